@@ -1,0 +1,37 @@
+// Who a verified token says is asking, and the person behind it as the public API shows them.
+
+export type Provider = 'ldap' | 'cloudidp'
+export type AccessStatus = 'assigned' | 'unassigned'
+
+/** The user object of the public API (`/auth/login`, `/auth/me`, …). Absent strings are `''`, never null. */
+export interface User {
+  id: number
+  name: string
+  email: string
+  username: string
+  provider: Provider
+  perfis: string[]
+  profiles: string[]
+  areas: string[]
+  areaPrincipal: string
+  accessStatus: AccessStatus
+}
+
+/** What a verified token says: its person, its own id and its life. Times are seconds since the epoch (RFC 7519 §2). */
+export interface Identity {
+  readonly user: User
+  /** `sub`: the user's id as a string. */
+  readonly subject: string
+  /** `jti`: shared by every refreshed copy of one login. */
+  readonly tokenId: string
+  /** `ver`: the person's access version when the token was issued. */
+  readonly version: number
+  readonly issuedAt: number
+  readonly expiresAt: number
+}
+
+export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
+export type Profile = (typeof PROFILES)[number]
+
+export const hasAnyRole = (user: User, roles: readonly string[]): boolean =>
+  user.profiles.some(profile => roles.includes(profile))

@@ -1,0 +1,111 @@
+// The shape of a route table: what the route files become, and all that the rest of the gateway knows of them.
+
+/** Where a thing was written, for complaints and `explain`. Lines and columns count from 1. */
+export interface Place {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+}
+
+/** A group of interchangeable targets (`upstreams:` in a route file). Times in milliseconds. */
+export interface Upstream {
+  readonly name: string
+  /** At least one; `http://`, `https://` or `unix:`; see {@link Target}. */
+  readonly targets: readonly Target[]
+  /** How long the upstream may be silent before its response head. */
+  readonly timeoutMs: number
+  readonly connectTimeoutMs: number
+  /** PEM text of `caFile`, when given. */
+  readonly ca: string | undefined
+  readonly healthCheck: { readonly path: string; readonly intervalMs: number } | undefined
+  readonly place: Place
+}
+
+export interface Target {
+  /** As written, e.g. `http://127.0.0.1:4001`, `https://orders.internal`, `unix:/run/orders.sock`. */
+  readonly url: string
+  readonly tls: boolean
+  readonly host: string
+  readonly port: number
+  readonly socketPath: string | undefined
+  /** Value of the Host header sent to it (RFC 9110 §7.2). */
+  readonly authority: string
+}
+
+export interface RouteRateLimit {
+  readonly max: number
+  readonly windowMs: number
+  readonly by: 'ip' | 'user' | 'both'
+}
+
+export interface WebSocketOptions {
+  readonly origins: readonly string[]
+  readonly tokenInQuery: boolean
+  readonly maxMessageBytes: number
+  readonly idleTimeoutMs: number
+  /** 0: as long as the token. */
+  readonly maxLifetimeMs: number
+}
+
+/** A namespace that may be connected to: exact name, or a pattern written `/regex/`. */
+export interface SocketIoNamespace {
+  readonly name: string
+  readonly pattern: RegExp | undefined
+  /** undefined: any valid token. */
+  readonly roles: readonly string[] | undefined
+}
+
+export interface SocketIoOptions {
+  readonly namespaces: readonly SocketIoNamespace[]
+  readonly maxMessageBytes: number
+}
+
+export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash'
+
+export interface Route {
+  /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
+  readonly id: string
+  readonly path: string
+  /** undefined: all methods. GET includes HEAD. */
+  readonly methods: ReadonlySet<string> | undefined
+  /** undefined: the gateway's own endpoint. */
+  readonly upstream: Upstream | undefined
+  readonly public: boolean
+  /** undefined: any valid token. */
+  readonly roles: readonly string[] | undefined
+  readonly requireAssigned: boolean
+  readonly forwardToken: boolean
+  readonly browser: boolean
+  /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */
+  readonly stripPrefix: string | undefined
+  readonly rateLimit: RouteRateLimit | undefined
+  /** undefined: the upstream's. */
+  readonly timeoutMs: number | undefined
+  /** Bytes of request body at most; undefined: no limit. */
+  readonly maxBodyBytes: number | undefined
+  readonly allowInPath: readonly PathException[]
+  readonly websocket: WebSocketOptions | undefined
+  readonly socketio: SocketIoOptions | undefined
+  readonly place: Place
+}
+
+export type RouteMatch =
+  | { readonly route: Route; readonly refusal?: undefined }
+  /** The path matches, the method does not; `allowed` is what would; `public` when every route at this path is public. */
+  | { readonly route?: undefined; readonly refusal: 'method'; readonly allowed: readonly string[]; readonly public: boolean }
+  | { readonly route?: undefined; readonly refusal: 'no-route' }
+  /** A lax backend could read this path as one that belongs to another route. */
+  | { readonly route?: undefined; readonly refusal: 'ambiguous' }
+
+export interface RouteTable {
+  /**
+   * The most specific route for a method and a canonical path (no query). Costs O(path length), however many routes.
+   * `path` is what `canonicalPath` returned.
+   */
+  match(method: string, path: string): RouteMatch
+  /** In a stable order: as written, files by name. The gateway's own endpoints first. */
+  readonly routes: readonly Route[]
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  /** SHA-256 over names and bytes of the files, hex. */
+  readonly checksum: string
+}

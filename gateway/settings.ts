@@ -1,0 +1,81 @@
+// The environment, read once and checked whole: a frozen Settings, or every mistake by name.
+
+export interface Settings {
+  readonly port: number
+  readonly host: string
+  /** Origin that browsers see, without a trailing slash. */
+  readonly publicUrl: string
+  /** Origin and perhaps path of the frontend, without a trailing slash; equals publicUrl when unset. */
+  readonly frontendUrl: string
+  /** Whether FRONTEND_URL was given. */
+  readonly frontendUrlGiven: boolean
+  readonly databaseUrl: string | undefined
+  readonly dataDir: string
+  readonly redisUrl: string | undefined
+  readonly upstreamConfig: string
+  /** IPs and CIDRs. */
+  readonly trustProxy: readonly string[]
+  readonly jwt: {
+    readonly secret: string
+    readonly previousSecrets: readonly string[]
+    readonly expiresInMs: number
+  }
+  readonly bootstrapAdmins: readonly BootstrapAdmin[]
+  readonly rateLimit: { readonly max: number; readonly windowMs: number }
+  readonly ldap: LdapSettings
+  readonly cloudidp: CloudIdpSettings
+  readonly ops: { readonly port: number | undefined; readonly host: string }
+  readonly logLevel: string
+  readonly workers: number
+  readonly drainTimeoutMs: number
+  readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
+  readonly revocationMaxStalenessMs: number | undefined
+  readonly browserSession: boolean
+  readonly revealReason: boolean
+  readonly contact: string | undefined
+  /** Whether any OTEL_* variable asks for trace export. */
+  readonly otel: boolean
+  /** Things to say at start that are no errors, e.g. no active login provider. */
+  readonly warnings: readonly string[]
+}
+
+/** `ldap:<login>` or `cloudidp:<stable subject>`. */
+export interface BootstrapAdmin {
+  readonly provider: 'ldap' | 'cloudidp'
+  readonly subject: string
+}
+
+export interface LdapSettings {
+  /** LDAP_ENABLED is true and AUTH_PROVIDERS, where set, lists `ldap`. */
+  readonly active: boolean
+  readonly url: string
+  readonly domain: string | undefined
+  readonly userDnTemplate: string | undefined
+  readonly searchBase: string | undefined
+  readonly searchFilter: string | undefined
+  readonly timeoutMs: number
+  /** PEM text. */
+  readonly ca: string | undefined
+  readonly startTls: boolean
+  readonly insecure: boolean
+  readonly lockoutThreshold: number
+  readonly lockoutWindowMs: number
+}
+
+export interface CloudIdpSettings {
+  readonly active: boolean
+  readonly tenantId: string
+  readonly clientId: string
+  readonly clientSecret: string
+  readonly redirectUri: string
+  readonly successRedirectUrl: string
+  readonly stateMaxAgeMs: number
+  readonly issuer: string | undefined
+  /** Tenant ids, `['*']` for all, or undefined. */
+  readonly allowedTenants: readonly string[] | undefined
+  readonly insecure: boolean
+  readonly authorizationUrl: string
+  readonly tokenUrl: string
+  readonly profileUrl: string
+  readonly scope: string
+}
