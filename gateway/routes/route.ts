@@ -89,20 +89,37 @@ export interface Route {
   readonly place: Place
 }
 
+/** Why a path is refused, for the log and `explain`. */
+export type BadPathReason =
+  | 'not-absolute'
+  | 'fragment'
+  | 'double-slash'
+  | 'dot-segment'
+  | 'encoded-slash'
+  | 'backslash'
+  | 'semicolon'
+  | 'control-character'
+  | 'double-encoding'
+  | 'percent-encoding'
+  | 'utf-8'
+  | 'raw-character'
+  /** A lax backend (case, blanks, dots, `;…`, decoding) could read this path as one of another route. */
+  | 'lax-reading'
+
 export type RouteMatch =
-  | { readonly route: Route; readonly refusal?: undefined }
+  /** `path` is the canonical path that is to be forwarded; the prefix is not yet stripped (see `forwardedPath`). */
+  | { readonly route: Route; readonly path: string; readonly refusal?: undefined }
+  | { readonly route?: undefined; readonly refusal: 'bad-path'; readonly reason: BadPathReason }
   /** The path matches, the method does not; `allowed` is what would; `public` when every route at this path is public. */
   | { readonly route?: undefined; readonly refusal: 'method'; readonly allowed: readonly string[]; readonly public: boolean }
   | { readonly route?: undefined; readonly refusal: 'no-route' }
-  /** A lax backend could read this path as one that belongs to another route. */
-  | { readonly route?: undefined; readonly refusal: 'ambiguous' }
 
 export interface RouteTable {
   /**
-   * The most specific route for a method and a canonical path (no query). Costs O(path length), however many routes.
-   * `path` is what `canonicalPath` returned.
+   * The most specific route for a method and a path as it came (no query). Costs O(path length), however many routes.
+   * Canonicalises the path, applies `allowInPath`, and refuses what a lax backend could read as another route.
    */
-  match(method: string, path: string): RouteMatch
+  match(method: string, rawPath: string): RouteMatch
   /** In a stable order: as written, files by name. The gateway's own endpoints first. */
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>
