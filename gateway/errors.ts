@@ -26,7 +26,9 @@ export interface ErrorDetails {
   headers?: Record<string, string>
 }
 
-export type ErrorClass = (new (details?: ErrorDetails) => GatewayError) & { readonly code: string; readonly statusCode: number }
+export type ErrorClass = (new (
+  details?: ErrorDetails
+) => GatewayError) & { readonly code: string; readonly statusCode: number }
 
 const createError = (code: string, message: string, statusCode: number): ErrorClass =>
   class extends GatewayError {
@@ -64,8 +66,16 @@ export const LoginThrottled = createError('GW_LOGIN_THROTTLED', 'Too many failed
 export const HeadersTooLarge = createError('GW_BAD_REQUEST', 'The request header fields are too large', 431)
 export const Internal = createError('GW_INTERNAL', 'Something went wrong in the gateway', 500)
 export const NotImplementedCoding = createError('GW_BAD_REQUEST', 'This transfer coding is not supported', 501)
-export const BadUpstreamResponse = createError('GW_BAD_UPSTREAM_RESPONSE', 'The service behind this route answered nonsense', 502)
-export const UpstreamUnreachable = createError('GW_UPSTREAM_UNREACHABLE', 'The service behind this route did not answer', 502)
+export const BadUpstreamResponse = createError(
+  'GW_BAD_UPSTREAM_RESPONSE',
+  'The service behind this route answered nonsense',
+  502
+)
+export const UpstreamUnreachable = createError(
+  'GW_UPSTREAM_UNREACHABLE',
+  'The service behind this route did not answer',
+  502
+)
 export const Unavailable = createError('GW_UNAVAILABLE', 'The gateway cannot do this just now', 503)
 export const UpstreamTimeout = createError('GW_UPSTREAM_TIMEOUT', 'The service behind this route took too long', 504)
 export const BadHttpVersion = createError('GW_BAD_REQUEST', 'This HTTP version is not supported', 505)

@@ -1,0 +1,73 @@
+// One request and its answer, with everything the steps on its way learn about it.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientAddress } from './access/client-address.ts'
+import type { Verdict } from './access/limiter.ts'
+import type { GatewayError } from './errors.ts'
+import type { Identity } from './identity.ts'
+import { type RequestHead, readHead } from './request-head.ts'
+import type { Route } from './routes/route.ts'
+
+export interface Exchange {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly requestId: string
+  /** Milliseconds of the monotonic clock. */
+  readonly startedAt: number
+  readonly head: RequestHead
+  readonly client: ClientAddress
+  /** The client sent `Expect: 100-continue` and still waits for it (RFC 9110 §10.1.1). */
+  awaitsContinue: boolean
+  /** The query as it came, with its `?`; '' without one. */
+  query: string
+  /** The canonical path: what is matched is what is forwarded. */
+  path: string
+  route: Route | undefined
+  /** Recorded by match-route, thrown only after limit-rate, so that bad paths count. */
+  refusal: GatewayError | undefined
+  /** A CORS preflight that the gateway answers itself (204). */
+  preflight: boolean
+  limit: Verdict | undefined
+  /** The bearer token as sent, once it has been verified. */
+  token: string | undefined
+  identity: Identity | undefined
+  /** What was refused or went wrong, for the log; undefined when all went well. */
+  error: GatewayError | undefined
+  /** Milliseconds that the upstream took to its response head; -1 when none was asked. */
+  upstreamMs: number
+  /** Called once when the client's side is gone before the answer was complete. */
+  onAbort: (() => void) | undefined
+}
+
+export const createExchange = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  clientAddress: (peer: string | undefined, forwardedFor: string | undefined) => ClientAddress,
+  trustedRequestId: (peer: string | undefined) => boolean
+): Exchange => {
+  const head = readHead(req.rawHeaders)
+  const peer = req.socket.remoteAddress
+  const given = head.requestId
+  return {
+    req,
+    res,
+    requestId: given !== undefined && trustedRequestId(peer) && isRequestId(given) ? given : randomUUID(),
+    startedAt: performance.now(),
+    head,
+    client: clientAddress(peer, head.forwardedFor),
+    awaitsContinue: false,
+    query: '',
+    path: '',
+    route: undefined,
+    refusal: undefined,
+    preflight: false,
+    limit: undefined,
+    token: undefined,
+    identity: undefined,
+    error: undefined,
+    upstreamMs: -1,
+    onAbort: undefined
+  }
+}
+
+const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,64}$/.test(text)

@@ -1,0 +1,274 @@
+// A request that may pass goes upstream and its answer comes back, streaming both ways; whatever breaks, both sides are told.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  BadUpstreamResponse,
+  BodyTooLarge,
+  type GatewayError,
+  RequestTimeout,
+  Unavailable,
+  UpstreamTimeout,
+  UpstreamUnreachable
+} from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { hasBody } from '../request-head.ts'
+import type { Route, Upstream } from '../routes/route.ts'
+import { clientHead, clientTrailers } from './response-head.ts'
+import type { ResponseHead } from './response-parser.ts'
+import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
+import type { Upstreams } from './upstreams.ts'
+
+const CLIENT_STALL_MS = 60_000
+const UPLOAD_CHECK_MS = 30_000
+/** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
+const UPLOAD_MIN_BYTES = 3000
+// A connection that has been idle for so long may have been closed by the other side a moment ago.
+const DOUBTFUL_IDLE_MS = 1000
+
+export interface Forwarding {
+  readonly upstreams: Upstreams
+  /** The request head for a target with this Host value. */
+  readonly headFor: (exchange: Exchange, authority: string) => string
+  /** Flat `[name, value, …]` fields that the gateway adds to every forwarded answer. */
+  readonly addedHeaders: (exchange: Exchange) => readonly string[]
+  readonly ownCookies: ReadonlySet<string>
+  /** Answers a refusal, or breaks off an answer already begun. */
+  readonly refuse: (exchange: Exchange, error: GatewayError) => void
+  /** An event stream has begun; returns what to call when it is over. `end` closes it. */
+  readonly onEventStream: (exchange: Exchange, end: () => void) => () => void
+}
+
+const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
+  unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
+  reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
+  'bad-response': cause => new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' }),
+  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
+}
+
+/** One request under way to one upstream. */
+class HttpForward implements Requester {
+  readonly #exchange: Exchange
+  readonly #forwarding: Forwarding
+  readonly #upstream: Upstream
+  readonly #route: Route
+  readonly #req: IncomingMessage
+  readonly #res: ServerResponse
+  readonly #withBody: boolean
+  #connection: UpstreamConnection | undefined
+  #attempts = 0
+  #uploading = false
+  #uploaded = 0
+  #over = false
+  #waitsForDrain = false
+  #stall: NodeJS.Timeout | undefined
+  #uploadCheck: NodeJS.Timeout | undefined
+  #streamOver: (() => void) | undefined
+
+  constructor(exchange: Exchange, route: Route, upstream: Upstream, forwarding: Forwarding) {
+    this.#exchange = exchange
+    this.#forwarding = forwarding
+    this.#upstream = upstream
+    this.#route = route
+    this.#req = exchange.req
+    this.#res = exchange.res
+    this.#withBody = hasBody(exchange.head)
+    exchange.onAbort = () => this.#abort()
+  }
+
+  begin() {
+    const connection = this.#forwarding.upstreams.poolOf(this.#upstream).acquire()
+    if (connection === undefined) return this.#fail(new Unavailable({ reason: 'upstream-connections-exhausted' }))
+    this.#connection = connection
+    this.#attempts++
+    if (connection.idleSince > 0 && performance.now() - connection.idleSince > DOUBTFUL_IDLE_MS) {
+      // One turn of the event loop: a close that has already arrived is then known.
+      setImmediate(() => this.#sendOrReplace(connection))
+    } else this.#send(connection)
+  }
+
+  #sendOrReplace(connection: UpstreamConnection) {
+    if (this.#over) return connection.destroy()
+    if (connection.destroyed) this.begin()
+    else this.#send(connection)
+  }
+
+  #send(connection: UpstreamConnection) {
+    const head = this.#forwarding.headFor(this.#exchange, connection.target.authority)
+    const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
+    connection.send(this.#req.method ?? 'GET', head, this, timeoutMs)
+    if (!this.#withBody) return connection.finish()
+    if (this.#uploading) return
+    this.#uploading = true
+    this.#startUpload()
+  }
+
+  #startUpload() {
+    if (this.#exchange.awaitsContinue) {
+      this.#exchange.awaitsContinue = false
+      this.#res.writeContinue()
+    }
+    this.#req.on('data', (chunk: Buffer) => this.#onUpload(chunk))
+    this.#req.on('end', () => this.#onUploadEnd())
+    let before = 0
+    this.#uploadCheck = setInterval(() => {
+      const moved = this.#uploaded - before
+      before = this.#uploaded
+      if (moved < UPLOAD_MIN_BYTES && !this.#req.isPaused())
+        this.#cut(new RequestTimeout({ reason: 'upload-too-slow' }))
+    }, UPLOAD_CHECK_MS)
+  }
+
+  #onUpload(chunk: Buffer) {
+    const connection = this.#connection
+    if (connection === undefined || this.#over) return
+    this.#uploaded += chunk.length
+    const limit = this.#route.maxBodyBytes
+    if (limit !== undefined && this.#uploaded > limit) return this.#cut(new BodyTooLarge({ reason: 'body-too-large' }))
+    let flows: boolean
+    if (this.#exchange.head.transferEncoding === undefined) flows = connection.write(chunk)
+    else {
+      connection.cork()
+      connection.write(`${chunk.length.toString(16)}\r\n`)
+      connection.write(chunk)
+      flows = connection.write('\r\n')
+      connection.uncork()
+    }
+    if (!flows) this.#req.pause()
+  }
+
+  #onUploadEnd() {
+    clearInterval(this.#uploadCheck)
+    if (this.#over || this.#connection === undefined) return
+    if (this.#exchange.head.transferEncoding !== undefined) this.#connection.write('0\r\n\r\n')
+    this.#connection.finish()
+  }
+
+  /** Ends the request from our side, before or after the answer began. */
+  #cut(error: GatewayError) {
+    const connection = this.#connection
+    this.#finish()
+    connection?.destroy()
+    this.#forwarding.refuse(this.#exchange, error)
+  }
+
+  #fail(error: GatewayError) {
+    this.#finish()
+    this.#forwarding.refuse(this.#exchange, error)
+  }
+
+  #finish() {
+    this.#over = true
+    this.#connection = undefined
+    this.#exchange.onAbort = undefined
+    clearInterval(this.#uploadCheck)
+    clearTimeout(this.#stall)
+    this.#streamOver?.()
+    this.#streamOver = undefined
+  }
+
+  #abort() {
+    const connection = this.#connection
+    this.#finish()
+    connection?.destroy()
+  }
+
+  onDrain() {
+    this.#req.resume()
+  }
+
+  onInterim(status: number, headers: readonly string[]) {
+    // A 1.0 client knows no 1xx (RFC 9110 §15.2); 100 was answered here.
+    if (this.#req.httpVersionMinor === 0 || this.#res.headersSent) return
+    if (status === 102) this.#res.writeProcessing()
+    if (status !== 103) return
+    const link: string[] = []
+    for (let i = 0; i < headers.length; i += 2)
+      if (headers[i]?.toLowerCase() === 'link') link.push(headers[i + 1] ?? '')
+    if (link.length === 0) return
+    try {
+      this.#res.writeEarlyHints({ link })
+    } catch {
+      // Node accepts fewer forms of Link than RFC 8288 allows; a hint may be left out (RFC 8297 §2).
+    }
+  }
+
+  onHead(head: ResponseHead, whole: Buffer | undefined) {
+    const connection = this.#connection
+    if (connection === undefined) return
+    this.#exchange.upstreamMs = connection.waitedMs
+    const { headers, eventStream } = clientHead(head, {
+      ownCookies: this.#forwarding.ownCookies,
+      targetOrigin: connection.target.url,
+      strippedPrefix: this.#route.stripPrefix ?? ''
+    })
+    headers.push(...this.#forwarding.addedHeaders(this.#exchange))
+    const res = this.#res
+    // An answer before the end of the upload: the rest of it is not worth waiting for (RFC 9112 §9.3).
+    if (this.#withBody && !this.#req.complete) res.shouldKeepAlive = false
+    res.writeHead(head.status, head.reason, headers)
+    if (whole !== undefined) {
+      res.end(whole.length > 0 ? whole : undefined)
+      return
+    }
+    res.socket?.cork()
+    res.flushHeaders()
+    process.nextTick(() => res.socket?.uncork())
+    if (eventStream) this.#streamEvents(connection)
+  }
+
+  #streamEvents(connection: UpstreamConnection) {
+    connection.waitForever()
+    this.#streamOver = this.#forwarding.onEventStream(this.#exchange, () => {
+      this.#finish()
+      connection.destroy()
+      this.#res.end()
+    })
+  }
+
+  onBody(chunk: Buffer) {
+    if (this.#over || this.#res.write(chunk)) return
+    this.#connection?.pause()
+    this.#stall = setTimeout(() => this.#onStall(), CLIENT_STALL_MS)
+    if (this.#waitsForDrain) return
+    this.#waitsForDrain = true
+    this.#res.on('drain', () => {
+      clearTimeout(this.#stall)
+      this.#connection?.resume()
+    })
+  }
+
+  #onStall() {
+    const connection = this.#connection
+    this.#finish()
+    connection?.destroy()
+    this.#res.destroy(new Error('client does not read'))
+  }
+
+  onEnd(trailers: readonly string[]) {
+    if (this.#over) return
+    this.#finish()
+    if (this.#res.writableEnded) return
+    if (trailers.length > 0) this.#res.addTrailers(clientTrailers(trailers))
+    this.#res.end()
+  }
+
+  onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean) {
+    if (this.#over) return
+    const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
+    this.#connection = undefined
+    // Not a byte has left, and nothing of the body has been read: another connection may be tried. A warm one that was
+    // closed meanwhile says nothing against its target; a target that can't be reached is not asked twice.
+    const tries = fault === 'reset' ? pool.targets + 1 : pool.targets
+    if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
+    this.#fail(FAULTS[fault](cause))
+  }
+}
+
+export const createForwardHttp =
+  (forwarding: Forwarding) =>
+  (exchange: Exchange, route: Route, upstream: Upstream): void => {
+    const length = exchange.head.contentLength
+    if (route.maxBodyBytes !== undefined && length !== undefined && Number(length) > route.maxBodyBytes) {
+      return forwarding.refuse(exchange, new BodyTooLarge({ reason: 'body-too-large' }))
+    }
+    new HttpForward(exchange, route, upstream, forwarding).begin()
+  }

@@ -1,0 +1,54 @@
+// A verified person becomes the trusted x-user-* header lines that every upstream receives.
+import type { Identity, User } from '../identity.ts'
+
+// Printable ASCII but `%`; everything else is percent-encoded as UTF-8.
+const UNSAFE = /[^\x20-\x24\x26-\x7e]/gu
+const UNSAFE_IN_LIST = /[^\x20-\x24\x26-\x2b\x2d-\x7e]/gu
+
+const percentEncode = (text: string): string =>
+  Array.from(Buffer.from(text, 'utf8'), byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+
+// A lone surrogate has no UTF-8 form; toWellFormed turns it into U+FFFD first.
+const escapeWith = (unsafe: RegExp, text: string): string => {
+  const escaped = text.toWellFormed().replace(unsafe, percentEncode)
+  // RFC 9112 §5.1: blanks at the ends of a field value are not part of it, so they are encoded to survive.
+  return escaped.replace(/^ +| +$/g, percentEncode)
+}
+
+/** One value: characters outside printable ASCII, `%`, and blanks at the ends, percent-encoded as UTF-8. */
+export const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
+
+/** Items joined by `,`; a `,` within an item is percent-encoded too. */
+export const encodeList = (items: readonly string[]): string =>
+  items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
+
+/** Field lines `[name, value, …]` for a user; absent values give no line at all. */
+export const identityHeaders = (user: User): string[] => {
+  const lines: string[] = []
+  const add = (name: string, value: string) => {
+    if (value !== '') lines.push(name, value)
+  }
+  add('x-user-id', String(user.id))
+  add('x-user-name', encodeValue(user.name))
+  add('x-user-email', encodeValue(user.email))
+  add('x-user-username', encodeValue(user.username))
+  add('x-user-provider', user.provider)
+  add('x-user-profiles', encodeList(user.profiles))
+  add('x-user-areas', encodeList(user.areas))
+  add('x-user-area-principal', encodeValue(user.areaPrincipal))
+  add('x-user-access-status', user.accessStatus)
+  return lines
+}
+
+const blocks = new WeakMap<Identity, string>()
+
+/** The same as text ready to be put into a request head, each line ended by CRLF; built once per verified token. */
+export const identityHeaderBlock = (identity: Identity): string => {
+  const known = blocks.get(identity)
+  if (known !== undefined) return known
+  const lines = identityHeaders(identity.user)
+  let block = ''
+  for (let i = 0; i < lines.length; i += 2) block += `${lines[i]}: ${lines[i + 1]}\r\n`
+  blocks.set(identity, block)
+  return block
+}

@@ -1,0 +1,117 @@
+// An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
+import type { ResponseHead } from './response-parser.ts'
+
+const PASS = 0
+const DROP = 1
+const CONNECTION = 2
+const CONTENT_LENGTH = 3
+const LOCATION = 4
+const CONTENT_TYPE = 5
+const SET_COOKIE = 6
+
+const KINDS: Record<string, number> = {
+  connection: CONNECTION,
+  'content-length': CONTENT_LENGTH,
+  location: LOCATION,
+  'content-type': CONTENT_TYPE,
+  'set-cookie': SET_COOKIE,
+  'keep-alive': DROP,
+  'proxy-connection': DROP,
+  'proxy-authenticate': DROP,
+  'transfer-encoding': DROP,
+  te: DROP,
+  // The gateway frames anew; trailers themselves follow after a chunked body (RFC 9110 §6.5).
+  trailer: DROP,
+  upgrade: DROP,
+  // Would lead browsers past the gateway (RFC 7838 §3).
+  'alt-svc': DROP,
+  'x-request-id': DROP,
+  'x-ratelimit-limit': DROP,
+  'x-ratelimit-remaining': DROP,
+  'x-ratelimit-reset': DROP
+}
+
+const REMEMBERED = 1024
+const remembered = new Map<string, number>()
+
+const kindOf = (name: string): number => {
+  const known = remembered.get(name)
+  if (known !== undefined) return known
+  const lower = name.toLowerCase()
+  const kind = Object.hasOwn(KINDS, lower) ? (KINDS[lower] ?? PASS) : PASS
+  if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, kind)
+  return kind
+}
+
+export interface ResponseContext {
+  /** Cookie names that only the gateway may set. */
+  ownCookies: ReadonlySet<string>
+  /** Origin of the target that answered, e.g. `http://127.0.0.1:4001`: never shown to a client. */
+  targetOrigin: string
+  /** Put before a path that the upstream sees without it. */
+  strippedPrefix: string
+}
+
+export interface ClientHead {
+  /** `[name, value, …]` */
+  headers: string[]
+  /** `text/event-stream`: silence is no fault, and every byte passes at once. */
+  eventStream: boolean
+}
+
+const namedByConnection = (head: ResponseHead): ReadonlySet<string> | undefined => {
+  let names: Set<string> | undefined
+  for (let i = 0; i < head.headers.length; i += 2) {
+    if (kindOf(head.headers[i] ?? '') !== CONNECTION) continue
+    for (const name of (head.headers[i + 1] ?? '').toLowerCase().split(',')) {
+      const token = name.trim()
+      if (token !== '' && token !== 'close' && token !== 'keep-alive') (names ??= new Set()).add(token)
+    }
+  }
+  return names
+}
+
+/** A redirect to the target's own address leads to the same path on the public origin (RFC 9110 §10.2.2). */
+const publicLocation = (location: string, { targetOrigin, strippedPrefix }: ResponseContext): string => {
+  const inside = location.startsWith(targetOrigin) && /^(?:[/?#]|$)/.test(location.slice(targetOrigin.length))
+  const path = inside ? location.slice(targetOrigin.length) || '/' : location
+  return strippedPrefix !== '' && /^\/(?!\/)/.test(path) ? strippedPrefix + path : path
+}
+
+const cookieName = (setCookie: string): string => (setCookie.split(/[=;]/, 1)[0] ?? '').trim()
+
+export const clientHead = (head: ResponseHead, context: ResponseContext): ClientHead => {
+  const headers: string[] = []
+  const named = namedByConnection(head)
+  let eventStream = false
+  for (let i = 0; i < head.headers.length; i += 2) {
+    const name = head.headers[i] ?? ''
+    let value = head.headers[i + 1] ?? ''
+    const kind = kindOf(name)
+    if (kind !== PASS) {
+      if (kind === DROP || kind === CONNECTION) continue
+      // RFC 9110 §8.6: none on 204.
+      if (kind === CONTENT_LENGTH && head.status === 204) continue
+      if (kind === SET_COOKIE && context.ownCookies.has(cookieName(value))) continue
+      if (kind === LOCATION) value = publicLocation(value, context)
+      if (kind === CONTENT_TYPE) eventStream = /^text\/event-stream\s*(?:;|$)/i.test(value)
+    }
+    if (named?.has(name.toLowerCase()) && kind !== CONTENT_LENGTH) continue
+    headers.push(name, value)
+  }
+  return { headers, eventStream }
+}
+
+// RFC 9110 §6.5.1: fields that must not be taken from trailers.
+const FORBIDDEN_TRAILER =
+  /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
+
+/** `[[name, value], …]` of the trailers that may follow. */
+export const clientTrailers = (trailers: readonly string[]): [string, string][] => {
+  const passed: [string, string][] = []
+  for (let i = 0; i < trailers.length; i += 2) {
+    const name = trailers[i] ?? ''
+    if (!FORBIDDEN_TRAILER.test(name)) passed.push([name, trailers[i + 1] ?? ''])
+  }
+  return passed
+}

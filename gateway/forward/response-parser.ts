@@ -1,0 +1,264 @@
+// Bytes from an upstream become one judged HTTP/1.1 response, or are refused as nonsense (RFC 9112 §4, §6, §7).
+
+/** How the body ends (RFC 9112 §6.3). */
+export type Framing = 'none' | 'length' | 'chunked' | 'close'
+
+export interface ResponseHead {
+  readonly status: number
+  readonly reason: string
+  /** `[name, value, …]` as received. */
+  readonly headers: readonly string[]
+  readonly framing: Framing
+  /** Bytes of body with framing `length`, else -1. */
+  readonly contentLength: number
+  /** Whether the upstream will keep the connection (RFC 9112 §9.3). */
+  readonly keepAlive: boolean
+}
+
+export interface ResponseSink {
+  /** A 1xx other than 101 (RFC 9110 §15.2). */
+  onInterim(status: number, headers: readonly string[]): void
+  /** `whole`: the complete body when it came along with the head, so that one write can answer. */
+  onHead(head: ResponseHead, whole: Buffer | undefined): void
+  onBody(chunk: Buffer): void
+  onEnd(trailers: readonly string[]): void
+}
+
+export class BadResponse extends Error {}
+
+export const MAX_HEAD_BYTES = 32 * 1024
+const MAX_TRAILER_BYTES = 8 * 1024
+const MAX_CHUNK_LINE_BYTES = 4096
+const MAX_INTERIM_RESPONSES = 32
+const CRLF2 = Buffer.from('\r\n\r\n')
+const EMPTY = Buffer.alloc(0)
+const NO_TRAILERS: readonly string[] = []
+
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/
+// token ":" OWS field-value OWS CRLF (RFC 9110 §5.5, RFC 9112 §5): no folding, no blank before the colon, no control byte.
+const FIELD_LINE =
+  /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?)[\t ]*\r\n/y
+const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
+
+const parseFields = (text: string, from: number): string[] => {
+  const fields: string[] = []
+  FIELD_LINE.lastIndex = from
+  while (FIELD_LINE.lastIndex < text.length) {
+    const line = FIELD_LINE.exec(text)
+    if (line === null) throw new BadResponse('malformed header line')
+    fields.push(line[1] ?? '', line[2] ?? '')
+  }
+  return fields
+}
+
+interface Lengths {
+  contentLength: number
+  chunked: boolean
+  keepAlive: boolean
+}
+
+/** Reads what decides about framing; anything that two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
+const readLengths = (fields: readonly string[], minor: string): Lengths => {
+  const lengths: Lengths = { contentLength: -1, chunked: false, keepAlive: minor === '1' }
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const value = fields[i + 1] ?? ''
+    if (name.length === 14 && name.toLowerCase() === 'content-length') {
+      if (lengths.contentLength !== -1 || !/^\d{1,15}$/.test(value)) throw new BadResponse('bad content-length')
+      lengths.contentLength = Number(value)
+    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
+      if (lengths.chunked || value.toLowerCase() !== 'chunked' || minor !== '1')
+        throw new BadResponse('bad transfer-encoding')
+      lengths.chunked = true
+    } else if (name.length === 10 && name.toLowerCase() === 'connection') {
+      const tokens = value.toLowerCase()
+      if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(tokens)) lengths.keepAlive = false
+      else if (/(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(tokens) && minor === '0') lengths.keepAlive = true
+    }
+  }
+  if (lengths.chunked && lengths.contentLength !== -1) throw new BadResponse('content-length with transfer-encoding')
+  return lengths
+}
+
+const framingOf = (status: number, method: string, lengths: Lengths): Framing => {
+  if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return 'none'
+  if (lengths.chunked) return 'chunked'
+  if (lengths.contentLength === -1) return 'close'
+  return lengths.contentLength === 0 ? 'none' : 'length'
+}
+
+export const parseHead = (text: string, method: string): ResponseHead => {
+  const line = STATUS_LINE.exec(text)
+  if (line === null) throw new BadResponse('malformed status line')
+  const status = Number(line[2])
+  const headers = parseFields(text, line[0].length)
+  const lengths = readLengths(headers, line[1] ?? '')
+  const framing = framingOf(status, method, lengths)
+  return {
+    status,
+    reason: line[3] ?? '',
+    headers,
+    framing,
+    contentLength: framing === 'length' ? lengths.contentLength : -1,
+    keepAlive: lengths.keepAlive && framing !== 'close'
+  }
+}
+
+type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
+
+export interface ResponseParser {
+  /** A request with this method has been written; its response goes to `sink`. */
+  begin(method: string, sink: ResponseSink): void
+  /** Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed. */
+  take(bytes: Buffer): void
+  /** The upstream closed its side. Returns whether the response is thereby complete. */
+  finish(): boolean
+  readonly idle: boolean
+  /** Whether any byte of the awaited response has come. */
+  readonly begun: boolean
+}
+
+export const createResponseParser = (): ResponseParser => {
+  let state: State = 'idle'
+  let method = ''
+  let sink: ResponseSink | undefined
+  let pending: Buffer = EMPTY
+  let remaining = 0
+  let begun = false
+  let interims = 0
+
+  const end = (trailers: readonly string[]) => {
+    state = 'idle'
+    const ended = sink
+    sink = undefined
+    ended?.onEnd(trailers)
+  }
+
+  const keep = (bytes: Buffer, limit: number, what: string): Buffer => {
+    if (bytes.length > limit) throw new BadResponse(`${what} too long`)
+    // The caller reuses its read buffer.
+    pending = Buffer.from(bytes)
+    return EMPTY
+  }
+
+  const takeHead = (bytes: Buffer): Buffer => {
+    const at = bytes.indexOf(CRLF2)
+    if (at === -1 || at > MAX_HEAD_BYTES) return keep(bytes, MAX_HEAD_BYTES, 'head')
+    const head = parseHead(bytes.toString('latin1', 0, at + 2), method)
+    const rest = bytes.subarray(at + 4)
+    if (head.status < 200) {
+      if (head.status === 101) throw new BadResponse('unasked upgrade')
+      if (++interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
+      sink?.onInterim(head.status, head.headers)
+      return rest
+    }
+    return startBody(head, rest)
+  }
+
+  const startBody = (head: ResponseHead, rest: Buffer): Buffer => {
+    if (head.framing === 'none' || (head.framing === 'length' && rest.length >= head.contentLength)) {
+      const size = Math.max(0, head.contentLength)
+      state = 'idle'
+      const ended = sink
+      sink = undefined
+      ended?.onHead(head, Buffer.from(rest.subarray(0, size)))
+      ended?.onEnd(NO_TRAILERS)
+      return rest.subarray(size)
+    }
+    state = head.framing === 'chunked' ? 'chunk-line' : head.framing === 'close' ? 'close' : 'length'
+    remaining = head.contentLength
+    sink?.onHead(head, undefined)
+    return rest
+  }
+
+  const takeCounted = (bytes: Buffer): Buffer => {
+    const size = Math.min(remaining, bytes.length)
+    remaining -= size
+    sink?.onBody(Buffer.from(bytes.subarray(0, size)))
+    if (remaining === 0) {
+      if (state === 'length') end(NO_TRAILERS)
+      else state = 'chunk-end'
+    }
+    return bytes.subarray(size)
+  }
+
+  const takeChunkLine = (bytes: Buffer): Buffer => {
+    const at = bytes.indexOf('\r\n')
+    if (at === -1) return keep(bytes, MAX_CHUNK_LINE_BYTES, 'chunk line')
+    const line = at > MAX_CHUNK_LINE_BYTES ? null : CHUNK_LINE.exec(bytes.toString('latin1', 0, at))
+    if (line === null) throw new BadResponse('malformed chunk')
+    remaining = Number.parseInt(line[1] ?? '', 16)
+    state = remaining === 0 ? 'trailers' : 'chunk-data'
+    return bytes.subarray(at + 2)
+  }
+
+  const takeChunkEnd = (bytes: Buffer): Buffer => {
+    if (bytes.length < 2) return keep(bytes, 2, 'chunk end')
+    if (bytes[0] !== 13 || bytes[1] !== 10) throw new BadResponse('malformed chunk end')
+    state = 'chunk-line'
+    return bytes.subarray(2)
+  }
+
+  const takeTrailers = (bytes: Buffer): Buffer => {
+    if (bytes.length >= 2 && bytes[0] === 13 && bytes[1] === 10) {
+      end(NO_TRAILERS)
+      return bytes.subarray(2)
+    }
+    const at = bytes.indexOf(CRLF2)
+    if (at === -1) return keep(bytes, MAX_TRAILER_BYTES, 'trailers')
+    end(parseFields(bytes.toString('latin1', 0, at + 2), 0))
+    return bytes.subarray(at + 4)
+  }
+
+  const step = (bytes: Buffer): Buffer => {
+    switch (state) {
+      case 'head':
+        return takeHead(bytes)
+      case 'length':
+      case 'chunk-data':
+        return takeCounted(bytes)
+      case 'chunk-line':
+        return takeChunkLine(bytes)
+      case 'chunk-end':
+        return takeChunkEnd(bytes)
+      case 'trailers':
+        return takeTrailers(bytes)
+      case 'close':
+        sink?.onBody(Buffer.from(bytes))
+        return EMPTY
+      case 'idle':
+        throw new BadResponse('bytes that no request asked for')
+    }
+  }
+
+  return {
+    begin(forMethod, forSink) {
+      state = 'head'
+      method = forMethod
+      sink = forSink
+      begun = false
+      interims = 0
+      pending = EMPTY
+    },
+    take(bytes) {
+      begun = true
+      let rest = bytes
+      if (pending.length > 0) {
+        rest = Buffer.concat([pending, bytes])
+        pending = EMPTY
+      }
+      while (rest.length > 0) rest = step(rest)
+    },
+    finish() {
+      if (state !== 'close') return state === 'idle'
+      end(NO_TRAILERS)
+      return true
+    },
+    get idle() {
+      return state === 'idle'
+    },
+    get begun() {
+      return begun
+    }
+  }
+}

@@ -1,0 +1,269 @@
+// One socket to one target carries one request at a time and is reused only when nothing about it is in doubt.
+import net from 'node:net'
+import tls from 'node:tls'
+import type { Target, Upstream } from '../routes/route.ts'
+import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
+
+/** What went wrong with an upstream; `detail` is for the log alone. */
+export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
+
+/** The side that asked. Every request ends in exactly one of `onEnd` and `onFault`. */
+export interface Requester extends ResponseSink {
+  /**
+   * `nothingSent`: not a byte of the request reached the kernel, so it may be sent again on another connection
+   * (RFC 9110 §9.2.2 allows more; more is not done).
+   */
+  onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
+  /** The socket takes more bytes again after `write` returned false. */
+  onDrain(): void
+}
+
+export interface UpstreamConnection {
+  /** Writes a request head, perhaps with the first bytes of its body; `method` frames the response. */
+  send(method: string, head: string, requester: Requester, timeoutMs: number): void
+  /** More of the request body. Returns false when the socket is full: wait for `onDrain`. */
+  write(bytes: Buffer | string): boolean
+  cork(): void
+  uncork(): void
+  /** The whole request has been written. */
+  finish(): void
+  pause(): void
+  resume(): void
+  /** From now on silence is no fault (an event stream). */
+  waitForever(): void
+  destroy(): void
+  readonly destroyed: boolean
+  readonly target: Target
+  /** Milliseconds of the clock passed to the pool; what the pool's sweep compares. */
+  readonly deadline: number
+  readonly idleSince: number
+  /** Called by the sweep when `deadline` has passed. */
+  expire(): void
+  /** Time between the request's first byte written and the response head, ms; -1 before. */
+  readonly waitedMs: number
+}
+
+export interface ConnectionEvents {
+  /** The exchange is over and the socket is clean. */
+  onFree(connection: UpstreamConnection, keepAliveMs: number): void
+  onClosed(connection: UpstreamConnection): void
+  now(): number
+}
+
+const READ_BUFFER_BYTES = 64 * 1024
+// One for all plain sockets: bytes are copied out before the next read.
+const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+const NEVER = Number.POSITIVE_INFINITY
+// Node's own servers close after 5 s; a request must not be on its way then.
+const DEFAULT_KEEP_ALIVE_MS = 4000
+
+const keepAliveHint = (head: ResponseHead): number => {
+  for (let i = 0; i < head.headers.length; i += 2) {
+    const name = head.headers[i] ?? ''
+    if (name.length !== 10 || name.toLowerCase() !== 'keep-alive') continue
+    const seconds = /(?:^|[,\s])timeout=(\d{1,6})/i.exec(head.headers[i + 1] ?? '')?.[1]
+    // Half a second of margin for the way there.
+    if (seconds !== undefined) return Math.max(0, Number(seconds) * 1000 - 500)
+  }
+  return DEFAULT_KEEP_ALIVE_MS
+}
+
+/** Secure contexts are costly to build: one per upstream that has its own CA. */
+const secureContexts = new WeakMap<Upstream, tls.SecureContext>()
+
+const secureContextOf = (upstream: Upstream): tls.SecureContext => {
+  const known = secureContexts.get(upstream)
+  if (known !== undefined) return known
+  const context = tls.createSecureContext(upstream.ca === undefined ? {} : { ca: upstream.ca })
+  secureContexts.set(upstream, context)
+  return context
+}
+
+const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.slice(1, -1) : host)
+
+/** Opens a plain or TLS socket; certificates are always verified, against `caFile` where the upstream has one. */
+export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
+  const host = withoutBrackets(target.host)
+  if (target.tls) {
+    return tls.connect({
+      host,
+      port: target.port,
+      servername: net.isIP(host) === 0 ? host : '',
+      secureContext: secureContextOf(upstream),
+      rejectUnauthorized: true,
+      ALPNProtocols: ['http/1.1']
+    })
+  }
+  const reading = onread === undefined ? {} : { onread }
+  return target.socketPath === undefined
+    ? net.connect({ host, port: target.port, noDelay: true, ...reading })
+    : net.connect({ path: target.socketPath, ...reading })
+}
+
+export const connectUpstream = (upstream: Upstream, target: Target, events: ConnectionEvents): UpstreamConnection => {
+  const parser = createResponseParser()
+  let requester: Requester | undefined
+  let connected = false
+  let destroyed = false
+  let written = false
+  let finished = false
+  let reusable = true
+  let keepAliveMs = DEFAULT_KEEP_ALIVE_MS
+  let timeoutMs = 0
+  let sentAt = 0
+  let waitedMs = -1
+  let deadline = events.now() + upstream.connectTimeoutMs
+  let idleSince = 0
+  let firstError: NodeJS.ErrnoException | undefined
+
+  const alive = () => {
+    if (deadline !== NEVER) deadline = events.now() + timeoutMs
+  }
+
+  const fail = (fault: UpstreamFault, cause: unknown, nothingSent = false) => {
+    const failed = requester
+    requester = undefined
+    destroy()
+    failed?.onFault(fault, cause, nothingSent)
+  }
+
+  const destroy = () => {
+    if (destroyed) return
+    destroyed = true
+    requester = undefined
+    socket.destroy()
+    events.onClosed(connection)
+  }
+
+  // What the parser tells goes to the requester; the connection only notes what decides about its own reuse.
+  const sink: ResponseSink = {
+    onInterim: (status, headers) => requester?.onInterim(status, headers),
+    onHead(head, whole) {
+      waitedMs = events.now() - sentAt
+      reusable = head.keepAlive
+      if (reusable) keepAliveMs = keepAliveHint(head)
+      requester?.onHead(head, whole)
+    },
+    onBody: chunk => requester?.onBody(chunk),
+    onEnd(trailers) {
+      const ended = requester
+      requester = undefined
+      ended?.onEnd(trailers)
+    }
+  }
+
+  const take = (bytes: Buffer): boolean => {
+    if (destroyed) return false
+    alive()
+    try {
+      parser.take(bytes)
+    } catch (error) {
+      if (!(error instanceof BadResponse)) throw error
+      fail('bad-response', error)
+      return false
+    }
+    // Only now, with every byte judged, may another request follow (no answer is ever given to the wrong one).
+    if (parser.idle && !destroyed) settle()
+    return !destroyed
+  }
+
+  const settle = () => {
+    if (!reusable || !finished || keepAliveMs === 0) return destroy()
+    idleSince = events.now()
+    deadline = idleSince + keepAliveMs
+    events.onFree(connection, keepAliveMs)
+  }
+
+  const onEnd = () => {
+    if (destroyed) return
+    if (parser.idle) return destroy()
+    const begun = parser.begun
+    if (parser.finish()) return destroy()
+    fail(begun ? 'bad-response' : 'reset', firstError ?? new Error('closed before the response was complete'))
+  }
+
+  const onError = (error: NodeJS.ErrnoException) => {
+    firstError ??= error
+    if (destroyed) return
+    if (!connected) return fail('unreachable', error, true)
+    // A write that the kernel refused at once took nothing of a request whose head was all that was written.
+    fail('reset', error, error.syscall === 'write' && !written)
+  }
+
+  const socket = dial(upstream, target, {
+    buffer: sharedReadBuffer,
+    callback: bytes => take(sharedReadBuffer.subarray(0, bytes))
+  })
+  if (target.tls) socket.on('data', take)
+  socket.on(target.tls ? 'secureConnect' : 'connect', () => {
+    connected = true
+    alive()
+  })
+  socket.on('drain', () => requester?.onDrain())
+  socket.on('end', onEnd)
+  socket.on('error', onError)
+  socket.on('close', () => {
+    if (!destroyed) onEnd()
+    destroy()
+  })
+
+  const connection: UpstreamConnection = {
+    send(method, head, from, forMs) {
+      requester = from
+      timeoutMs = forMs
+      sentAt = events.now()
+      waitedMs = -1
+      finished = false
+      written = false
+      reusable = true
+      if (connected) deadline = sentAt + timeoutMs
+      parser.begin(method, sink)
+      socket.write(head, 'latin1')
+    },
+    write(bytes) {
+      written = true
+      if (connected) alive()
+      return typeof bytes === 'string' ? socket.write(bytes, 'latin1') : socket.write(bytes)
+    },
+    cork: () => socket.cork(),
+    uncork: () => socket.uncork(),
+    finish() {
+      finished = true
+      if (connected) alive()
+    },
+    pause() {
+      // Silence while we do not listen is not the upstream's.
+      deadline = NEVER
+      socket.pause()
+    },
+    resume() {
+      deadline = events.now() + timeoutMs
+      socket.resume()
+    },
+    waitForever() {
+      deadline = NEVER
+      timeoutMs = NEVER
+    },
+    destroy,
+    target,
+    get destroyed() {
+      return destroyed
+    },
+    get deadline() {
+      return deadline
+    },
+    get idleSince() {
+      return idleSince
+    },
+    expire() {
+      if (requester === undefined) return destroy()
+      // All that the client has sent is with the upstream: it is the client that is silent, judged elsewhere.
+      if (connected && !finished && socket.writableLength === 0) return alive()
+      fail('timeout', new Error(connected ? 'silent for too long' : 'connecting took too long'), !connected)
+    },
+    get waitedMs() {
+      return waitedMs
+    }
+  }
+  return connection
+}

@@ -1,0 +1,69 @@
+// A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
+import type { Exchange } from '../exchange.ts'
+import { ACCEPT, AUTHORIZATION, headerKind, ORIGIN, PASS } from '../header-kinds.ts'
+import { connectionNames, type RequestHead } from '../request-head.ts'
+import { identityHeaderBlock } from './identity-headers.ts'
+
+export interface ForwardedValues {
+  for: string
+  proto: string
+  host: string
+}
+
+/** `Field: value` lines for the body as the client framed it; its length is written anew. */
+const framingLines = (head: RequestHead): string => {
+  if (head.transferEncoding !== undefined) return 'transfer-encoding: chunked\r\n'
+  return head.contentLength === undefined ? '' : `content-length: ${Number(head.contentLength)}\r\n`
+}
+
+/** Fields that pass as the client sent them, in its order and spelling. */
+const passedLines = (exchange: Exchange, passAuthorization: boolean, cookie: string | undefined): string => {
+  const raw = exchange.req.rawHeaders
+  const named = connectionNames(exchange.head.connection)
+  let lines = ''
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] ?? ''
+    const kind = headerKind(name)
+    const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
+    if (passes && !named?.has(name.toLowerCase())) lines += `${name}: ${raw[i + 1]}\r\n`
+  }
+  if (cookie !== undefined && !named?.has('cookie')) lines += `cookie: ${cookie}\r\n`
+  return lines
+}
+
+export interface UpstreamHeadParts {
+  exchange: Exchange
+  /** What is forwarded: path without its stripped prefix, then the query. */
+  target: string
+  authority: string
+  forwarded: ForwardedValues
+  passAuthorization: boolean
+  /** The Cookie field without the gateway's own cookies; undefined: none. */
+  cookie: string | undefined
+}
+
+/** The text before an upstream request's connection-specific fields and the empty line; Latin-1. */
+export const upstreamHeadStart = ({
+  exchange,
+  target,
+  authority,
+  forwarded,
+  passAuthorization,
+  cookie
+}: UpstreamHeadParts): string => {
+  const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
+  return (
+    `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
+    passedLines(exchange, passAuthorization, cookie) +
+    `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
+    `x-request-id: ${exchange.requestId}\r\n${identity}`
+  )
+}
+
+/** The whole head of an HTTP request, with the body framed as the client framed it. */
+export const upstreamHead = (parts: UpstreamHeadParts): string => {
+  const head = parts.exchange.head
+  const wantsTrailers = head.te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(head.te)
+  const te = wantsTrailers ? 'te: trailers\r\nconnection: te\r\n' : ''
+  return `${upstreamHeadStart(parts)}${framingLines(head)}${te}\r\n`
+}

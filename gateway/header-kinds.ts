@@ -1,0 +1,98 @@
+// Each request header name is judged once: what it means to the gateway, and whether a client may send it upstream.
+
+export const PASS = 0
+/** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
+export const DROP = 1
+export const HOST = 2
+export const AUTHORIZATION = 3
+export const CONNECTION = 4
+export const TRANSFER_ENCODING = 5
+export const CONTENT_LENGTH = 6
+export const X_FORWARDED_FOR = 7
+export const X_FORWARDED_PROTO = 8
+export const X_FORWARDED_HOST = 9
+export const X_REQUEST_ID = 10
+export const COOKIE = 11
+export const TE = 12
+export const ORIGIN = 13
+export const ACCEPT = 14
+export const UPGRADE = 15
+
+const KINDS: Record<string, number> = {
+  host: HOST,
+  authorization: AUTHORIZATION,
+  connection: CONNECTION,
+  'transfer-encoding': TRANSFER_ENCODING,
+  'content-length': CONTENT_LENGTH,
+  'x-forwarded-for': X_FORWARDED_FOR,
+  'x-forwarded-proto': X_FORWARDED_PROTO,
+  'x-forwarded-host': X_FORWARDED_HOST,
+  'x-request-id': X_REQUEST_ID,
+  cookie: COOKIE,
+  te: TE,
+  origin: ORIGIN,
+  accept: ACCEPT,
+  upgrade: UPGRADE
+}
+
+// RFC 9110 §7.6.1 and the fields it grew out of; Expect is answered here (RFC 9110 §10.1.1).
+const HOP_BY_HOP = [
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authorization',
+  'proxy-authenticate',
+  'trailer',
+  'expect',
+  'http2-settings'
+]
+
+// What backends and frameworks believe about the client, the method or the address, whoever wrote it.
+const SPOOFABLE = [
+  'forwarded',
+  'x-real-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'fastly-client-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-original-host',
+  'x-original-url',
+  'x-original-uri',
+  'x-rewrite-url',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'front-end-https',
+  'x-envoy-external-address',
+  'x-host',
+  'x-url-scheme'
+]
+
+const dropped = new Set([...HOP_BY_HOP, ...SPOOFABLE])
+const DROPPED_PREFIXES = ['x-user-', 'x-forwarded-', 'x-request-id', 'x-ratelimit-']
+
+/** Every byte outside `[a-z0-9]` as `-`: how CGI, WSGI and PHP make one variable of several spellings. */
+export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+
+const judge = (name: string): number => {
+  const lower = name.toLowerCase()
+  if (Object.hasOwn(KINDS, lower)) return KINDS[lower] ?? PASS
+  const collapsed = collapse(lower)
+  if (dropped.has(collapsed)) return DROP
+  if (DROPPED_PREFIXES.some(prefix => collapsed.startsWith(prefix))) return DROP
+  // Another spelling of a field that the gateway itself writes or reads (X_Forwarded_For, Content.Length, …).
+  return collapsed !== lower && Object.hasOwn(KINDS, collapsed) ? DROP : PASS
+}
+
+const REMEMBERED = 4096
+const remembered = new Map<string, number>()
+
+/** The kind of a field name as the client spelt it. Bounded memory: clients choose names. */
+export const headerKind = (name: string): number => {
+  const known = remembered.get(name)
+  if (known !== undefined) return known
+  const kind = judge(name)
+  if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, kind)
+  return kind
+}

@@ -1,0 +1,130 @@
+// A client's header fields are read once; the gateway knows what it needs to know of them.
+import {
+  ACCEPT,
+  AUTHORIZATION,
+  CONNECTION,
+  CONTENT_LENGTH,
+  COOKIE,
+  HOST,
+  headerKind,
+  ORIGIN,
+  TE,
+  TRANSFER_ENCODING,
+  UPGRADE,
+  X_FORWARDED_FOR,
+  X_FORWARDED_HOST,
+  X_FORWARDED_PROTO,
+  X_REQUEST_ID
+} from './header-kinds.ts'
+
+/** What the gateway itself needs to know of a request's fields; undefined: not sent. */
+export interface RequestHead {
+  hosts: number
+  host: string | undefined
+  authorizations: number
+  authorization: string | undefined
+  /** All Connection fields joined, lower case. */
+  connection: string
+  transferEncodings: number
+  transferEncoding: string | undefined
+  contentLength: string | undefined
+  forwardedFor: string | undefined
+  forwardedProto: string | undefined
+  forwardedHost: string | undefined
+  requestId: string | undefined
+  cookie: string | undefined
+  te: string | undefined
+  origin: string | undefined
+  accept: string | undefined
+  upgrade: string | undefined
+}
+
+const joined = (before: string | undefined, value: string, by: string): string =>
+  before === undefined ? value : before + by + value
+
+const take = (head: RequestHead, kind: number, value: string) => {
+  switch (kind) {
+    case HOST:
+      head.hosts++
+      head.host = value
+      return
+    case AUTHORIZATION:
+      head.authorizations++
+      head.authorization = value
+      return
+    case CONNECTION:
+      head.connection = head.connection === '' ? value.toLowerCase() : `${head.connection},${value.toLowerCase()}`
+      return
+    case TRANSFER_ENCODING:
+      head.transferEncodings++
+      head.transferEncoding = value
+      return
+    case CONTENT_LENGTH:
+      head.contentLength = value
+      return
+    case X_FORWARDED_FOR:
+      head.forwardedFor = joined(head.forwardedFor, value, ', ')
+      return
+    case X_FORWARDED_PROTO:
+      head.forwardedProto = value
+      return
+    case X_FORWARDED_HOST:
+      head.forwardedHost = value
+      return
+    case X_REQUEST_ID:
+      head.requestId = value
+      return
+    case COOKIE:
+      head.cookie = joined(head.cookie, value, '; ')
+      return
+    case TE:
+      head.te = joined(head.te, value, ', ')
+      return
+    case ORIGIN:
+      head.origin = value
+      return
+    case ACCEPT:
+      head.accept = joined(head.accept, value, ', ')
+      return
+    case UPGRADE:
+      head.upgrade = value
+  }
+}
+
+export const readHead = (rawHeaders: readonly string[]): RequestHead => {
+  const head: RequestHead = {
+    hosts: 0,
+    host: undefined,
+    authorizations: 0,
+    authorization: undefined,
+    connection: '',
+    transferEncodings: 0,
+    transferEncoding: undefined,
+    contentLength: undefined,
+    forwardedFor: undefined,
+    forwardedProto: undefined,
+    forwardedHost: undefined,
+    requestId: undefined,
+    cookie: undefined,
+    te: undefined,
+    origin: undefined,
+    accept: undefined,
+    upgrade: undefined
+  }
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const kind = headerKind(rawHeaders[i] ?? '')
+    if (kind > 1) take(head, kind, rawHeaders[i + 1] ?? '')
+  }
+  return head
+}
+
+/** Whether a request has a body, by its framing alone (RFC 9112 §6.3). */
+export const hasBody = (head: RequestHead): boolean =>
+  head.transferEncoding !== undefined || (head.contentLength !== undefined && head.contentLength !== '0')
+
+// Ends of Connection that say nothing about other fields.
+const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/
+
+/** Names that the client declared hop-by-hop (RFC 9110 §7.6.1); undefined when there are none. */
+export const connectionNames = (connection: string): ReadonlySet<string> | undefined =>
+  PLAIN_CONNECTION.test(connection) ? undefined : new Set(connection.split(',').map(name => name.trim()))

@@ -1,0 +1,183 @@
+// Portaria's own JWT: signed for a person at login, and judged signature first, then claim by claim (RFC 7519, RFC 8725).
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { SignJWT } from 'jose'
+import { TokenExpired, Unauthenticated } from '../errors.ts'
+import type { Identity, Provider, User } from '../identity.ts'
+
+/** Longer tokens are refused unread (a header field holds 16 KB at most). */
+export const MAX_TOKEN_LENGTH = 8192
+/** No token lives longer than this, or than JWT_EXPIRES_IN where that is more; seconds. */
+const MAX_LIFE_S = 24 * 60 * 60
+/** Seconds by which another machine's clock may be ahead of ours. */
+const CLOCK_TOLERANCE_S = 30
+
+export interface AccessTokens {
+  /** A fresh login: new `jti`, `exp` after the configured life. */
+  issue(user: User, version: number): Promise<string>
+  /** Today's access under an earlier login: same `jti`, same `exp`. */
+  reissue(user: User, version: number, login: Identity): Promise<string>
+  /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; says nothing of revocation. Synchronous: HMAC is cheap, a thread hop is not. */
+  verify(token: string): Identity
+  /** Whether the text is signed by this gateway, whatever it says and however old it is. */
+  isOurs(token: string): boolean
+  /** Which secret signed it: 0 is the current one; -1 none. */
+  signedBy(token: string): number
+}
+
+export interface AccessTokenOptions {
+  secret: string
+  previousSecrets: readonly string[]
+  expiresInMs: number
+  /** Milliseconds since the epoch. */
+  now?: () => number
+}
+
+const claimsOf = (user: User, version: number) => ({
+  name: user.name,
+  email: user.email,
+  provider: user.provider,
+  username: user.username,
+  perfis: user.profiles,
+  profiles: user.profiles,
+  areas: user.areas,
+  areaPrincipal: user.areaPrincipal,
+  accessStatus: user.accessStatus,
+  ver: version
+})
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every(item => typeof item === 'string')
+
+const isSeconds = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 && value < 1e12
+
+const isProvider = (value: unknown): value is Provider => value === 'ldap' || value === 'cloudidp'
+
+const sameItems = (a: readonly string[], b: unknown): boolean =>
+  isStrings(b) && a.length === b.length && a.every((item, index) => item === b[index])
+
+const text = (value: unknown): string | undefined =>
+  value === undefined ? '' : typeof value === 'string' ? value : undefined
+
+const decodePart = (part: string): unknown => {
+  try {
+    return JSON.parse(Buffer.from(part, 'base64url').toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+const userOf = (claims: Record<string, unknown>): User | undefined => {
+  const { sub, provider, profiles, areas, accessStatus } = claims
+  const name = text(claims.name)
+  const email = text(claims.email)
+  const username = text(claims.username)
+  const areaPrincipal = text(claims.areaPrincipal)
+  if (typeof sub !== 'string' || !/^[1-9]\d{0,15}$/.test(sub) || !isProvider(provider)) return undefined
+  if (!isStrings(profiles) || !sameItems(profiles, claims.perfis) || !isStrings(areas)) return undefined
+  if (accessStatus !== 'assigned' && accessStatus !== 'unassigned') return undefined
+  if (name === undefined || email === undefined || username === undefined || areaPrincipal === undefined)
+    return undefined
+  return {
+    id: Number(sub),
+    name,
+    email,
+    username,
+    provider,
+    perfis: profiles,
+    profiles,
+    areas,
+    areaPrincipal,
+    accessStatus
+  }
+}
+
+export const createAccessTokens = (options: AccessTokenOptions): AccessTokens => {
+  const now = options.now ?? Date.now
+  const lifeS = Math.floor(options.expiresInMs / 1000)
+  const keys = [options.secret, ...options.previousSecrets].map(secret => Buffer.from(secret, 'utf8'))
+  const signingKey = keys[0] ?? Buffer.alloc(0)
+
+  const sign = (user: User, version: number, life: { id: string; issuedAt: number; expiresAt: number }) =>
+    new SignJWT(claimsOf(user, version))
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .setSubject(String(user.id))
+      .setJti(life.id)
+      .setIssuedAt(life.issuedAt)
+      .setExpirationTime(life.expiresAt)
+      .sign(signingKey)
+
+  // Compared as text: other spellings of the same signature bytes (RFC 7515 §2 wants base64url without padding) never match.
+  const signedBy = (token: string): number => {
+    const dot = token.lastIndexOf('.')
+    if (token.length > MAX_TOKEN_LENGTH || token.length - dot !== 44) return -1
+    const signed = token.slice(0, dot)
+    const given = Buffer.from(token.slice(dot + 1), 'latin1')
+    return keys.findIndex(key => {
+      const expected = Buffer.from(createHmac('sha256', key).update(signed).digest('base64url'), 'latin1')
+      return given.length === expected.length && timingSafeEqual(given, expected)
+    })
+  }
+
+  const verify = (token: string): Identity => {
+    const parts = token.split('.', 4)
+    const [headerPart, payloadPart] = parts
+    if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined || signedBy(token) === -1) {
+      throw new Unauthenticated({ reason: 'bad-signature' })
+    }
+    const header = decodePart(headerPart)
+    // RFC 8725 §3.1, §3.11: one algorithm, one type; a `crit` we do not know is refused (RFC 7515 §4.1.11).
+    if (
+      !isRecord(header) ||
+      header.alg !== 'HS256' ||
+      header.typ !== 'JWT' ||
+      header.crit !== undefined ||
+      header.b64 === false
+    ) {
+      throw new Unauthenticated({ reason: 'bad-header' })
+    }
+    return identityOf(decodePart(payloadPart))
+  }
+
+  const identityOf = (claims: unknown): Identity => {
+    if (!isRecord(claims)) throw new Unauthenticated({ reason: 'bad-claims' })
+    const { exp, iat, jti, nbf, ver = 0 } = claims
+    const user = userOf(claims)
+    const nowS = now() / 1000
+    if (
+      user === undefined ||
+      typeof jti !== 'string' ||
+      jti === '' ||
+      jti.length > 128 ||
+      !isSeconds(exp) ||
+      !isSeconds(iat)
+    ) {
+      throw new Unauthenticated({ reason: 'bad-claims' })
+    }
+    if (typeof ver !== 'number' || !Number.isSafeInteger(ver) || ver < 0)
+      throw new Unauthenticated({ reason: 'bad-claims' })
+    if (nbf !== undefined && (!isSeconds(nbf) || nbf > nowS + CLOCK_TOLERANCE_S))
+      throw new Unauthenticated({ reason: 'not-yet-valid' })
+    if (iat > nowS + CLOCK_TOLERANCE_S) throw new Unauthenticated({ reason: 'issued-in-the-future' })
+    if (exp - iat > Math.max(lifeS, MAX_LIFE_S)) throw new Unauthenticated({ reason: 'lives-too-long' })
+    if (exp <= nowS) throw new TokenExpired({ reason: 'expired' })
+    return { user, subject: String(user.id), tokenId: jti, version: ver, issuedAt: iat, expiresAt: exp }
+  }
+
+  return {
+    issue(user, version) {
+      const issuedAt = Math.floor(now() / 1000)
+      return sign(user, version, { id: randomUUID(), issuedAt, expiresAt: issuedAt + lifeS })
+    },
+    reissue(user, version, login) {
+      const issuedAt = Math.floor(now() / 1000)
+      return sign(user, version, { id: login.tokenId, issuedAt, expiresAt: login.expiresAt })
+    },
+    verify,
+    signedBy,
+    isOurs: token => signedBy(token) !== -1
+  }
+}

@@ -1,0 +1,83 @@
+// What this instance knows of ended tokens and changed people: asked on every request, without a look-up anywhere else.
+import type { Identity } from '../identity.ts'
+
+export type Standing = 'valid' | 'stale' | 'revoked'
+
+/** What is known of one person's access; a token below `lowestAccepted` is revoked, one below `version` is stale. */
+export interface PersonVersion {
+  readonly userId: number
+  readonly version: number
+  readonly lowestAccepted: number
+}
+
+export interface RevokedToken {
+  readonly tokenId: string
+  /** Seconds since the epoch: afterwards the token is refused for its age alone. */
+  readonly expiresAt: number
+}
+
+export interface Revocations {
+  standing(identity: Identity): Standing
+  /** Raised by every change; equal epochs mean equal answers. */
+  readonly epoch: number
+  /** Merges news; never lowers a version, so order and repetition of news do not matter. */
+  learn(news: { tokens?: readonly RevokedToken[]; versions?: readonly PersonVersion[] }): void
+  /** Called after each `learn` that changed something. */
+  onChange(listener: () => void): void
+  /** Forgets tokens that have expired. */
+  purge(): void
+  readonly size: number
+}
+
+export const createRevocations = (now: () => number = Date.now): Revocations => {
+  const tokens = new Map<string, number>()
+  const versions = new Map<number, PersonVersion>()
+  const listeners: (() => void)[] = []
+  let epoch = 0
+
+  const learnToken = ({ tokenId, expiresAt }: RevokedToken): boolean => {
+    if (tokens.has(tokenId) || expiresAt <= now() / 1000) return false
+    tokens.set(tokenId, expiresAt)
+    return true
+  }
+
+  const learnVersion = (news: PersonVersion): boolean => {
+    const known = versions.get(news.userId)
+    if (known !== undefined && known.version >= news.version && known.lowestAccepted >= news.lowestAccepted)
+      return false
+    versions.set(news.userId, {
+      userId: news.userId,
+      version: Math.max(news.version, known?.version ?? 0),
+      lowestAccepted: Math.max(news.lowestAccepted, known?.lowestAccepted ?? 0)
+    })
+    return true
+  }
+
+  return {
+    standing(identity) {
+      if (tokens.has(identity.tokenId)) return 'revoked'
+      const person = versions.get(identity.user.id)
+      if (person === undefined || identity.version >= person.version) return 'valid'
+      return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
+    },
+    get epoch() {
+      return epoch
+    },
+    learn(news) {
+      let changed = false
+      for (const token of news.tokens ?? []) if (learnToken(token)) changed = true
+      for (const person of news.versions ?? []) if (learnVersion(person)) changed = true
+      if (!changed) return
+      epoch++
+      for (const listener of listeners) listener()
+    },
+    onChange: listener => listeners.push(listener),
+    purge() {
+      const nowS = now() / 1000
+      for (const [tokenId, expiresAt] of tokens) if (expiresAt <= nowS) tokens.delete(tokenId)
+    },
+    get size() {
+      return tokens.size + versions.size
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// A token is verified once and remembered, within bounds, until it expires or is revoked.
+import { TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
+import type { Identity } from '../identity.ts'
+import type { AccessTokens } from './access-token.ts'
+import type { Revocations, Standing } from './revocations.ts'
+
+/** Tokens per generation; two generations are kept, some 30 MB at the most. */
+const GENERATION = 16_384
+
+interface Remembered {
+  readonly identity: Identity
+  standing: Standing
+  /** Of the revocations that `standing` was judged by. */
+  epoch: number
+}
+
+export interface VerifiedTokens {
+  /** Who the token says is asking. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
+  identify(token: string, options?: { allowStale?: boolean }): Identity
+  /** How often a token was known already, and how often it had to be verified. */
+  readonly hits: number
+  readonly misses: number
+  readonly size: number
+}
+
+export interface VerifiedTokensOptions {
+  tokens: Pick<AccessTokens, 'verify'>
+  revocations: Revocations
+  now?: () => number
+  generation?: number
+}
+
+export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTokens => {
+  const { tokens, revocations } = options
+  const now = options.now ?? Date.now
+  const limit = options.generation ?? GENERATION
+  // Keyed by the whole token text: nothing but the very same bytes is ever taken for verified.
+  let young = new Map<string, Remembered>()
+  let old = new Map<string, Remembered>()
+  let hits = 0
+  let misses = 0
+
+  const remember = (token: string, entry: Remembered) => {
+    if (young.size >= limit) {
+      old = young
+      young = new Map()
+    }
+    young.set(token, entry)
+  }
+
+  const recall = (token: string): Remembered => {
+    const known = young.get(token)
+    if (known !== undefined) {
+      hits++
+      return known
+    }
+    const aged = old.get(token)
+    if (aged !== undefined) {
+      hits++
+      remember(token, aged)
+      return aged
+    }
+    misses++
+    const entry: Remembered = { identity: tokens.verify(token), standing: 'valid', epoch: -1 }
+    remember(token, entry)
+    return entry
+  }
+
+  return {
+    identify(token, { allowStale = false } = {}) {
+      const entry = recall(token)
+      if (entry.identity.expiresAt * 1000 <= now()) throw new TokenExpired({ reason: 'expired' })
+      if (entry.epoch !== revocations.epoch) {
+        entry.standing = revocations.standing(entry.identity)
+        entry.epoch = revocations.epoch
+      }
+      if (entry.standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
+      if (entry.standing === 'stale' && !allowStale) throw new TokenStale({ reason: 'stale' })
+      return entry.identity
+    },
+    get hits() {
+      return hits
+    },
+    get misses() {
+      return misses
+    },
+    get size() {
+      return young.size + old.size
+    }
+  }
+}
