@@ -1,0 +1,142 @@
+// Why a directory login failed: one stable word for the log, and whether the directory may have counted the attempt.
+
+/** Every `reason` that a failed directory login can have. Words may be added, never changed. */
+export const DIRECTORY_REASONS = [
+  /** Refused before any connection. */
+  'bad-login-name',
+  'bad-password',
+  'foreign-domain',
+  'too-many-logins',
+  /** The directory's judgement on the bind. */
+  'invalid-credentials',
+  'unknown-user',
+  'wrong-password',
+  'account-locked',
+  'account-disabled',
+  'account-expired',
+  'password-expired',
+  'password-must-change',
+  'logon-hours',
+  'logon-workstation',
+  'logon-type',
+  /** The bind succeeded, the person may still not enter. */
+  'no-entry',
+  'ambiguous-entry',
+  'foreign-entry',
+  /** The directory or the way to it. */
+  'directory-unreachable',
+  'directory-timeout',
+  'directory-tls',
+  'directory-busy',
+  'directory-unavailable',
+  'directory-referral',
+  'directory-refused',
+  'directory-protocol'
+] as const
+
+export type DirectoryReason = (typeof DIRECTORY_REASONS)[number]
+
+/**
+ * How far the bind came: never sent; sent, no answer seen; answered without a judgement (busy, referral); refused;
+ * accepted.
+ */
+export type BindOutcome = 'unsent' | 'unanswered' | 'unjudged' | 'refused' | 'accepted'
+
+/** A failed directory login. Nothing of it is for the client. It never holds a password. */
+export class DirectoryFailure extends Error {
+  readonly reason: DirectoryReason
+  readonly bind: BindOutcome
+
+  constructor(reason: DirectoryReason, explanation: string, details: { bind?: BindOutcome; cause?: unknown } = {}) {
+    super(explanation, details.cause === undefined ? undefined : { cause: details.cause })
+    this.name = 'DirectoryFailure'
+    this.reason = reason
+    this.bind = details.bind ?? 'unsent'
+  }
+
+  /**
+   * Whether this attempt may stand in the directory's own count of failures, so that the login throttle must count it
+   * too. A bind without an answer counts: a directory that was only slow judges it later.
+   */
+  get countsAsBind(): boolean {
+    return this.bind === 'unanswered' || this.bind === 'refused' || this.bind === 'accepted'
+  }
+
+  /** The same failure after the bind came so far. */
+  after(bind: BindOutcome): DirectoryFailure {
+    return new DirectoryFailure(this.reason, this.message, { bind, cause: this.cause })
+  }
+}
+
+/** Active Directory's own words in the diagnostic message of a refused bind (`…, data 52e, …`). */
+const ACTIVE_DIRECTORY_REASONS: Readonly<Record<string, DirectoryReason>> = {
+  '525': 'unknown-user',
+  '52e': 'wrong-password',
+  '530': 'logon-hours',
+  '531': 'logon-workstation',
+  '532': 'password-expired',
+  '533': 'account-disabled',
+  '534': 'logon-type',
+  '701': 'account-expired',
+  '773': 'password-must-change',
+  '775': 'account-locked'
+}
+
+/** Result codes of a bind or search that mean something of their own (RFC 4511 Appendix A). */
+const RESULT_REASONS: Readonly<Record<number, DirectoryReason>> = {
+  3: 'directory-timeout',
+  8: 'directory-tls',
+  10: 'directory-referral',
+  11: 'directory-busy',
+  13: 'directory-tls',
+  19: 'account-locked',
+  32: 'unknown-user',
+  34: 'bad-login-name',
+  48: 'invalid-credentials',
+  49: 'invalid-credentials',
+  50: 'directory-refused',
+  51: 'directory-busy',
+  52: 'directory-unavailable',
+  53: 'directory-refused'
+}
+
+/** Codes that are a judgement on this person; anything else says only that the directory would not judge. */
+const JUDGEMENTS: ReadonlySet<number> = new Set([19, 32, 34, 48, 49, 50, 53])
+
+const MAX_EXPLANATION_LENGTH = 200
+
+/** A refused bind in our words. `diagnostic` is the server's text, `policyError` that of its password policy control. */
+export const bindRefusal = (
+  code: number,
+  diagnostic: string,
+  policyError: number | undefined,
+  cause?: unknown
+): DirectoryFailure => {
+  const bind: BindOutcome = JUDGEMENTS.has(code) ? 'refused' : 'unjudged'
+  const data = code === 49 ? (/\bdata ([0-9a-f]{2,8})\b/i.exec(diagnostic)?.[1] ?? '').toLowerCase() : ''
+  const reason =
+    ACTIVE_DIRECTORY_REASONS[data] ??
+    (bind === 'refused' ? policyReason(policyError) : undefined) ??
+    (code === 53 && /inactivat|disabled/i.test(diagnostic) ? 'account-disabled' : undefined) ??
+    RESULT_REASONS[code] ??
+    'directory-protocol'
+  return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind, cause })
+}
+
+/** An answer other than success to a search or WhoAmI after the bind. */
+export const searchRefusal = (step: string, code: number, diagnostic: string): DirectoryFailure =>
+  new DirectoryFailure(
+    code === 32 || code === 34 ? 'no-entry' : (RESULT_REASONS[code] ?? 'directory-protocol'),
+    explain(step, code, diagnostic),
+    { bind: 'accepted' }
+  )
+
+/** The password policy control's error (draft-behera-ldap-password-policy-11 §6.2) in our words. */
+export const policyReason = (error: number | undefined): DirectoryReason | undefined => {
+  if (error === 0) return 'password-expired'
+  if (error === 1) return 'account-locked'
+  return error === 2 ? 'password-must-change' : undefined
+}
+
+const explain = (step: string, code: number, diagnostic: string): string =>
+  `${step}: result code ${code}${diagnostic === '' ? '' : `: ${diagnostic.slice(0, MAX_EXPLANATION_LENGTH)}`}`

@@ -1,0 +1,174 @@
+// A connection to the directory is open, verified and speaks well-formed LDAP, until its signal says it must end.
+import { connect, isIP, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import type { LdapSettings } from '../settings.ts'
+import { DirectoryFailure } from './directory-failure.ts'
+import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './ldap-messages.ts'
+
+export interface DirectoryConnection {
+  /** Looks like an open socket to an LDAP library; every chunk it gives is one checked message. */
+  readonly stream: Socket
+  /** Why the connection ended early, when what came was no LDAP. */
+  readonly fault: () => LdapFault | undefined
+  /** Result code of the last response, which libraries sometimes swallow. */
+  readonly lastResultCode: () => number | undefined
+}
+
+/** Far more than two small entries and their surroundings need. */
+const LIMITS = { maxBytes: 1_048_576, maxMessages: 64 }
+/** The search asks for at most this many (RFC 4511 §4.5.1.4). */
+const MAX_ENTRIES = 2
+
+/**
+ * Dials LDAP_URL: TCP, then STARTTLS if wanted, then TLS if wanted; never less than what is wanted.
+ *
+ * @param signal when it aborts, whatever exists of the connection is destroyed.
+ * @throws DirectoryFailure `directory-unreachable` or `directory-tls`.
+ */
+export const connectDirectory = async (settings: LdapSettings, signal: AbortSignal): Promise<DirectoryConnection> => {
+  const url = new URL(settings.url)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const isLdaps = url.protocol === 'ldaps:'
+  const port = url.port === '' ? (isLdaps ? 636 : 389) : Number(url.port)
+
+  const plain = await step('directory-unreachable', 'connect', dial(host, port, signal))
+  if (!isLdaps && !settings.startTls) return guard(plain, signal)
+  if (!isLdaps) await step('directory-tls', 'STARTTLS', requestStartTls(plain))
+  return guard(await step('directory-tls', 'TLS', secure(plain, host, settings.ca, signal)), signal)
+}
+
+const step = async <T>(
+  reason: 'directory-unreachable' | 'directory-tls',
+  name: string,
+  work: Promise<T>
+): Promise<T> => {
+  try {
+    return await work
+  } catch (cause) {
+    throw new DirectoryFailure(reason, `${name}: ${describe(cause)}`, { cause })
+  }
+}
+
+/** An error of several addresses (AggregateError) has a code, but no text. */
+const describe = (error: unknown): string => {
+  if (!(error instanceof Error)) return 'failed'
+  return error.message === '' && 'code' in error ? String(error.code) : error.message
+}
+
+const dial = async (host: string, port: number, signal: AbortSignal): Promise<Socket> => {
+  const socket = connect({ host: host === '' ? 'localhost' : host, port, noDelay: true })
+  destroyWith(socket, signal)
+  await opened(socket, 'connect')
+  return socket
+}
+
+const secure = async (plain: Socket, host: string, ca: string | undefined, signal: AbortSignal): Promise<Socket> => {
+  const options: ConnectionOptions = {
+    socket: plain,
+    // The name that the certificate must carry; server name indication is for names only (RFC 6066 §3).
+    host,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(ca === undefined ? {} : { ca }),
+    minVersion: 'TLSv1.2',
+    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot say otherwise.
+    rejectUnauthorized: true
+  }
+  const socket = connectTls(options)
+  destroyWith(socket, signal)
+  await opened(socket, 'secureConnect')
+  return socket
+}
+
+/** Nothing outlives the signal, and no late error of a socket that nobody awaits any more is uncaught. */
+const destroyWith = (socket: Duplex, signal: AbortSignal): void => {
+  socket.on('error', () => {})
+  if (signal.aborted) socket.destroy()
+  else signal.addEventListener('abort', () => socket.destroy(), { once: true })
+}
+
+const opened = (socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> =>
+  new Promise((resolve, reject) => {
+    socket.once(event, resolve)
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('the connection was closed')))
+  })
+
+/** StartTLS, message id 1 (RFC 4511 §4.14.1): the only request that ever goes out in the clear. */
+const START_TLS_REQUEST = Buffer.concat([
+  Buffer.from([0x30, 0x1d, 0x02, 0x01, 0x01, 0x77, 0x18, 0x80, 0x16]),
+  Buffer.from('1.3.6.1.4.1.1466.20037')
+])
+
+const requestStartTls = (socket: Socket): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const read = createMessageReader({ maxBytes: 4096, maxMessages: 1 })
+    let bytes = 0
+    const onData = (chunk: Buffer) => {
+      try {
+        bytes += chunk.length
+        const [message] = read(chunk)
+        if (message === undefined) return
+        const { operation, resultCode } = readResponse(message)
+        if (operation !== OPERATION.extended || resultCode !== 0) throw new LdapFault(`refused with code ${resultCode}`)
+        // What somebody put behind the answer in the clear would be read as if it had come through TLS.
+        if (bytes > message.length) throw new LdapFault('bytes in the clear after the answer')
+        socket.off('data', onData)
+        socket.pause()
+        resolve()
+      } catch (error) {
+        reject(error)
+      }
+    }
+    socket.on('data', onData)
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('the connection was closed')))
+    socket.write(START_TLS_REQUEST)
+  })
+
+/** Stands between the socket and the library, which trusts what it reads and grows without limit. */
+const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
+  const read = createMessageReader(LIMITS)
+  let fault: LdapFault | undefined
+  let last: LdapResponse | undefined
+  let entries = 0
+
+  const accept = (message: Buffer): void => {
+    last = readResponse(message)
+    if (last.operation === OPERATION.entry) entries += 1
+    if (entries > MAX_ENTRIES) throw new LdapFault('more entries than were asked for')
+    stream.push(message)
+  }
+  const stream = new Duplex({
+    // One message a chunk: ldapts would recurse over several.
+    readableObjectMode: true,
+    read: () => {},
+    write: (chunk, _encoding, done) => {
+      socket.write(chunk, done)
+    },
+    final: done => {
+      socket.end(done)
+    },
+    // Errors are told by `fault` and by the close, so that none can be emitted to nobody.
+    destroy: (_error, done) => {
+      socket.destroy()
+      done(null)
+    }
+  })
+  destroyWith(stream, signal)
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      for (const message of read(chunk)) accept(message)
+    } catch (error) {
+      fault ??= error instanceof LdapFault ? error : new LdapFault('unreadable', { cause: error })
+      stream.destroy()
+    }
+  })
+  socket.once('close', () => stream.destroy())
+  return {
+    // ldapts uses a socket only as a stream and looks at these two properties.
+    stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
+    fault: () => fault,
+    lastResultCode: () => last?.resultCode
+  }
+}

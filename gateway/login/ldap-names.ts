@@ -1,0 +1,70 @@
+// What a person typed has become one canonical login, and values stand safely in DNs and filters.
+
+export type LoginName =
+  | { readonly login: string; readonly refusal?: undefined }
+  | { readonly login?: undefined; readonly refusal: 'bad-login-name' | 'foreign-domain' }
+
+const PLACEHOLDER = '{{username}}'
+const MAX_LOGIN_LENGTH = 256
+
+/**
+ * The one spelling under which a login is bound, counted and stored, or why there is none.
+ *
+ * Directories compare names after RFC 4518 preparation: without case, with blanks folded, after NFKC, blind to
+ * invisible characters. Spellings that this would make equal to another login are folded where that is harmless (case,
+ * blanks, NFC) and refused where it is not (full-width letters, zero-width characters, `ß`, which some directories read
+ * as `ss`): one account never has two names here.
+ *
+ * @param domain LDAP_DOMAIN. With it, `DOMAIN\login` (first label) and `login@domain` lose their domain part.
+ */
+export const readLogin = (username: string, domain: string | undefined): LoginName => {
+  if (username.length > MAX_LOGIN_LENGTH) return { refusal: 'bad-login-name' }
+  const folded = foldLogin(username)
+  if (folded === undefined) return { refusal: 'bad-login-name' }
+  if (domain === undefined) return { login: folded }
+  const { login, realm } = splitRealm(folded, domain.toLowerCase())
+  if (realm === 'foreign') return { refusal: 'foreign-domain' }
+  return login === '' ? { refusal: 'bad-login-name' } : { login }
+}
+
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
+
+const foldLogin = (username: string): string | undefined => {
+  // Before trimming: `trim` would quietly remove a line feed or U+FEFF at an end.
+  if (INVISIBLE.test(username)) return undefined
+  const composed = username.normalize('NFC').trim()
+  if (composed === '' || composed.normalize('NFKC') !== composed) return undefined
+  const folded = composed.toLowerCase()
+  // Letters whose case is no one-to-one matter (ß, İ, ı, final sigma) are read differently by different directories.
+  const isReversible = folded.toUpperCase().toLowerCase() === folded && [...folded].length === [...composed].length
+  return isReversible ? folded.replace(/\s+/g, ' ') : undefined
+}
+
+const splitRealm = (login: string, domain: string): { login: string; realm: 'none' | 'ours' | 'foreign' } => {
+  const backslash = login.indexOf('\\')
+  const at = login.lastIndexOf('@')
+  if (backslash !== -1) {
+    const isOurs = login.slice(0, backslash).trim() === domain.split('.')[0]
+    return { login: login.slice(backslash + 1).trim(), realm: isOurs ? 'ours' : 'foreign' }
+  }
+  if (at === -1) return { login, realm: 'none' }
+  return { login: login.slice(0, at).trim(), realm: login.slice(at + 1).trim() === domain ? 'ours' : 'foreign' }
+}
+
+/** An attribute value as it stands in the string form of a DN (RFC 4514 §2.4). */
+export const escapeDnValue = (value: string): string =>
+  value.replace(/[\u0000-\u001f\u007f]|[\\"+,;<>=]|^[ #]| $/g, character =>
+    /[\u0000-\u001f\u007f]/.test(character) ? hexEscape(character) : `\\${character}`
+  )
+
+/** An assertion value as it stands in the string form of a filter (RFC 4515 §3). */
+export const escapeFilterValue = (value: string): string => value.replace(/[\\*()\u0000]/g, hexEscape)
+
+const hexEscape = (character: string): string => `\\${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+
+/** `{{username}}` replaced everywhere by the escaped login. */
+export const fillTemplate = (template: string, login: string, quote: (value: string) => string): string =>
+  template.replaceAll(PLACEHOLDER, () => quote(login))
+
+/** Whether a login may stand in a bind name that knows no escaping, such as `{{username}}@corp.example`. */
+export const isPlainLogin = (login: string): boolean => /^[A-Za-z0-9._-]+$/.test(login)
