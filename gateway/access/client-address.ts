@@ -1,0 +1,102 @@
+// Every request has one client address that its sender could not choose, and one key to count it by.
+import {
+  contains,
+  formatAddress,
+  formatSlash64,
+  isMapped,
+  type Network,
+  parseAddress,
+  parseNetwork
+} from '../ip-network.ts'
+
+export interface ClientAddress {
+  /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */
+  readonly address: string
+  /** What limits count by: the IPv4 address, or the IPv6 /64, e.g. `2001:db8::/64`. Never empty. */
+  readonly key: string
+}
+
+export interface ClientAddressOf {
+  /** The rightmost address that no trusted proxy owns; X-Forwarded-For counts only when the peer is trusted. */
+  (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress
+  /** Whether X-Forwarded-* of this peer counts. */
+  trusted(peerAddress: string | undefined): boolean
+}
+
+interface Known extends ClientAddress {
+  readonly trusted: boolean
+}
+
+/** Addresses remembered at most: a flood of new ones must not grow the memory. */
+const REMEMBERED = 8192
+/** No chain of one's own proxies is longer; a forged list must not buy time. */
+const MAX_HOPS = 32
+
+const UNKNOWN: Known = Object.freeze({ address: 'unknown', key: 'unknown', trusted: false })
+
+/**
+ * @param trustProxy IPs and CIDR blocks, as TRUST_PROXY gives them.
+ * @throws TypeError when an entry is neither.
+ */
+export const createClientAddress = (trustProxy: readonly string[]): ClientAddressOf => {
+  const networks = trustProxy.map(toNetwork)
+  const recall = createMemory(text => judge(text, networks))
+  const peer = (text: string | undefined): Known => (text === undefined ? UNKNOWN : (recall(text) ?? UNKNOWN))
+
+  const clientAddress = (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress => {
+    const nearest = peer(peerAddress)
+    if (!nearest.trusted || xForwardedFor === undefined) return nearest
+    return walk(nearest, xForwardedFor, recall)
+  }
+  return Object.assign(clientAddress, { trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted })
+}
+
+// Each proxy appends the address it was called from, so only what stands right of the first stranger is attested.
+const walk = (nearest: Known, list: string, recall: (text: string) => Known | undefined): ClientAddress => {
+  let last = nearest
+  let end = list.length
+  for (let hop = 0; hop < MAX_HOPS && end >= 0; hop++) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
+    const known = attested(list, comma + 1, end, recall)
+    if (known === undefined) return last
+    if (!known.trusted) return known
+    last = known
+    end = comma
+  }
+  return last
+}
+
+// A zone id means something on one machine only, so no proxy attests one; longer than an address is garbage, unread.
+const attested = (list: string, start: number, end: number, recall: (text: string) => Known | undefined) => {
+  if (end - start > 128) return undefined
+  const text = list.slice(start, end).trim()
+  return text === '' || text.includes('%') ? undefined : recall(text)
+}
+
+const judge = (text: string, networks: readonly Network[]): Known | undefined => {
+  const zone = text.indexOf('%')
+  const groups = parseAddress(zone === -1 ? text : text.slice(0, zone))
+  if (groups === undefined) return undefined
+  const address = formatAddress(groups)
+  const key = isMapped(groups) ? address : formatSlash64(groups)
+  return Object.freeze({ address, key, trusted: networks.some(network => contains(network, groups)) })
+}
+
+const createMemory = (find: (text: string) => Known | undefined) => {
+  const memory = new Map<string, Known>()
+  return (text: string): Known | undefined => {
+    const known = memory.get(text)
+    if (known !== undefined) return known
+    const found = find(text)
+    if (found === undefined) return undefined
+    if (memory.size >= REMEMBERED) memory.clear()
+    memory.set(text, found)
+    return found
+  }
+}
+
+const toNetwork = (text: string): Network => {
+  const network = parseNetwork(text)
+  if (network === undefined) throw new TypeError('A trusted proxy must be an IP address or a CIDR block')
+  return network
+}
