@@ -113,22 +113,21 @@ t.test('memory stays bounded and right under a flood of new addresses', async t 
   t.equal(clientAddress('10.0.0.1', '203.0.0.1').address, '203.0.0.1')
 })
 
-t.test(
-  'whatever the header holds, the answer is an address, and what stands left of the client is without effect',
-  async t => {
-    const clientAddress = createClientAddress(PROXIES)
-    t.doesNotThrow(() => fc.assert(
-      fc.property(fc.string(), fc.oneof(fc.ipV4(), fc.ipV6()), (prefix, client) => {
-        const alone = clientAddress('10.0.0.1', client)
-        if (parseAddress(alone.address) === undefined || alone.key === '') return false
-        if (clientAddress.trusted(client)) return true
-        const forged = clientAddress('10.0.0.1', `${prefix},${client}, 10.2.3.4`)
-        return forged.key === alone.key && forged.address === alone.address
-      }),
-  XX    t.doesNotThrow(() => fc.assert(
-      fc.property(fc.string(), header => parseAddress(clientAddress('10.0.0.1', header).address) !== undefined),
-  XX  }
-)
+t.test('whatever the header holds, the answer is an address, and nothing left of the client has an effect', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  const clients = fc.property(fc.string(), fc.oneof(fc.ipV4(), fc.ipV6()), (prefix, client) => {
+    const alone = clientAddress('10.0.0.1', client)
+    if (parseAddress(alone.address) === undefined || alone.key === '') return false
+    if (clientAddress.trusted(client)) return true
+    const forged = clientAddress('10.0.0.1', `${prefix},${client}, 10.2.3.4`)
+    return forged.key === alone.key && forged.address === alone.address
+  })
+  const anything = fc.property(fc.string(), header => {
+    return parseAddress(clientAddress('10.0.0.1', header).address) !== undefined
+  })
+  t.doesNotThrow(() => fc.assert(clients, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(anything, { numRuns: 2000 }))
+})
 
 t.test('every spelling of an address is one address', async t => {
   fc.assert(
