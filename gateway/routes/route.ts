@@ -111,7 +111,12 @@ export type RouteMatch =
   | { readonly route: Route; readonly path: string; readonly refusal?: undefined }
   | { readonly route?: undefined; readonly refusal: 'bad-path'; readonly reason: BadPathReason }
   /** The path matches, the method does not; `allowed` is what would; `public` when every route at this path is public. */
-  | { readonly route?: undefined; readonly refusal: 'method'; readonly allowed: readonly string[]; readonly public: boolean }
+  | {
+      readonly route?: undefined
+      readonly refusal: 'method'
+      readonly allowed: readonly string[]
+      readonly public: boolean
+    }
   | { readonly route?: undefined; readonly refusal: 'no-route' }
 
 export interface RouteTable {

@@ -1,0 +1,112 @@
+// A raw path has become the one spelling that is matched and forwarded, or a refusal that says why.
+import type { BadPathReason, PathException } from './route.ts'
+
+export type CanonicalPath =
+  | { readonly path: string; readonly refusal?: undefined }
+  | { readonly path?: undefined; readonly refusal: BadPathReason }
+
+/** Lower case, nothing encoded, no segment that ends in a dot: canonical, and no lax backend reads it differently. */
+const PLAIN = /^(?:\/[a-z0-9._~!$&'()*+,=:@-]*[a-z0-9_~!$&'()*+,=:@-])*\/?$/
+/** Canonical as it stands: nothing encoded, no dot segment, no empty segment (RFC 3986 §3.3 `pchar`). */
+const CLEAN = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\/?$/
+const UNRESERVED = /^[A-Za-z0-9._~-]$/
+const NO_EXCEPTIONS: readonly PathException[] = []
+
+/** Whether a path is canonical and free of anything that could be read in two ways. Costs one regular expression. */
+export const isPlainPath = (rawPath: string): boolean => PLAIN.test(rawPath) && rawPath !== ''
+
+/**
+ * The canonical spelling of a path: unreserved characters decoded once (RFC 3986 §2.3, §6.2.2.2), other escapes in
+ * upper case (§6.2.2.1); everything that backends read in several ways is refused, not repaired. Idempotent.
+ * `rawPath` has no query. `allow` lists what a route may permit; dot segments and a leading `//` never are.
+ */
+export const canonicalPath = (rawPath: string, allow: readonly PathException[] = NO_EXCEPTIONS): CanonicalPath => {
+  if (!rawPath.startsWith('/')) return { refusal: 'not-absolute' }
+  if (CLEAN.test(rawPath)) return { path: rawPath }
+  const rawRefusal = judgeRaw(rawPath)
+  if (rawRefusal !== undefined) return { refusal: rawRefusal }
+  const path = rawPath.includes('%') ? rawPath.replace(/%[0-9A-Fa-f]{2}/g, decodeUnreserved) : rawPath
+  const refusal = judgeEscapes(path) ?? judgeStructure(path, allow) ?? judgeDots(path)
+  return refusal === undefined ? { path } : { refusal }
+}
+
+/**
+ * A request target in origin-form as its path and its query (`''` or `?…`), RFC 9112 §3.2.1. Only the path takes part
+ * in matching. A `#` anywhere is refused: it is no legal character of a request target (§3.2).
+ */
+export const splitTarget = (
+  target: string
+):
+  | { readonly path: string; readonly query: string; readonly refusal?: undefined }
+  | { readonly refusal: 'fragment' } => {
+  if (target.includes('#')) return { refusal: 'fragment' }
+  const mark = target.indexOf('?')
+  return mark === -1 ? { path: target, query: '' } : { path: target.slice(0, mark), query: target.slice(mark) }
+}
+
+const judgeRaw = (path: string): BadPathReason | undefined => {
+  if (path.includes('#')) return 'fragment'
+  if (path.includes('\\')) return 'backslash'
+  if (/[\x00-\x1f\x7f]/.test(path)) return 'control-character'
+  if (/[^\x21-\x7e]|\?/.test(path)) return 'raw-character'
+  return /%(?![0-9A-Fa-f]{2})/.test(path) ? 'percent-encoding' : undefined
+}
+
+const decodeUnreserved = (encoded: string): string => {
+  const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
+  return UNRESERVED.test(character) ? character : encoded.toUpperCase()
+}
+
+// Judged after decoding, so that `%25%34%31`, which would become `%2541`, is seen as what it is.
+const judgeEscapes = (path: string): BadPathReason | undefined => {
+  if (!path.includes('%')) return undefined
+  if (/%25[0-9A-Fa-f]{2}/.test(path)) return 'double-encoding'
+  if (path.includes('%5C')) return 'backslash'
+  const decoded = decode(path)
+  if (decoded === undefined) return 'utf-8'
+  return /\p{Cc}/u.test(decoded) ? 'control-character' : undefined
+}
+
+const judgeStructure = (path: string, allow: readonly PathException[]): BadPathReason | undefined => {
+  if (path.includes('%2F') && !allow.includes('encodedSlash')) return 'encoded-slash'
+  if (/;|%3B/.test(path) && !allow.includes('semicolon')) return 'semicolon'
+  const slashes = path.replaceAll('%2F', '/')
+  // `//host/x` at the start is a network-path reference to many parsers (RFC 3986 §4.2).
+  if (slashes.startsWith('//')) return 'double-slash'
+  return slashes.includes('//') && !allow.includes('doubleSlash') ? 'double-slash' : undefined
+}
+
+// `..;x`, `..%20` and `a%2F..` become dot segments in backends that cut parameters, trim, or decode once more.
+const judgeDots = (path: string): BadPathReason | undefined => {
+  if (!path.includes('.')) return undefined
+  for (const segment of (decode(path) ?? path).split('/')) {
+    if (!segment.includes('.')) continue
+    const bare = trimBlanks(segment.replace(/[;?#].*$/su, ''))
+    if (bare === '.' || bare === '..') return 'dot-segment'
+  }
+  return undefined
+}
+
+/** Percent-decoded as UTF-8; undefined when that is not valid (overlong forms and surrogates included). */
+export const decode = (text: string): string | undefined => {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+const BLANK = /[\s\p{Zs}\u00ad\u180e\u200b-\u200f\u2060\ufeff]/u
+const isBlank = (character: string): boolean => BLANK.test(character)
+
+/** Without blanks (Unicode ones and invisible ones too) at both ends, and without what `isTail` says at the end. */
+export const trimBlanks = (text: string, isTail: (character: string) => boolean = isBlank): string => {
+  let start = 0
+  let end = text.length
+  while (start < end && isBlank(text.charAt(start))) start += 1
+  while (end > start && isTail(text.charAt(end - 1))) end -= 1
+  return start === 0 && end === text.length ? text : text.slice(start, end)
+}
+
+export const isBlankOrDot = (character: string): boolean => character === '.' || isBlank(character)

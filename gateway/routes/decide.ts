@@ -1,0 +1,67 @@
+// Whether a person may pass is one pure answer, the same for live requests, route tests and `explain`.
+import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthenticated } from '../errors.ts'
+import type { User } from '../identity.ts'
+import type { Route, RouteMatch } from './route.ts'
+
+/** Who asks; no user: nobody with a valid token. */
+export interface Asker {
+  readonly user?: Pick<User, 'profiles' | 'accessStatus' | 'provider'> | undefined
+}
+
+export interface DecideOptions {
+  /** Whether cloud accounts without profile and area pass routes that declare no roles (CLOUDIDP_ALLOWED_TENANTS). */
+  readonly cloudUnassignedMayPass: boolean
+}
+
+export type Decision =
+  | { readonly decision: 'allow'; readonly code: undefined; readonly reason: AllowReason }
+  | { readonly decision: RefusalStatus; readonly code: string; readonly reason: string }
+
+/** `socketio`: the HTTP side of a Socket.IO route needs no token; its namespaces are judged at CONNECT. */
+export type AllowReason = 'public' | 'socketio' | 'any-valid-token' | 'has-role'
+export type RefusalStatus = 400 | 401 | 403 | 404 | 405
+
+/** The decision for a match and an asker. The code is that of the error contract; the reason is a stable word. */
+export const decide = (match: RouteMatch, { user }: Asker, { cloudUnassignedMayPass }: DecideOptions): Decision => {
+  if (match.refusal === 'bad-path') return refuse(400, BadPath.code, match.reason)
+  if (match.refusal === 'method') {
+    // Without a token a private path answers as an unknown one does: nobody learns which paths exist.
+    if (user === undefined && !match.public) return refuse(401, Unauthenticated.code, 'no-token')
+    return refuse(405, MethodNotAllowed.code, 'method')
+  }
+  if (match.refusal === 'no-route') {
+    return user === undefined ? refuse(401, Unauthenticated.code, 'no-token') : refuse(404, NoRoute.code, 'no-route')
+  }
+  return decideRoute(match.route, user, cloudUnassignedMayPass)
+}
+
+const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: boolean): Decision => {
+  if (route.public) return allow('public')
+  if (route.socketio !== undefined) return allow('socketio')
+  if (user === undefined) return refuse(401, Unauthenticated.code, 'no-token')
+  // The gateway's own endpoints (`/auth/me`, logout) stay open to whoever has just logged in.
+  const isProxied = route.upstream !== undefined
+  return judgePerson(user, route, cloudUnassignedMayPass || !isProxied)
+}
+
+/** Whether somebody with a valid token passes: a route's rule, or that of a Socket.IO namespace of it. */
+export const judgePerson = (
+  user: NonNullable<Asker['user']>,
+  rule: Pick<Route, 'roles' | 'requireAssigned'>,
+  cloudUnassignedMayPass: boolean
+): Decision => {
+  const { roles, requireAssigned } = rule
+  const isUnassigned = user.accessStatus !== 'assigned'
+  if (isUnassigned && user.provider === 'cloudidp' && !cloudUnassignedMayPass) {
+    return refuse(403, Unassigned.code, 'cloud-unassigned')
+  }
+  if (roles !== undefined && !user.profiles.some(profile => roles.includes(profile))) {
+    return refuse(403, Forbidden.code, 'role-missing')
+  }
+  if (isUnassigned && requireAssigned) return refuse(403, Unassigned.code, 'unassigned')
+  return allow(roles === undefined ? 'any-valid-token' : 'has-role')
+}
+
+const allow = (reason: AllowReason): Decision => ({ decision: 'allow', code: undefined, reason })
+
+const refuse = (decision: RefusalStatus, code: string, reason: string): Decision => ({ decision, code, reason })

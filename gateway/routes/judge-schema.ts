@@ -1,0 +1,84 @@
+// The form of a route file is judged, and each deviation has become a sentence at the place where it stands.
+import { Ajv, type ErrorObject } from 'ajv'
+import { type Complaint, complain, nearestHint } from './complaint.ts'
+import { routeFileSchema } from './route-schema.ts'
+import type { YamlDocument } from './yaml-document.ts'
+
+export interface Judgement {
+  readonly complaints: readonly Complaint[]
+  /** Whether the part at this path, and all below it, has the right form. */
+  isSound(...path: (string | number)[]): boolean
+}
+
+type Path = readonly string[]
+
+const MAX_COMPLAINTS = 100
+
+const validate = new Ajv({ allErrors: true, verbose: true, strict: false }).compile(routeFileSchema)
+
+/** Judges the value of a document by the schema. Nothing is coerced and no default is filled in. */
+export const judgeSchema = (document: YamlDocument): Judgement => {
+  validate(document.value)
+  const errors = (validate.errors ?? []).filter(error => error.keyword !== 'propertyNames').slice(0, MAX_COMPLAINTS)
+  const faults = errors.map(error => ({ path: pathOf(error), error }))
+  return {
+    complaints: faults.map(({ path, error }) => toComplaint(document, path, error)),
+    isSound: (...path) => {
+      const steps = path.map(String)
+      return !faults.some(fault => startsWith(fault.path, steps) || startsWith(steps, fault.path))
+    }
+  }
+}
+
+const startsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
+
+const pathOf = (error: ErrorObject): string[] => {
+  const path = error.instancePath
+    .split('/')
+    .slice(1)
+    .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const key = error.propertyName ?? error.params.additionalProperty
+  return typeof key === 'string' ? [...path, key] : path
+}
+
+const toComplaint = (document: YamlDocument, path: Path, error: ErrorObject): Complaint => {
+  const isAboutKey = error.keyword === 'additionalProperties' || error.propertyName !== undefined
+  return complain(document.placeOf(locate(document.value, path), isAboutKey ? 'key' : 'value'), sentence(path, error))
+}
+
+// Steps into lists are numbers.
+const locate = (value: unknown, path: Path): (string | number)[] => {
+  let part = value
+  return path.map(step => {
+    const isList = Array.isArray(part)
+    part = typeof part === 'object' && part !== null ? (part as Record<string, unknown>)[step] : undefined
+    return isList ? Number(step) : step
+  })
+}
+
+const sentence = (path: Path, error: ErrorObject): string => {
+  const { keyword, params, parentSchema, data } = error
+  const name = nameOf(path)
+  const title: unknown = parentSchema?.title
+  if (keyword === 'additionalProperties') {
+    const key = String(params.additionalProperty)
+    return `unknown key "${key}"${nearestHint(key, Object.keys(parentSchema?.properties ?? {}))}`
+  }
+  if (keyword === 'required')
+    return `${isIndex(path.at(-1)) || path.length === 0 ? title : name} needs the key "${params.missingProperty}"`
+  if (keyword === 'uniqueItems') return `${name} holds the same entry twice`
+  if (keyword === 'minItems' || keyword === 'minProperties') return `${name} must not be empty`
+  if (keyword === 'enum' && typeof data === 'string') {
+    const known = Array.isArray(params.allowedValues) ? params.allowedValues.map(String) : []
+    return `${path.includes('roles') ? 'unknown role' : 'unknown value'} "${data}"${nearestHint(data, known) || `: must be ${title}`}`
+  }
+  return `${name} must be ${title ?? error.message}`
+}
+
+const isIndex = (step: string | undefined): boolean => step !== undefined && /^[0-9]+$/.test(step)
+
+const nameOf = (path: Path): string => {
+  const last = path.at(-1)
+  if (last === undefined) return 'the file'
+  return isIndex(last) && path.length > 1 ? `an entry of "${path.at(-2)}"` : `"${last}"`
+}

@@ -1,0 +1,138 @@
+// The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
+import type { Complaint } from './complaint.ts'
+import { RouteFileError } from './complaint.ts'
+import { readOffThread } from './read-off-thread.ts'
+import type { Route, RouteTable } from './route.ts'
+import { loadRoutes } from './route-file.ts'
+import { watchFolder } from './watch-folder.ts'
+
+export interface LiveRoutes {
+  /** The table in use. Requests keep the route they matched, so that a swap never changes one midway. */
+  current(): RouteTable
+  /** Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed. */
+  reload(): Promise<boolean>
+  status(): LiveRoutesStatus
+  /** Stops watching and waits for a reload under way, whose outcome is dropped. */
+  close(): Promise<void>
+}
+
+export interface LiveRoutesStatus {
+  /** When the table in use was loaded. */
+  readonly loadedAt: Date
+  readonly checksum: string
+  /** Whether the files on disk are those in use. */
+  readonly ok: boolean
+  /** What is wrong with the files on disk. */
+  readonly lastError?: readonly Complaint[]
+}
+
+/** The part of a pino logger that is needed. */
+export interface ReloadLog {
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}
+
+export interface LiveRoutesOptions {
+  readonly folder: string
+  readonly ownRoutes: readonly Route[]
+  readonly log: ReloadLog
+  /** After each swap, with the new table and the old. */
+  readonly onSwap?: (next: RouteTable, previous: RouteTable) => void
+  /** After each reload, whatever its outcome. */
+  readonly onReload?: (ok: boolean) => void
+  readonly debounceMs?: number
+  readonly pollMs?: number
+  readonly now?: () => Date
+}
+
+/**
+ * Loads the routes and keeps them current.
+ * @throws {RouteFileError} when the first load fails: there is no table to go on with
+ */
+export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
+  const { folder, ownRoutes, log, onSwap, onReload, debounceMs = 100, pollMs = 2000 } = options
+  const now = options.now ?? (() => new Date())
+  const first = await loadRoutes(folder, ownRoutes)
+  let table = first.table
+  let loadedAt = now()
+  let lastError: readonly Complaint[] | undefined
+  let queue: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<boolean> | undefined
+  let isClosed = false
+  if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
+
+  const accept = (next: RouteTable, warnings: readonly Complaint[]): void => {
+    const wasBroken = lastError !== undefined
+    lastError = undefined
+    if (next.checksum === table.checksum && haveSameUpstreams(next, table)) {
+      if (wasBroken) log.info({ checksum: next.checksum }, 'route files are those in use again')
+      return
+    }
+    const previous = table
+    table = next
+    loadedAt = now()
+    const { checksum } = next
+    if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
+    else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
+    onSwap?.(next, previous)
+  }
+  const refuse = (complaints: readonly Complaint[]): void => {
+    // The poll and the watcher may both report one save: what was said once is not said again.
+    const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
+    lastError = complaints
+    if (!isKnown) log.error({ complaints }, 'route files not reloaded; the old table stays')
+  }
+  const run = async (): Promise<boolean> => {
+    waiting = undefined
+    if (isClosed) return false
+    try {
+      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: readOffThread })
+      if (isClosed) return false
+      accept(loaded.table, loaded.warnings)
+    } catch (error) {
+      if (isClosed) return false
+      if (!(error instanceof RouteFileError)) log.error({ err: error }, 'reloading the route files failed')
+      refuse(complaintsOf(error, folder))
+    }
+    onReload?.(lastError === undefined)
+    return lastError === undefined
+  }
+  const reload = (): Promise<boolean> => {
+    if (waiting !== undefined) return waiting
+    waiting = queue.then(run)
+    queue = waiting.catch(() => undefined)
+    return waiting
+  }
+
+  const watch = watchFolder({
+    folder,
+    debounceMs,
+    pollMs,
+    onChange: () => void reload().catch(error => log.error({ err: error }, 'a reload failed'))
+  })
+  return {
+    current: () => table,
+    reload,
+    status: () => ({
+      loadedAt,
+      checksum: table.checksum,
+      ok: lastError === undefined,
+      ...(lastError === undefined ? {} : { lastError })
+    }),
+    async close() {
+      isClosed = true
+      watch.close()
+      await queue
+    }
+  }
+}
+
+// A changed CA file leaves the route files as they were, but not the upstreams.
+const haveSameUpstreams = (a: RouteTable, b: RouteTable): boolean =>
+  [...a.upstreams].every(([name, upstream]) => b.upstreams.get(name) === upstream)
+
+const complaintsOf = (error: unknown, folder: string): readonly Complaint[] => {
+  if (error instanceof RouteFileError) return error.complaints
+  return [{ file: folder, line: 1, column: 1, message: 'the files could not be loaded' }]
+}

@@ -1,0 +1,50 @@
+// The gateway's own endpoints are routes like any other, so that the same matcher and the same rules judge them.
+import type { Route } from './route.ts'
+import type { Reserved } from './route-trie.ts'
+
+type Access = 'public' | 'any-token' | 'admin'
+
+/** What of the public origin belongs to the gateway: `/health`, and `/auth` with everything below. */
+export const RESERVED: readonly Reserved[] = [
+  { segment: 'health', extent: 'self' },
+  { segment: 'auth', extent: 'subtree' }
+]
+
+const OWN: readonly (readonly [method: string | undefined, path: string, access: Access])[] = [
+  ['GET', '/health', 'public'],
+  ['GET', '/auth/config', 'public'],
+  ['POST', '/auth/login', 'public'],
+  ['GET', '/auth/login', 'public'],
+  ['GET', '/auth/oauth/cloudidp/start', 'public'],
+  ['GET', '/auth/oauth/cloudidp/callback', 'public'],
+  ['GET', '/auth/session.js', 'public'],
+  ['GET', '/auth/assets/*', 'public'],
+  ['GET', '/auth/console', 'public'],
+  ['GET', '/auth/me', 'any-token'],
+  ['POST', '/auth/refresh', 'any-token'],
+  ['POST', '/auth/logout', 'any-token'],
+  [undefined, '/auth/admin/*', 'admin']
+]
+
+/** Every endpoint of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
+export const ownRoutes = (): Route[] => OWN.map(([method, path, access]) => ownRoute(method, path, access))
+
+const ownRoute = (method: string | undefined, path: string, access: Access): Route => ({
+  id: method === undefined ? path : `${method} ${path}`,
+  path,
+  methods: method === undefined ? undefined : new Set([method]),
+  upstream: undefined,
+  public: access === 'public',
+  roles: access === 'admin' ? ['Admin'] : undefined,
+  requireAssigned: false,
+  forwardToken: false,
+  browser: false,
+  stripPrefix: undefined,
+  rateLimit: undefined,
+  timeoutMs: undefined,
+  maxBodyBytes: undefined,
+  allowInPath: [],
+  websocket: undefined,
+  socketio: undefined,
+  place: { file: 'gateway', line: 1, column: 1 }
+})

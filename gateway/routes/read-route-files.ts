@@ -1,0 +1,166 @@
+// A folder of route files has been read: definitions that can cross to another thread, and every mistake with its place.
+import { createHash } from 'node:crypto'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Complaint, complain } from './complaint.ts'
+import { type Judgement, judgeSchema } from './judge-schema.ts'
+import type { Place, Route, Upstream } from './route.ts'
+import { defineRoute } from './route-definition.ts'
+import type { RouteFileData } from './route-schema.ts'
+import { judgeTestLine, type RouteTest } from './route-tests.ts'
+import { defineUpstream } from './upstream-definition.ts'
+import { readYaml, type YamlDocument } from './yaml-document.ts'
+
+/** What the files say, as data that `structuredClone` carries. */
+export interface RouteDefinitions {
+  readonly routes: readonly Route[]
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  readonly tests: readonly RouteTest[]
+  readonly checksum: string
+  readonly complaints: readonly Complaint[]
+  readonly warnings: readonly Complaint[]
+}
+
+interface RouteFile {
+  readonly name: string
+  readonly document: YamlDocument
+  readonly data: RouteFileData
+  readonly judgement: Judgement
+}
+
+const MAX_FILE_BYTES = 4 * 1024 * 1024
+const START = { line: 1, column: 1 }
+
+/** Reads `*.yaml` and `*.yml` of a folder, by name; dot files (as of mounted ConfigMaps) do not count. Never rejects. */
+export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> => {
+  const complaints: Complaint[] = []
+  const texts = await readTexts(folder, complaints)
+  const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
+  const upstreams = await collectUpstreams(files, complaints)
+  const routes = files.flatMap(file => collectRoutes(file, upstreams, complaints))
+  const hasRoutes = files.some(({ data }) => data.routes !== undefined)
+  if (files.length > 0 && complaints.length === 0 && !hasRoutes) {
+    complaints.push(complain({ file: folder, ...START }, 'no file has the key "routes"'))
+  }
+  return {
+    routes,
+    upstreams: upstreams.sound,
+    tests: files.flatMap(file => collectTests(file, complaints)),
+    checksum: checksumOf(texts),
+    complaints,
+    warnings: hasRoutes && routes.length === 0 ? [complain({ file: folder, ...START }, 'there are no routes')] : []
+  }
+}
+
+/** Names of the route files in a folder, in their order. Rejects when the folder cannot be read. */
+export const listRouteFiles = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter(name => /^[^.].*\.ya?ml$/.test(name)).sort()
+
+const readTexts = async (folder: string, complaints: Complaint[]): Promise<{ name: string; text: Buffer }[]> => {
+  const names = await listRouteFiles(folder).catch(() => undefined)
+  const texts: { name: string; text: Buffer }[] = []
+  if (names === undefined) {
+    complaints.push(complain({ file: folder, ...START }, 'this folder cannot be read'))
+    return texts
+  }
+  for (const name of names.map(name => join(folder, name))) {
+    const complaint = (message: string) => complaints.push(complain({ file: name, ...START }, message))
+    try {
+      const stats = await stat(name)
+      if (stats.isFile() && stats.size > MAX_FILE_BYTES) complaint('a route file must be at most 4 MB large')
+      else if (stats.isFile()) texts.push({ name, text: await readFile(name) })
+    } catch {
+      complaint('this file cannot be read')
+    }
+  }
+  if (texts.length === 0 && complaints.length === 0) {
+    complaints.push(complain({ file: folder, ...START }, 'there is no route file (*.yaml) in this folder'))
+  }
+  return texts
+}
+
+const judgeFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteFile[] => {
+  const start = { file: name, ...START }
+  const text = decodeText(bytes)
+  if (text === undefined) {
+    complaints.push(complain(start, 'a route file must be UTF-8'))
+    return []
+  }
+  const document = readYaml(text, name)
+  complaints.push(...document.complaints)
+  if (document.value === undefined) return []
+  if (document.value === null) {
+    complaints.push(complain(start, 'this file is empty; a file without routes says "routes: []"'))
+    return []
+  }
+  const judgement = judgeSchema(document)
+  // What the reader could not read, and left out, is not complained of twice.
+  const places = new Set(document.complaints.map(formatPlace))
+  complaints.push(...judgement.complaints.filter(complaint => !places.has(formatPlace(complaint))))
+  const isMap = typeof document.value === 'object' && !Array.isArray(document.value)
+  return isMap ? [{ name, document, data: document.value as RouteFileData, judgement }] : []
+}
+
+const decodeText = (bytes: Buffer): string | undefined => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const collectUpstreams = async (files: readonly RouteFile[], complaints: Complaint[]) => {
+  const names = new Map<string, Place>()
+  const sound = new Map<string, Upstream>()
+  for (const { name: file, document, data, judgement } of files) {
+    for (const [name, upstream] of entriesOf(data.upstreams)) {
+      const place = document.placeOf(['upstreams', name], 'key')
+      const earlier = names.get(name)
+      if (earlier !== undefined) {
+        complaints.push(complain(place, `the upstream "${name}" is already defined at ${formatPlace(earlier)}`))
+        continue
+      }
+      names.set(name, place)
+      if (!judgement.isSound('upstreams', name)) continue
+      const placeOf = (...path: (string | number)[]) =>
+        document.placeOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')
+      const defined = await defineUpstream(name, upstream, file, placeOf, complaints)
+      if (defined !== undefined) sound.set(name, defined)
+    }
+  }
+  return { names: new Set(names.keys()), sound }
+}
+
+/** `file:line:column` of a place. */
+export const formatPlace = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
+
+const entriesOf = <T>(record: Readonly<Record<string, T>> | undefined): [string, T][] =>
+  typeof record === 'object' && record !== null ? Object.entries(record) : []
+
+const collectRoutes = (
+  { document, data, judgement }: RouteFile,
+  upstreams: { readonly names: ReadonlySet<string>; readonly sound: ReadonlyMap<string, Upstream> },
+  complaints: Complaint[]
+): Route[] =>
+  (Array.isArray(data.routes) ? (data.routes as NonNullable<RouteFileData['routes']>) : []).flatMap((route, index) => {
+    if (!judgement.isSound('routes', index)) return []
+    const placeOf = (...path: (string | number)[]) => document.placeOf(['routes', index, ...path])
+    const defined = defineRoute(route, upstreams, placeOf, complaints)
+    return defined === undefined ? [] : [defined]
+  })
+
+const collectTests = ({ document, data, judgement }: RouteFile, complaints: Complaint[]): RouteTest[] =>
+  (Array.isArray(data.tests) ? (data.tests as string[]) : []).flatMap((line, index) => {
+    if (!judgement.isSound('tests', index)) return []
+    const place = document.placeOf(['tests', index])
+    const complaint = judgeTestLine(line)
+    if (complaint === undefined) return [{ line, place }]
+    complaints.push(complain(place, complaint))
+    return []
+  })
+
+const checksumOf = (texts: readonly { name: string; text: Buffer }[]): string => {
+  const hash = createHash('sha256')
+  for (const { name, text } of texts) hash.update(`${Buffer.byteLength(name)}:${name}:${text.length}:`).update(text)
+  return hash.digest('hex')
+}

@@ -1,0 +1,163 @@
+// A route as written has become one that can be asked, or complaints about what it must not say.
+import { canonicalPath, decode, trimBlanks } from './canonical-path.ts'
+import { type Complaint, complain, nearestHint } from './complaint.ts'
+import { foldCase } from './lax-readings.ts'
+import { RESERVED } from './own-routes.ts'
+import { MAX_TIMER_MS, parseDuration, parseSize } from './quantities.ts'
+import type { Route, Upstream } from './route.ts'
+import type { RouteData, WebSocketData } from './route-schema.ts'
+import { shapeOf } from './route-trie.ts'
+import { defineSocketIo } from './socketio-definition.ts'
+import type { PlaceOf } from './upstream-definition.ts'
+
+type Complain = (message: string, ...path: (string | number)[]) => void
+
+export interface UpstreamLookup {
+  /** Every name that some file uses, sound or not. */
+  readonly names: ReadonlySet<string>
+  readonly sound: ReadonlyMap<string, Upstream>
+}
+
+/** `data` has passed the schema. Returns undefined when there is anything to complain about. */
+export const defineRoute = (
+  data: RouteData,
+  upstreams: UpstreamLookup,
+  placeOf: PlaceOf,
+  complaints: Complaint[]
+): Route | undefined => {
+  const before = complaints.length
+  const say: Complain = (message, ...path) => complaints.push(complain(placeOf(...path), message))
+  const path = definePath(data.path, say)
+  judgeCombinations(data, say)
+  if (!upstreams.names.has(data.upstream)) {
+    say(`unknown upstream "${data.upstream}"${nearestHint(data.upstream, upstreams.names)}`, 'upstream')
+  }
+  const methods = data.methods === undefined ? undefined : new Set(data.methods)
+  const timeoutMs = data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout')
+  const route: Route = {
+    id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
+    path,
+    methods,
+    upstream: upstreams.sound.get(data.upstream),
+    public: data.public ?? false,
+    roles: data.roles,
+    requireAssigned: data.requireAssigned ?? false,
+    forwardToken: data.forwardToken ?? false,
+    browser: data.browser ?? false,
+    stripPrefix: data.stripPrefix === undefined ? undefined : definePrefix(data.stripPrefix, path, say),
+    rateLimit: data.rateLimit && {
+      max: data.rateLimit.max,
+      windowMs: timer(data.rateLimit.window, say, 'rateLimit', 'window'),
+      by: data.rateLimit.by ?? 'ip'
+    },
+    timeoutMs,
+    maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
+    allowInPath: data.allowInPath ?? [],
+    websocket: data.websocket && defineWebSocket(data.websocket, say),
+    socketio: data.socketio && defineSocketIo(data.socketio, say),
+    place: placeOf()
+  }
+  return complaints.length === before && route.upstream !== undefined ? route : undefined
+}
+
+const timer = (text: string | number, say: Complain, ...path: string[]): number => {
+  const milliseconds = parseDuration(text)
+  if (milliseconds > MAX_TIMER_MS) say(`"${path.at(-1)}" must be at most 24d`, ...path)
+  return milliseconds
+}
+
+/** The path in the spelling that requests are compared with. */
+const definePath = (written: string, say: Complain): string => {
+  if (!written.startsWith('/')) say('"path" must begin with /', 'path')
+  const encoded = encodeRaw(written)
+  const { path, refusal } = encoded === undefined ? { refusal: 'utf-8' } : canonicalPath(encoded)
+  if (path === undefined) {
+    if (written.startsWith('/')) say(`no request can have this path (${refusal})`, 'path')
+    return written
+  }
+  const segments = shapeOf(path)
+  for (const [index, segment] of segments.entries()) judgeSegment(segment, index === segments.length - 1, say)
+  if (new Set(params(segments)).size < params(segments).length) say('"path" names a parameter twice', 'path')
+  const first = foldCase(decode(segments[0] ?? '') ?? '')
+  const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
+  if (owned !== undefined) say(`/${owned.segment}${owned.extent === 'self' ? '' : '/'} belongs to the gateway`, 'path')
+  return path
+}
+
+// `/health/*` would cover `/health` itself; `/health/live` does not.
+const isWhole = (segments: readonly string[]): boolean => segments.length === (segments.at(-1) === '*' ? 2 : 1)
+
+const params = (segments: readonly string[]): string[] => segments.filter(segment => segment.startsWith(':'))
+
+const encodeRaw = (path: string): string | undefined => {
+  try {
+    return path.replace(/[^\x21-\x7e]|["<>^`{|}[\]]/gu, encodeURIComponent)
+  } catch {
+    return undefined
+  }
+}
+
+const judgeSegment = (segment: string, isLast: boolean, say: Complain): void => {
+  if (segment.startsWith(':')) {
+    if (!/^:[A-Za-z_][A-Za-z0-9_]*$/.test(segment)) say('a parameter must be a whole segment such as :id', 'path')
+    return
+  }
+  if (segment.includes('*')) {
+    if (segment !== '*' || !isLast) say('* stands for the rest of a path: only alone, after the last /', 'path')
+    return
+  }
+  const decoded = decode(segment) ?? segment
+  if (decoded.endsWith('.') || trimBlanks(decoded) !== decoded) {
+    say('a segment must not begin or end with a blank, or end with a dot', 'path')
+  }
+  if (/%(?:2[146-9A-C]|3[AD]|40)/.test(segment)) say('"path" escapes a character that needs no escape', 'path')
+  if (/%(?:23|3F)/.test(segment)) say('"path" must not hold an escaped # or ?', 'path')
+}
+
+const definePrefix = (written: string, path: string, say: Complain): string => {
+  const prefix = written.length > 1 && written.endsWith('/') ? written.slice(0, -1) : written
+  const wanted = shapeOf(prefix)
+  const segments = shapeOf(path)
+  const isStatic = wanted.every(segment => !segment.startsWith(':') && !segment.includes('*'))
+  const isPrefix = `/${wanted.join('/')}` === prefix && wanted.every((segment, index) => segments[index] === segment)
+  if (!isStatic || !isPrefix) say('"stripPrefix" must be whole static segments at the start of "path"', 'stripPrefix')
+  return prefix
+}
+
+const judgeCombinations = (data: RouteData, say: Complain): void => {
+  if (data.public === true) {
+    if (data.roles !== undefined) say('a public route has no roles: choose one', 'roles')
+    if (data.requireAssigned === true)
+      say('a public route knows nobody, so "requireAssigned" has no meaning', 'requireAssigned')
+    const by = data.rateLimit?.by
+    if (by === 'user' || by === 'both')
+      say(`a public route knows nobody, so "by: ${by}" has no meaning`, 'rateLimit', 'by')
+  }
+  if (data.socketio !== undefined) {
+    const why = 'has no place on a socketio route: its namespaces say who may connect'
+    if (data.roles !== undefined) say(`"roles" ${why}`, 'roles')
+    if (data.public !== undefined) say(`"public" ${why}`, 'public')
+    if (data.browser !== undefined) say(`"browser" ${why}`, 'browser')
+    if (data.websocket !== undefined) say('"websocket" and "socketio" exclude each other', 'websocket')
+  }
+  const isUpgradable = data.methods === undefined || data.methods.includes('GET')
+  if (data.websocket !== undefined && !isUpgradable) say('"websocket" needs the method GET', 'methods')
+  const polls = data.methods === undefined || ['GET', 'POST'].every(method => data.methods?.includes(method))
+  if (data.socketio !== undefined && !polls) say('"socketio" needs the methods GET and POST', 'methods')
+  if (data.methods?.includes('CONNECT')) say('CONNECT is never forwarded', 'methods')
+}
+
+const defineWebSocket = (data: WebSocketData, say: Complain) => {
+  for (const [index, origin] of (data.origins ?? []).entries()) {
+    const isOrigin = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin
+    if (!isOrigin)
+      say('an origin must be scheme, host and port, as in https://app.example.org', 'websocket', 'origins', index)
+  }
+  return {
+    origins: data.origins ?? [],
+    tokenInQuery: data.tokenInQuery ?? false,
+    maxMessageBytes: parseSize(data.maxMessage ?? '1MB'),
+    idleTimeoutMs: timer(data.idleTimeout ?? '5m', say, 'websocket', 'idleTimeout'),
+    maxLifetimeMs: timer(data.maxLifetime ?? 0, say, 'websocket', 'maxLifetime')
+  }
+}

@@ -1,0 +1,82 @@
+// A folder of route files has become a table that may serve, with its tests passed; or a list of all mistakes in it.
+import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
+import { formatPlace, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
+import type { Place, Route, RouteTable, Upstream } from './route.ts'
+import { createRouteTable } from './route-table.ts'
+import { runRouteTests } from './route-tests.ts'
+
+export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
+
+export interface LoadedRoutes {
+  readonly table: RouteTable
+  readonly warnings: readonly Complaint[]
+}
+
+export interface LoadOptions {
+  /** Upstreams in use, by name: a new one with the same definition is replaced by the old object. */
+  readonly upstreamsInUse?: ReadonlyMap<string, Upstream>
+  /** Reads the files, here or in another thread. */
+  readonly read?: (folder: string) => Promise<RouteDefinitions>
+}
+
+/**
+ * The table of a folder of route files (`*.yaml`, `*.yml`) and the gateway's own routes.
+ * @throws {RouteFileError} with every mistake; no table then
+ */
+export const loadRoutes = async (
+  folder: string,
+  ownRoutes: readonly Route[],
+  { upstreamsInUse = new Map(), read = readRouteFiles }: LoadOptions = {}
+): Promise<LoadedRoutes> => {
+  const definitions = keepUpstreams(await read(folder), upstreamsInUse)
+  const complaints = [...definitions.complaints]
+  const warnings = [...definitions.warnings, ...catchAllWarnings(definitions.routes)]
+  const table = createRouteTable({
+    routes: [...ownRoutes, ...definitions.routes],
+    upstreams: definitions.upstreams,
+    checksum: definitions.checksum,
+    onTie: (earlier, later) => complaints.push(tie(earlier, later)),
+    onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
+  })
+  if (complaints.length === 0) complaints.push(...runRouteTests(table, definitions.tests))
+  if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints))
+  return { table, warnings: sortComplaints(warnings) }
+}
+
+// Reported at the place that comes second, whatever order the routes were found in.
+const tie = (one: Route, other: Route): Complaint => {
+  const [first, second] = comesBefore(one.place, other.place) ? [one, other] : [other, one]
+  return complain(
+    second.place,
+    `"${second.id}" matches the same requests as "${first.id}" at ${formatPlace(first.place)}`
+  )
+}
+
+const comesBefore = (a: Place, b: Place): boolean =>
+  a.file === b.file ? a.line < b.line || (a.line === b.line && a.column < b.column) : a.file < b.file
+
+const caseTie = (kept: Route, hidden: Route): Complaint =>
+  complain(
+    hidden.place,
+    `"${hidden.id}" differs only in case from "${kept.id}" at ${formatPlace(kept.place)}: requests for it are refused`
+  )
+
+const catchAllWarnings = (routes: readonly Route[]): Complaint[] =>
+  routes
+    .filter(route => route.public && route.path === '/*')
+    .map(route => complain(route.place, 'this public catch-all makes every path without a route of its own public'))
+
+const keepUpstreams = (definitions: RouteDefinitions, inUse: ReadonlyMap<string, Upstream>): RouteDefinitions => {
+  const upstreams = new Map<string, Upstream>()
+  for (const [name, upstream] of definitions.upstreams) {
+    const old = inUse.get(name)
+    upstreams.set(name, old !== undefined && definitionOf(old) === definitionOf(upstream) ? old : upstream)
+  }
+  const routes = definitions.routes.map(route => {
+    const upstream = route.upstream && upstreams.get(route.upstream.name)
+    return upstream === route.upstream ? route : { ...route, upstream }
+  })
+  return { ...definitions, upstreams, routes }
+}
+
+const definitionOf = ({ place: _, ...definition }: Upstream): string => JSON.stringify(definition)

@@ -1,0 +1,284 @@
+// The form of a route file: one schema, which judges it here and helps editors there.
+import { PROFILES } from '../identity.ts'
+import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from './quantities.ts'
+import type { PathException } from './route.ts'
+
+export interface RouteFileData {
+  readonly upstreams?: Readonly<Record<string, UpstreamData>>
+  readonly routes?: readonly RouteData[]
+  readonly tests?: readonly string[]
+}
+
+export interface UpstreamData {
+  readonly url?: string
+  readonly targets?: readonly string[]
+  readonly timeout?: string | number
+  readonly connectTimeout?: string | number
+  readonly caFile?: string
+  readonly healthCheck?: { readonly path: string; readonly interval?: string | number }
+}
+
+export interface RouteData {
+  readonly path: string
+  readonly upstream: string
+  readonly methods?: readonly string[]
+  readonly roles?: readonly string[]
+  readonly public?: boolean
+  readonly requireAssigned?: boolean
+  readonly forwardToken?: boolean
+  readonly browser?: boolean
+  readonly stripPrefix?: string
+  readonly rateLimit?: { readonly max: number; readonly window: string; readonly by?: 'ip' | 'user' | 'both' }
+  readonly timeout?: string | number
+  readonly maxBody?: string | number
+  readonly allowInPath?: readonly PathException[]
+  readonly websocket?: WebSocketData
+  readonly socketio?: SocketIoData
+}
+
+export interface WebSocketData {
+  readonly origins?: readonly string[]
+  readonly tokenInQuery?: boolean
+  readonly maxMessage?: string | number
+  readonly idleTimeout?: string | number
+  readonly maxLifetime?: string | number
+}
+
+export interface SocketIoData {
+  readonly namespaces: Readonly<Record<string, { readonly roles?: readonly string[] }>>
+  readonly maxMessage?: string | number
+}
+
+type Schema = Readonly<Record<string, unknown>>
+
+// `title` completes the sentence `"key" must be …` in complaints.
+const duration = (description: string, example: string, fallback?: string): Schema => ({
+  ...(fallback === undefined ? {} : { default: fallback }),
+  title: 'a duration such as 500ms, 30s or 2m',
+  description,
+  examples: [example],
+  type: 'string',
+  pattern: DURATION_PATTERN
+})
+
+const durationOrZero = (description: string, example: string, fallback: string): Schema => ({
+  ...duration(description, example, fallback),
+  title: 'a duration such as 30s or 5m, or 0',
+  type: ['string', 'integer'],
+  pattern: DURATION_OR_ZERO_PATTERN,
+  minimum: 0,
+  maximum: 0
+})
+
+const size = (description: string, example: string, fallback?: string): Schema => ({
+  ...(fallback === undefined ? {} : { default: fallback }),
+  title: 'a size such as 512KB or 10MB, or a number of bytes',
+  description,
+  examples: [example],
+  type: ['string', 'integer'],
+  pattern: SIZE_PATTERN,
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER
+})
+
+const flag = (description: string): Schema => ({
+  title: 'true or false',
+  description,
+  type: 'boolean',
+  default: false,
+  examples: [true]
+})
+
+const text = (title: string, description: string, example: string, more: Schema = {}): Schema => ({
+  title,
+  description,
+  examples: [example],
+  type: 'string',
+  minLength: 1,
+  ...more
+})
+
+const record = (title: string, description: string, properties: Schema, more: Schema = {}): Schema => ({
+  title,
+  description,
+  type: 'object',
+  additionalProperties: false,
+  properties,
+  ...more
+})
+
+const list = (title: string, description: string, items: Schema, examples: unknown[], more: Schema = {}): Schema => ({
+  title,
+  description,
+  examples: [examples],
+  type: 'array',
+  items,
+  uniqueItems: true,
+  minItems: 1,
+  ...more
+})
+
+const target = (example: string): Schema =>
+  text(
+    'an address such as http://127.0.0.1:4001',
+    'Address of the backend: http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock.',
+    example
+  )
+
+const roles = list(
+  'a list of roles',
+  'Any one of these roles is enough. Without this key any valid token passes.',
+  { title: 'one of Admin, Supervisor, Agente', enum: PROFILES },
+  ['Admin', 'Supervisor']
+)
+
+const upstream = record('an upstream', 'A backend, or several interchangeable ones.', {
+  url: target('http://127.0.0.1:4001'),
+  targets: list('a list of addresses', 'Interchangeable backends, instead of url.', target('http://10.0.0.1:4001'), [
+    'http://10.0.0.1:4001',
+    'http://10.0.0.2:4001'
+  ]),
+  timeout: duration('How long the backend may take to begin its answer.', '30s', '30s'),
+  connectTimeout: duration('How long connecting may take.', '2s', '2s'),
+  caFile: text('the name of a PEM file', 'Certificates to trust for https, beside this file.', './internal-ca.pem'),
+  healthCheck: record(
+    'a health check',
+    'Asks each target regularly; those that fail are passed over.',
+    {
+      path: text('a path that begins with /', 'What to GET.', '/healthz', { pattern: '^/[\\x21-\\x7e]*$' }),
+      interval: duration('How often.', '10s', '10s')
+    },
+    { required: ['path'], examples: [{ path: '/healthz', interval: '10s' }] }
+  )
+})
+
+const websocket = record(
+  'a map of WebSocket settings; {} for the defaults',
+  'Lets WebSocket upgrades through.',
+  {
+    origins: list(
+      'a list of origins',
+      'Origins of browsers that may connect, added to PUBLIC_URL and FRONTEND_URL.',
+      text('an origin such as https://app.example.org', 'Scheme, host and port.', 'https://app.example.org'),
+      ['https://app.example.org'],
+      { minItems: 0 }
+    ),
+    tokenInQuery: flag('Takes the token from the query parameter access_token too.'),
+    maxMessage: size('Largest message in either direction.', '1MB', '1MB'),
+    idleTimeout: durationOrZero('Ends a connection without any frame for so long; 0: never.', '5m', '5m'),
+    maxLifetime: durationOrZero('Ends a connection after so long; 0: when its token expires.', '8h', '0')
+  },
+  { examples: [{}, { origins: ['https://app.example.org'] }] }
+)
+
+const socketio = record(
+  'a map of Socket.IO settings',
+  'Serves Socket.IO; each namespace is judged when a client connects to it.',
+  {
+    namespaces: {
+      title: 'a map of namespaces',
+      description: 'Namespaces that are open, by name or by a pattern written /…/. Any other is closed.',
+      examples: [{ '/messaging': { roles: ['Agente', 'Supervisor', 'Admin'] } }],
+      type: 'object',
+      minProperties: 1,
+      additionalProperties: record('a map; {} for any valid token', 'Who may connect.', { roles }, { examples: [{}] })
+    },
+    maxMessage: size('Largest message in either direction.', '1MB', '1MB')
+  },
+  { required: ['namespaces'], examples: [{ namespaces: { '/messaging': { roles: ['Agente'] } } }] }
+)
+
+const rateLimit = record(
+  'a rate limit',
+  'A limit for this route, beside the global one.',
+  {
+    max: {
+      title: 'a whole number from 1',
+      description: 'Requests per window.',
+      examples: [20],
+      type: 'integer',
+      minimum: 1,
+      maximum: 1e9
+    },
+    window: duration('Length of the window.', '1m'),
+    by: {
+      title: 'ip, user or both',
+      description: 'What is counted.',
+      default: 'ip',
+      examples: ['user'],
+      enum: ['ip', 'user', 'both']
+    }
+  },
+  { required: ['max', 'window'], examples: [{ max: 20, window: '1m', by: 'user' }] }
+)
+
+const route = record(
+  'a route',
+  'Which requests go to which backend, and who may send them.',
+  {
+    path: text(
+      'a path that begins with /',
+      'Exact, or with :name for one segment, or with /* at the end for everything below (and the path itself).',
+      '/api/orders/*'
+    ),
+    upstream: text('the name of an upstream', 'Where the requests go.', 'orders'),
+    methods: list(
+      'a list of methods',
+      'Only these methods; GET includes HEAD. Without this key: all.',
+      { title: 'a method in upper case', type: 'string', pattern: "^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$" },
+      ['GET', 'POST']
+    ),
+    roles,
+    public: flag('Lets everybody through: the token is not judged and no identity is passed on.'),
+    requireAssigned: flag('Refuses people without profile and area.'),
+    forwardToken: flag('Passes the Authorization header on.'),
+    browser: flag('Accepts the session cookie (BROWSER_SESSION) and sends navigations without one to the login page.'),
+    stripPrefix: text('a path that begins with /', 'Removed from the path before it is forwarded.', '/api'),
+    rateLimit,
+    timeout: duration("Instead of the upstream's.", '2m'),
+    maxBody: size('Largest request body.', '10MB'),
+    allowInPath: list(
+      'a list of encodedSlash, semicolon, doubleSlash',
+      'What backends need in paths although it can be read in two ways; both readings must lead to this route.',
+      { title: 'one of encodedSlash, semicolon, doubleSlash', enum: ['encodedSlash', 'semicolon', 'doubleSlash'] },
+      ['encodedSlash']
+    ),
+    websocket,
+    socketio
+  },
+  { required: ['path', 'upstream'], examples: [{ path: '/api/orders/*', upstream: 'orders', roles: ['Admin'] }] }
+)
+
+/** JSON Schema (draft-07) of a route file. */
+export const routeFileSchema: Schema = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  ...record(
+    'a map with upstreams, routes and tests',
+    'Portaria route file: backends, routes, and tests of the access rules.',
+    {
+      upstreams: {
+        title: 'a map of upstreams',
+        description: 'Backends by name; names count for all files of the folder.',
+        examples: [{ orders: { url: 'http://127.0.0.1:4001' } }],
+        type: 'object',
+        propertyNames: { title: 'a name of letters, digits, - _ .', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
+        additionalProperties: upstream
+      },
+      routes: {
+        title: 'a list of routes',
+        description: 'Private by default; the most specific route wins, whatever the order.',
+        examples: [[{ path: '/api/orders/*', upstream: 'orders' }]],
+        type: 'array',
+        items: route
+      },
+      tests: {
+        title: 'a list of test lines',
+        description:
+          'METHOD PATH as WHO -> OUTCOME; WHO is anonymous, unassigned or roles joined by +, OUTCOME is allow or a status.',
+        examples: [['DELETE /api/orders/7 as Supervisor -> 403', 'GET /api/orders/7 as Agente+Supervisor -> allow']],
+        type: 'array',
+        items: text('a test line', 'METHOD PATH as WHO -> OUTCOME', 'GET /api/orders/7 as anonymous -> 401')
+      }
+    }
+  )
+}

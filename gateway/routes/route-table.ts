@@ -1,0 +1,133 @@
+// Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
+import { canonicalPath, decode, isPlainPath } from './canonical-path.ts'
+import { forwardedPath } from './forwarded-path.ts'
+import { foldCase, laxReadings } from './lax-readings.ts'
+import { RESERVED } from './own-routes.ts'
+import type { PathException, Route, RouteMatch, RouteTable, Upstream } from './route.ts'
+import { createTrie, findRoute, type OnTie, type RouteTrie, routesAt, type Spelling, shapeOf } from './route-trie.ts'
+
+export interface RouteTableParts {
+  /** The gateway's own endpoints first, then the files' routes as written. Paths are canonical. */
+  readonly routes: readonly Route[]
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  readonly checksum: string
+  /** Called for each pair of routes that nothing tells apart; without it the earlier one stays. */
+  readonly onTie?: (earlier: Route, later: Route) => void
+  /** Called for each pair of routes that differ in case only. */
+  readonly onCaseTie?: (kept: Route, hidden: Route) => void
+}
+
+interface Spellings {
+  readonly exact: RouteTrie
+  readonly decoded: RouteTrie
+  readonly folded: RouteTrie
+  /** Everything that some route lets a path contain. */
+  readonly exceptions: readonly PathException[]
+  /** Segments after which no route looks any further. */
+  readonly depth: number
+}
+
+const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
+const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
+
+/** A table from routes that are each valid. Pure; its answers do not depend on the order of the routes. */
+export const createRouteTable = (parts: RouteTableParts): RouteTable => {
+  const spellings = createSpellings(parts)
+  return {
+    match: (method, rawPath) =>
+      isPlainPath(rawPath) ? matchPlain(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath),
+    routes: parts.routes,
+    upstreams: parts.upstreams,
+    checksum: parts.checksum
+  }
+}
+
+const matchPlain = (spellings: Spellings, method: string, path: string): RouteMatch => {
+  const { exact, folded } = spellings
+  const segments = segmentsOf(path, spellings.depth)
+  const route = findRoute(exact, method, segments)
+  if (route === undefined || route === 'reserved') return refuse(exact, segments)
+  if (folded !== exact && findRoute(folded, method, segments) !== route) return LAX
+  return { route, path }
+}
+
+const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
+  const canonical = canonicalPath(rawPath, spellings.exceptions)
+  if (canonical.refusal !== undefined) return { refusal: 'bad-path', reason: canonical.refusal }
+  const { path } = canonical
+  const segments = segmentsOf(path, spellings.depth)
+  const found = findRoute(spellings.exact, method, segments)
+  const route = found === 'reserved' ? undefined : found
+  const allowed = canonicalPath(path, route?.allowInPath)
+  if (allowed.refusal !== undefined) return { refusal: 'bad-path', reason: allowed.refusal }
+  if (route === undefined) return refuse(spellings.exact, segments)
+  if (!isReadOneWay(spellings, method, path, route)) return LAX
+  if (forwardedPath(route, path).startsWith('//')) return { refusal: 'bad-path', reason: 'double-slash' }
+  return { route, path }
+}
+
+/** Whether no backend, however lax, could take this path for another route's; a reading that no route has is harmless. */
+const isReadOneWay = (spellings: Spellings, method: string, path: string, route: Route): boolean => {
+  const { decoded, folded, depth } = spellings
+  const leadsHere = (trie: RouteTrie, segments: readonly string[]): boolean => {
+    const found = findRoute(trie, method, segments)
+    return found === route || (found === undefined && routesAt(trie, segments).length === 0)
+  }
+  return laxReadings(path, depth).every(
+    segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldCase))
+  )
+}
+
+const refuse = (trie: RouteTrie, segments: readonly string[]): RouteMatch => {
+  const routes = routesAt(trie, segments)
+  if (routes.length === 0) return NO_ROUTE
+  const allowed = new Set(routes.flatMap(route => [...(route.methods ?? [])]))
+  if (allowed.has('GET')) allowed.add('HEAD')
+  return { refusal: 'method', allowed: [...allowed].sort(), public: routes.every(route => route.public) }
+}
+
+const segmentsOf = (path: string, depth: number): string[] => {
+  const segments = path.split('/', depth + 3)
+  segments.shift()
+  if (segments.at(-1) === '') segments.pop()
+  return segments
+}
+
+// Most tables are written in lower case without escapes: then one tree serves as all three.
+const createSpellings = ({ routes, onTie, onCaseTie }: RouteTableParts): Spellings => {
+  const statics = new Set(routes.flatMap(route => shapeOf(route.path)).filter(segment => !segment.startsWith(':')))
+  const changes = (spelling: Spelling) => [...statics].some(segment => spelling(segment) !== segment)
+  const build = (spelling: Spelling, tie: OnTie) => createTrie(routes, spelling, tie, RESERVED)
+  const decoded = build(decodeSegment, (earlier, later) => {
+    onTie?.(earlier, later)
+    return earlier
+  })
+  const exact = changes(decodeSegment) ? build(asWritten, earlier => earlier) : decoded
+  const folded = changes(foldSegment) ? build(foldSegment, keepLowerCase(onCaseTie)) : decoded
+  const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
+  return { exact, decoded, folded, exceptions, depth: exact.depth }
+}
+
+const asWritten: Spelling = segment => segment
+const decodeSegment: Spelling = segment => decode(segment) ?? segment
+const foldSegment: Spelling = segment => foldCase(decodeSegment(segment))
+
+// A path in lower case means the route in lower case; between others the text decides, never the order.
+const keepLowerCase =
+  (onCaseTie: RouteTableParts['onCaseTie']): OnTie =>
+  (earlier, later) => {
+    if (signature(earlier) === signature(later)) return earlier
+    const [kept, hidden] = rankByCase(earlier) <= rankByCase(later) ? [earlier, later] : [later, earlier]
+    onCaseTie?.(kept, hidden)
+    return kept
+  }
+
+const rankByCase = (route: Route): string => {
+  const text = signature(route)
+  return foldCase(text) === text ? `0${text}` : `1${text}`
+}
+
+const signature = (route: Route): string =>
+  shapeOf(route.path)
+    .map(segment => (segment.startsWith(':') ? ':' : decodeSegment(segment)))
+    .join('/')

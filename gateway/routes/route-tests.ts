@@ -1,0 +1,63 @@
+// The lines under `tests:` hold for the routes that stand beside them, or are complaints.
+import { PROFILES } from '../identity.ts'
+import { splitTarget } from './canonical-path.ts'
+import { type Complaint, complain, nearestHint } from './complaint.ts'
+import { type Asker, decide } from './decide.ts'
+import type { Place, RouteMatch, RouteTable } from './route.ts'
+
+export interface RouteTest {
+  readonly line: string
+  readonly place: Place
+}
+
+const LINE = /^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+(\S+)\s+->\s+(\S+)$/
+const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
+
+/**
+ * Judges every line `METHOD PATH as WHO -> OUTCOME`. WHO is `anonymous`, `unassigned` (a directory user without profile
+ * and area), or one or several roles joined by `+` (an assigned directory user); OUTCOME is `allow` or the status of the
+ * refusal. A query is allowed and takes no part.
+ */
+export const runRouteTests = (table: RouteTable, tests: readonly RouteTest[]): Complaint[] =>
+  tests.flatMap(({ line, place }) => {
+    const message = runLine(table, line.trim())
+    return message === undefined ? [] : [complain(place, message)]
+  })
+
+/** Whether a line can be read at all; says what is wrong with it. */
+export const judgeTestLine = (line: string): string | undefined => {
+  const [, , target, who, outcome] = LINE.exec(line.trim()) ?? []
+  if (target === undefined || who === undefined || outcome === undefined) {
+    return 'a test must have the form METHOD PATH as WHO -> OUTCOME'
+  }
+  if (!target.startsWith('/')) return 'the path of a test must begin with /'
+  if (!OUTCOMES.includes(outcome)) return `unknown outcome "${outcome}": must be allow, 400, 401, 403, 404 or 405`
+  if (who === 'anonymous' || who === 'unassigned') return undefined
+  const unknown = who.split('+').find(role => !(PROFILES as readonly string[]).includes(role))
+  if (unknown === undefined) return undefined
+  return `unknown role "${unknown}"${nearestHint(unknown, [...PROFILES, 'anonymous', 'unassigned'])}`
+}
+
+const runLine = (table: RouteTable, line: string): string | undefined => {
+  const [, method, target, who, expected] = LINE.exec(line) ?? []
+  if (method === undefined || target === undefined || who === undefined) return judgeTestLine(line)
+  const match = matchTarget(table, method, target)
+  const { decision, reason } = decide(match, askerOf(who), { cloudUnassignedMayPass: false })
+  if (String(decision) === expected) return undefined
+  const by = match.route === undefined ? '' : ` by the route "${match.route.id}"`
+  return `the test expects ${expected}, but the answer is ${decision}${by} (${reason})`
+}
+
+/** The match of a request target in origin-form; its query takes no part. */
+export const matchTarget = (table: RouteTable, method: string, target: string): RouteMatch => {
+  const split = splitTarget(target)
+  if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal }
+  return table.match(method, split.path)
+}
+
+/** A made-up person as test lines and `explain` name them. */
+export const askerOf = (who: string): Asker => {
+  if (who === 'anonymous') return {}
+  if (who === 'unassigned') return { user: { profiles: [], accessStatus: 'unassigned', provider: 'ldap' } }
+  return { user: { profiles: who.split('+'), accessStatus: 'assigned', provider: 'ldap' } }
+}

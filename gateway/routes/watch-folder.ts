@@ -1,0 +1,82 @@
+// Somebody is told once, shortly after the route files of a folder have changed, by whatever means they did.
+import { type FSWatcher, watch } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { listRouteFiles } from './read-route-files.ts'
+
+export interface FolderWatch {
+  close(): void
+}
+
+export interface WatchOptions {
+  readonly folder: string
+  /** Several saves within this time are one change. */
+  readonly debounceMs: number
+  /** How often names, inodes, sizes and times are compared: for swapped links and mounts that do not notify. */
+  readonly pollMs: number
+  readonly onChange: () => void
+}
+
+export const watchFolder = ({ folder, debounceMs, pollMs, onChange }: WatchOptions): FolderWatch => {
+  let isClosed = false
+  let debounce: NodeJS.Timeout | undefined
+  let known: string | undefined
+  let watcher: FSWatcher | undefined
+
+  const announce = (): void => {
+    if (isClosed) return
+    clearTimeout(debounce)
+    debounce = setTimeout(onChange, debounceMs)
+  }
+  const startWatcher = (): void => {
+    try {
+      watcher = watch(folder, { persistent: false }, announce)
+      // A removed folder ends its watcher; the poll starts a new one when it is back.
+      watcher.on('error', stopWatcher)
+    } catch {
+      watcher = undefined
+    }
+  }
+  const stopWatcher = (): void => {
+    watcher?.close()
+    watcher = undefined
+  }
+  const poll = async (): Promise<void> => {
+    const now = await fingerprint(folder)
+    if (isClosed) return
+    const isFolderReplaced = known?.split('\n')[0] !== now.split('\n')[0]
+    if (isFolderReplaced || watcher === undefined) {
+      stopWatcher()
+      startWatcher()
+    }
+    if (known !== undefined && now !== known) announce()
+    known = now
+  }
+
+  startWatcher()
+  void poll()
+  const timer = setInterval(() => void poll(), pollMs)
+  timer.unref()
+  return {
+    close() {
+      isClosed = true
+      clearTimeout(debounce)
+      clearInterval(timer)
+      stopWatcher()
+    }
+  }
+}
+
+/** The folder's own identity in the first line, then one line a file, following links. Never rejects. */
+const fingerprint = async (folder: string): Promise<string> => {
+  const names = await listRouteFiles(folder).catch(() => [])
+  const lines = await Promise.all([folder, ...names.map(name => join(folder, name))].map(identityOf))
+  return lines.join('\n')
+}
+
+const identityOf = async (path: string, index: number): Promise<string> => {
+  const stats = await stat(path, { bigint: true }).catch(() => undefined)
+  if (stats === undefined) return `${path} -`
+  const identity = `${path} ${stats.dev} ${stats.ino}`
+  return index === 0 ? identity : `${identity} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
+}

@@ -1,0 +1,159 @@
+// A YAML text has become plain data with a place for every part, or complaints; nothing in it can surprise the reader.
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type YAMLMap,
+  type YAMLSeq
+} from 'yaml'
+import { type Complaint, complain } from './complaint.ts'
+import type { Place } from './route.ts'
+
+export interface YamlDocument {
+  /** Objects have no prototype; undefined when the text could not be read. */
+  readonly value: unknown
+  readonly complaints: readonly Complaint[]
+  /** Place of a value, or of its key, by its path from the root; the nearest known part when there is none. */
+  placeOf(path: readonly (string | number)[], part?: 'key' | 'value'): Place
+}
+
+interface Reading {
+  readonly anchors: Map<string, Node>
+  readonly open: Set<unknown>
+  readonly complaints: Complaint[]
+  readonly at: (node: { range?: readonly number[] | null | undefined } | null) => Place
+  /** Nodes that aliases may still repeat. */
+  budget: number
+}
+
+const MAX_DEPTH = 32
+const MAX_REPEATED_NODES = 10_000
+
+/** Core schema of YAML 1.2 without tags, merge keys, cycles, exploding aliases, duplicate keys or second documents. */
+export const readYaml = (text: string, file: string): YamlDocument => {
+  const lines = new LineCounter()
+  const placeAt = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { file, line: Math.max(line, 1), column: Math.max(col, 1) }
+  }
+  try {
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false })
+    // Unknown tags are warnings to the parser; every tag is refused below.
+    const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')
+    const faults = [...document.errors, ...warnings].map(({ pos, message, code }) =>
+      complain(placeAt(pos[0]), code === 'MULTIPLE_DOCS' ? 'one file holds one document' : firstLine(message))
+    )
+    const reading: Reading = {
+      anchors: new Map(),
+      open: new Set(),
+      complaints: faults,
+      at: node => placeAt(node?.range?.[0] ?? 0),
+      budget: MAX_REPEATED_NODES
+    }
+    const root = document.contents as Node | null
+    const value = document.errors.length > 0 ? undefined : toValue(root, reading, 0, false)
+    return { value, complaints: faults, placeOf: (path, part) => reading.at(nodeAt(root, path, part, reading.anchors)) }
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    // The parser recurses; thousands of nested brackets exhaust its stack.
+    return { value: undefined, complaints: [complain(placeAt(0), TOO_DEEP)], placeOf: () => placeAt(0) }
+  }
+}
+
+const TOO_DEEP = 'nested too deeply'
+
+const firstLine = (message: string): string => message.split('\n')[0]?.replace(/:$/, '') ?? ''
+
+const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated: boolean): unknown => {
+  if (node === null) return null
+  const complaint = (message: string): null => {
+    reading.complaints.push(complain(reading.at(node), message))
+    return null
+  }
+  if (isAlias(node)) return followAlias(node, reading, depth)
+  if (isRepeated) {
+    reading.budget -= 1
+    if (reading.budget === 0) return complaint('aliases repeat too much')
+    if (reading.budget < 0) return null
+  }
+  if (depth > MAX_DEPTH) return complaint(TOO_DEEP)
+  if (node.tag !== undefined) complaint(`tags such as ${node.tag} are not allowed`)
+  if (!isRepeated && 'anchor' in node && node.anchor !== undefined) reading.anchors.set(node.anchor, node)
+  if (isScalar(node)) return typeof node.value === 'bigint' ? Number(node.value) : node.value
+  reading.open.add(node)
+  const value = isMap(node)
+    ? mapToValue(node, reading, depth, isRepeated)
+    : isSeq(node)
+      ? node.items.map(item => toValue(item as Node | null, reading, depth + 1, isRepeated))
+      : null
+  reading.open.delete(node)
+  return value
+}
+
+const followAlias = (alias: Alias, reading: Reading, depth: number): unknown => {
+  const target = reading.anchors.get(alias.source)
+  if (target !== undefined && !reading.open.has(target)) return toValue(target, reading, depth, true)
+  const message = target === undefined ? `unknown alias *${alias.source}` : `the alias *${alias.source} contains itself`
+  reading.complaints.push(complain(reading.at(alias), message))
+  return null
+}
+
+const mapToValue = (map: YAMLMap, reading: Reading, depth: number, isRepeated: boolean): unknown => {
+  const value: Record<string, unknown> = Object.create(null)
+  for (const pair of map.items) {
+    const key = pair.key as Node | null
+    const complaint = (message: string) => reading.complaints.push(complain(reading.at(key), message))
+    if (!isScalar(key) || typeof key.value !== 'string') {
+      complaint('keys must be plain text')
+    } else if (key.value === '<<') {
+      complaint('merge keys (<<) are not merged by YAML 1.2; write the keys out')
+    } else if (key.value in value) {
+      complaint(`duplicate key "${key.value}"`)
+    } else {
+      value[key.value] = toValue(pair.value as Node | null, reading, depth + 1, isRepeated)
+    }
+  }
+  return value
+}
+
+const nodeAt = (
+  root: Node | null,
+  path: readonly (string | number)[],
+  part: 'key' | 'value' = 'value',
+  anchors: ReadonlyMap<string, Node>
+): Node | null => {
+  let node = root
+  for (const [index, step] of path.entries()) {
+    const parent: Node | null | undefined = isAlias(node) ? anchors.get(node.source) : node
+    const wantsKey = part === 'key' && index === path.length - 1
+    const next = isMap(parent) ? inMap(parent, step, wantsKey) : isSeq(parent) ? inSequence(parent, step) : undefined
+    if (next === undefined || next === null) return node
+    node = next
+  }
+  return node
+}
+
+const inSequence = (sequence: YAMLSeq, step: string | number): Node | null | undefined =>
+  sequence.items[Number(step)] as Node | null | undefined
+
+const inMap = (map: YAMLMap, step: string | number, wantsKey: boolean): Node | null | undefined => {
+  const pair = pairsOf(map).get(step)
+  // A key without value is shown where the key stands.
+  return (wantsKey ? pair?.key : ((pair?.value as Node | null | undefined) ?? pair?.key)) as Node | null | undefined
+}
+
+const indexed = new WeakMap<YAMLMap, Map<unknown, Pair>>()
+
+const pairsOf = (map: YAMLMap): Map<unknown, Pair> => {
+  const known = indexed.get(map)
+  if (known !== undefined) return known
+  const pairs = new Map(map.items.map(pair => [isScalar(pair.key) ? pair.key.value : undefined, pair]))
+  indexed.set(map, pairs)
+  return pairs
+}
