@@ -1,0 +1,174 @@
+// Every instance on this Postgres hears of a changed access or an ended token as soon as it is committed.
+import pg from 'pg'
+import type { EntityManager } from 'typeorm'
+import type { Database, Log } from './database.ts'
+import { ACCESS_CHANNEL } from './embedded-postgres.ts'
+import { query } from './query.ts'
+
+export interface PersonVersion {
+  userId: number
+  version: number
+  lowestAccepted: number
+}
+
+export interface RevokedToken {
+  jti: string
+  /** Seconds since the epoch, as in `exp` (RFC 7519 §4.1.4). */
+  expiresAt: number
+}
+
+/** `many`: too much for a message; read it with `changesSince`. */
+export type AccessChange = ({ kind: 'token' } & RevokedToken) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
+
+const MANY = 50
+
+/** Tells all instances when the transaction of `manager` commits. */
+export const announce = async (manager: EntityManager, changes: AccessChange[]): Promise<void> => {
+  const told: AccessChange[] = changes.length > MANY ? [{ kind: 'many' }] : changes
+  const payloads = told.map(change => JSON.stringify(change))
+  await query(manager, 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload', [ACCESS_CHANNEL, payloads])
+}
+
+/**
+ * Raises the access version of people, so that their tokens are stale; with `end` their earlier tokens are revoked
+ * too. Announced at commit.
+ */
+export const raiseVersions = async (manager: EntityManager, ids: number[], end = false): Promise<PersonVersion[]> => {
+  if (ids.length === 0) return []
+  const raised = await query<PersonVersion>(manager, RAISE, [ids, end])
+  await announce(
+    manager,
+    raised.map(person => ({ kind: 'person', ...person }))
+  )
+  return raised
+}
+
+const RAISE = `
+  UPDATE users SET
+    access_version = access_version + 1,
+    lowest_accepted_version = CASE WHEN $2 THEN access_version + 1 ELSE lowest_accepted_version END,
+    version_changed_in = pg_current_xact_id()
+  WHERE id = ANY($1::int[])
+  RETURNING id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted"`
+
+export interface AccessListenerOptions {
+  onChange(change: AccessChange): void
+  /** Changes may be missed from now on. */
+  onLost?(): void
+  /** Listening (also the first time): re-read what may have been missed with `changesSince`. */
+  onRestored?(): void
+  log: Log
+}
+
+const CONNECT_TIMEOUT_MS = 2_000
+const HEARTBEAT_MS = 2_000
+const MAX_PAUSE_MS = 2_000
+
+/** Listens until closed; a lost connection is opened again with back-off (at most 2 s between tries). */
+export const listenAccessChanges = (database: Database, options: AccessListenerOptions): { close(): Promise<void> } => {
+  const { connection, notifications } = database
+  if (notifications !== undefined) {
+    const unsubscribe = notifications.subscribe(ACCESS_CHANNEL, payload => hear(payload, options))
+    queueMicrotask(() => options.onRestored?.())
+    return { close: async () => unsubscribe() }
+  }
+  const ended = new AbortController()
+  const loop = listenAgain(connection, options, ended.signal)
+  return {
+    close() {
+      ended.abort()
+      return loop
+    }
+  }
+}
+
+const listenAgain = async (
+  connection: Database['connection'],
+  options: AccessListenerOptions,
+  signal: AbortSignal
+): Promise<void> => {
+  for (let pauseMs = 50; !signal.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    const client = new pg.Client({
+      ...connection,
+      application_name: 'portaria-listen',
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: CONNECT_TIMEOUT_MS,
+      keepAlive: true
+    })
+    client.on('notification', message => hear(message.payload, options))
+    try {
+      const lost = lossOf(client, signal)
+      // Kept handled from here on: it may come before anybody waits for it.
+      lost.catch(() => undefined)
+      await Promise.race([client.connect().then(() => client.query(`LISTEN ${ACCESS_CHANNEL}`)), lost])
+      if (signal.aborted) break
+      pauseMs = 50
+      options.onRestored?.()
+      await heartbeatUntil(client, lost)
+    } catch (error) {
+      if (!signal.aborted) options.log.warn({ err: error }, 'changes of access are not heard of at once just now')
+      if (!signal.aborted) options.onLost?.()
+    } finally {
+      client.end().catch(() => undefined)
+    }
+    await pause(pauseMs * (0.5 + Math.random()), signal)
+  }
+}
+
+/** Rejects when the connection ends, or resolves when the listener is closed. */
+const lossOf = (client: pg.Client, signal: AbortSignal) =>
+  new Promise<'closed'>((resolve, reject) => {
+    client.on('error', reject)
+    client.on('end', () => reject(new Error('the connection ended')))
+    signal.addEventListener('abort', () => resolve('closed'), { once: true })
+  })
+
+/** A server that froze says nothing; asking it is the only way to know. Throws when the connection is lost. */
+const heartbeatUntil = async (client: pg.Client, lost: Promise<'closed'>) => {
+  for (;;) {
+    const beat = new AbortController()
+    try {
+      if ((await Promise.race([lost, pause(HEARTBEAT_MS, beat.signal)])) === 'closed') return
+    } finally {
+      beat.abort()
+    }
+    if ((await Promise.race([lost, client.query('SELECT 1')])) === 'closed') return
+  }
+}
+
+const pause = (timeMs: number, signal: AbortSignal) =>
+  new Promise<void>(resolve => {
+    if (signal.aborted) return resolve()
+    const timer = setTimeout(done, timeMs)
+    signal.addEventListener('abort', done, { once: true })
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+  })
+
+const hear = (payload: string | undefined, options: AccessListenerOptions) => {
+  const change = parseChange(payload)
+  if (change !== undefined) options.onChange(change)
+}
+
+/** Undefined for anything that `announce` does not write: the channel is open to every user of the database. */
+const parseChange = (payload: string | undefined): AccessChange | undefined => {
+  let change: unknown
+  try {
+    change = JSON.parse(payload ?? '')
+  } catch {
+    return undefined
+  }
+  if (typeof change !== 'object' || change === null || !('kind' in change)) return undefined
+  if (change.kind === 'many') return { kind: 'many' }
+  if (change.kind === 'token' && 'jti' in change && 'expiresAt' in change) {
+    const { jti, expiresAt } = change
+    return typeof jti === 'string' && typeof expiresAt === 'number' ? { kind: 'token', jti, expiresAt } : undefined
+  }
+  if (change.kind !== 'person' || !('userId' in change && 'version' in change && 'lowestAccepted' in change)) return
+  const { userId, version, lowestAccepted } = change
+  if (typeof userId !== 'number' || typeof version !== 'number' || typeof lowestAccepted !== 'number') return undefined
+  return { kind: 'person', userId, version, lowestAccepted }
+}

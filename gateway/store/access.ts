@@ -1,0 +1,112 @@
+// A person's access is what an Admin said last, their older tokens know it, and the audit log tells who said so.
+import type { EntityManager } from 'typeorm'
+import { BadRequest } from '../errors.ts'
+import { raiseVersions } from './access-changes.ts'
+import { type AccessNames, accessOf, lockAccess, refuseLastAdmin } from './access-state.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
+import { getPerson, type StoredPerson } from './people.ts'
+
+/**
+ * Gives a person exactly these profiles and areas, by name. Earlier tokens become stale, unless nothing changes.
+ * Throws NotFound, BadRequest (unknown or repeated names, a main area that is not among the areas), LastAdmin.
+ */
+export const setAccess = (database: Database, actor: Actor, id: number, access: AccessNames): Promise<StoredPerson> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    const person = await getPerson(manager, id)
+    const wanted = await resolve(manager, access)
+    const before = accessOf(person.user)
+    const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
+    if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
+    await replace(manager, id, wanted)
+    const changed = await getPerson(manager, id)
+    const after = accessOf(changed.user)
+    if (JSON.stringify(before) === JSON.stringify(after)) return person
+    await raiseVersions(manager, [id])
+    await appendAudit(manager, { actor, action: 'access.set', target: `user:${id}`, before, after })
+    return getPerson(manager, id)
+  })
+
+/** Ends every token of the person; they may log in again. Throws NotFound. */
+export const revokePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    await getPerson(manager, id)
+    await raiseVersions(manager, [id], true)
+    await appendAudit(manager, { actor, action: 'person.revoke', target: `user:${id}` })
+  })
+
+/** Ends every token of the person and lets them in no more. Nothing happens when already disabled. Throws LastAdmin. */
+export const disablePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    const person = await getPerson(manager, id)
+    if (person.disabled) return
+    if (person.user.profiles.includes('Admin')) await refuseLastAdmin(manager, id)
+    await manager.update(Person, { id }, { disabled: true })
+    await raiseVersions(manager, [id], true)
+    await appendAudit(manager, stateEntry(actor, 'person.disable', id, true))
+  })
+
+/** Lets the person log in again; tokens from before stay ended. */
+export const enablePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    const person = await getPerson(manager, id)
+    if (!person.disabled) return
+    await manager.update(Person, { id }, { disabled: false })
+    await appendAudit(manager, stateEntry(actor, 'person.enable', id, false))
+  })
+
+const stateEntry = (actor: Actor, action: string, id: number, disabled: boolean) => ({
+  actor,
+  action,
+  target: `user:${id}`,
+  before: { disabled: !disabled },
+  after: { disabled }
+})
+
+interface AccessIds {
+  profileIds: number[]
+  areaIds: number[]
+  mainAreaId: number | null
+}
+
+const resolve = async (manager: EntityManager, access: AccessNames): Promise<AccessIds> => {
+  const { profiles, areas, areaPrincipal } = access
+  const profileIds = idsOf('unknown-profile', profiles, await manager.find(ProfileTable))
+  const areaIds = idsOf('unknown-area', areas, await manager.find(Area))
+  if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
+  if (areas.length === 0) return { profileIds, areaIds, mainAreaId: null }
+  const main = areaIds[areas.indexOf(areaPrincipal ?? '')]
+  if (main === undefined) throw new BadRequest({ reason: 'main-area-not-among-areas' })
+  return { profileIds, areaIds, mainAreaId: main }
+}
+
+const idsOf = (reason: string, names: readonly string[], rows: readonly { id: number; name: string }[]): number[] => {
+  if (new Set(names).size !== names.length) throw new BadRequest({ reason: 'repeated-name' })
+  const ids = new Map(rows.map(row => [row.name, row.id]))
+  return names.map(name => {
+    const id = ids.get(name)
+    if (id === undefined) throw new BadRequest({ reason })
+    return id
+  })
+}
+
+const replace = async (manager: EntityManager, userId: number, { profileIds, areaIds, mainAreaId }: AccessIds) => {
+  await manager.delete(PersonProfile, { userId })
+  await manager.delete(PersonArea, { userId })
+  if (profileIds.length > 0)
+    await manager.insert(
+      PersonProfile,
+      profileIds.map(profileId => ({ userId, profileId }))
+    )
+  if (areaIds.length > 0)
+    await manager.insert(
+      PersonArea,
+      areaIds.map(areaId => ({ userId, areaId }))
+    )
+  await manager.update(Person, { id: userId }, { mainAreaId })
+}

@@ -1,0 +1,113 @@
+// Areas can be named, renamed and removed; people who have them keep consistent access and get fresh tokens.
+import type { EntityManager } from 'typeorm'
+import { BadRequest, Conflict, NotFound } from '../errors.ts'
+import { raiseVersions } from './access-changes.ts'
+import { lockAccess } from './access-state.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { isUniqueViolation } from './database-errors.ts'
+import { Area, type AreaRow, ProfileTable } from './entities.ts'
+import { isRowId, type Page, pageBounds, query } from './query.ts'
+
+const MAX_NAME_CODE_POINTS = 64
+
+/** By name. */
+export const listAreas = (
+  database: Database,
+  bounds: { page?: number; pageSize?: number } = {}
+): Promise<Page<AreaRow>> => {
+  const { page, pageSize, offset } = pageBounds(bounds.page, bounds.pageSize)
+  return database.read(async manager => {
+    const areas = 'SELECT id, name FROM areas ORDER BY lower(name), id LIMIT $1 OFFSET $2'
+    const items = await query<AreaRow>(manager, areas, [pageSize, offset])
+    return { items, page, pageSize, total: await manager.count(Area) }
+  })
+}
+
+/** All profiles, in the order Admin, Supervisor, Agente. */
+export const listProfiles = (database: Database): Promise<{ id: number; name: string }[]> =>
+  database.read(manager => manager.find(ProfileTable, { order: { id: 'ASC' } }))
+
+/** Throws BadRequest for an unusable name, Conflict for one that exists in any case. */
+export const createArea = (database: Database, actor: Actor, name: string): Promise<AreaRow> =>
+  database.write(async manager => {
+    const wanted = usableName(name)
+    await lockAccess(manager)
+    const area = await unlessTaken(manager.getRepository(Area).save({ name: wanted }))
+    await appendAudit(manager, { actor, action: 'area.create', target: `area:${area.id}`, after: { name: wanted } })
+    return { id: area.id, name: area.name }
+  })
+
+/** A new name is a change of access of everybody in the area. Throws NotFound, BadRequest, Conflict. */
+export const renameArea = (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> =>
+  database.write(async manager => {
+    const wanted = usableName(name)
+    await lockAccess(manager)
+    const area = await getArea(manager, id)
+    if (area.name === wanted) return area
+    await unlessTaken(manager.update(Area, { id }, { name: wanted }))
+    const people = await membersOf(manager, id)
+    await raiseVersions(manager, people)
+    await appendAudit(manager, {
+      actor,
+      action: 'area.rename',
+      target: `area:${id}`,
+      before: { name: area.name },
+      after: { name: wanted },
+      details: { people: people.length }
+    })
+    return { id, name: wanted }
+  })
+
+/** People whose main area it was get the first of their others as main area, or none. Throws NotFound. */
+export const deleteArea = (database: Database, actor: Actor, id: number): Promise<void> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    const area = await getArea(manager, id)
+    const people = await membersOf(manager, id)
+    await query(manager, 'DELETE FROM user_areas WHERE area_id = $1', [id])
+    await query(manager, NEXT_MAIN_AREA, [id])
+    await manager.delete(Area, { id })
+    await raiseVersions(manager, people)
+    await appendAudit(manager, {
+      actor,
+      action: 'area.delete',
+      target: `area:${id}`,
+      before: { name: area.name },
+      details: { people: people.length }
+    })
+  })
+
+const NEXT_MAIN_AREA = `
+  UPDATE users u SET main_area_id = (
+    SELECT a.id FROM user_areas ua JOIN areas a ON a.id = ua.area_id
+    WHERE ua.user_id = u.id ORDER BY lower(a.name) LIMIT 1
+  ) WHERE u.main_area_id = $1`
+
+const getArea = async (manager: EntityManager, id: number): Promise<AreaRow> => {
+  const area = isRowId(id) ? await manager.findOneBy(Area, { id }) : null
+  if (area === null) throw new NotFound()
+  return area
+}
+
+// In order of id, as every statement over several people, so that two of them cannot deadlock.
+const membersOf = async (manager: EntityManager, id: number): Promise<number[]> => {
+  const members = 'SELECT user_id AS id FROM user_areas WHERE area_id = $1 ORDER BY user_id'
+  return (await query<{ id: number }>(manager, members, [id])).map(row => row.id)
+}
+
+const unlessTaken = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    throw isUniqueViolation(error) ? new Conflict({ cause: error, reason: 'area-name-taken' }) : error
+  }
+}
+
+/** Refused rather than bent: what is stored is what the Admin sees in the list. */
+const usableName = (name: unknown): string => {
+  const wanted = typeof name === 'string' ? name.trim().normalize('NFC') : ''
+  const usable = wanted !== '' && [...wanted].length <= MAX_NAME_CODE_POINTS && wanted.isWellFormed()
+  if (!usable || /\p{Cc}/u.test(wanted)) throw new BadRequest({ reason: 'bad-area-name' })
+  return wanted
+}

@@ -1,0 +1,85 @@
+// What happened has become one row of the audit log, hashed; the database links it to the row before.
+import type { EntityManager } from 'typeorm'
+import { canonicalJson, type Json, sha256, storableJson, storableText } from './storable.ts'
+
+/** Who acts, and through which request; `id` is null for the gateway itself or its command line. */
+export interface Actor {
+  id: number | null
+  username: string
+  requestId?: string | undefined
+  ip?: string | undefined
+}
+
+export interface AuditEntry {
+  actor: Actor
+  /** Stable word, e.g. `login`, `access.set`, `person.disable`, `area.rename`. */
+  action: string
+  /** `user:<id>`, `area:<id>`, `token:<jti>`, or `''`. */
+  target?: string
+  before?: unknown
+  after?: unknown
+  details?: unknown
+  /** Now, unless given. */
+  at?: Date
+}
+
+export interface AuditContent {
+  at: Date
+  actorId: number | null
+  actorUsername: string
+  action: string
+  target: string
+  before: Json
+  after: Json
+  requestId: string
+  ip: string
+  details: Json
+}
+
+/** SHA-256 over the canonical JSON of an entry. */
+export const contentHash = (content: AuditContent): string =>
+  sha256(canonicalJson({ ...content, at: content.at.toISOString() }))
+
+/** SHA-256 over the previous link and an entry's content: what the trigger `audit_link` computes (migration 0001). */
+export const linkHash = (previousHash: string, content: string): string => sha256(previousHash + content)
+
+export const GENESIS_HASH = '0'.repeat(64)
+
+/**
+ * Appends an entry: one INSERT. Entries of all instances stand in one queue until their transactions end, so within a
+ * longer transaction this comes last.
+ */
+export const appendAudit = async (manager: EntityManager, entry: AuditEntry): Promise<void> => {
+  const content: AuditContent = {
+    at: entry.at ?? new Date(),
+    actorId: entry.actor.id,
+    actorUsername: storableText(entry.actor.username),
+    action: storableText(entry.action, 64),
+    target: storableText(entry.target ?? ''),
+    before: storableJson(entry.before),
+    after: storableJson(entry.after),
+    requestId: storableText(entry.actor.requestId ?? '', 128),
+    ip: storableText(entry.actor.ip ?? '', 64),
+    details: storableJson(entry.details)
+  }
+  await manager.query(INSERT, [
+    content.at,
+    content.actorId,
+    content.actorUsername,
+    content.action,
+    content.target,
+    jsonb(content.before),
+    jsonb(content.after),
+    content.requestId,
+    content.ip,
+    jsonb(content.details),
+    contentHash(content)
+  ])
+}
+
+const INSERT = `
+  INSERT INTO audit_events
+    (at, actor_id, actor_username, action, target, before, after, request_id, ip, details, content_hash)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+const jsonb = (value: Json) => (value === null ? null : JSON.stringify(value))

@@ -1,0 +1,40 @@
+// One process at a time owns a data folder; the lock is the kernel's, so it ends with the process, however that dies.
+import { rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+export interface DataDirLock {
+  release(): void
+}
+
+/**
+ * Takes the lock of a folder, or returns undefined while another process (or this one) holds it.
+ * Node offers no flock(2); a SQLite file locked exclusively is the file lock it does ship.
+ */
+export const lockDataDir = (dataDir: string): DataDirLock | undefined => {
+  const path = join(dataDir, 'portaria.lock')
+  for (;;) {
+    const before = inode(path)
+    const file = new DatabaseSync(path, { timeout: 0 })
+    try {
+      file.exec('BEGIN EXCLUSIVE')
+    } catch (error) {
+      file.close()
+      if (isLocked(error)) return undefined
+      throw error
+    }
+    // The holder removes the file as it leaves: only a lock on the file that lies there now counts.
+    if (before !== undefined && inode(path) === before) return { release: () => release(file, path) }
+    file.close()
+  }
+}
+
+const release = (file: DatabaseSync, path: string) => {
+  if (!file.isOpen) return
+  rmSync(path, { force: true })
+  file.close()
+}
+
+const inode = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino
+
+const isLocked = (error: unknown) => error instanceof Error && 'errcode' in error && error.errcode === 5

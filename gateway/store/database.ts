@@ -1,0 +1,195 @@
+// Postgres is open, its schema is up to date, and every use of it ends within a deadline.
+import type { Logger } from 'pino'
+import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecutor } from 'typeorm'
+import { migrations } from '../../migrations/index.ts'
+import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
+import type { NotificationSource } from './embedded-notifications.ts'
+import { openEmbeddedPostgres } from './embedded-postgres.ts'
+import { entities } from './entities.ts'
+
+const POOL_SIZE = 10
+const ACQUIRE_TIMEOUT_MS = 2_000
+const STATEMENT_TIMEOUT_MS = 5_000
+/** A server that stopped answering never applies its own statement_timeout; then this ends the connection. */
+const WORK_TIMEOUT_MS = 6_000
+const PING_TIMEOUT_MS = 2_000
+const MIGRATION_TIMEOUT_MS = 60_000
+/** Any constant; the same for all versions of the gateway. */
+const MIGRATION_LOCK = 7_263_544_001
+const ATTEMPTS = 3
+
+export type Log = Pick<Logger, 'info' | 'warn' | 'error'>
+
+/** How a plain `pg` client reaches the same database. */
+export type PgConnection = { connectionString: string } | { host: string; port: number; user: string; database: string }
+
+export interface Database {
+  /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds when Postgres is away. */
+  read<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
+  /** One transaction (READ COMMITTED), run again when two of them stood in each other's way: `work` may run thrice. */
+  write<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
+  /** Whether Postgres answers within 2 s and can be written. Never throws. */
+  ping(): Promise<boolean>
+  /** For the dedicated LISTEN client. */
+  readonly connection: PgConnection
+  /** Set when this process runs the embedded Postgres: all notifications of the database arrive here. */
+  readonly notifications: NotificationSource | undefined
+  readonly embedded: boolean
+  close(): Promise<void>
+}
+
+export interface DatabaseOptions {
+  databaseUrl?: string | undefined
+  /** Home of the embedded Postgres, used without databaseUrl. */
+  dataDir: string
+  log: Log
+  /** `gateway` owns the embedded Postgres; `command` joins one that a gateway already runs. */
+  role?: 'gateway' | 'command'
+  /** How long to wait at start for a Postgres that is not there yet. */
+  startTimeoutMs?: number
+  poolSize?: number
+}
+
+/**
+ * Opens Postgres (or the embedded one), waits for it with back-off up to `startTimeoutMs`, and migrates the schema.
+ * Throws {@link DatabaseUnavailable} when it does not come up, at once when credentials or database name are wrong.
+ */
+export const openDatabase = async (options: DatabaseOptions): Promise<Database> => {
+  const { databaseUrl, dataDir, log, role = 'gateway', startTimeoutMs = 30_000, poolSize = POOL_SIZE } = options
+  const embedded = databaseUrl === undefined ? await openEmbeddedPostgres({ dataDir, log, role }) : undefined
+  const connection = embedded?.connection ?? { connectionString: databaseUrl ?? '' }
+  try {
+    const dataSource = await connect(dataSourceOptions(connection, poolSize, log), log, startTimeoutMs)
+    return describe(dataSource, connection, embedded)
+  } catch (error) {
+    await embedded?.close()
+    throw isUnavailable(error) ? new DatabaseUnavailable(error) : error
+  }
+}
+
+const describe = (
+  dataSource: DataSource,
+  connection: PgConnection,
+  embedded: Awaited<ReturnType<typeof openEmbeddedPostgres>> | undefined
+): Database => {
+  let pinging: Promise<boolean> | undefined
+  let closing: Promise<void> | undefined
+  const ping = async () => {
+    const [row] = await use(dataSource, PING_TIMEOUT_MS, manager => manager.query(READ_ONLY))
+    return row?.read_only === 'off'
+  }
+  return {
+    read: work => use(dataSource, WORK_TIMEOUT_MS, work),
+    write: work => writeAgain(dataSource, work),
+    ping() {
+      pinging ??= ping()
+        .catch(() => false)
+        .finally(() => {
+          pinging = undefined
+        })
+      return pinging
+    },
+    connection,
+    notifications: embedded?.notifications,
+    embedded: embedded !== undefined,
+    close() {
+      closing ??= dataSource.destroy().finally(() => embedded?.close())
+      return closing
+    }
+  }
+}
+
+const READ_ONLY = "SELECT current_setting('transaction_read_only') AS read_only"
+
+const dataSourceOptions = (connection: PgConnection, poolSize: number, log: Log): DataSourceOptions => ({
+  type: 'postgres',
+  ...('connectionString' in connection
+    ? { url: connection.connectionString }
+    : { host: connection.host, port: connection.port, username: connection.user, database: connection.database }),
+  entities,
+  migrations,
+  migrationsTableName: 'schema_migrations',
+  installExtensions: false,
+  logging: false,
+  poolSize,
+  connectTimeoutMS: ACQUIRE_TIMEOUT_MS,
+  applicationName: 'portaria',
+  poolErrorHandler: (error: unknown) => log.warn({ err: error }, 'an idle database connection was lost'),
+  extra: { statement_timeout: STATEMENT_TIMEOUT_MS, keepAlive: true, idleTimeoutMillis: 30_000 }
+})
+
+const connect = async (options: DataSourceOptions, log: Log, startTimeoutMs: number): Promise<DataSource> => {
+  const deadline = performance.now() + startTimeoutMs
+  for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 2_000)) {
+    const dataSource = new DataSource(options)
+    try {
+      await dataSource.initialize()
+      await migrate(dataSource)
+      return dataSource
+    } catch (error) {
+      if (dataSource.isInitialized) await dataSource.destroy().catch(() => undefined)
+      if (!isUnavailable(error) || isMisconfigured(error) || performance.now() > deadline) throw error
+      log.warn({ err: error }, 'the database is not there yet; trying again')
+    }
+    // Jitter: instances that start together must not knock together.
+    await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random())))
+  }
+}
+
+/** All pending migrations in one transaction; the lock ends with it, also when this process is killed. */
+const migrate = async (dataSource: DataSource) => {
+  const runner = dataSource.createQueryRunner()
+  try {
+    await runner.startTransaction()
+    await runner.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
+    await runner.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    const executor = new MigrationExecutor(dataSource, runner)
+    executor.transaction = 'all'
+    await executor.executePendingMigrations()
+    await runner.commitTransaction()
+  } catch (error) {
+    await runner.rollbackTransaction().catch(() => undefined)
+    throw error
+  } finally {
+    await runner.release()
+  }
+}
+
+const writeAgain = async <T>(dataSource: DataSource, work: (manager: EntityManager) => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await use(dataSource, WORK_TIMEOUT_MS, manager => manager.transaction(work))
+    } catch (error) {
+      const cause = error instanceof DatabaseUnavailable ? error.cause : error
+      if (!isRetryable(cause) || attempt >= ATTEMPTS) throw error
+    }
+  }
+}
+
+const use = async <T>(
+  dataSource: DataSource,
+  timeoutMs: number,
+  work: (manager: EntityManager) => Promise<T>
+): Promise<T> => {
+  const runner = dataSource.createQueryRunner()
+  // Releasing with an error makes pg destroy the connection; a statement under way then fails at once.
+  const recycle = (error: Error) => releaseWith(runner, error)
+  const timer = setTimeout(() => recycle(new Error('the database took too long')), timeoutMs)
+  try {
+    await runner.connect()
+    return await work(runner.manager)
+  } catch (error) {
+    if (!isUnavailable(error)) throw error
+    if (!isRetryable(error)) recycle(error instanceof Error ? error : new Error('the database is away'))
+    throw new DatabaseUnavailable(error)
+  } finally {
+    clearTimeout(timer)
+    await runner.release()
+  }
+}
+
+/** TypeORM keeps this one private; its public release() would hand a broken connection back to the pool. */
+const releaseWith = (runner: object, error: Error) => {
+  const release: unknown = Reflect.get(runner, 'releasePostgresConnection')
+  if (typeof release === 'function') Reflect.apply(release, runner, [error])
+}

@@ -1,0 +1,72 @@
+// The notifications of the embedded Postgres are known to this process, whichever connection their text went out on.
+import type { PGlite } from '@electric-sql/pglite'
+
+export interface NotificationSource {
+  /** Calls back for each NOTIFY on the channel; returns the function that ends it. */
+  subscribe(channel: string, onPayload: (payload: string) => void): () => void
+}
+
+type Listener = (channel: string, payload: string) => void
+
+/**
+ * PGlite is one session: all clients of its socket share it, and a NotificationResponse goes to whoever spoke last.
+ * The returned database is what the socket server speaks to; it reads along.
+ */
+export const overhearNotifications = (postgres: PGlite): { postgres: PGlite; notifications: NotificationSource } => {
+  const listeners = new Set<Listener>()
+  const scan = createScanner((channel, payload) => {
+    for (const listener of listeners) listener(channel, payload)
+  })
+  const overheard = new Proxy(postgres, {
+    get(target, property) {
+      if (property === 'execProtocolRawStream') return execute
+      const value: unknown = Reflect.get(target, property, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    }
+  })
+  const execute: PGlite['execProtocolRawStream'] = (message, options) =>
+    postgres.execProtocolRawStream(message, {
+      ...options,
+      onRawData: data => {
+        scan(data)
+        options.onRawData(data)
+      }
+    })
+  const subscribe: NotificationSource['subscribe'] = (wanted, onPayload) => {
+    const listener: Listener = (channel, payload) => {
+      if (channel === wanted) onPayload(payload)
+    }
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+  return { postgres: overheard, notifications: { subscribe } }
+}
+
+const NOTIFICATION_RESPONSE = 0x41
+const HEADER_BYTES = 5
+
+/** Messages are a type byte, a length that counts itself, and a body (PostgreSQL protocol 3.0, message formats). */
+const createScanner = (onNotification: Listener) => {
+  let rest = Buffer.alloc(0)
+  let skip = 0
+  return (data: Uint8Array) => {
+    let bytes = Buffer.concat([rest, data])
+    rest = Buffer.alloc(0)
+    for (;;) {
+      const skipped = Math.min(skip, bytes.length)
+      skip -= skipped
+      bytes = bytes.subarray(skipped)
+      if (bytes.length < HEADER_BYTES) break
+      const size = 1 + bytes.readUInt32BE(1)
+      if (bytes[0] !== NOTIFICATION_RESPONSE) skip = size
+      else if (bytes.length < size) break
+      else {
+        // Body: process id, then channel and payload, each ended by NUL.
+        const [channel = '', payload = ''] = bytes.toString('utf8', HEADER_BYTES + 4, size).split('\0')
+        onNotification(channel, payload)
+        skip = size
+      }
+    }
+    rest = Buffer.from(bytes)
+  }
+}

@@ -1,0 +1,109 @@
+// A Postgres inside this process (PGlite) answers on a Unix socket in the data folder, owned by one process at a time.
+import { createHash } from 'node:crypto'
+import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PGlite } from '@electric-sql/pglite'
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
+import { type DataDirLock, lockDataDir } from './data-dir-lock.ts'
+import type { Log } from './database.ts'
+import { type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
+
+export const ACCESS_CHANNEL = 'portaria_access'
+
+const PORT = 5432
+const MAX_CONNECTIONS = 50
+const JOIN_TIMEOUT_MS = 20_000
+/** sun_path holds 104 (macOS) to 108 bytes (Linux unix(7)). */
+const MAX_SOCKET_PATH_BYTES = 100
+
+export interface EmbeddedPostgres {
+  readonly connection: { host: string; port: number; user: string; database: string }
+  /** Undefined when another process runs the database and this one only joined it. */
+  readonly notifications: NotificationSource | undefined
+  close(): Promise<void>
+}
+
+export interface EmbeddedOptions {
+  dataDir: string
+  log: Log
+  role: 'gateway' | 'command'
+}
+
+/** Starts the embedded Postgres in `dataDir`. A second gateway is refused; a command joins the one that runs. */
+export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptions): Promise<EmbeddedPostgres> => {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const home = realpathSync(dataDir)
+  const folder = socketFolder(home)
+  const lock = lockDataDir(home) ?? (role === 'command' ? await joinOrLock(home, folder) : undefined)
+  if (lock === undefined) {
+    if (role === 'command') return { connection: connectionTo(folder), notifications: undefined, close: async () => {} }
+    throw new Error(`another gateway already runs on the data folder ${home}; stop it, or set DATA_DIR or DATABASE_URL`)
+  }
+  try {
+    return await start(home, folder, lock, log)
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+const start = async (home: string, folder: string, lock: DataDirLock, log: Log): Promise<EmbeddedPostgres> => {
+  chmodSync(home, 0o700)
+  const path = socketPath(folder)
+  const database = await PGlite.create({ dataDir: join(home, 'postgres') })
+  await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
+  const { postgres, notifications } = overhearNotifications(database)
+  // We hold the lock: whatever socket lies here belongs to a process that was killed.
+  rmSync(path, { force: true })
+  const server = new PGLiteSocketServer({ db: postgres, path, maxConnections: MAX_CONNECTIONS })
+  await server.start()
+  chmodSync(path, 0o600)
+  log.info({ dataDir: home }, 'no DATABASE_URL: people and the audit log live in the embedded Postgres')
+  const close = async () => {
+    await server.stop()
+    await database.close()
+    rmSync(path, { force: true })
+    if (folder !== home) rmSync(folder, { recursive: true, force: true })
+    lock.release()
+  }
+  return { connection: connectionTo(folder), notifications, close }
+}
+
+/** Waits for the owner's socket; should the owner leave meanwhile, its lock is taken and returned. */
+const joinOrLock = async (home: string, folder: string): Promise<DataDirLock | undefined> => {
+  const deadline = performance.now() + JOIN_TIMEOUT_MS
+  while (performance.now() < deadline) {
+    if (await answers(socketPath(folder))) return undefined
+    const lock = lockDataDir(home)
+    if (lock !== undefined) return lock
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+  throw new Error(`the gateway that owns the data folder ${home} does not answer on its socket`)
+}
+
+const answers = (path: string) =>
+  new Promise<boolean>(resolve => {
+    const socket = connect(path)
+    socket.on('connect', () => resolve(true))
+    socket.on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+
+const connectionTo = (host: string) => ({ host, port: PORT, user: 'postgres', database: 'postgres' })
+
+const socketPath = (folder: string) => join(folder, `.s.PGSQL.${PORT}`)
+
+/** The data folder itself, or a private folder among the temporary ones when its path is too long for a socket. */
+const socketFolder = (home: string): string => {
+  if (Buffer.byteLength(socketPath(home)) <= MAX_SOCKET_PATH_BYTES) return home
+  const folder = join(tmpdir(), `portaria-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const stat = lstatSync(folder)
+  const owner = process.getuid?.() ?? stat.uid
+  if (!stat.isDirectory() || stat.uid !== owner || (stat.mode & 0o077) !== 0) {
+    throw new Error(`${folder} must be a folder of this user alone`)
+  }
+  return folder
+}

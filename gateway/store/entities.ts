@@ -1,0 +1,185 @@
+// The tables of migrations/ as TypeORM knows them.
+import { EntitySchema } from 'typeorm'
+import type { Provider } from '../identity.ts'
+
+export interface AreaRow {
+  id: number
+  name: string
+}
+
+export const Area = new EntitySchema<AreaRow>({
+  name: 'Area',
+  tableName: 'areas',
+  columns: { id: { type: Number, primary: true, generated: true }, name: { type: 'text' } }
+})
+
+export interface ProfileRow {
+  id: number
+  name: string
+}
+
+export const ProfileTable = new EntitySchema<ProfileRow>({
+  name: 'Profile',
+  tableName: 'profiles',
+  columns: { id: { type: Number, primary: true, generated: true }, name: { type: 'text', unique: true } }
+})
+
+export interface PersonRow {
+  id: number
+  name: string
+  email: string
+  username: string
+  provider: Provider
+  accessVersion: number
+  lowestAcceptedVersion: number
+  disabled: boolean
+  mainAreaId: number | null
+  createdAt: Date
+  lastLoginAt: Date | null
+}
+
+export const Person = new EntitySchema<PersonRow>({
+  name: 'Person',
+  tableName: 'users',
+  columns: {
+    id: { type: Number, primary: true, generated: true },
+    name: { type: 'text' },
+    email: { type: 'text' },
+    username: { type: 'text' },
+    provider: { type: 'text' },
+    accessVersion: { type: Number, name: 'access_version', default: 0 },
+    lowestAcceptedVersion: { type: Number, name: 'lowest_accepted_version', default: 0 },
+    disabled: { type: Boolean, default: false },
+    mainAreaId: { type: Number, name: 'main_area_id', nullable: true },
+    createdAt: { type: 'timestamptz', name: 'created_at', default: () => 'now()' },
+    lastLoginAt: { type: 'timestamptz', name: 'last_login_at', nullable: true }
+  }
+})
+
+export interface ProviderLinkRow {
+  provider: Provider
+  issuer: string
+  subject: string
+  userId: number
+}
+
+export const ProviderLink = new EntitySchema<ProviderLinkRow>({
+  name: 'ProviderLink',
+  tableName: 'provider_links',
+  columns: {
+    provider: { type: 'text', primary: true },
+    issuer: { type: 'text', primary: true },
+    subject: { type: 'text', primary: true },
+    userId: { type: Number, name: 'user_id' }
+  }
+})
+
+export const PersonProfile = new EntitySchema<{ userId: number; profileId: number }>({
+  name: 'PersonProfile',
+  tableName: 'user_profiles',
+  columns: {
+    userId: { type: Number, name: 'user_id', primary: true },
+    profileId: { type: Number, name: 'profile_id', primary: true }
+  }
+})
+
+export const PersonArea = new EntitySchema<{ userId: number; areaId: number }>({
+  name: 'PersonArea',
+  tableName: 'user_areas',
+  columns: {
+    userId: { type: Number, name: 'user_id', primary: true },
+    areaId: { type: Number, name: 'area_id', primary: true }
+  }
+})
+
+export const BootstrapApplied = new EntitySchema<{ provider: string; subject: string; userId: number }>({
+  name: 'BootstrapApplied',
+  tableName: 'bootstrap_applied',
+  columns: {
+    provider: { type: 'text', primary: true },
+    subject: { type: 'text', primary: true },
+    userId: { type: Number, name: 'user_id' }
+  }
+})
+
+export const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
+  name: 'Revocation',
+  tableName: 'revocations',
+  columns: {
+    jti: { type: 'text', primary: true },
+    expiresAt: { type: 'timestamptz', name: 'expires_at' }
+  }
+})
+
+export const UsedOAuthState = new EntitySchema<{ nonce: string; expiresAt: Date }>({
+  name: 'UsedOAuthState',
+  tableName: 'used_oauth_states',
+  columns: {
+    nonce: { type: 'text', primary: true },
+    expiresAt: { type: 'timestamptz', name: 'expires_at' }
+  }
+})
+
+export const LoginAddress = new EntitySchema<{ login: string; address: string; userId: number; lastSuccessAt: Date }>({
+  name: 'LoginAddress',
+  tableName: 'login_addresses',
+  columns: {
+    login: { type: 'text', primary: true },
+    address: { type: 'text', primary: true },
+    userId: { type: Number, name: 'user_id' },
+    lastSuccessAt: { type: 'timestamptz', name: 'last_success_at' }
+  }
+})
+
+/** The order of insertion is the order of the columns in `audit-log.ts`; hashes and id are set by the database. */
+export interface AuditEventRow {
+  id: string
+  at: Date
+  actorId: number | null
+  actorUsername: string
+  action: string
+  target: string
+  before: unknown
+  after: unknown
+  requestId: string
+  ip: string
+  details: unknown
+  contentHash: string
+  previousHash: string
+  hash: string
+}
+
+export const AuditEvent = new EntitySchema<AuditEventRow>({
+  name: 'AuditEvent',
+  tableName: 'audit_events',
+  columns: {
+    id: { type: 'bigint', primary: true },
+    at: { type: 'timestamptz' },
+    actorId: { type: Number, name: 'actor_id', nullable: true },
+    actorUsername: { type: 'text', name: 'actor_username' },
+    action: { type: 'text' },
+    target: { type: 'text' },
+    before: { type: 'jsonb', nullable: true },
+    after: { type: 'jsonb', nullable: true },
+    requestId: { type: 'text', name: 'request_id' },
+    ip: { type: 'text' },
+    details: { type: 'jsonb', nullable: true },
+    contentHash: { type: 'text', name: 'content_hash' },
+    previousHash: { type: 'text', name: 'previous_hash' },
+    hash: { type: 'text' }
+  }
+})
+
+export const entities = [
+  Area,
+  ProfileTable,
+  Person,
+  ProviderLink,
+  PersonProfile,
+  PersonArea,
+  BootstrapApplied,
+  Revocation,
+  UsedOAuthState,
+  LoginAddress,
+  AuditEvent
+]

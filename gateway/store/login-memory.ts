@@ -1,0 +1,46 @@
+// Logins remember two things: which OAuth states were used, and from where a person has logged in before.
+import { BadRequest } from '../errors.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+import { storableKey } from './storable.ts'
+
+const ADDRESSES_PER_LOGIN = 20
+
+export interface LoginMemory {
+  /** True for exactly one caller on all instances, until `expiresAt`; false when the nonce was used before. */
+  useOAuthState(nonce: string, expiresAt: Date): Promise<boolean>
+  /** Remembers a success; the 20 latest addresses per login are kept. `login` is the normalised login text. */
+  rememberAddress(login: string, address: string, userId: number): Promise<void>
+  /** Whether this login has succeeded from this address (a client IP key) before. */
+  knowsAddress(login: string, address: string): Promise<boolean>
+}
+
+export const createLoginMemory = (database: Database): LoginMemory => ({
+  useOAuthState: (nonce, expiresAt) =>
+    database.read(async manager => {
+      const key = storableKey(nonce)
+      if (key === undefined) throw new BadRequest({ reason: 'bad-nonce' })
+      return (await query(manager, USE, [key, expiresAt])).length === 1
+    }),
+  async rememberAddress(login, address, userId) {
+    const [who, from] = [storableKey(login), storableKey(address)]
+    if (who === undefined || from === undefined) return
+    await database.read(manager => query(manager, REMEMBER, [who, from, userId, ADDRESSES_PER_LOGIN - 1]))
+  },
+  async knowsAddress(login, address) {
+    const [who, from] = [storableKey(login), storableKey(address)]
+    if (who === undefined || from === undefined) return false
+    return (await database.read(manager => query(manager, KNOWS, [who, from]))).length === 1
+  }
+})
+
+const USE = 'INSERT INTO used_oauth_states (nonce, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING nonce'
+const KNOWS = 'SELECT 1 FROM login_addresses WHERE login = $1 AND address = $2'
+const REMEMBER = `
+  WITH forgotten AS (
+    DELETE FROM login_addresses WHERE login = $1 AND address IN (
+      SELECT address FROM login_addresses WHERE login = $1 AND address <> $2 ORDER BY last_success_at DESC OFFSET $4
+    )
+  )
+  INSERT INTO login_addresses (login, address, user_id, last_success_at) VALUES ($1, $2, $3, now())
+  ON CONFLICT (login, address) DO UPDATE SET user_id = excluded.user_id, last_success_at = excluded.last_success_at`

@@ -1,0 +1,131 @@
+// A person can be read as the public API shows them, one or a page of them.
+import type { EntityManager } from 'typeorm'
+import { NotFound } from '../errors.ts'
+import type { AccessStatus, Provider, User } from '../identity.ts'
+import type { Database } from './database.ts'
+import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
+import { storableText } from './storable.ts'
+
+export interface StoredPerson {
+  user: User
+  /** `ver` of tokens issued now. */
+  version: number
+  lowestAcceptedVersion: number
+  disabled: boolean
+  lastLoginAt: Date | null
+}
+
+export type PersonItem = User & {
+  disabled: boolean
+  /** ISO 8601, UTC; `''` when never. */
+  lastLoginAt: string
+}
+
+export interface PeopleQuery {
+  /** Part of a name, username or e-mail, in any case. */
+  search?: string | undefined
+  accessStatus?: AccessStatus | undefined
+  page?: number | undefined
+  pageSize?: number | undefined
+}
+
+/** The person with this id, or undefined. */
+export const findPerson = async (manager: EntityManager, id: number): Promise<StoredPerson | undefined> => {
+  if (!isRowId(id)) return undefined
+  const [row] = await query<PersonRow>(manager, `${SELECT} WHERE u.id = $1`, [id])
+  return row === undefined ? undefined : toPerson(row)
+}
+
+/** The person with this id. Throws NotFound. */
+export const getPerson = async (manager: EntityManager, id: number): Promise<StoredPerson> => {
+  const person = await findPerson(manager, id)
+  if (person === undefined) throw new NotFound()
+  return person
+}
+
+/** People with exactly this username, in any case: one per provider and issuer at most, usually. */
+export const findByUsername = async (database: Database, username: string): Promise<StoredPerson[]> => {
+  const name = storableText(username)
+  if (name === '') return []
+  const where = 'WHERE lower(u.username) = lower($1) ORDER BY u.id LIMIT 50'
+  return database.read(async manager => (await query<PersonRow>(manager, `${SELECT} ${where}`, [name])).map(toPerson))
+}
+
+/** Unassigned people first, then by name, then by id. */
+export const listPeople = (database: Database, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
+  const { page, pageSize, offset } = pageBounds(filter.page, filter.pageSize)
+  const { where, values } = conditions(filter)
+  return database.read(async manager => {
+    const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total FROM users u ${where}`, values)
+    const window = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`
+    const statement = `${SELECT} ${where} ORDER BY ${ASSIGNED}, lower(u.name), u.id ${window}`
+    const rows = await query<PersonRow>(manager, statement, [...values, pageSize, offset])
+    return { items: rows.map(row => toItem(toPerson(row))), page, pageSize, total: Number(count?.total ?? 0) }
+  })
+}
+
+export const toItem = ({ user, disabled, lastLoginAt }: StoredPerson): PersonItem => ({
+  ...user,
+  disabled,
+  lastLoginAt: lastLoginAt?.toISOString() ?? ''
+})
+
+const conditions = ({ search, accessStatus }: PeopleQuery) => {
+  const parts: string[] = []
+  const values: unknown[] = []
+  const text = escapeLike(storableText(search))
+  if (text !== '') {
+    values.push(`%${text}%`)
+    parts.push('(lower(u.name) LIKE lower($1) OR lower(u.username) LIKE lower($1) OR lower(u.email) LIKE lower($1))')
+  }
+  if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? ASSIGNED : `NOT ${ASSIGNED}`)
+  return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values }
+}
+
+/** PRODUCT §4: at least one profile and one area. */
+const ASSIGNED = `(EXISTS (SELECT FROM user_profiles up WHERE up.user_id = u.id)
+  AND EXISTS (SELECT FROM user_areas ua WHERE ua.user_id = u.id))`
+
+const SELECT = `
+  SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version, u.lowest_accepted_version, u.disabled,
+    u.last_login_at,
+    ARRAY(SELECT p.name FROM user_profiles up JOIN profiles p ON p.id = up.profile_id
+      WHERE up.user_id = u.id ORDER BY p.id) AS profiles,
+    ARRAY(SELECT a.name FROM user_areas ua JOIN areas a ON a.id = ua.area_id
+      WHERE ua.user_id = u.id ORDER BY lower(a.name)) AS areas,
+    (SELECT a.name FROM areas a WHERE a.id = u.main_area_id) AS main_area
+  FROM users u`
+
+interface PersonRow {
+  id: number
+  name: string
+  email: string
+  username: string
+  provider: Provider
+  access_version: number
+  lowest_accepted_version: number
+  disabled: boolean
+  last_login_at: Date | null
+  profiles: string[]
+  areas: string[]
+  main_area: string | null
+}
+
+const toPerson = (row: PersonRow): StoredPerson => ({
+  user: {
+    id: row.id,
+    name: row.name,
+    email: row.email,
+    username: row.username,
+    provider: row.provider,
+    perfis: [...row.profiles],
+    profiles: row.profiles,
+    areas: row.areas,
+    areaPrincipal: row.main_area ?? '',
+    accessStatus: row.profiles.length > 0 && row.areas.length > 0 ? 'assigned' : 'unassigned'
+  },
+  version: row.access_version,
+  lowestAcceptedVersion: row.lowest_accepted_version,
+  disabled: row.disabled,
+  lastLoginAt: row.last_login_at
+})

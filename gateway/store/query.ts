@@ -1,0 +1,36 @@
+// A parametrised statement has become its rows, whatever kind of statement it was.
+import type { EntityManager } from 'typeorm'
+
+/** Rows of a statement; `Row` is the shape that our own schema gives them. Values only ever travel as parameters. */
+export const query = async <Row>(
+  manager: EntityManager,
+  statement: string,
+  parameters: readonly unknown[] = []
+): Promise<Row[]> => {
+  const result: unknown = await manager.query(statement, [...parameters])
+  if (!Array.isArray(result)) return []
+  // TypeORM answers UPDATE and DELETE with [rows, count].
+  const [first, second] = result
+  return Array.isArray(first) && typeof second === 'number' ? first : result
+}
+
+/** Text for `LIKE '%' || $n || '%'` that stands for itself (PostgreSQL documentation, 9.7.1). */
+export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
+
+export interface Page<Item> {
+  items: Item[]
+  page: number
+  pageSize: number
+  total: number
+}
+
+/** Page and size within what any list may ask: page from 1, size 1 to 200 (default 50). */
+export const pageBounds = (page = 1, pageSize = 50) => {
+  const size = Math.min(Math.max(Math.trunc(pageSize) || 1, 1), 200)
+  const number = Math.min(Math.max(Math.trunc(page) || 1, 1), 1_000_000)
+  return { page: number, pageSize: size, offset: (number - 1) * size }
+}
+
+/** Ids of our tables are int4: anything else cannot exist, and must not become an error of the database. */
+export const isRowId = (id: unknown): id is number =>
+  typeof id === 'number' && Number.isInteger(id) && id > 0 && id <= 2_147_483_647

@@ -1,0 +1,262 @@
+// Redis, in single, Sentinel or Cluster form, as a store whose commands either answer in time or fail in time.
+import { createHash } from 'node:crypto'
+import { Cluster, Redis } from 'ioredis'
+import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
+
+export interface HostPort {
+  readonly host: string
+  readonly port: number
+}
+
+interface RedisAccess {
+  readonly username?: string | undefined
+  readonly password?: string | undefined
+  readonly tls?: boolean | undefined
+}
+
+/** Where Redis is, as REDIS_URL says it. */
+export type RedisSettings =
+  | { readonly kind: 'single'; readonly url: string }
+  | ({
+      readonly kind: 'sentinel'
+      readonly sentinels: readonly HostPort[]
+      readonly name: string
+      readonly db?: number | undefined
+      readonly sentinelPassword?: string | undefined
+    } & RedisAccess)
+  | ({ readonly kind: 'cluster'; readonly nodes: readonly HostPort[] } & RedisAccess)
+
+/** The part of a pino logger that is used here. */
+export interface RedisLog {
+  debug(fields: object, message: string): void
+}
+
+export interface RedisStore extends ChannelSubscriber {
+  /**
+   * Runs a Lua script by its digest, sends its text once where the server does not know it (NOSCRIPT). All keys must lie
+   * in one slot. Rejects with {@link RedisTimeout} after `timeoutMs`, at once when there is no connection, and with
+   * Redis's own error otherwise; a script that timed out may have run or may still run.
+   */
+  evalScript(
+    script: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    timeoutMs: number
+  ): Promise<unknown>
+  get(key: string): Promise<string | null>
+  set(key: string, value: string, ttlMs: number): Promise<void>
+  /** SET NX PX: whether the key was absent and now is ours. */
+  setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
+  /** How many of the keys were there. */
+  del(key: string): Promise<number>
+  publish(channel: string, message: string): Promise<void>
+  isReady(): boolean
+  /** Resolves to true once commands can be sent, to false when that took longer than `timeoutMs`. */
+  ready(timeoutMs: number): Promise<boolean>
+  close(): Promise<void>
+}
+
+export class RedisTimeout extends Error {
+  constructor(timeoutMs: number) {
+    super(`Redis did not answer within ${timeoutMs} ms`)
+    this.name = 'RedisTimeout'
+  }
+}
+
+const COMMAND_TIMEOUT_MS = 1000
+const CONNECT_TIMEOUT_MS = 1000
+/** A connection silent for so long under unanswered commands is dead (a host that vanished sends no RST). */
+const SILENCE_MS = 5000
+
+/** Delay before the nth attempt to reconnect: doubles to one second, spread so that instances do not return as one. */
+export const reconnectDelayMs = (attempt: number): number =>
+  Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
+
+/** What is wrong, in one stable word for logs, metrics and /health. */
+export const redisFailure = (error: unknown): string => {
+  if (error instanceof RedisTimeout) return 'timeout'
+  const message = error instanceof Error ? error.message : ''
+  const word = /^(?:.*Last error: )?(?:\w+Error: )?([A-Z]{3,})\b/.exec(message)?.[1]
+  if (word !== undefined && SERVER_FAILURES.has(word)) return word.toLowerCase()
+  return /connection is closed|writeable|ECONN|EPIPE|isn't ready|reset|is ended/i.test(message) ? 'connection' : 'error'
+}
+
+const SERVER_FAILURES = new Set([
+  'READONLY',
+  'OOM',
+  'LOADING',
+  'CLUSTERDOWN',
+  'MASTERDOWN',
+  'NOAUTH',
+  'WRONGPASS',
+  'NOPERM',
+  'MISCONF',
+  'BUSY',
+  'NOREPLICAS'
+])
+
+/** Connects in the background, for ever; never throws and never emits an unhandled error. */
+export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore => {
+  const client = connect(settings)
+  const isReady = (): boolean => client.status === 'ready'
+  client.on('error', error => log.debug({ err: error }, 'redis connection error'))
+  if (client instanceof Cluster) client.on('node error', error => log.debug({ err: error }, 'redis node error'))
+  const subscriber = createSubscriber(() => connectSubscriber(settings, client), reconnectDelayMs)
+  const watched = watchSilence(client)
+  const command = <T>(run: () => Promise<T>, timeoutMs = COMMAND_TIMEOUT_MS): Promise<T> => watched(run(), timeoutMs)
+
+  const evalScript: RedisStore['evalScript'] = (script, keys, args, timeoutMs) => {
+    const byDigest = client.evalsha(digestOf(script), keys.length, ...keys, ...args)
+    const either = byDigest.catch((error: unknown) => {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+      return client.eval(script, keys.length, ...keys, ...args)
+    })
+    return watched(either, timeoutMs)
+  }
+
+  const ready = (timeoutMs: number): Promise<boolean> =>
+    new Promise(resolve => {
+      if (isReady()) return resolve(true)
+      const settle = (answer: boolean) => {
+        clearTimeout(timer)
+        client.off('ready', onReady)
+        resolve(answer)
+      }
+      const onReady = () => settle(true)
+      const timer = setTimeout(() => settle(false), timeoutMs)
+      client.on('ready', onReady)
+    })
+
+  return {
+    evalScript,
+    get: key => command(() => client.get(key)),
+    set: async (key, value, ttlMs) => void (await command(() => client.set(key, value, 'PX', ttlMs))),
+    setIfAbsent: async (key, value, ttlMs) => (await command(() => client.set(key, value, 'PX', ttlMs, 'NX'))) === 'OK',
+    del: key => command(() => client.del(key)),
+    publish: async (channel, message) => void (await command(() => client.publish(channel, message))),
+    subscribe: subscriber.subscribe,
+    isReady,
+    ready,
+    close: async () => {
+      subscriber.close()
+      client.disconnect()
+    }
+  }
+}
+
+const digests = new Map<string, string>()
+
+const digestOf = (script: string): string => {
+  const known = digests.get(script)
+  if (known !== undefined) return known
+  const digest = createHash('sha1').update(script).digest('hex')
+  digests.set(script, digest)
+  return digest
+}
+
+/** Nothing is queued while Redis is away and nothing is sent twice: callers decide, not the client. */
+const common = {
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  keepAlive: 5000,
+  disableClientInfo: true,
+  connectionName: 'portaria'
+} as const
+
+const access = ({ username, password, tls }: RedisAccess) => ({
+  ...(username === undefined ? {} : { username }),
+  ...(password === undefined ? {} : { password }),
+  ...(tls === true ? { tls: {} } : {})
+})
+
+const connect = (settings: RedisSettings): Redis | Cluster => {
+  if (settings.kind !== 'cluster') return connectOne(settings, reconnectDelayMs)
+  return new Cluster([...settings.nodes], {
+    enableOfflineQueue: false,
+    clusterRetryStrategy: reconnectDelayMs,
+    // Redirections are followed; everything else is reported at once, and the topology is read anew by itself.
+    maxRedirections: 4,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 5,
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+    slotsRefreshInterval: 2000,
+    redisOptions: { ...common, ...access(settings) }
+  })
+}
+
+const connectOne = (
+  settings: Exclude<RedisSettings, { kind: 'cluster' }>,
+  retryStrategy: ((attempt: number) => number) | null
+): Redis => {
+  if (settings.kind === 'single') return new Redis(settings.url, { ...common, retryStrategy })
+  return new Redis({
+    ...common,
+    ...access(settings),
+    sentinels: [...settings.sentinels],
+    name: settings.name,
+    db: settings.db ?? 0,
+    ...(settings.sentinelPassword === undefined ? {} : { sentinelPassword: settings.sentinelPassword }),
+    sentinelRetryStrategy: retryStrategy,
+    retryStrategy
+  })
+}
+
+/** One connection that ends for good when it breaks; in a cluster any node will do, for it relays to all others. */
+const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Redis => {
+  if (settings.kind !== 'cluster') return connectOne(settings, null)
+  const known = client instanceof Cluster ? client.nodes('all').map(node => node.options) : []
+  const nodes = known.length > 0 ? known : settings.nodes
+  const { host, port } = nodes[Math.floor(Math.random() * nodes.length)] ?? {}
+  return new Redis({
+    ...common,
+    ...access(settings),
+    host: host ?? '127.0.0.1',
+    port: port ?? 6379,
+    retryStrategy: null
+  })
+}
+
+const watchSilence = (client: Redis | Cluster) => {
+  let heardAt = performance.now()
+  const heard = () => {
+    heardAt = performance.now()
+  }
+  client.on('ready', heard)
+  const renew = () => {
+    if (performance.now() - heardAt < SILENCE_MS) return
+    heard()
+    if (client instanceof Cluster) for (const node of client.nodes('all')) node.disconnect()
+    else client.disconnect(true)
+  }
+  return <T>(reply: Promise<T>, timeoutMs: number): Promise<T> =>
+    within(reply, timeoutMs).then(
+      value => {
+        heard()
+        return value
+      },
+      (error: unknown) => {
+        if (error instanceof RedisTimeout) renew()
+        throw error
+      }
+    )
+}
+
+/** A reply that already lies in the socket when the time is up still counts: the poll phase comes before setImmediate. */
+const within = <T>(reply: Promise<T>, timeoutMs: number): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => setImmediate(() => reject(new RedisTimeout(timeoutMs))), timeoutMs)
+    const settle = () => clearTimeout(timer)
+    reply.then(
+      value => {
+        settle()
+        resolve(value)
+      },
+      (error: unknown) => {
+        settle()
+        reject(error)
+      }
+    )
+  })

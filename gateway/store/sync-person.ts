@@ -1,0 +1,87 @@
+// Whoever a provider has confirmed is a person of ours, up to date, however many of their logins arrive at once.
+import type { EntityManager } from 'typeorm'
+import { LoginFailed } from '../errors.ts'
+import type { Provider } from '../identity.ts'
+import type { BootstrapAdmin } from '../settings.ts'
+import { applyBootstrap } from './bootstrap-admins.ts'
+import type { Database } from './database.ts'
+import { getPerson, type StoredPerson } from './people.ts'
+import { query } from './query.ts'
+import { storableKey, storableText } from './storable.ts'
+
+export interface ConfirmedPerson {
+  provider: Provider
+  issuer: string
+  /** Stable and unique at this issuer. Never an e-mail. */
+  subject: string
+  name: string
+  email: string
+  /** Normalised login; what a `ldap:` entry of BOOTSTRAP_ADMINS is compared with. */
+  username: string
+  bootstrapAdmins?: readonly BootstrapAdmin[]
+}
+
+export interface SyncedPerson extends StoredPerson {
+  /** Whether this login created the person. */
+  firstLogin: boolean
+}
+
+/**
+ * Creates or updates the person behind (provider, issuer, subject), the only key: nobody is ever found by e-mail. One
+ * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for an
+ * issuer or subject that is empty or cannot be stored as it is, DatabaseUnavailable.
+ */
+export const syncPerson = async (database: Database, confirmed: ConfirmedPerson): Promise<SyncedPerson> => {
+  const [issuer, subject] = [storableKey(confirmed.issuer), storableKey(confirmed.subject)]
+  if (issuer === undefined || subject === undefined) throw new LoginFailed({ reason: 'unusable-subject' })
+  const link: Link = [confirmed.provider, issuer, subject]
+  const names = [confirmed.name, confirmed.email, confirmed.username].map(text => storableText(text))
+  return database.write(async manager => {
+    const { id, created: firstLogin } =
+      (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names))
+    const person = await getPerson(manager, id)
+    if (person.disabled || !(await applyBootstrap(manager, confirmed, person, firstLogin))) {
+      return { ...person, firstLogin }
+    }
+    return { ...(await getPerson(manager, person.user.id)), firstLogin }
+  })
+}
+
+type Link = [provider: Provider, issuer: string, subject: string]
+interface Found {
+  id: number
+  created: boolean
+}
+
+const updateKnown = async (manager: EntityManager, link: Link, names: string[]): Promise<Found | undefined> => {
+  const [row] = await query<{ id: number }>(manager, UPDATE, [...link, ...names])
+  return row === undefined ? undefined : { id: row.id, created: false }
+}
+
+/** Logins of one new person queue here: the first creates, the others find what it committed. */
+const createOnce = async (manager: EntityManager, link: Link, names: string[]): Promise<Found> => {
+  await query(manager, 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(link)])
+  const known = await updateKnown(manager, link, names)
+  if (known !== undefined) return known
+  const [created] = await query<{ id: number }>(manager, CREATE, [...link, ...names])
+  if (created === undefined) throw new Error('the new person was not stored')
+  return { id: created.id, created: true }
+}
+
+const UPDATE = `
+  UPDATE users u SET
+    provider = CASE WHEN u.disabled THEN u.provider ELSE l.provider END,
+    name = CASE WHEN u.disabled THEN u.name ELSE $4 END,
+    email = CASE WHEN u.disabled THEN u.email ELSE $5 END,
+    username = CASE WHEN u.disabled THEN u.username ELSE $6 END,
+    last_login_at = CASE WHEN u.disabled THEN u.last_login_at ELSE now() END
+  FROM provider_links l
+  WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = $3 AND u.id = l.user_id
+  RETURNING u.id`
+
+const CREATE = `
+  WITH person AS (
+    INSERT INTO users (provider, name, email, username, last_login_at) VALUES ($1, $4, $5, $6, now()) RETURNING id
+  )
+  INSERT INTO provider_links (provider, issuer, subject, user_id) SELECT $1, $2, $3, id FROM person
+  RETURNING user_id AS id`

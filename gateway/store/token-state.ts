@@ -1,0 +1,89 @@
+// What ended before its time is kept: revoked tokens, and the versions below which a person's tokens are stale.
+import type { EntityManager } from 'typeorm'
+import { BadRequest } from '../errors.ts'
+import { announce, type PersonVersion, type RevokedToken } from './access-changes.ts'
+import { type AuditEntry, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+import { storableKey } from './storable.ts'
+
+export interface TokenStateRead {
+  /** Unexpired revoked tokens. */
+  tokens: RevokedToken[]
+  /** People whose version is above 0. */
+  versions: PersonVersion[]
+  /** Where the next `changesSince` goes on. */
+  cursor: string
+  /** When this was read, milliseconds since the epoch by this process's clock. */
+  at: number
+  /** Whether this is everything there is, rather than what changed. */
+  complete: boolean
+}
+
+export interface TokenState {
+  /** Everything that is needed to judge tokens without asking again. */
+  loadRevocations(): Promise<TokenStateRead>
+  /**
+   * What was committed since `cursor`, perhaps some of it twice, never less: a transaction that commits late is found
+   * by its number. Complete again when the database was replaced by an older one.
+   */
+  changesSince(cursor: string): Promise<TokenStateRead>
+  /** Ends a token on every instance; with its audit entry in the same transaction. `expiresAt` in seconds. */
+  revokeToken(jti: string, expiresAt: number, entry?: AuditEntry): Promise<void>
+  /** Forgets what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
+  purgeExpired(): Promise<void>
+}
+
+export const createTokenState = (database: Database): TokenState => ({
+  loadRevocations: () => database.read(manager => readSince(manager, undefined)),
+  changesSince: cursor => database.read(manager => readSince(manager, cursor)),
+  revokeToken: (jti, expiresAt, entry) => database.write(manager => revokeToken(manager, jti, expiresAt, entry)),
+  purgeExpired: () =>
+    database.read(async manager => {
+      for (const statement of PURGES) await manager.query(statement)
+    })
+})
+
+const readSince = async (manager: EntityManager, since: string | undefined): Promise<TokenStateRead> => {
+  const at = Date.now()
+  // Taken before the rows are read: whatever a transaction below this number changed is visible to what follows.
+  const [now] = await query<{ cursor: string }>(
+    manager,
+    'SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS cursor'
+  )
+  const cursor = now?.cursor ?? '0'
+  const complete = since === undefined || !/^[0-9]{1,20}$/.test(since) || BigInt(since) > BigInt(cursor)
+  const from = complete ? '0' : since
+  const tokens = await query<RevokedToken>(manager, TOKENS, [from])
+  const versions = await query<PersonVersion>(manager, VERSIONS, [from])
+  return { tokens, versions, cursor, at, complete }
+}
+
+// A minute of grace: the gateway's clock may lag behind the database's.
+const TOKENS = `
+  SELECT jti, extract(epoch FROM expires_at)::float8 AS "expiresAt" FROM revocations
+  WHERE revoked_in >= $1::text::xid8 AND expires_at > now() - interval '1 minute'`
+const VERSIONS = `
+  SELECT id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted" FROM users
+  WHERE access_version > 0 AND version_changed_in >= $1::text::xid8`
+
+const PURGES = [
+  "DELETE FROM revocations WHERE expires_at < now() - interval '5 minutes'",
+  "DELETE FROM used_oauth_states WHERE expires_at < now() - interval '5 minutes'",
+  "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"
+]
+
+const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number, entry?: AuditEntry) => {
+  const key = storableKey(jti)
+  if (key === undefined || !Number.isFinite(expiresAt)) throw new BadRequest({ reason: 'bad-token-id' })
+  const [row] = await query<RevokedToken>(manager, REVOKE, [key, expiresAt])
+  if (row !== undefined) await announce(manager, [{ kind: 'token', ...row }])
+  if (entry !== undefined) await appendAudit(manager, entry)
+}
+
+// Refreshed copies share jti and exp; should they ever differ, the later end counts.
+const REVOKE = `
+  INSERT INTO revocations (jti, expires_at) VALUES ($1, to_timestamp($2::float8))
+  ON CONFLICT (jti) DO UPDATE SET
+    expires_at = greatest(revocations.expires_at, excluded.expires_at), revoked_in = excluded.revoked_in
+  RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`
