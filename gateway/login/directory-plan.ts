@@ -12,7 +12,7 @@ export interface DirectoryPlan {
   readonly search: { readonly base: string; readonly filter: (login: string) => string } | undefined
 }
 
-/** @throws Error when there is neither a template nor a domain. */
+/** @throws Error when there is neither a template nor a domain, or the filter's parentheses do not match. */
 export const planOf = (settings: LdapSettings): DirectoryPlan => {
   const { domain, userDnTemplate, searchBase, searchFilter } = settings
   const template = userDnTemplate ?? (domain === undefined ? undefined : `{{username}}@${domain}`)
@@ -32,5 +32,16 @@ const filterOf = (template: string): ((login: string) => string) => {
   const decoded = template.replace(/(?:\\[89a-f][0-9a-f])+/gi, escaped =>
     Buffer.from(escaped.replaceAll('\\', ''), 'hex').toString('utf8')
   )
+  if (!isBalanced(decoded)) throw new Error('LDAP_SEARCH_FILTER is no filter: its parentheses do not match')
   return login => fillTemplate(decoded, login, escapeFilterValue)
+}
+
+/** ldapts would take `(&(uid=x)` for complete. In values parentheses are escaped (RFC 4515 §3), so that all count. */
+const isBalanced = (filter: string): boolean => {
+  let depth = 0
+  for (const [parenthesis] of filter.matchAll(/[()]/g)) {
+    depth += parenthesis === '(' ? 1 : -1
+    if (depth < 0) return false
+  }
+  return depth === 0
 }

@@ -145,12 +145,15 @@ const bindAs = async (client: Client, bindName: string, password: string): Promi
     await client.bind(bindName, password, policy)
   } catch (error) {
     if (!(error instanceof ResultCodeError)) throw error
-    throw bindRefusal(error.code, error.message, policy.value?.error)
+    throw bindRefusal(error.code, diagnosticOf(error), policy.value?.error)
   }
   const reason = policyReason(policy.value?.error)
   if (reason !== undefined)
     throw new DirectoryFailure(reason, 'the password policy allows no login', { bind: 'refused' })
 }
+
+/** The server's own text, without what ldapts adds. */
+const diagnosticOf = (error: Error): string => error.message.replace(/ ?Code: 0x[0-9a-f]+$/, '')
 
 const readPerson = async (
   plan: DirectoryPlan,
@@ -182,7 +185,7 @@ const findEntry = async (
   })
   // Referrals (`searchReferences`) are left where they are: nobody's password goes to an address out of a response.
   const { searchEntries } = await search.catch((error: unknown) => {
-    throw error instanceof ResultCodeError ? searchRefusal('search', error.code, error.message) : error
+    throw error instanceof ResultCodeError ? searchRefusal('search', error.code, diagnosticOf(error)) : error
   })
   const [entry, another] = searchEntries
   // ldapts does not tell a search that the server cut short (sizeLimitExceeded) from a finished one.
@@ -217,7 +220,7 @@ const whoAmI = async (client: Client): Promise<string> => {
   try {
     return (await client.exop('1.3.6.1.4.1.4203.1.11.3')).value ?? ''
   } catch (error) {
-    throw error instanceof ResultCodeError ? searchRefusal('WhoAmI', error.code, error.message) : error
+    throw error instanceof ResultCodeError ? searchRefusal('WhoAmI', error.code, diagnosticOf(error)) : error
   }
 }
 

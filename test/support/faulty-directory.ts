@@ -1,0 +1,124 @@
+// A TCP server that misbehaves as a directory might: silent, slow, garbled, broken off, refusing, lying.
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { BerWriter } from 'ldapts'
+import { createMessageReader, readElements } from '../../gateway/login/ldap-messages.ts'
+
+interface Teardown {
+  teardown(action: () => unknown): unknown
+}
+
+/** A request as it came: operation tag (RFC 4511 Appendix B) and message id. */
+export interface DirectoryRequest {
+  readonly tag: number
+  readonly id: number
+  readonly socket: Socket
+  /** Sends whole messages or fragments of them. */
+  send(...bytes: Buffer[]): void
+}
+
+export interface FaultyDirectory {
+  readonly url: string
+  readonly port: number
+  /** Requests so far, by operation tag. */
+  readonly requests: number[]
+  /** Connections open now. */
+  connections(): number
+  /** Resolves when no connection is open any more. */
+  idle(): Promise<void>
+}
+
+export const REQUEST = { bind: 0x60, unbind: 0x42, search: 0x63, extended: 0x77 } as const
+
+/** Calls `answer` for every request; what it does not answer stays unanswered. Runs until `t`'s teardown. */
+export const startFaultyDirectory = async (
+  t: Teardown,
+  answer: (request: DirectoryRequest) => void = () => {}
+): Promise<FaultyDirectory> => {
+  const sockets = new Set<Socket>()
+  const requests: number[] = []
+  const server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (sockets.size === 0) server.emit('idle')
+    })
+    const read = createMessageReader({ maxBytes: 1_048_576, maxMessages: 1000 })
+    socket.on('data', (chunk: Buffer) => {
+      for (const message of read(chunk)) {
+        const [id, operation] = readElements(readElements(message)[0]?.content ?? Buffer.alloc(0))
+        requests.push(operation?.tag ?? 0)
+        const send = (...bytes: Buffer[]) => {
+          socket.write(Buffer.concat(bytes))
+        }
+        answer({ tag: operation?.tag ?? 0, id: id?.content.readIntBE(0, id.content.length) ?? 0, socket, send })
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: `ldap://127.0.0.1:${port}`,
+    port,
+    requests,
+    connections: () => sockets.size,
+    idle: async () => {
+      if (sockets.size > 0) await once(server, 'idle')
+    }
+  }
+}
+
+const message = (id: number, tag: number, write: (writer: BerWriter) => void): Buffer => {
+  const writer = new BerWriter()
+  writer.startSequence()
+  writer.writeInt(id)
+  writer.startSequence(tag)
+  write(writer)
+  writer.endSequence()
+  writer.endSequence()
+  return writer.buffer
+}
+
+/** A response with a result code: bind 0x61, search done 0x65, extended 0x78. */
+export const result = (
+  id: number,
+  tag: number,
+  code = 0,
+  diagnostic = '',
+  more?: (writer: BerWriter) => void
+): Buffer =>
+  message(id, tag, writer => {
+    writer.writeEnumeration(code)
+    writer.writeString('')
+    writer.writeString(diagnostic)
+    more?.(writer)
+  })
+
+export const entry = (id: number, dn: string, attributes: Record<string, (string | Buffer)[]>): Buffer =>
+  message(id, 0x64, writer => {
+    writer.writeString(dn)
+    writer.startSequence()
+    for (const [name, values] of Object.entries(attributes)) {
+      writer.startSequence()
+      writer.writeString(name)
+      writer.startSequence(0x31)
+      for (const value of values) writer.writeBuffer(Buffer.from(value), 0x04)
+      writer.endSequence()
+      writer.endSequence()
+    }
+    writer.endSequence()
+  })
+
+export const reference = (id: number, ...urls: string[]): Buffer =>
+  message(id, 0x73, writer => writer.writeStringArray(urls))
+
+/** A WhoAmI response (RFC 4532 §2.2). */
+export const identity = (id: number, name: string): Buffer =>
+  result(id, 0x78, 0, '', writer => writer.writeString(name, 0x8b))

@@ -1,0 +1,61 @@
+// The configuration file of a test's OpenLDAP server is written, for the layouts of the usual distributions.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface SlapdConfig {
+  readonly folder: string
+  readonly baseDn: string
+  readonly admin: { readonly dn: string; readonly password: string }
+  readonly schema: string
+  readonly readable: 'all' | 'self'
+  readonly tls: { readonly ca: string; readonly keyFile: string; readonly certFile: string } | undefined
+}
+
+const SCHEMA_FOLDERS = ['/etc/ldap/schema', '/etc/openldap/schema', '/opt/homebrew/etc/openldap/schema']
+const MODULE_FOLDERS = ['/usr/lib/ldap', '/usr/lib64/openldap', '/usr/lib/openldap', '/usr/libexec/openldap']
+
+/** Where the standard schema lies; OPENLDAP_SCHEMA says otherwise. */
+export const findSchema = (): string => {
+  const folder = process.env.OPENLDAP_SCHEMA ?? SCHEMA_FOLDERS.find(existsSync)
+  if (folder === undefined)
+    throw new Error('OpenLDAP (slapd) is not installed, or OPENLDAP_SCHEMA must name its schema')
+  return folder
+}
+
+/** slapd.conf(5), with the password policy overlay (slapo-ppolicy(5)) and the monitor (slapd-monitor(5)). */
+export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: SlapdConfig): string => {
+  const modules = MODULE_FOLDERS.find(
+    path => existsSync(join(path, 'ppolicy.so')) || existsSync(join(path, 'ppolicy.la'))
+  )
+  const lines = [
+    ...['core', 'cosine', 'inetorgperson'].map(name => `include ${join(schema, `${name}.schema`)}`),
+    `pidfile ${join(folder, 'slapd.pid')}`,
+    ...(modules === undefined ? [] : [`modulepath ${modules}`, 'moduleload back_mdb', 'moduleload ppolicy']),
+    'threads 4',
+    ...(tls === undefined
+      ? []
+      : [
+          `TLSCACertificateFile ${tls.ca}`,
+          `TLSCertificateFile ${tls.certFile}`,
+          `TLSCertificateKeyFile ${tls.keyFile}`,
+          'TLSVerifyClient never'
+        ]),
+    'database monitor',
+    `access to * by dn.exact="${admin.dn}" read by * none`,
+    'database mdb',
+    `suffix "${baseDn}"`,
+    `rootdn "${admin.dn}"`,
+    `rootpw ${admin.password}`,
+    `directory ${join(folder, 'data')}`,
+    'maxsize 16777216',
+    'dbnosync',
+    'index objectClass,uid eq',
+    'access to attrs=userPassword by self write by anonymous auth by * none',
+    `access to dn.base="${baseDn}" by users search by * none`,
+    readable === 'all' ? 'access to * by users read by * none' : 'access to * by self read by * none',
+    'overlay ppolicy',
+    `ppolicy_default "cn=default,ou=policies,${baseDn}"`,
+    'ppolicy_use_lockout'
+  ]
+  return `${lines.join('\n')}\n`
+}

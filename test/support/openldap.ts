@@ -1,0 +1,286 @@
+// A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Attribute, Change, Client } from 'ldapts'
+import { escapeDnValue } from '../../gateway/login/ldap-names.ts'
+import type { LdapSettings } from '../../gateway/settings.ts'
+import { type CertificateFiles, createCertificateAuthority } from './certificates.ts'
+import { findSchema, slapdConfig } from './openldap-config.ts'
+
+export interface DirectoryEntrySpec {
+  uid: string
+  password: string
+  cn?: string
+  displayName?: string
+  mail?: string
+  /** Organizational unit below the base; `people` unless said. */
+  ou?: string
+}
+
+export interface OpenLdapOptions {
+  /** Wrong passwords after which the server locks an account; 0: never. */
+  lockoutThreshold?: number
+  certificate?: 'valid' | 'expired' | 'wrong-host' | 'self-signed'
+  /** What bound people may read: all entries (the usual) or only their own. */
+  readable?: 'all' | 'self'
+  /** Answers plain LDAP only; STARTTLS is refused. */
+  withoutTls?: boolean
+}
+
+export interface OpenLdap {
+  readonly url: string
+  readonly ldapsUrl: string
+  readonly port: number
+  readonly caFile: string
+  /** PEM text of the authority behind its certificate. */
+  readonly ca: string
+  readonly baseDn: string
+  readonly admin: { readonly dn: string; readonly password: string }
+  /** Password of every sample person. */
+  readonly password: string
+  /** Settings for a gateway that binds as `uid=…,ou=people,…` and searches the whole base. */
+  settings(overrides?: Partial<LdapSettings>): LdapSettings
+  addPerson(person: DirectoryEntrySpec): Promise<string>
+  remove(dn: string): Promise<void>
+  /** Locks as an administrator would (pwdAccountLockedTime). */
+  lock(uid: string): Promise<void>
+  unlock(uid: string): Promise<void>
+  /** Failures that the server's own password policy counts now (pwdFailureTime). */
+  failureCount(uid: string): Promise<number>
+  /** Connections that the server holds now, this question's own not counted. */
+  connectionCount(): Promise<number>
+  stop(): Promise<void>
+  start(): Promise<void>
+  /** SIGSTOP: connections are accepted by the kernel, nothing is ever answered. */
+  freeze(): void
+  thaw(): void
+}
+
+interface Teardown {
+  teardown(action: () => unknown): unknown
+}
+
+const BASE_DN = 'dc=corp,dc=example'
+const ADMIN = { dn: `cn=admin,${BASE_DN}`, password: 'directory-admin-password' }
+export const SAMPLE_PASSWORD = 'Senha-de-teste-9'
+
+/** People every server starts with; all have the password SAMPLE_PASSWORD. */
+export const SAMPLE_PEOPLE: readonly Omit<DirectoryEntrySpec, 'password'>[] = [
+  { uid: 'maria', cn: 'Maria Silva', displayName: 'Maria da Silva', mail: 'maria@corp.example' },
+  { uid: 'carlos', cn: 'Carlos Lima', mail: 'carlos@corp.example' },
+  { uid: 'ana', cn: 'Ana Souza', displayName: 'Ana Souza', mail: 'ana@corp.example' },
+  { uid: 'joão', cn: 'João Antônio Gonçalves', displayName: 'João Gonçalves 李', mail: 'joao@corp.example' },
+  { uid: 'silva, rui', cn: 'Rui Silva' },
+  { uid: 'a+b', cn: 'Plus' },
+  { uid: 'o"neil', cn: 'Quote' },
+  { uid: '#hash <x>; y=z', cn: 'Hash' },
+  { uid: 'star*(1)', cn: 'Star' },
+  { uid: 'twin', cn: 'Twin of people' },
+  { uid: 'twin', cn: 'Twin of contractors', ou: 'contractors' },
+  { uid: 'locked', cn: 'Locked Person' }
+]
+
+/** Needs `slapd`, `slapadd` and `openssl`. Runs until `t`'s teardown. */
+export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}): Promise<OpenLdap> => {
+  const folder = mkdtempSync(join(tmpdir(), 'openldap-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const authority = createCertificateAuthority(folder)
+  const configFile = join(folder, 'slapd.conf')
+  mkdirSync(join(folder, 'data'))
+  writeFileSync(
+    configFile,
+    slapdConfig({
+      folder,
+      baseDn: BASE_DN,
+      admin: ADMIN,
+      schema: findSchema(),
+      readable: options.readable ?? 'all',
+      tls: options.withoutTls === true ? undefined : { ca: authority.caFile, ...certificateFor(authority, options) }
+    })
+  )
+  execFileSync('slapadd', ['-f', configFile], { input: sampleLdif(options.lockoutThreshold ?? 0), stdio: 'pipe' })
+  const [port, tlsPort] = await freePorts()
+  const url = `ldap://127.0.0.1:${port}`
+  const ldapsUrl = `ldaps://127.0.0.1:${tlsPort}`
+  const listeners = options.withoutTls === true ? url : `${url} ${ldapsUrl}`
+  const server = createProcess('slapd', ['-d', '0', '-f', configFile, '-h', listeners], port)
+  t.teardown(server.kill)
+  await server.start()
+
+  return {
+    url,
+    ldapsUrl,
+    port,
+    caFile: authority.caFile,
+    ca: authority.ca,
+    baseDn: BASE_DN,
+    admin: ADMIN,
+    password: SAMPLE_PASSWORD,
+    settings: overrides => settingsFor(url, overrides),
+    ...administration(url),
+    stop: server.stop,
+    start: server.start,
+    freeze: () => server.signal('SIGSTOP'),
+    thaw: () => server.signal('SIGCONT')
+  }
+}
+
+const certificateFor = (
+  authority: ReturnType<typeof createCertificateAuthority>,
+  { certificate = 'valid' }: OpenLdapOptions
+): CertificateFiles => {
+  if (certificate === 'self-signed') return authority.selfSigned('self-signed')
+  if (certificate === 'expired') return authority.issue('expired', { expired: true })
+  if (certificate === 'wrong-host')
+    return authority.issue('wrong-host', { names: ['DNS:other.example', 'IP:192.0.2.1'] })
+  return authority.issue('directory')
+}
+
+const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSettings => ({
+  active: true,
+  url,
+  domain: undefined,
+  userDnTemplate: `uid={{username}},ou=people,${BASE_DN}`,
+  searchBase: BASE_DN,
+  searchFilter: '(&(objectClass=inetOrgPerson)(uid={{username}}))',
+  timeoutMs: 5000,
+  ca: undefined,
+  startTls: false,
+  insecure: false,
+  lockoutThreshold: 5,
+  lockoutWindowMs: 1_800_000,
+  ...overrides
+})
+
+const dnOf = ({ uid, ou = 'people' }: { uid: string; ou?: string }): string =>
+  `uid=${escapeDnValue(uid)},ou=${ou},${BASE_DN}`
+
+/** {SSHA}, OpenLDAP's own default. */
+const hashPassword = (password: string): string => {
+  const salt = randomBytes(8)
+  return `{SSHA}${Buffer.concat([createHash('sha1').update(password).update(salt).digest(), salt]).toString('base64')}`
+}
+
+const attributesOf = (person: DirectoryEntrySpec): Record<string, string> => ({
+  objectClass: 'inetOrgPerson',
+  uid: person.uid,
+  cn: person.cn ?? person.uid,
+  sn: person.cn ?? person.uid,
+  userPassword: hashPassword(person.password),
+  ...(person.displayName === undefined ? {} : { displayName: person.displayName }),
+  ...(person.mail === undefined ? {} : { mail: person.mail })
+})
+
+const sampleLdif = (lockoutThreshold: number): string => {
+  const entry = (dn: string, attributes: Record<string, string | string[]>) =>
+    Object.entries({ dn, ...attributes })
+      .flatMap(([name, values]) => [values].flat().map(value => `${name}:: ${Buffer.from(value).toString('base64')}`))
+      .join('\n')
+  const policy = {
+    objectClass: ['applicationProcess', 'pwdPolicy'],
+    cn: 'default',
+    pwdAttribute: 'userPassword',
+    pwdLockout: 'TRUE',
+    pwdMaxFailure: String(lockoutThreshold),
+    pwdLockoutDuration: '0'
+  }
+  return [
+    entry(BASE_DN, { objectClass: ['dcObject', 'organization'], o: 'Corp', dc: 'corp' }),
+    ...['people', 'contractors', 'policies'].map(ou =>
+      entry(`ou=${ou},${BASE_DN}`, { objectClass: 'organizationalUnit', ou })
+    ),
+    entry(`cn=default,ou=policies,${BASE_DN}`, policy),
+    ...SAMPLE_PEOPLE.map(person => {
+      const locked = person.uid === 'locked' ? { pwdAccountLockedTime: '000001010000Z' } : {}
+      return entry(dnOf(person), { ...attributesOf({ ...person, password: SAMPLE_PASSWORD }), ...locked })
+    })
+  ].join('\n\n')
+}
+
+const administration = (url: string) => {
+  const asAdmin = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
+    const client = new Client({ url, timeout: 10_000, connectTimeout: 10_000 })
+    try {
+      await client.bind(ADMIN.dn, ADMIN.password)
+      return await work(client)
+    } finally {
+      await client.unbind()
+    }
+  }
+  const setLocked = (uid: string, values: string[]) =>
+    asAdmin(client => {
+      const modification = new Attribute({ type: 'pwdAccountLockedTime', values })
+      return client.modify(dnOf({ uid }), new Change({ operation: 'replace', modification }))
+    })
+  const read = async (base: string, attribute: string): Promise<string[]> => {
+    const { searchEntries } = await asAdmin(client => client.search(base, { scope: 'base', attributes: [attribute] }))
+    return [searchEntries[0]?.[attribute] ?? []].flat().map(String)
+  }
+  return {
+    addPerson: async (person: DirectoryEntrySpec) => {
+      await asAdmin(client => client.add(dnOf(person), attributesOf(person)))
+      return dnOf(person)
+    },
+    remove: (dn: string) => asAdmin(client => client.del(dn)),
+    lock: (uid: string) => setLocked(uid, ['000001010000Z']),
+    unlock: (uid: string) => setLocked(uid, []),
+    failureCount: async (uid: string) => (await read(dnOf({ uid }), 'pwdFailureTime')).length,
+    connectionCount: async () => Number((await read('cn=Current,cn=Connections,cn=Monitor', 'monitorCounter'))[0]) - 1
+  }
+}
+
+/** A server process that can be started again on the same port; `start` resolves when the port answers. */
+const createProcess = (command: string, args: string[], port: number) => {
+  let child: ChildProcess | undefined
+  const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null
+  const end = async (signal: NodeJS.Signals) => {
+    if (child === undefined || !isRunning()) return
+    const exited = once(child, 'exit')
+    child.kill('SIGCONT')
+    child.kill(signal)
+    await exited
+  }
+  return {
+    start: async () => {
+      let errors = ''
+      child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+      child.stderr?.on('data', chunk => {
+        errors += chunk
+      })
+      while (!(await answers(port))) {
+        if (!isRunning()) throw new Error(`${command} did not start: ${errors}`)
+      }
+    },
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+    signal: (signal: NodeJS.Signals) => {
+      child?.kill(signal)
+    }
+  }
+}
+
+const answers = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true))
+    socket.once('error', () => setTimeout(resolve, 20, false))
+    socket.once('connect', () => socket.destroy())
+  })
+
+const freePorts = async (): Promise<[number, number]> => {
+  const servers = [createServer(), createServer()]
+  const ports = []
+  for (const server of servers) {
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    ports.push(typeof address === 'object' && address !== null ? address.port : 0)
+  }
+  for (const server of servers) server.close()
+  return [ports[0] ?? 0, ports[1] ?? 0]
+}
