@@ -1,0 +1,117 @@
+// The servers that the tests need are there, or it is said exactly which are missing and where to point to them.
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+interface Server {
+  readonly name: string
+  /** Variable that names the program, or for PostgreSQL the folder of its programs. */
+  readonly variable: string
+  readonly packages: readonly string[]
+  find(): string | undefined
+}
+
+const SBIN = ['/usr/sbin', '/usr/local/sbin', '/usr/lib/openldap', '/opt/homebrew/bin', '/usr/local/bin']
+
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const findProgram = (variable: string, ...names: string[]): string | undefined => {
+  const given = process.env[variable]
+  if (given !== undefined && given !== '') return isProgram(given) ? given : undefined
+  const folders = [...(process.env.PATH ?? '').split(delimiter), ...SBIN].filter(Boolean)
+  return names.flatMap(name => folders.map(folder => join(folder, name))).find(isProgram)
+}
+
+/** Folder of `postgres` and `initdb`: PORTARIA_TEST_POSTGRES_BIN, else the newest that is installed. */
+export const findPostgresBin = (): string | undefined => {
+  const given = process.env.PORTARIA_TEST_POSTGRES_BIN
+  const complete = (folder: string) => isProgram(join(folder, 'postgres')) && isProgram(join(folder, 'initdb'))
+  if (given !== undefined && given !== '') return complete(given) ? given : undefined
+  const debian = '/usr/lib/postgresql'
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : []
+  const folders = versions.map(version => join(debian, version, 'bin'))
+  return [...folders, ...(process.env.PATH ?? '').split(delimiter), '/opt/homebrew/opt/postgresql/bin'].find(complete)
+}
+
+export const findRedisServer = () => findProgram('PORTARIA_TEST_REDIS_SERVER', 'redis-server', 'valkey-server')
+export const findSlapd = () => findProgram('PORTARIA_TEST_SLAPD', 'slapd')
+export const findLdapAdd = () => findProgram('PORTARIA_TEST_LDAPADD', 'ldapadd')
+export const findOpenssl = () => findProgram('PORTARIA_TEST_OPENSSL', 'openssl')
+export const findChromium = () =>
+  findProgram('PORTARIA_TEST_CHROMIUM', 'chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome')
+
+const SERVERS: readonly Server[] = [
+  { name: 'PostgreSQL', variable: 'PORTARIA_TEST_POSTGRES_BIN', packages: ['postgresql'], find: findPostgresBin },
+  { name: 'Redis', variable: 'PORTARIA_TEST_REDIS_SERVER', packages: ['redis-server'], find: findRedisServer },
+  { name: 'OpenLDAP (slapd)', variable: 'PORTARIA_TEST_SLAPD', packages: ['slapd'], find: findSlapd },
+  { name: 'ldapadd', variable: 'PORTARIA_TEST_LDAPADD', packages: ['ldap-utils'], find: findLdapAdd },
+  { name: 'Chromium', variable: 'PORTARIA_TEST_CHROMIUM', packages: ['chromium'], find: findChromium },
+  { name: 'OpenSSL', variable: 'PORTARIA_TEST_OPENSSL', packages: ['openssl'], find: findOpenssl }
+]
+
+const missing = () => SERVERS.filter(server => server.find() === undefined)
+
+/** Installs what is missing on Debian as root. Throws an Error that names each thing still missing and its variable. */
+export const provision = (say: (line: string) => void): void => {
+  const wanted = missing()
+  if (wanted.length === 0) return
+  // A variable that points nowhere is a mistake to be told of, not a reason to install.
+  const installable = wanted.filter(server => (process.env[server.variable] ?? '') === '')
+  if (installable.length > 0 && process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) {
+    install(
+      installable.flatMap(server => server.packages),
+      say
+    )
+  }
+  const still = missing()
+  if (still.length === 0) return
+  const lines = still.map(
+    server => `  ${server.name}: install it (Debian: ${server.packages}) or set ${server.variable}`
+  )
+  throw new Error(`These servers are needed by the tests and were not found:\n${lines.join('\n')}`)
+}
+
+const install = (packages: string[], say: (line: string) => void) => {
+  say(`Installing what the tests need: ${packages.join(' ')}`)
+  const policy = keepServicesStill()
+  try {
+    // The lists may be absent or too old to be fetched from: look first, refresh only when needed.
+    const installed = apt(['install', '-y', '--no-install-recommends', ...packages])
+    if (installed.status === 0) return
+    apt(['update'])
+    const again = apt(['install', '-y', '--no-install-recommends', ...packages])
+    if (again.status !== 0) say(again.output.trim().split('\n').slice(-15).join('\n'))
+  } finally {
+    policy.remove()
+  }
+}
+
+const apt = (command: string[]) => {
+  const { status, stdout, stderr, error } = spawnSync('apt-get', ['-qq', '-o', 'DPkg::Lock::Timeout=300', ...command], {
+    encoding: 'utf8',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    timeout: 900_000,
+    maxBuffer: 64 * 1024 * 1024
+  })
+  return { status, output: `${stdout ?? ''}${stderr ?? ''}${error?.message ?? ''}` }
+}
+
+const POLICY = '/usr/sbin/policy-rc.d'
+
+/** Debian starts a service as it installs it, unless policy-rc.d says 101 (invoke-rc.d(8)): the tests start their own. */
+const keepServicesStill = () => {
+  const ours = !existsSync(POLICY)
+  if (ours) writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  return {
+    remove() {
+      if (ours) rmSync(POLICY, { force: true })
+    }
+  }
+}

@@ -1,0 +1,3 @@
+// A log that keeps silent, for parts that want one.
+
+export const quiet = { info() {}, warn() {}, error() {} }
