@@ -1,0 +1,268 @@
+// Bytes of one direction of a WebSocket become judged frames: data passes untouched, control frames are handed over whole.
+import { isUtf8 } from 'node:buffer'
+import { randomFillSync } from 'node:crypto'
+import { checkMaskedText, INVALID_UTF8, unmaskInto } from './utf8-stream.ts'
+
+export const CONTINUATION = 0
+export const TEXT = 1
+export const BINARY = 2
+export const CLOSE = 8
+export const PING = 9
+export const PONG = 10
+
+/** Close code for what the sender did wrong (RFC 6455 §7.4.1); 0: nothing. */
+export type FrameFault = 0 | 1002 | 1007 | 1008 | 1009
+
+export interface FrameSink {
+  /** Bytes of data frames exactly as they came, headers included; not kept by the scanner. */
+  onData(bytes: Buffer): void
+  /** A whole message, unmasked; only from a scanner that collects. */
+  onMessage(isText: boolean, payload: Buffer): void
+  /** `payload` is unmasked, `frame` is as it came. */
+  onControl(opcode: number, payload: Buffer, frame: Buffer): void
+}
+
+const MAX_FRAGMENTS = 16_384
+const MAX_CONTROL_BYTES = 125
+const EMPTY = Buffer.alloc(0)
+
+export interface ScannerOptions {
+  /** Frames from a client are masked, frames from a server are not (RFC 6455 §5.1). */
+  readonly masked: boolean
+  /** Payload of one message, all its fragments together. */
+  readonly maxMessageBytes: number
+  /** Hand over whole messages instead of passing data through. */
+  readonly collect: boolean
+}
+
+/** One per direction. A class for its memory: there are two per open socket. */
+export class FrameScanner {
+  readonly #masked: boolean
+  readonly #collect: boolean
+  readonly #maxMessageBytes: number
+  #held: Buffer = EMPTY
+  #remaining = 0
+  #final = true
+  #mask = 0
+  #position = 0
+  /** 0: between messages, else TEXT or BINARY. */
+  #message = 0
+  #messageBytes = 0
+  #fragments = 0
+  #utf8 = 0
+  /** Grows as bytes arrive, not as headers promise. */
+  #collected: Buffer = EMPTY
+  #collectedBytes = 0
+  #closed = false
+  /** Frames seen; read and reset by whoever limits their rate. */
+  frames = 0
+  /** Control frames seen. */
+  controls = 0
+
+  constructor({ masked, maxMessageBytes, collect }: ScannerOptions) {
+    this.#masked = masked
+    this.#maxMessageBytes = maxMessageBytes
+    this.#collect = collect
+  }
+
+  /** Bytes that the current data frame still lacks; 0: what was passed on ends at a frame boundary. */
+  get remaining(): number {
+    return this.#remaining
+  }
+
+  /** A close frame has come: everything after it is ignored (RFC 6455 §5.5.1). */
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Takes bytes; the buffer is not kept. After a fault the scanner must not be used again. */
+  take(bytes: Buffer, sink: FrameSink): FrameFault {
+    let chunk = bytes
+    if (this.#held.length > 0) {
+      chunk = Buffer.concat([this.#held, bytes])
+      this.#held = EMPTY
+    }
+    let passFrom = 0
+    // Where the current data frame begins in this chunk; -1: in an earlier one.
+    let frameFrom = this.#remaining > 0 ? -1 : 0
+    let i = 0
+    while (i < chunk.length && !this.#closed) {
+      if (this.#remaining > 0) {
+        const end = Math.min(chunk.length, i + this.#remaining)
+        const fault = this.#takePayload(chunk, i, end, sink)
+        if (fault !== 0) return this.#cutBefore(frameFrom, chunk, passFrom, sink, fault)
+        i = end
+        continue
+      }
+      frameFrom = i
+      const size = this.#headerSize(chunk, i)
+      const wrong = size === 0 ? 0 : this.#judgeStart(chunk[i] ?? 0, chunk[i + 1] ?? 0)
+      if (wrong !== 0) return this.#cutBefore(frameFrom, chunk, passFrom, sink, wrong)
+      if (size === 0 || chunk.length - i < size) {
+        this.#pass(chunk, passFrom, i, sink)
+        this.#held = Buffer.from(chunk.subarray(i))
+        return 0
+      }
+      const isControl = ((chunk[i] ?? 0) & 0x08) !== 0
+      const fault = this.#takeHeader(chunk, i) || (isControl || this.#remaining > 0 ? 0 : this.#endFrame(sink))
+      if (fault !== 0) return this.#cutBefore(frameFrom, chunk, passFrom, sink, fault)
+      if (isControl) {
+        this.#pass(chunk, passFrom, i, sink)
+        this.#takeControl(chunk, i, size, sink)
+        passFrom = i + size
+      }
+      i += size
+    }
+    if (!this.#closed) this.#pass(chunk, passFrom, chunk.length, sink)
+    return 0
+  }
+
+  /** What came before the faulty frame is passed on; `remaining` then tells whether that ends at a frame boundary. */
+  #cutBefore(frameFrom: number, chunk: Buffer, passFrom: number, sink: FrameSink, fault: FrameFault): FrameFault {
+    this.#pass(chunk, passFrom, frameFrom, sink)
+    this.#remaining = frameFrom === -1 ? 1 : 0
+    return fault
+  }
+
+  #pass(chunk: Buffer, from: number, to: number, sink: FrameSink) {
+    if (!this.#collect && to > from) sink.onData(from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to))
+  }
+
+  /** Bytes of the header at `i`, for a control frame of the whole frame; 0: too few bytes to know. Faults come later. */
+  #headerSize(chunk: Buffer, i: number): number {
+    if (chunk.length - i < 2) return 0
+    const short = (chunk[i + 1] ?? 0) & 0x7f
+    const header = 2 + (short === 126 ? 2 : short === 127 ? 8 : 0) + (this.#masked ? 4 : 0)
+    return ((chunk[i] ?? 0) & 0x08) !== 0 ? header + short : header
+  }
+
+  /** What the first two bytes alone tell; the rest of a wrong frame is not waited for. */
+  #judgeStart(first: number, second: number): FrameFault {
+    // No extension is ever negotiated, so no reserved bit has a meaning (RFC 6455 §5.2).
+    if ((first & 0x70) !== 0 || ((second & 0x80) !== 0) !== this.#masked) return 1002
+    const opcode = first & 0x0f
+    if (opcode >= CLOSE) {
+      return opcode > PONG || (first & 0x80) === 0 || (second & 0x7f) > MAX_CONTROL_BYTES ? 1002 : 0
+    }
+    return opcode > BINARY || (opcode === CONTINUATION) !== (this.#message !== 0) ? 1002 : 0
+  }
+
+  #takeHeader(chunk: Buffer, i: number): FrameFault {
+    const first = chunk[i] ?? 0
+    const opcode = first & 0x0f
+    const short = (chunk[i + 1] ?? 0) & 0x7f
+    this.frames++
+    if (opcode >= CLOSE) {
+      this.controls++
+      return 0
+    }
+    let length = short
+    if (short === 126) length = chunk.readUInt16BE(i + 2)
+    else if (short === 127) {
+      const high = chunk.readUInt32BE(i + 2)
+      if (high > 0x7fffffff) return 1002
+      length = high * 0x100000000 + chunk.readUInt32BE(i + 6)
+    }
+    if (opcode !== CONTINUATION) {
+      this.#message = opcode
+      this.#messageBytes = 0
+      this.#fragments = 0
+      this.#utf8 = 0
+    }
+    this.#messageBytes += length
+    if (this.#messageBytes > this.#maxMessageBytes) return 1009
+    if (++this.#fragments > MAX_FRAGMENTS) return 1008
+    if (this.#masked) this.#mask = chunk.readUInt32BE(i + 2 + (short === 126 ? 2 : short === 127 ? 8 : 0))
+    this.#remaining = length
+    this.#position = 0
+    this.#final = (first & 0x80) !== 0
+    return 0
+  }
+
+  #takePayload(chunk: Buffer, from: number, to: number, sink: FrameSink): FrameFault {
+    if (this.#collect) this.#keep(chunk, from, to)
+    else if (this.#masked && this.#message === TEXT) {
+      this.#utf8 = checkMaskedText(this.#utf8, chunk, { from, to }, this.#mask, this.#position)
+      if (this.#utf8 === INVALID_UTF8) return 1007
+    }
+    this.#position += to - from
+    this.#remaining -= to - from
+    return this.#remaining === 0 ? this.#endFrame(sink) : 0
+  }
+
+  #keep(chunk: Buffer, from: number, to: number) {
+    const needed = this.#collectedBytes + to - from
+    if (needed > this.#collected.length) {
+      const roomy = Buffer.allocUnsafe(Math.min(this.#messageBytes, Math.max(needed, 2 * this.#collected.length)))
+      this.#collected.copy(roomy, 0, 0, this.#collectedBytes)
+      this.#collected = roomy
+    }
+    if (!this.#masked) chunk.copy(this.#collected, this.#collectedBytes, from, to)
+    else unmaskInto(this.#collected, this.#collectedBytes, chunk, { from, to }, this.#mask, this.#position)
+    this.#collectedBytes = needed
+  }
+
+  #endFrame(sink: FrameSink): FrameFault {
+    if (!this.#final) return 0
+    const isText = this.#message === TEXT
+    this.#message = 0
+    if (!this.#collect) return this.#utf8 === 0 ? 0 : 1007
+    const payload = this.#collected.subarray(0, this.#collectedBytes)
+    this.#collected = EMPTY
+    this.#collectedBytes = 0
+    if (isText && !isUtf8(payload)) return 1007
+    sink.onMessage(isText, payload)
+    return 0
+  }
+
+  #takeControl(chunk: Buffer, i: number, size: number, sink: FrameSink) {
+    const header = this.#masked ? 6 : 2
+    const payload = Buffer.allocUnsafe(size - header)
+    if (this.#masked) {
+      unmaskInto(payload, 0, chunk, { from: i + header, to: i + size }, chunk.readUInt32BE(i + 2), 0)
+    } else chunk.copy(payload, 0, i + header, i + size)
+    const opcode = (chunk[i] ?? 0) & 0x0f
+    if (opcode === CLOSE) this.#closed = true
+    sink.onControl(opcode, payload, Buffer.from(chunk.subarray(i, i + size)))
+  }
+}
+
+/** One whole frame; masked with a fresh key when it goes to a server (RFC 6455 §5.3). */
+export const buildFrame = (opcode: number, payload: Buffer, masked: boolean): Buffer => {
+  const length = payload.length
+  const extended = length > 0xffff ? 8 : length > MAX_CONTROL_BYTES ? 2 : 0
+  const header = 2 + extended + (masked ? 4 : 0)
+  const frame = Buffer.allocUnsafe(header + length)
+  frame[0] = 0x80 | opcode
+  frame[1] = (masked ? 0x80 : 0) | (extended === 8 ? 127 : extended === 2 ? 126 : length)
+  if (extended === 2) frame.writeUInt16BE(length, 2)
+  if (extended === 8) {
+    frame.writeUInt32BE(Math.floor(length / 0x100000000), 2)
+    frame.writeUInt32BE(length >>> 0, 6)
+  }
+  if (!masked) {
+    payload.copy(frame, header)
+    return frame
+  }
+  randomFillSync(frame, header - 4, 4)
+  unmaskInto(frame, header, payload, { from: 0, to: length }, frame.readUInt32BE(header - 4), 0)
+  return frame
+}
+
+/** The payload of a close frame; `reason` at most 123 bytes (RFC 6455 §5.5.1). */
+export const closePayload = (code: number, reason: string): Buffer => {
+  const payload = Buffer.alloc(2 + Buffer.byteLength(reason))
+  payload.writeUInt16BE(code, 0)
+  payload.write(reason, 2)
+  return payload
+}
+
+/** Judges the payload of a received close frame (RFC 6455 §5.5.1, §7.4). */
+export const closeFault = (payload: Buffer): FrameFault => {
+  if (payload.length === 0) return 0
+  if (payload.length === 1) return 1002
+  const code = payload.readUInt16BE(0)
+  const isDefined = code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006
+  if (!isDefined && (code < 3000 || code > 4999)) return 1002
+  return isUtf8(payload.subarray(2)) ? 0 : 1007
+}
