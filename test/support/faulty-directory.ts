@@ -30,6 +30,9 @@ export interface FaultyDirectory {
 
 export const REQUEST = { bind: 0x60, unbind: 0x42, search: 0x63, extended: 0x77 } as const
 
+/** First octet of a TLS record with a handshake message (RFC 8446 §5.1); stands among the requests. */
+export const TLS_HANDSHAKE = 0x16
+
 /** Calls `answer` for every request; what it does not answer stays unanswered. Runs until `t`'s teardown. */
 export const startFaultyDirectory = async (
   t: Teardown,
@@ -45,7 +48,14 @@ export const startFaultyDirectory = async (
       if (sockets.size === 0) server.emit('idle')
     })
     const read = createMessageReader({ maxBytes: 1_048_576, maxMessages: 1000 })
-    socket.on('data', (chunk: Buffer) => {
+    const onData = (chunk: Buffer) => {
+      // A TLS client hello, where LDAP is spoken, stays unanswered.
+      if (chunk[0] === TLS_HANDSHAKE) {
+        requests.push(TLS_HANDSHAKE)
+        socket.off('data', onData)
+        socket.resume()
+        return
+      }
       for (const message of read(chunk)) {
         const [id, operation] = readElements(readElements(message)[0]?.content ?? Buffer.alloc(0))
         requests.push(operation?.tag ?? 0)
@@ -54,7 +64,8 @@ export const startFaultyDirectory = async (
         }
         answer({ tag: operation?.tag ?? 0, id: id?.content.readIntBE(0, id.content.length) ?? 0, socket, send })
       }
-    })
+    }
+    socket.on('data', onData)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

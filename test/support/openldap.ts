@@ -1,26 +1,25 @@
 // A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
-import { escapeDnValue } from '../../gateway/login/ldap-names.ts'
 import type { LdapSettings } from '../../gateway/settings.ts'
 import { type CertificateFiles, createCertificateAuthority } from './certificates.ts'
 import { findSchema, slapdConfig } from './openldap-config.ts'
+import {
+  ADMIN,
+  attributesOf,
+  BASE_DN,
+  type DirectoryEntrySpec,
+  dnOf,
+  SAMPLE_PASSWORD,
+  sampleLdif
+} from './openldap-people.ts'
 
-export interface DirectoryEntrySpec {
-  uid: string
-  password: string
-  cn?: string
-  displayName?: string
-  mail?: string
-  /** Organizational unit below the base; `people` unless said. */
-  ou?: string
-}
+export { type DirectoryEntrySpec, SAMPLE_PASSWORD, SAMPLE_PEOPLE } from './openldap-people.ts'
 
 export interface OpenLdapOptions {
   /** Wrong passwords after which the server locks an account; 0: never. */
@@ -64,26 +63,6 @@ export interface OpenLdap {
 interface Teardown {
   teardown(action: () => unknown): unknown
 }
-
-const BASE_DN = 'dc=corp,dc=example'
-const ADMIN = { dn: `cn=admin,${BASE_DN}`, password: 'directory-admin-password' }
-export const SAMPLE_PASSWORD = 'Senha-de-teste-9'
-
-/** People every server starts with; all have the password SAMPLE_PASSWORD. */
-export const SAMPLE_PEOPLE: readonly Omit<DirectoryEntrySpec, 'password'>[] = [
-  { uid: 'maria', cn: 'Maria Silva', displayName: 'Maria da Silva', mail: 'maria@corp.example' },
-  { uid: 'carlos', cn: 'Carlos Lima', mail: 'carlos@corp.example' },
-  { uid: 'ana', cn: 'Ana Souza', displayName: 'Ana Souza', mail: 'ana@corp.example' },
-  { uid: 'joão', cn: 'João Antônio Gonçalves', displayName: 'João Gonçalves 李', mail: 'joao@corp.example' },
-  { uid: 'silva, rui', cn: 'Rui Silva' },
-  { uid: 'a+b', cn: 'Plus' },
-  { uid: 'o"neil', cn: 'Quote' },
-  { uid: '#hash <x>; y=z', cn: 'Hash' },
-  { uid: 'star*(1)', cn: 'Star' },
-  { uid: 'twin', cn: 'Twin of people' },
-  { uid: 'twin', cn: 'Twin of contractors', ou: 'contractors' },
-  { uid: 'locked', cn: 'Locked Person' }
-]
 
 /** Needs `slapd`, `slapadd` and `openssl`. Runs until `t`'s teardown. */
 export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}): Promise<OpenLdap> => {
@@ -156,51 +135,6 @@ const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSe
   lockoutWindowMs: 1_800_000,
   ...overrides
 })
-
-const dnOf = ({ uid, ou = 'people' }: { uid: string; ou?: string }): string =>
-  `uid=${escapeDnValue(uid)},ou=${ou},${BASE_DN}`
-
-/** {SSHA}, OpenLDAP's own default. */
-const hashPassword = (password: string): string => {
-  const salt = randomBytes(8)
-  return `{SSHA}${Buffer.concat([createHash('sha1').update(password).update(salt).digest(), salt]).toString('base64')}`
-}
-
-const attributesOf = (person: DirectoryEntrySpec): Record<string, string> => ({
-  objectClass: 'inetOrgPerson',
-  uid: person.uid,
-  cn: person.cn ?? person.uid,
-  sn: person.cn ?? person.uid,
-  userPassword: hashPassword(person.password),
-  ...(person.displayName === undefined ? {} : { displayName: person.displayName }),
-  ...(person.mail === undefined ? {} : { mail: person.mail })
-})
-
-const sampleLdif = (lockoutThreshold: number): string => {
-  const entry = (dn: string, attributes: Record<string, string | string[]>) =>
-    Object.entries({ dn, ...attributes })
-      .flatMap(([name, values]) => [values].flat().map(value => `${name}:: ${Buffer.from(value).toString('base64')}`))
-      .join('\n')
-  const policy = {
-    objectClass: ['applicationProcess', 'pwdPolicy'],
-    cn: 'default',
-    pwdAttribute: 'userPassword',
-    pwdLockout: 'TRUE',
-    pwdMaxFailure: String(lockoutThreshold),
-    pwdLockoutDuration: '0'
-  }
-  return [
-    entry(BASE_DN, { objectClass: ['dcObject', 'organization'], o: 'Corp', dc: 'corp' }),
-    ...['people', 'contractors', 'policies'].map(ou =>
-      entry(`ou=${ou},${BASE_DN}`, { objectClass: 'organizationalUnit', ou })
-    ),
-    entry(`cn=default,ou=policies,${BASE_DN}`, policy),
-    ...SAMPLE_PEOPLE.map(person => {
-      const locked = person.uid === 'locked' ? { pwdAccountLockedTime: '000001010000Z' } : {}
-      return entry(dnOf(person), { ...attributesOf({ ...person, password: SAMPLE_PASSWORD }), ...locked })
-    })
-  ].join('\n\n')
-}
 
 const administration = (url: string) => {
   const asAdmin = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
