@@ -11,7 +11,7 @@ export class GatewayError extends Error {
   readonly reason: string | undefined
 
   constructor(code: string, message: string, statusCode: number, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    super(details.message ?? message, details.cause === undefined ? undefined : { cause: details.cause })
     this.name = 'GatewayError'
     this.code = code
     this.statusCode = statusCode
@@ -21,6 +21,8 @@ export class GatewayError extends Error {
 }
 
 export interface ErrorDetails {
+  /** A more exact public text than the table's; never holds input, hosts or a library's words. */
+  message?: string
   cause?: unknown
   reason?: string
   headers?: Record<string, string>

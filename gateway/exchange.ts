@@ -1,12 +1,12 @@
 // One request and its answer, with everything the steps on its way learn about it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ClientAddress } from './access/client-address.ts'
-import type { Verdict } from './access/limiter.ts'
+import type { ClientAddress, ClientAddressOf } from './access/client-address.ts'
+import type { Verdict } from './access/request-limiter.ts'
 import type { GatewayError } from './errors.ts'
 import type { Identity } from './identity.ts'
 import { type RequestHead, readHead } from './request-head.ts'
-import type { Route } from './routes/route.ts'
+import type { Route, RouteMatch } from './routes/route.ts'
 
 export interface Exchange {
   readonly req: IncomingMessage
@@ -16,17 +16,18 @@ export interface Exchange {
   readonly startedAt: number
   readonly head: RequestHead
   readonly client: ClientAddress
+  /** Whether the peer is one of TRUST_PROXY: only then its X-Forwarded-* and X-Request-Id count. */
+  readonly peerTrusted: boolean
   /** The client sent `Expect: 100-continue` and still waits for it (RFC 9110 §10.1.1). */
   awaitsContinue: boolean
   /** The query as it came, with its `?`; '' without one. */
   query: string
   /** The canonical path: what is matched is what is forwarded. */
   path: string
+  match: RouteMatch | undefined
   route: Route | undefined
   /** Recorded by match-route, thrown only after limit-rate, so that bad paths count. */
   refusal: GatewayError | undefined
-  /** A CORS preflight that the gateway answers itself (204). */
-  preflight: boolean
   limit: Verdict | undefined
   /** The bearer token as sent, once it has been verified. */
   token: string | undefined
@@ -39,28 +40,25 @@ export interface Exchange {
   onAbort: (() => void) | undefined
 }
 
-export const createExchange = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  clientAddress: (peer: string | undefined, forwardedFor: string | undefined) => ClientAddress,
-  trustedRequestId: (peer: string | undefined) => boolean
-): Exchange => {
+export const createExchange = (req: IncomingMessage, res: ServerResponse, clientAddress: ClientAddressOf): Exchange => {
   const head = readHead(req.rawHeaders)
   const peer = req.socket.remoteAddress
+  const peerTrusted = clientAddress.trusted(peer)
   const given = head.requestId
   return {
     req,
     res,
-    requestId: given !== undefined && trustedRequestId(peer) && isRequestId(given) ? given : randomUUID(),
+    requestId: given !== undefined && isRequestId(given) && peerTrusted ? given : randomUUID(),
     startedAt: performance.now(),
     head,
     client: clientAddress(peer, head.forwardedFor),
+    peerTrusted,
     awaitsContinue: false,
     query: '',
     path: '',
+    match: undefined,
     route: undefined,
     refusal: undefined,
-    preflight: false,
     limit: undefined,
     token: undefined,
     identity: undefined,

@@ -27,7 +27,7 @@ const DOUBTFUL_IDLE_MS = 1000
 export interface Forwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value. */
-  readonly headFor: (exchange: Exchange, authority: string) => string
+  readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
   /** Flat `[name, value, …]` fields that the gateway adds to every forwarded answer. */
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
   readonly ownCookies: ReadonlySet<string>
@@ -92,7 +92,7 @@ class HttpForward implements Requester {
   }
 
   #send(connection: UpstreamConnection) {
-    const head = this.#forwarding.headFor(this.#exchange, connection.target.authority)
+    const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority)
     const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
     connection.send(this.#req.method ?? 'GET', head, this, timeoutMs)
     if (!this.#withBody) return connection.finish()

@@ -88,9 +88,15 @@ const createPool = (upstream: Upstream, now: () => number) => {
     acquire,
     targets: members.length,
     connections: () => members.reduce((sum, member) => sum + member.pool.open.size, 0),
-    sweep: (at: number) => members.forEach(member => member.sweep(at)),
-    drain: () => members.forEach(member => member.drain()),
-    destroy: () => members.forEach(member => member.destroy())
+    sweep: (at: number) => {
+      for (const member of members) member.sweep(at)
+    },
+    drain: () => {
+      for (const member of members) member.drain()
+    },
+    destroy: () => {
+      for (const member of members) member.destroy()
+    }
   }
 }
 

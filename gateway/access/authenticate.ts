@@ -1,0 +1,40 @@
+// After this step the exchange knows who is asking, or that the route does not care; everything else is a 401.
+import { Unauthenticated, Unavailable } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+
+// b64token of RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1).
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+
+/** The bearer token of an Authorization field; undefined when it holds none. */
+export const bearerToken = (authorization: string | undefined): string | undefined =>
+  authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
+
+// Today's access is what these two are asked about, so yesterday's may ask.
+const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
+
+const isPublic = ({ match }: Exchange): boolean =>
+  match?.route !== undefined
+    ? match.route.public || match.route.socketio !== undefined
+    : match?.refusal === 'method' && match.public
+
+export interface Authentication {
+  verifiedTokens: VerifiedTokens
+  /** False when revocations could not be re-read for longer than REVOCATION_MAX_STALENESS. */
+  revocationsTrusted: () => boolean
+  /** Where a request's token comes from; undefined: it brought none. */
+  tokenOf: (exchange: Exchange) => string | undefined
+}
+
+export const createAuthenticate =
+  ({ verifiedTokens, revocationsTrusted, tokenOf }: Authentication) =>
+  (exchange: Exchange): void => {
+    if (isPublic(exchange)) return
+    const token = tokenOf(exchange)
+    if (token === undefined) throw new Unauthenticated({ reason: 'no-token' })
+    const { route } = exchange
+    const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
+    exchange.identity = verifiedTokens.identify(token, { allowStale })
+    exchange.token = token
+    if (!revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
+  }

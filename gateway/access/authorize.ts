@@ -1,0 +1,59 @@
+// After this step the request may go where its route leads; otherwise it was refused with the reason.
+import {
+  BadPath,
+  Forbidden,
+  type GatewayError,
+  MethodNotAllowed,
+  NoRoute,
+  Unassigned,
+  Unauthenticated
+} from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { RouteMatch } from '../routes/route.ts'
+import { type DecideOptions, type Decision, decide } from './decide.ts'
+
+export interface RefusalText {
+  /** REVEAL_REASON: a 403 names the missing role. */
+  revealReason: boolean
+  /** CONTACT: whom to ask. */
+  contact: string | undefined
+}
+
+/** What a 403 may say beyond the table's text. */
+const forbiddenText = (match: RouteMatch, { revealReason, contact }: RefusalText): string | undefined => {
+  if (!revealReason) return undefined
+  const roles = match.route?.roles?.join(' or ')
+  const missing = roles === undefined ? 'A profile and an area are needed' : `One of these profiles is needed: ${roles}`
+  return contact === undefined ? missing : `${missing}. Ask ${contact}`
+}
+
+const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): GatewayError => {
+  const reason = decision.reason
+  switch (decision.code) {
+    case BadPath.code:
+      return new BadPath({ reason })
+    case MethodNotAllowed.code:
+      return new MethodNotAllowed({
+        reason,
+        headers: { allow: match.refusal === 'method' ? match.allowed.join(', ') : '' }
+      })
+    case NoRoute.code:
+      return new NoRoute({ reason })
+    case Unauthenticated.code:
+      return new Unauthenticated({ reason })
+    default: {
+      const message = forbiddenText(match, text)
+      const details = message === undefined ? { reason } : { reason, message }
+      return decision.code === Unassigned.code ? new Unassigned(details) : new Forbidden(details)
+    }
+  }
+}
+
+export const createAuthorize =
+  (options: DecideOptions & RefusalText) =>
+  (exchange: Exchange): void => {
+    const { match, identity } = exchange
+    if (match === undefined) throw new NoRoute({ reason: 'no-route' })
+    const decision = decide(match, { user: identity?.user }, options)
+    if (decision.decision !== 'allow') throw refusalOf(match, decision, options)
+  }

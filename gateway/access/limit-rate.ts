@@ -1,0 +1,55 @@
+// After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
+import { RateLimited } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Limiter, Verdict } from './request-limiter.ts'
+
+export interface RateLimit {
+  max: number
+  windowMs: number
+}
+
+const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1000))
+
+/** `[name, value, …]`: the fields that tell a client where it stands. */
+export const limitHeaders = (verdict: Verdict): string[] => [
+  'x-ratelimit-limit',
+  String(verdict.limit),
+  'x-ratelimit-remaining',
+  String(verdict.remaining),
+  'x-ratelimit-reset',
+  String(seconds(verdict.resetMs))
+]
+
+const judge = (exchange: Exchange, verdict: Verdict): void => {
+  // The tightest limit is the one that the headers speak of.
+  if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
+    exchange.limit = verdict
+  if (verdict.allowed) return
+  throw new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(seconds(verdict.resetMs)) } })
+}
+
+const settle = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): void | Promise<void> =>
+  verdict instanceof Promise ? verdict.then(known => judge(exchange, known)) : judge(exchange, verdict)
+
+/** The global limit, per client address. */
+export const createLimitRate =
+  (limiter: Limiter, { max, windowMs }: RateLimit) =>
+  (exchange: Exchange): void | Promise<void> =>
+    settle(exchange, limiter.take('global', exchange.client.key, max, windowMs))
+
+/** A route's own limit, beside the global one; after authentication, since it may count by person. */
+export const createLimitRoute =
+  (limiter: Limiter) =>
+  (exchange: Exchange): void | Promise<void> => {
+    const { route, identity } = exchange
+    const limit = route?.rateLimit
+    if (route === undefined || limit === undefined) return
+    const user = identity === undefined ? '' : `u${identity.user.id}`
+    const key =
+      limit.by === 'ip' || user === ''
+        ? exchange.client.key
+        : limit.by === 'user'
+          ? user
+          : `${user}@${exchange.client.key}`
+    return settle(exchange, limiter.take(`route ${route.id}`, key, limit.max, limit.windowMs))
+  }

@@ -1,0 +1,113 @@
+// The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
+import type { Socket } from 'node:net'
+import { limitHeaders } from './access/limit-rate.ts'
+import { errorBody, GatewayError, Internal } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import { refusalPage } from './refusal-page.ts'
+import { hasBody } from './request-head.ts'
+
+export interface AnswerOptions {
+  /** The one origin whose scripts may read these answers (FRONTEND_URL). */
+  corsOrigin: string
+}
+
+/** `[name, value, …]` on everything that goes to a client through this exchange, forwarded answers too. */
+export const addedHeaders = (exchange: Exchange): string[] => {
+  const limits = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
+  limits.push('x-request-id', exchange.requestId)
+  return limits
+}
+
+/** `[name, value, …]` on the gateway's own answers, refusals included (Fetch, CORS protocol). */
+export const ownHeaders = (exchange: Exchange, { corsOrigin }: AnswerOptions): string[] => [
+  'access-control-allow-origin',
+  corsOrigin,
+  'access-control-expose-headers',
+  'retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
+  'vary',
+  'Origin',
+  'x-content-type-options',
+  'nosniff',
+  'referrer-policy',
+  'no-referrer',
+  ...addedHeaders(exchange)
+]
+
+const PREFLIGHT_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+/** A CORS preflight from the frontend, answered here: nothing of it reaches a backend. */
+export const answerPreflight = (exchange: Exchange, options: AnswerOptions): void => {
+  const asked = exchange.req.headers['access-control-request-headers']
+  const headers = ownHeaders(exchange, options)
+  headers.push('access-control-allow-methods', PREFLIGHT_METHODS, 'access-control-max-age', '600')
+  if (asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}$/.test(asked)) {
+    headers.push('access-control-allow-headers', asked)
+  }
+  exchange.res.writeHead(204, headers).end()
+}
+
+/** A small readable page for somebody who navigated here, JSON for everything else. */
+export const wantsPage = ({ req, head }: Exchange): boolean => {
+  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
+  const mode = req.headers['sec-fetch-mode']
+  const destination = req.headers['sec-fetch-dest']
+  return (mode === undefined || mode === 'navigate') && (destination === undefined || destination === 'document')
+}
+
+const body = (exchange: Exchange, error: GatewayError): [type: string, body: string] =>
+  wantsPage(exchange)
+    ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
+    : ['application/json; charset=utf-8', JSON.stringify(errorBody(error, exchange.requestId))]
+
+const PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+const DRAIN_BYTES = 1024 * 1024
+const DRAIN_MS = 2000
+const DRAIN_CHECK_MS = 50
+
+const closing = new WeakSet<Socket>()
+
+/** Whether this connection ends after the answer under way: what else arrives on it is no request. */
+export const isClosing = (socket: Socket): boolean => closing.has(socket)
+
+/**
+ * What the client is still sending is read and dropped for a moment before the connection closes, so that our answer is
+ * not lost to a reset (RFC 9112 §9.6), and never read as another request.
+ */
+const closeGently = ({ req, res }: Exchange): void => {
+  const socket = req.socket
+  closing.add(socket)
+  res.shouldKeepAlive = false
+  socket.destroySoon = () => {
+    const until = performance.now() + DRAIN_MS
+    const most = socket.bytesRead + DRAIN_BYTES
+    const timer = setInterval(() => {
+      if (req.complete || performance.now() > until || socket.bytesRead > most) socket.destroy()
+    }, DRAIN_CHECK_MS)
+    socket.on('close', () => clearInterval(timer))
+    socket.end()
+    req.resume()
+  }
+}
+
+/** Answers with a refusal. An answer that has begun is broken off instead: it must not look complete. */
+export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
+  const { req, res } = exchange
+  exchange.error = error
+  if (res.headersSent) {
+    res.destroy(error)
+    return
+  }
+  const [type, text] = body(exchange, error)
+  const headers = ownHeaders(exchange, options)
+  headers.push('content-type', type, 'content-length', String(Buffer.byteLength(text)), 'cache-control', 'no-store')
+  headers.push('content-security-policy', PAGE_POLICY)
+  if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
+  for (const [name, value] of Object.entries(error.headers)) headers.push(name, value)
+  if (hasBody(exchange.head) && !req.complete) closeGently(exchange)
+  res.writeHead(error.statusCode, headers)
+  res.end(req.method === 'HEAD' ? undefined : text)
+}
+
+/** Anything thrown, as a refusal: what is not one of ours is the gateway's own fault and says nothing. */
+export const asGatewayError = (thrown: unknown): GatewayError =>
+  thrown instanceof GatewayError ? thrown : new Internal({ cause: thrown, reason: 'internal-error' })

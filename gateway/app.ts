@@ -1,0 +1,175 @@
+// The way of a request through the gateway: match → count → authenticate → count by route → authorize → answer or forward.
+import http, { type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type Authentication, createAuthenticate } from './access/authenticate.ts'
+import { createAuthorize, type RefusalText } from './access/authorize.ts'
+import type { ClientAddressOf } from './access/client-address.ts'
+import type { DecideOptions } from './access/decide.ts'
+import { createLimitRate, createLimitRoute, type RateLimit } from './access/limit-rate.ts'
+import { createMatchRoute, preflightMethod } from './access/match-route.ts'
+import type { Limiter } from './access/request-limiter.ts'
+import { type AnswerOptions, answerPreflight, answerRefusal, asGatewayError, isClosing } from './answer.ts'
+import { ExpectationFailed, type GatewayError, Unauthenticated } from './errors.ts'
+import { createExchange, type Exchange } from './exchange.ts'
+import { answerParserError } from './parser-errors.ts'
+import type { Route, RouteTable, Upstream } from './routes/route.ts'
+
+export interface AppParts {
+  clientAddress: ClientAddressOf
+  routes: () => RouteTable
+  limiter: Limiter
+  rateLimit: RateLimit
+  authentication: Authentication
+  authorization: DecideOptions & RefusalText
+  answers: AnswerOptions
+  /** The gateway's own endpoints. */
+  answerOwn: (exchange: Exchange) => void
+  forwardHttp: (exchange: Exchange, route: Route, upstream: Upstream) => void
+  /** Takes over an upgrade that may pass; whatever it refuses it answers through the exchange. */
+  forwardUpgrade: (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer) => void
+  /** The HTTP side of a Socket.IO route. */
+  forwardPolling: (exchange: Exchange, route: Route, upstream: Upstream) => void
+  /** Told once per exchange, when its answer has left or its client is gone. */
+  observe: (exchange: Exchange) => void
+}
+
+export interface App {
+  readonly server: Server
+  refuse(exchange: Exchange, error: GatewayError): void
+}
+
+const SERVER_OPTIONS: http.ServerOptions = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 15_000,
+  // Bodies are timed where they are read: a large upload may well take longer than any one number.
+  requestTimeout: 0,
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 75_000,
+  insecureHTTPParser: false,
+  // Answered by match-route, in our own shape, and counted.
+  requireHostHeader: false,
+  noDelay: true
+}
+
+type Step = (exchange: Exchange) => void | Promise<void>
+
+export const buildApp = (parts: AppParts): App => {
+  const matchRoute = createMatchRoute(parts.routes)
+  const limitRate = createLimitRate(parts.limiter, parts.rateLimit)
+  const authenticate = createAuthenticate(parts.authentication)
+  const limitRoute = createLimitRoute(parts.limiter)
+  const authorize = createAuthorize(parts.authorization)
+
+  const refuse = (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, parts.answers)
+
+  /** Bad paths and heads were recorded by match-route; they are refused only now, when they have been counted. */
+  const refuseRecorded: Step = exchange => {
+    if (exchange.refusal !== undefined) throw exchange.refusal
+  }
+
+  /** CORS preflights to private routes are answered here, to public ones forwarded like any request. */
+  const isPreflight = (exchange: Exchange): boolean => {
+    if (preflightMethod(exchange) === undefined) return false
+    const { route, head } = exchange
+    if (route?.public === true && route.upstream !== undefined) return false
+    if (route === undefined || head.origin !== parts.answers.corsOrigin)
+      throw new Unauthenticated({ reason: 'preflight' })
+    return true
+  }
+
+  /** Runs the steps in order, without a turn of the event loop unless one of them has to wait. */
+  const STEPS: readonly Step[] = [limitRate, refuseRecorded]
+  const AFTER_PREFLIGHT: readonly Step[] = [authenticate, limitRoute, authorize]
+
+  const run = (steps: readonly Step[], exchange: Exchange, then: (exchange: Exchange) => void, from = 0): void => {
+    try {
+      for (let i = from; i < steps.length; i++) {
+        const waits = steps[i]?.(exchange)
+        if (waits === undefined) continue
+        waits.then(
+          () => run(steps, exchange, then, i + 1),
+          error => refuse(exchange, asGatewayError(error))
+        )
+        return
+      }
+      then(exchange)
+    } catch (error) {
+      refuse(exchange, asGatewayError(error))
+    }
+  }
+
+  const admit = (exchange: Exchange, pass: (exchange: Exchange) => void) => {
+    matchRoute(exchange)
+    run(STEPS, exchange, counted => {
+      if (isPreflight(counted)) answerPreflight(counted, parts.answers)
+      else run(AFTER_PREFLIGHT, counted, pass)
+    })
+  }
+
+  const answerOrForward = (exchange: Exchange) => {
+    const { route, res } = exchange
+    // Gone while a step waited: nothing is to be asked of anybody.
+    if (route === undefined || res.destroyed) return
+    if (route.upstream === undefined) parts.answerOwn(exchange)
+    else if (route.socketio === undefined) parts.forwardHttp(exchange, route, route.upstream)
+    else parts.forwardPolling(exchange, route, route.upstream)
+  }
+
+  const open = (req: IncomingMessage, res: ServerResponse): Exchange => {
+    const exchange = createExchange(req, res, parts.clientAddress)
+    res.on('close', () => {
+      exchange.onAbort?.()
+      parts.observe(exchange)
+    })
+    return exchange
+  }
+
+  const onRequest = (req: IncomingMessage, res: ServerResponse) => {
+    if (isClosing(req.socket)) return req.socket.destroy()
+    admit(open(req, res), answerOrForward)
+  }
+
+  const onContinue = (req: IncomingMessage, res: ServerResponse) => {
+    if (isClosing(req.socket)) return req.socket.destroy()
+    const exchange = open(req, res)
+    exchange.awaitsContinue = true
+    admit(exchange, answerOrForward)
+  }
+
+  const onExpectation = (req: IncomingMessage, res: ServerResponse) => {
+    admit(open(req, res), exchange => refuse(exchange, new ExpectationFailed({ reason: 'expectation' })))
+  }
+
+  const onUpgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const res = new ServerResponse(req)
+    res.shouldKeepAlive = false
+    res.assignSocket(socket as Socket)
+    res.on('finish', () => socket.end())
+    socket.on('error', () => socket.destroy())
+    admit(open(req, res), exchange => {
+      const { route } = exchange
+      if (route?.upstream === undefined || res.destroyed)
+        return refuse(exchange, new ExpectationFailed({ reason: 'no-upgrade' }))
+      parts.forwardUpgrade(exchange, route, route.upstream, socket, head)
+    })
+  }
+
+  /** Only what will be treated as an upgrade is one; h2c and the like go on as the HTTP/1.1 requests they are (RFC 9110 §7.8). */
+  const shouldUpgrade = (req: IncomingMessage): boolean => {
+    if (req.headers.upgrade?.toLowerCase() !== 'websocket' || req.method !== 'GET') return false
+    const path = (req.url ?? '').split('?', 1)[0] ?? ''
+    const { route } = parts.routes().match('GET', path)
+    return route?.websocket !== undefined || route?.socketio !== undefined
+  }
+
+  const server = http.createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback: shouldUpgrade })
+  server.on('request', onRequest)
+  server.on('checkContinue', onContinue)
+  server.on('checkExpectation', onExpectation)
+  server.on('upgrade', onUpgrade)
+  server.on('clientError', (error: Error, socket: Duplex) =>
+    answerParserError(error, socket, parts.limiter, parts.rateLimit, parts.clientAddress, parts.answers)
+  )
+  return { server, refuse }
+}

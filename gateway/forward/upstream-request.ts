@@ -1,0 +1,53 @@
+// What an upstream is asked for a client's request: path, forwarding fields, identity, and nothing of the gateway's own secrets.
+import { bearerToken } from '../access/authenticate.ts'
+import type { Exchange } from '../exchange.ts'
+import { forwardedPath } from '../routes/forwarded-path.ts'
+import type { Route } from '../routes/route.ts'
+import type { AccessTokens } from '../tokens/access-token.ts'
+import type { ForwardedValues, UpstreamHeadParts } from './upstream-head.ts'
+
+export interface UpstreamRequestOptions {
+  tokens: Pick<AccessTokens, 'isOurs'>
+  /** Names of cookies that only the gateway may see. */
+  ownCookies: ReadonlySet<string>
+}
+
+const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
+
+/** X-Forwarded-*: appended to what a trusted proxy said, else set afresh. */
+const forwardedValues = ({ req, head, peerTrusted }: Exchange): ForwardedValues => {
+  const peer = (req.socket.remoteAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
+  const host = head.host ?? ''
+  if (!peerTrusted) return { for: peer, proto: 'http', host }
+  return {
+    for: head.forwardedFor === undefined || head.forwardedFor === '' ? peer : `${head.forwardedFor}, ${peer}`,
+    proto: isProto(head.forwardedProto) ? head.forwardedProto : 'http',
+    host: head.forwardedHost ?? host
+  }
+}
+
+/** The Cookie field without ours; undefined when nothing is left. */
+const foreignCookies = (cookie: string | undefined, ownCookies: ReadonlySet<string>): string | undefined => {
+  if (cookie === undefined || ownCookies.size === 0) return cookie
+  const kept = cookie.split(';').filter(pair => !ownCookies.has((pair.split('=', 1)[0] ?? '').trim()))
+  return kept.length === 0 ? undefined : kept.join(';').trim()
+}
+
+export const createUpstreamRequest = ({ tokens, ownCookies }: UpstreamRequestOptions) => {
+  // On public routes and the HTTP side of Socket.IO a backend's own credentials pass; a Portaria token never does unasked.
+  const passesAuthorization = (exchange: Exchange, route: Route): boolean => {
+    if (exchange.identity !== undefined) return route.forwardToken
+    const token = bearerToken(exchange.head.authorization)
+    return token === undefined || !tokens.isOurs(token)
+  }
+
+  /** The parts of the upstream request's head. `query` and `authority` are given by who forwards. */
+  return (exchange: Exchange, route: Route, authority: string, query: string): UpstreamHeadParts => ({
+    exchange,
+    target: forwardedPath(route, exchange.path) + query,
+    authority,
+    forwarded: forwardedValues(exchange),
+    passAuthorization: passesAuthorization(exchange, route),
+    cookie: foreignCookies(exchange.head.cookie, ownCookies)
+  })
+}

@@ -1,0 +1,210 @@
+// Settings become a running gateway: stores opened, parts made and handed to each other, then the listener.
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { bearerToken } from './access/authenticate.ts'
+import { createClientAddress } from './access/client-address.ts'
+import { createLimiter } from './access/request-limiter.ts'
+import { createAccessLog } from './access-log.ts'
+import { addedHeaders } from './answer.ts'
+import { buildApp } from './app.ts'
+import { Unavailable } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import { createForwardHttp } from './forward/forward-http.ts'
+import { upstreamHead } from './forward/upstream-head.ts'
+import { createUpstreamRequest } from './forward/upstream-request.ts'
+import { createUpstreams } from './forward/upstreams.ts'
+import { type Check, healthRoutes } from './health.ts'
+import { createDirectory } from './login/directory.ts'
+import { loginRoutes } from './login/login-routes.ts'
+import { createSignIn } from './login/sign-in.ts'
+import { createLoginAudit } from './login-audit.ts'
+import { createOwnEndpoints } from './own-endpoints.ts'
+import { createLiveRoutes } from './routes/live-routes.ts'
+import { ownRoutes } from './routes/own-routes.ts'
+import type { Settings } from './settings.ts'
+import { listenAccessChanges } from './store/access-changes.ts'
+import { createAuditLog } from './store/audit-log.ts'
+import { openDatabase } from './store/database.ts'
+import { openRedis } from './store/redis.ts'
+import { createTokenState } from './store/token-state.ts'
+import { createUsers } from './store/users.ts'
+import { createAccessTokens } from './tokens/access-token.ts'
+import { startRevocationFeed } from './tokens/revocation-feed.ts'
+import { createRevocations } from './tokens/revocations.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
+import { createVerifiedTokens } from './tokens/verified-tokens.ts'
+
+export interface Gateway {
+  readonly port: number
+  /** Reads the route files again. */
+  reload(): Promise<boolean>
+  /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
+  close(): Promise<void>
+}
+
+const HEALTH_REMEMBERED_MS = 1000
+const REVOCATIONS_OLD_MS = 10_000
+
+export const startGateway = async (settings: Settings, log: Logger): Promise<Gateway> => {
+  const stores = await openStores(settings, log)
+  const { database, users, audit, tokenState, redis, limiter } = stores
+  const tokens = createAccessTokens(settings.jwt)
+  const revocations = createRevocations()
+  const feed = await startRevocationFeed({
+    source: { ...tokenState, listen: on => listenAccessChanges(database, { ...on, log }) },
+    revocations,
+    log
+  })
+  const verifiedTokens = createVerifiedTokens({ tokens, revocations })
+  const upstreams = createUpstreams()
+  const routes = await createLiveRoutes({
+    folder: settings.upstreamConfig,
+    ownRoutes: ownRoutes(),
+    log,
+    onSwap: table => upstreams.retain(table)
+  })
+  const loginAudit = createLoginAudit(audit, log)
+  const ownCookies: ReadonlySet<string> = new Set()
+  const answers = { corsOrigin: new URL(settings.frontendUrl).origin }
+
+  const signIn = createSignIn({
+    tokens,
+    onOutcome: loginAudit.record,
+    syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
+  })
+
+  const register = (app: FastifyInstance) => {
+    healthRoutes(app, { checks })
+    loginRoutes(app, {
+      ldapActive: settings.ldap.active,
+      cloudidpActive: settings.cloudidp.active,
+      directory: createDirectory(settings.ldap),
+      throttle: { attempt: (_attempt, bind) => bind() },
+      signIn,
+      onOutcome: loginAudit.record
+    })
+    tokenRoutes(app, {
+      tokens,
+      loadPerson: async id => {
+        const person = await users.loadPerson(id)
+        return person === undefined ? undefined : { ...person, lowestAccepted: person.lowestAcceptedVersion }
+      },
+      revokeLogin: ({ user, tokenId, expiresAt }, { requestId, ip }) =>
+        tokenState.revokeToken(tokenId, expiresAt, {
+          actor: { id: user.id, username: user.username, requestId, ip },
+          action: 'logout',
+          target: `user:${user.id}`
+        })
+    })
+  }
+
+  let databaseChecked = { at: Number.NEGATIVE_INFINITY, ok: Promise.resolve(true) }
+  const databaseOk = (): Promise<boolean> => {
+    const now = performance.now()
+    if (now - databaseChecked.at > HEALTH_REMEMBERED_MS) databaseChecked = { at: now, ok: database.ping() }
+    return databaseChecked.ok
+  }
+  const checks = async (): Promise<Record<string, Check>> => ({
+    database: (await databaseOk()) ? 'ok' : 'degraded',
+    rateLimit: limiter.status().mode === 'degraded' ? 'degraded' : 'ok',
+    routes: routes.status().ok ? 'ok' : 'degraded',
+    revocations: feed.staleness() > REVOCATIONS_OLD_MS ? 'degraded' : 'ok',
+    ...(settings.ldap.insecure ? { directory: 'insecure' as const } : {})
+  })
+
+  const refuse = (exchange: Exchange, error: Parameters<typeof app.refuse>[1]) => app.refuse(exchange, error)
+  const own = await createOwnEndpoints({ ...answers, log, refuse, register })
+  const upstreamRequest = createUpstreamRequest({ tokens, ownCookies })
+  const forwardHttp = createForwardHttp({
+    upstreams,
+    headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
+    addedHeaders,
+    ownCookies,
+    refuse,
+    onEventStream: () => () => undefined
+  })
+  const app = buildApp({
+    clientAddress: createClientAddress(settings.trustProxy),
+    routes: routes.current,
+    limiter,
+    rateLimit: settings.rateLimit,
+    authentication: {
+      verifiedTokens,
+      revocationsTrusted: () =>
+        settings.revocationMaxStalenessMs === undefined || feed.staleness() <= settings.revocationMaxStalenessMs,
+      tokenOf: exchange => bearerToken(exchange.head.authorization)
+    },
+    authorization: {
+      cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
+      revealReason: settings.revealReason,
+      contact: settings.contact
+    },
+    answers,
+    answerOwn: own.handle,
+    forwardHttp,
+    forwardUpgrade: exchange => refuse(exchange, new Unavailable({ reason: 'sockets' })),
+    forwardPolling: exchange => refuse(exchange, new Unavailable({ reason: 'sockets' })),
+    observe: createAccessLog(log)
+  })
+
+  const port = await listen(app.server, settings)
+  return {
+    port,
+    reload: routes.reload,
+    async close() {
+      await drain(app.server, settings.drainTimeoutMs)
+      upstreams.close()
+      await routes.close()
+      await own.close()
+      await feed.close()
+      await loginAudit.flush()
+      await limiter.close()
+      await redis?.close()
+      await database.close()
+    }
+  }
+}
+
+/** PRODUCT §4: where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
+const cloudUnassignedMayPass = ({ cloudidp }: Settings): boolean =>
+  cloudidp.allowedTenants !== undefined || !['common', 'organizations', 'consumers'].includes(cloudidp.tenantId)
+
+const openStores = async (settings: Settings, log: Logger) => {
+  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
+  const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
+  return {
+    database,
+    users: createUsers(database),
+    audit: createAuditLog(database),
+    tokenState: createTokenState(database),
+    redis,
+    limiter: createLimiter({ redis, log })
+  }
+}
+
+const listen = (server: Server, { port, host }: Settings): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      const address = server.address() as AddressInfo
+      resolve(address.port)
+    })
+  })
+
+const IDLE_CHECK_MS = 50
+
+/** Requests under way may finish; after `timeoutMs` their connections are cut. */
+const drain = (server: Server, timeoutMs: number): Promise<void> =>
+  new Promise(resolve => {
+    // A connection that becomes idle after its last answer is closed at once.
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
+    const late = setTimeout(() => server.closeAllConnections(), timeoutMs)
+    server.close(() => {
+      clearInterval(idle)
+      clearTimeout(late)
+      resolve()
+    })
+  })

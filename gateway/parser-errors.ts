@@ -1,0 +1,49 @@
+// What is no HTTP request is counted like one, answered once in our own shape, and its connection closed.
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ClientAddressOf } from './access/client-address.ts'
+import type { RateLimit } from './access/limit-rate.ts'
+import type { Limiter } from './access/request-limiter.ts'
+import type { AnswerOptions } from './answer.ts'
+import { BadRequest, errorBody, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from './errors.ts'
+
+const refusalFor = (error: NodeJS.ErrnoException): GatewayError => {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return new HeadersTooLarge({ cause: error })
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new RequestTimeout({ cause: error })
+  return new BadRequest({ cause: error })
+}
+
+const responseText = (refusal: GatewayError, corsOrigin: string): string => {
+  const requestId = randomUUID()
+  const body = JSON.stringify(errorBody(refusal, requestId))
+  const retry = refusal.statusCode === 429 ? 'retry-after: 1\r\n' : ''
+  return (
+    `HTTP/1.1 ${refusal.statusCode} ${STATUS_CODES[refusal.statusCode] ?? 'Error'}\r\n` +
+    `content-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
+    `access-control-allow-origin: ${corsOrigin}\r\nvary: Origin\r\ncache-control: no-store\r\n` +
+    `x-content-type-options: nosniff\r\nx-request-id: ${requestId}\r\n${retry}connection: close\r\n\r\n${body}`
+  )
+}
+
+export const answerParserError = (
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  limiter: Limiter,
+  { max, windowMs }: RateLimit,
+  clientAddress: ClientAddressOf,
+  { corsOrigin }: AnswerOptions
+): void => {
+  // Mid-answer, or nobody there to read one.
+  const answering = '_httpMessage' in socket && socket._httpMessage !== null && socket._httpMessage !== undefined
+  if (error.code === 'ECONNRESET' || !socket.writable || answering) {
+    socket.destroy()
+    return
+  }
+  const peer = socket instanceof Socket ? socket.remoteAddress : undefined
+  const verdict = limiter.take('global', clientAddress(peer, undefined).key, max, windowMs)
+  const over = !(verdict instanceof Promise) && !verdict.allowed
+  const refusal = over ? new RateLimited({ cause: error }) : refusalFor(error)
+  socket.end(responseText(refusal, corsOrigin), () => socket.destroy())
+}

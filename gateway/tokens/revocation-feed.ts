@@ -1,0 +1,123 @@
+// This instance knows of every ended token and changed person within a second, and notices when it no longer would.
+import type { Logger } from 'pino'
+import type { PersonVersion, Revocations, RevokedToken } from './revocations.ts'
+
+/** News as the store reads it; `cursor` is where the next read goes on. */
+export interface StateRead {
+  readonly tokens: readonly RevokedTokenRow[]
+  readonly versions: readonly PersonVersion[]
+  readonly cursor: string
+  readonly at: number
+}
+
+export interface RevokedTokenRow {
+  readonly jti: string
+  readonly expiresAt: number
+}
+
+export type HeardChange =
+  | ({ kind: 'token' } & RevokedTokenRow)
+  | ({ kind: 'person' } & PersonVersion)
+  | { kind: 'many' }
+
+export interface FeedSource {
+  loadRevocations(): Promise<StateRead>
+  changesSince(cursor: string): Promise<StateRead>
+  purgeExpired(): Promise<void>
+  /** Hears of each change as it is committed. */
+  listen(on: { onChange: (change: HeardChange) => void; onLost: () => void; onRestored: () => void }): {
+    close(): Promise<void>
+  }
+}
+
+export interface RevocationFeed {
+  /** Milliseconds since revocations were last known to be complete. */
+  staleness(): number
+  /** Something has changed somewhere: read it now. */
+  nudge(): void
+  close(): Promise<void>
+}
+
+export interface FeedOptions {
+  source: FeedSource
+  revocations: Revocations
+  log: Logger
+  now?: () => number
+  /** How often to re-read whatever was heard: the safety net under the announcements. */
+  pollMs?: number
+}
+
+const POLL_MS = 2000
+const PURGE_EVERY_MS = 60 * 60 * 1000
+
+const toRevoked = ({ jti, expiresAt }: RevokedTokenRow): RevokedToken => ({ tokenId: jti, expiresAt })
+
+/** Resolves when everything known to the database is known here; rejects when it cannot be read. */
+export const startRevocationFeed = async (options: FeedOptions): Promise<RevocationFeed> => {
+  const { source, revocations, log, now = Date.now, pollMs = POLL_MS } = options
+  const first = await source.loadRevocations()
+  let cursor = first.cursor
+  let completeAt = first.at
+  let closed = false
+  let reading: Promise<void> | undefined
+  let again = false
+  let failing = false
+
+  const learn = (read: StateRead) => {
+    revocations.learn({ tokens: read.tokens.map(toRevoked), versions: read.versions })
+    cursor = read.cursor
+    completeAt = read.at
+  }
+  learn(first)
+
+  const readOnce = async () => {
+    try {
+      learn(await source.changesSince(cursor))
+      if (failing) log.info('revocations are read again')
+      failing = false
+    } catch (error) {
+      if (!failing && !closed)
+        log.warn({ err: error, reason: 'revocations-unreadable' }, 'revocations cannot be read just now')
+      failing = true
+    }
+  }
+
+  const read = (): Promise<void> => {
+    again = true
+    reading ??= (async () => {
+      while (again && !closed) {
+        again = false
+        await readOnce()
+      }
+      reading = undefined
+    })()
+    return reading
+  }
+
+  const onChange = (change: HeardChange) => {
+    if (change.kind === 'token') revocations.learn({ tokens: [toRevoked(change)] })
+    else if (change.kind === 'person') revocations.learn({ versions: [change] })
+    else void read()
+  }
+
+  const listener = source.listen({ onChange, onLost: () => undefined, onRestored: () => void read() })
+  const poll = setInterval(() => void read(), pollMs)
+  const purge = setInterval(() => {
+    revocations.purge()
+    source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be forgotten'))
+  }, PURGE_EVERY_MS)
+  poll.unref()
+  purge.unref()
+
+  return {
+    staleness: () => now() - completeAt,
+    nudge: () => void read(),
+    async close() {
+      closed = true
+      clearInterval(poll)
+      clearInterval(purge)
+      await listener.close()
+      await reading
+    }
+  }
+}

@@ -1,0 +1,159 @@
+// A test opens a world: a whole gateway with a real Postgres, its own route files, a secret to sign with, and its log.
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SignJWT } from 'jose'
+import { stringify } from 'yaml'
+import { type Gateway, startGateway as start } from '../../gateway/gateway.ts'
+import type { User } from '../../gateway/identity.ts'
+import { createLog } from '../../gateway/logging.ts'
+import { readSettings } from '../../gateway/settings.ts'
+import { startPostgres, type TestPostgres } from './postgres.ts'
+import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
+
+export const TEST_SECRET = 'a secret for tests, long enough and used nowhere else'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+export interface WorldOptions {
+  /** Route file content; `routes` and `upstreams` as in YAML. */
+  config?: { upstreams?: Record<string, unknown>; routes?: unknown[]; tests?: string[] }
+  /** Environment variables beyond those a test gateway needs. */
+  env?: Record<string, string>
+  /** Share a Postgres; its database is not emptied. */
+  postgres?: Pick<TestPostgres, 'url'>
+}
+
+export interface LogLine {
+  readonly level: number
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+export interface World {
+  readonly port: number
+  readonly url: string
+  readonly gateway: Gateway
+  readonly postgres: Pick<TestPostgres, 'url'>
+  /** All lines logged so far. */
+  readonly log: LogLine[]
+  readonly logText: () => string
+  /** The folder of route files; `writeRoutes` replaces the one file in it. */
+  readonly folder: string
+  writeRoutes(config: NonNullable<WorldOptions['config']>): void
+  /** A token as the gateway would issue it, for a person who need not be in the database. */
+  tokenFor(user?: Partial<User>, claims?: Record<string, unknown>): Promise<string>
+  fetch(path: string, options?: RequestInit & { token?: string | undefined }): Promise<Response>
+  /** Exact bytes on a connection of their own. */
+  raw(bytes: string | Buffer, options?: { head?: boolean }): Promise<RawResponse>
+  connect(): Promise<RawConnection>
+  /** Resolves with the first logged line that fits; looks at earlier ones too. */
+  logged(fits: (line: LogLine) => boolean): Promise<LogLine>
+}
+
+export const signToken = (
+  secret: string,
+  user: Partial<User> = {},
+  claims: Record<string, unknown> = {}
+): Promise<string> => {
+  const profiles = user.profiles ?? ['Agente']
+  const nowS = Math.floor(Date.now() / 1000)
+  const payload = {
+    sub: String(user.id ?? 900_001),
+    name: user.name ?? 'Maria Souza',
+    email: user.email ?? 'maria@corp.example',
+    provider: user.provider ?? 'ldap',
+    username: user.username ?? 'maria',
+    perfis: profiles,
+    profiles,
+    areas: user.areas ?? ['Geral'],
+    areaPrincipal: user.areaPrincipal ?? 'Geral',
+    accessStatus: user.accessStatus ?? 'assigned',
+    jti: randomUUID(),
+    ver: 0,
+    iat: nowS,
+    exp: nowS + 3600,
+    ...claims
+  }
+  const present = Object.fromEntries(Object.entries(payload).filter(([, value]) => value !== undefined))
+  return new SignJWT(present).setProtectedHeader({ alg: 'HS256', typ: 'JWT' }).sign(Buffer.from(secret))
+}
+
+const createCapture = () => {
+  const lines: LogLine[] = []
+  const watchers = new Set<() => void>()
+  let text = ''
+  return {
+    lines,
+    text: () => text,
+    watchers,
+    sink: {
+      write(line: string) {
+        text += line
+        lines.push(JSON.parse(line) as LogLine)
+        for (const watcher of [...watchers]) watcher()
+      }
+    }
+  }
+}
+
+export const startGateway = async (t: Teardown, options: WorldOptions = {}): Promise<World> => {
+  const postgres = options.postgres ?? (await startPostgres(t))
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-routes-'))
+  const writeRoutes: World['writeRoutes'] = config =>
+    writeFileSync(join(folder, 'routes.yaml'), stringify({ upstreams: {}, routes: [], ...config }))
+  writeRoutes(options.config ?? {})
+  const settings = readSettings({
+    JWT_SECRET: TEST_SECRET,
+    DATABASE_URL: postgres.url,
+    UPSTREAM_CONFIG: folder,
+    RATE_LIMIT_MAX: '1000000',
+    HOST: '127.0.0.1',
+    LOG_LEVEL: 'info',
+    DRAIN_TIMEOUT: '500ms',
+    ...options.env
+  })
+  const capture = createCapture()
+  const gateway = await start({ ...settings, port: 0 }, createLog({ level: settings.logLevel }, capture.sink))
+  t.teardown(async () => {
+    await gateway.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const url = `http://127.0.0.1:${gateway.port}`
+  return {
+    port: gateway.port,
+    url,
+    gateway,
+    postgres,
+    log: capture.lines,
+    logText: capture.text,
+    folder,
+    writeRoutes,
+    tokenFor: (user, claims) => signToken(TEST_SECRET, user, claims),
+    fetch: (path, { token, headers, ...rest } = {}) =>
+      fetch(url + path, {
+        redirect: 'manual',
+        ...rest,
+        headers: {
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(headers as Record<string, string>)
+        }
+      }),
+    raw: (bytes, rawOptions) => rawExchange(gateway.port, bytes, rawOptions),
+    connect: () => connectRaw(gateway.port),
+    logged: fits =>
+      new Promise(resolve => {
+        const look = () => {
+          const line = capture.lines.find(fits)
+          if (line === undefined) return
+          capture.watchers.delete(look)
+          resolve(line)
+        }
+        capture.watchers.add(look)
+        look()
+      })
+  }
+}

@@ -1,0 +1,117 @@
+// An upstream that is only a TCP server: a test sees the exact bytes it received and chooses the exact bytes it answers.
+import net from 'node:net'
+
+export interface RawRequest {
+  /** Everything up to and including the empty line, Latin-1. */
+  readonly head: string
+  /** The body as framed, Latin-1; complete when `answer` is asked. */
+  readonly body: string
+  /** The target of the request line. */
+  readonly target: string
+  readonly method: string
+  /** `[name, value]` in order and spelling of arrival. */
+  readonly headers: [string, string][]
+  readonly socket: net.Socket
+}
+
+/** Bytes to answer with; a function may do anything with the socket; undefined: says nothing. */
+export type RawAnswer = string | Buffer | undefined | ((socket: net.Socket) => void)
+
+export interface RawUpstream {
+  readonly url: string
+  readonly port: number
+  /** Complete requests in order of arrival. */
+  readonly requests: RawRequest[]
+  /** All bytes ever received, Latin-1. */
+  received(): string
+  /** Sockets open now. */
+  open(): number
+  /** Connections ever accepted. */
+  accepted(): number
+  respond(answer: (request: RawRequest) => RawAnswer): void
+  /** Resolves with the n-th (from 1) complete request. */
+  request(n?: number): Promise<RawRequest>
+}
+
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok'
+
+const parseHeaders = (head: string): [string, string][] =>
+  head
+    .split('\r\n')
+    .slice(1)
+    .filter(line => line !== '')
+    .map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()])
+
+/** The length of a complete body at the start of `rest`, or undefined while it is incomplete. */
+const bodyLength = (headers: [string, string][], rest: string): number | undefined => {
+  const get = (name: string) => headers.find(([key]) => key.toLowerCase() === name)?.[1]
+  if (get('transfer-encoding') !== undefined) {
+    const end = /(?:^|\r\n)0\r\n\r\n/.exec(rest)
+    return end === null ? undefined : end.index + end[0].length
+  }
+  const length = Number(get('content-length') ?? 0)
+  return rest.length >= length ? length : undefined
+}
+
+export const startRawUpstream = async (t: { teardown(fn: () => unknown): unknown }): Promise<RawUpstream> => {
+  const requests: RawRequest[] = []
+  const sockets = new Set<net.Socket>()
+  const waiting: { n: number; resolve: (request: RawRequest) => void }[] = []
+  let all = ''
+  let accepted = 0
+  let answer: (request: RawRequest) => RawAnswer = () => OK
+
+  const onRequest = (request: RawRequest) => {
+    requests.push(request)
+    for (const one of waiting) if (one.n === requests.length) one.resolve(request)
+    const bytes = answer(request)
+    if (typeof bytes === 'function') bytes(request.socket)
+    else if (bytes !== undefined) request.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
+  }
+
+  const server = net.createServer(socket => {
+    accepted++
+    sockets.add(socket)
+    let pending = ''
+    socket.on('data', chunk => {
+      const text = chunk.toString('latin1')
+      all += text
+      pending += text
+      for (;;) {
+        const end = pending.indexOf('\r\n\r\n')
+        if (end === -1) return
+        const head = pending.slice(0, end + 4)
+        const headers = parseHeaders(head)
+        const length = bodyLength(headers, pending.slice(end + 4))
+        if (length === undefined) return
+        const [method = '', target = ''] = head.split(' ', 2)
+        const body = pending.slice(end + 4, end + 4 + length)
+        pending = pending.slice(end + 4 + length)
+        onRequest({ head, body, target, method, headers, socket })
+      }
+    })
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise(resolve => server.close(resolve))
+  })
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    received: () => all,
+    open: () => sockets.size,
+    accepted: () => accepted,
+    respond(next) {
+      answer = next
+    },
+    request: (n = 1) => {
+      const known = requests[n - 1]
+      return known === undefined ? new Promise(resolve => waiting.push({ n, resolve })) : Promise.resolve(known)
+    }
+  }
+}
