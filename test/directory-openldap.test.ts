@@ -108,6 +108,17 @@ t.test('without a search base the login alone is the person', async t => {
   t.same(await unsearched.authenticate('Maria', ldap.password), person)
 })
 
+t.test('a login that was given to somebody else is somebody else', async t => {
+  const dn = await ldap.addPerson({ uid: 'novo', password: 'Primeira-1', displayName: 'Primeira Pessoa' })
+  const first = await directory.authenticate('novo', 'Primeira-1')
+  await ldap.remove(dn)
+  t.match(await failureOf(directory.authenticate('novo', 'Primeira-1')), { reason: 'invalid-credentials' })
+  await ldap.addPerson({ uid: 'novo', password: 'Segunda-2', displayName: 'Segunda Pessoa' })
+  const second = await directory.authenticate('novo', 'Segunda-2')
+  t.equal(second.username, first.username)
+  t.not(second.subject, first.subject)
+})
+
 t.test('a locked account is refused, and the log can tell', async t => {
   t.match(await failureOf(directory.authenticate('locked', ldap.password)), {
     reason: 'account-locked',
@@ -137,18 +148,17 @@ t.test('a name that is bound without escaping is limited to plain characters', a
 
 t.test('an unknown user, a wrong password and a locked account take the same time', async t => {
   const attempts = { unknown: ['nobody', WRONG], wrong: ['maria', WRONG], locked: ['locked', ldap.password] } as const
-  const median = async ([username, password]: readonly [string, string]) => {
-    const times = await Promise.all(
-      Array.from({ length: 15 }, async () => {
-        const startedAt = performance.now()
-        await failureOf(directory.authenticate(username, password))
-        return performance.now() - startedAt
-      })
-    )
-    return times.toSorted((a, b) => a - b)[7] ?? 0
+  const times = { unknown: [] as number[], wrong: [] as number[], locked: [] as number[] }
+  const measure = async (kind: keyof typeof attempts) => {
+    const startedAt = performance.now()
+    await failureOf(directory.authenticate(...attempts[kind]))
+    times[kind].push(performance.now() - startedAt)
   }
-  const unknown = await median(attempts.unknown)
-  for (const known of [attempts.wrong, attempts.locked]) t.ok(Math.abs((await median(known)) - unknown) < 25, known[0])
+  // Side by side, so that what else the machine does hits all of them alike.
+  const rounds = Array.from({ length: 15 }, () => [measure('unknown'), measure('wrong'), measure('locked')])
+  await Promise.all(rounds.flat())
+  const median = (values: number[]) => values.toSorted((a, b) => a - b)[7] ?? 0
+  for (const known of [times.wrong, times.locked]) t.ok(Math.abs(median(known) - median(times.unknown)) < 25)
 })
 
 t.test('a hundred people log in at once, each on a connection of their own, and none is left open', async t => {
@@ -213,7 +223,7 @@ t.test('a directory that is stopped or frozen fails in time, and works again aft
   const startedAt = performance.now()
   const frozen = await failureOf(patience.authenticate('maria', ldap.password))
   t.match(frozen, { reason: 'directory-timeout', bind: 'unanswered', countsAsBind: true })
-  t.ok(performance.now() - startedAt < 600, 'within LDAP_TIMEOUT_MS')
+  t.ok(performance.now() - startedAt < 1000, 'within LDAP_TIMEOUT_MS')
   ldap.thaw()
   await noConnectionLeft()
 

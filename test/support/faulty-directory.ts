@@ -12,6 +12,8 @@ interface Teardown {
 export interface DirectoryRequest {
   readonly tag: number
   readonly id: number
+  /** The operation's content. */
+  readonly body: Buffer
   readonly socket: Socket
   /** Sends whole messages or fragments of them. */
   send(...bytes: Buffer[]): void
@@ -62,7 +64,8 @@ export const startFaultyDirectory = async (
         const send = (...bytes: Buffer[]) => {
           socket.write(Buffer.concat(bytes))
         }
-        answer({ tag: operation?.tag ?? 0, id: id?.content.readIntBE(0, id.content.length) ?? 0, socket, send })
+        const { tag = 0, content: body = Buffer.alloc(0) } = operation ?? {}
+        answer({ tag, id: id?.content.readIntBE(0, id.content.length) ?? 0, body, socket, send })
       }
     }
     socket.on('data', onData)
