@@ -297,7 +297,8 @@ t.test('a directory that hashes slowly, and only for those it knows, does not te
   const directory = createDirectory(settingsFor(slow.url, { timeoutMs: 5000 }))
   const failAndTime = async (username: string) => {
     const startedAt = performance.now()
-    await t.rejects(directory.authenticate(username, 'segredo'), { reason: 'invalid-credentials' })
+    const failure = await directory.authenticate(username, 'segredo').catch((error: unknown) => error)
+    t.match(failure, { reason: 'invalid-credentials' })
     return performance.now() - startedAt
   }
   const [known = 0, unknown = 0] = await Promise.all([failAndTime('maria'), failAndTime('nobody')])
