@@ -1,0 +1,82 @@
+// `npm run bench`: the asked-for groups are measured one after the other and stand beside their targets.
+import { execFileSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import type { GroupResult } from './group.ts'
+import { type Group, type Options, readOptions, USAGE, UsageError } from './options.ts'
+import { VoidRun } from './peers/peer.ts'
+import { LOAD_CORE } from './processes.ts'
+import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
+import { measureBodies } from './rows/bodies.ts'
+import { measureHttp } from './rows/http.ts'
+import { measureLimits } from './rows/limits.ts'
+import { measureLogging } from './rows/logging.ts'
+import { measureRoutes } from './rows/routes.ts'
+import { measureSoak } from './rows/soak.ts'
+import { measureStart } from './rows/start.ts'
+import { measureTokens } from './rows/tokens.ts'
+import { measureWebSocket } from './rows/websocket.ts'
+import { type World, withWorld } from './world.ts'
+
+const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = {
+  http: measureHttp,
+  tokens: measureTokens,
+  limits: measureLimits,
+  logging: measureLogging,
+  routes: measureRoutes,
+  bodies: measureBodies,
+  websocket: measureWebSocket,
+  soak: measureSoak,
+  start: measureStart
+}
+
+/** Each group has a world of its own, so that no process of one idles beside the next. */
+const measureGroup = (options: Options, group: Group): Promise<GroupResult> => {
+  console.log(`measuring ${group} …`)
+  return withWorld(options, world => groups[group](world))
+}
+
+const measureAll = async (options: Options): Promise<Run> => {
+  const { quick, rounds, seconds, warmUpSeconds, connections } = options
+  const results: Partial<Record<Group, GroupResult>> = {}
+  for (const group of options.groups) results[group] = await measureGroup(options, group)
+  return {
+    at: new Date().toISOString(),
+    machine: describeMachine(),
+    node: process.version,
+    options: { quick, rounds, seconds, warmUpSeconds, connections },
+    groups: results
+  }
+}
+
+/** Exit code 0: all measured targets are met; 1: some is missed, or worse than before; 2: the run is void. */
+const main = async (): Promise<number> => {
+  const options = readOptions(process.argv.slice(2))
+  // Our own saved file: its shape is the one written below.
+  const earlier =
+    options.againstFile === undefined ? undefined : (JSON.parse(await readFile(options.againstFile, 'utf8')) as Run)
+
+  // This process watches from the load core, so that it takes nothing from the process under test.
+  execFileSync('taskset', ['-a', '-c', '-p', `${LOAD_CORE}`, `${process.pid}`])
+  const run = await measureAll(options)
+  console.log(`\n${reportText(run)}`)
+  if (options.saveFile !== undefined) await writeFile(options.saveFile, `${JSON.stringify(run, null, 2)}\n`)
+
+  const worse = earlier === undefined ? [] : regressions(run, earlier)
+  if (earlier !== undefined) {
+    console.log(
+      `\n## More than 10 % worse than ${earlier.at}\n${worse.map(line => `- ${line}`).join('\n') || 'nothing'}`
+    )
+  }
+  return worse.length > 0 || verdicts(run).includes('FAIL') ? 1 : 0
+}
+
+main().then(
+  code => {
+    process.exitCode = code
+  },
+  error => {
+    if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`)
+    else console.error(error instanceof VoidRun ? `VOID RUN: ${error.message}` : error)
+    process.exitCode = 2
+  }
+)

@@ -1,0 +1,86 @@
+// Sends GET requests at a fixed rate whatever the answers do, and prints what came back as one line of JSON.
+//
+// Open loop: every request has a due time on a fixed grid and its latency counts from that time, also when it had to
+// wait for a free connection, so a slow answer cannot hide the ones queued behind it (coordinated omission). The grid
+// is served by a 1 ms timer; up to 1 ms of every latency is the generator's own, for every gateway alike.
+import { parseArgs } from 'node:util'
+import { percentile } from '../statistics.ts'
+import { connect, type Slot } from './http-client.ts'
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string' },
+    path: { type: 'string' },
+    token: { type: 'string' },
+    rate: { type: 'string' },
+    seconds: { type: 'string' },
+    connections: { type: 'string', default: '64' },
+    /** Requests due in the first so many seconds are sent, not counted. */
+    skip: { type: 'string', default: '0' }
+  }
+})
+
+const rate = Number(values.rate)
+const total = Math.floor(rate * Number(values.seconds))
+const skipped = Math.floor(rate * Number(values.skip))
+const head = `GET ${values.path} HTTP/1.1\r\nHost: 127.0.0.1:${values.port}\r\nAuthorization: Bearer ${values.token}\r\n\r\n`
+
+const latencies = new Float64Array(Math.max(0, total - skipped))
+const free: Slot[] = []
+let sent = 0
+let answered = 0
+let counted = 0
+let failed = 0
+
+/** The connections get this long to open before the first request is due. */
+const startedAt = performance.now() + 100
+const dueAt = (index: number) => startedAt + (index * 1000) / rate
+
+const open = () => {
+  connect(Number(values.port)).then(
+    slot => free.push(slot),
+    () => undefined
+  )
+}
+
+const pump = () => {
+  const now = performance.now()
+  while (sent < total && dueAt(sent) <= now) {
+    const slot = free.pop()
+    if (slot === undefined) return
+    const index = sent
+    sent += 1
+    slot.send(head, status => settle(slot, index, status))
+  }
+}
+
+const settle = (slot: Slot, index: number, status: number) => {
+  answered += 1
+  if (status !== 200) failed += 1
+  if (status === 0) open()
+  else free.push(slot)
+  if (index >= skipped) {
+    latencies[counted] = performance.now() - dueAt(index)
+    counted += 1
+  }
+  if (answered === total) finish()
+  else pump()
+}
+
+const finish = () => {
+  clearInterval(timer)
+  clearTimeout(deadline)
+  const sorted = latencies.subarray(0, counted).sort()
+  const result = {
+    requests: answered,
+    failed: failed + (total - answered),
+    p50Ms: percentile(sorted, 0.5),
+    p99Ms: percentile(sorted, 0.99),
+    maxMs: sorted.at(-1) ?? Number.NaN
+  }
+  process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0))
+}
+
+const timer = setInterval(pump, 1)
+const deadline = setTimeout(finish, (Number(values.seconds) + 10) * 1000)
+for (let count = 0; count < Number(values.connections); count += 1) open()

@@ -1,0 +1,51 @@
+// HAProxy judges tokens (jwt_verify, HS256), expiry and role, counts in a stick-table and forwards, on the gateway's core.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { accepts, freePort, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import type { World } from '../world.ts'
+import type { Peer } from './peer.ts'
+
+const config = (port: number, upstreamPort: number, secret: string): string => `
+global
+  maxconn 4096
+  nbthread 1
+
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  option http-keep-alive
+  http-reuse always
+
+frontend gateway
+  bind 127.0.0.1:${port} backlog 4096
+  stick-table type ip size 100k expire 60s store http_req_rate(60s)
+  http-request track-sc0 src
+  http-request deny deny_status 429 if { sc_http_req_rate(0) gt 1000000000 }
+  http-request set-var(txn.token) http_auth_bearer
+  http-request set-var(txn.alg) var(txn.token),jwt_header_query('$.alg')
+  http-request deny deny_status 401 unless { var(txn.alg) -m str HS256 }
+  http-request deny deny_status 401 unless { var(txn.token),jwt_verify(txn.alg,"${secret}") -m int 1 }
+  http-request set-var(txn.exp) var(txn.token),jwt_payload_query('$.exp','int')
+  http-request set-var(txn.now) date()
+  http-request deny deny_status 401 unless { var(txn.exp),sub(txn.now) -m int gt 0 }
+  http-request deny deny_status 403 unless { var(txn.token),word(2,.),ub64dec -m reg '"profiles":\\[[^]]*"Admin"' }
+  http-request set-header X-User-Id %[var(txn.token),jwt_payload_query('$.sub')]
+  http-request set-header X-Forwarded-For %[src]
+  http-request del-header Authorization
+  default_backend app
+
+backend app
+  server app 127.0.0.1:${upstreamPort} pool-max-conn -1
+`
+
+export const startHaproxy = async (world: World): Promise<Peer> => {
+  const port = await freePort()
+  const file = join(await world.folder('haproxy'), 'haproxy.cfg')
+  await writeFile(file, config(port, world.upstream.checkedPort, world.secret))
+  const running = startPinned({ name: 'HAProxy', core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] })
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { name: 'HAProxy jwt_verify + stick-table', port, running, judges: true }
+}

@@ -1,0 +1,64 @@
+// A gateway under measurement, ours or another: where it listens, which processes are its, what it claims to do.
+import { request } from 'node:http'
+import type { Running } from '../processes.ts'
+import { badTokens, SUBJECT } from '../tokens.ts'
+import { BENCH_PATH, BODY_BYTES, WHO_PATH } from '../upstream.ts'
+
+export interface Peer {
+  readonly name: string
+  readonly port: number
+  readonly running: Running
+  /** Whether it judges tokens and roles and tells the upstream who asks. */
+  readonly judges: boolean
+}
+
+/** The run means nothing: a peer does other work than it claims. */
+export class VoidRun extends Error {}
+
+export interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+export const ask = (
+  port: number,
+  path: string,
+  token?: string,
+  headers: Readonly<Record<string, string>> = {}
+): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const outgoing = request(
+      { port, host: '127.0.0.1', path, headers: { ...headers, ...authorization }, agent: false, timeout: 10_000 },
+      response => {
+        const chunks: Buffer[] = []
+        response.on('data', chunk => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('latin1') })
+        )
+      }
+    )
+    outgoing.once('timeout', () => outgoing.destroy(new Error('no answer in 10 s')))
+    outgoing.once('error', reject)
+    outgoing.end()
+  })
+
+const expectation = (peer: Peer, what: string, isMet: boolean, got: Answer): void => {
+  if (isMet) return
+  throw new VoidRun(`${peer.name}: ${what}, but answered ${got.status} ${JSON.stringify(got.body.slice(0, 200))}`)
+}
+
+/** @throws VoidRun when a good token fails, the upstream learns the wrong person, or a bad token gets in. */
+export const probe = async (peer: Peer, secret: string, token: string, path = BENCH_PATH): Promise<void> => {
+  const good = await ask(peer.port, path, token)
+  expectation(peer, 'must pass a good token', good.status === 200 && good.body.length === BODY_BYTES, good)
+  if (!peer.judges) return
+
+  const who = await ask(peer.port, WHO_PATH, token, { 'x-user-id': '1' })
+  expectation(peer, 'must tell the upstream who asks', who.status === 200 && who.body === `<${SUBJECT}>`, who)
+  for (const bad of badTokens(secret)) {
+    const answer = await ask(peer.port, path, bad.token)
+    expectation(peer, `must refuse ${bad.name} with ${bad.status}`, answer.status === bad.status, answer)
+  }
+}

@@ -1,0 +1,153 @@
+// Processes of a benchmark run, each pinned to one core; all of them end with the run, whatever happens.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createConnection, createServer, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** The process under test has this core for itself. */
+export const GATEWAY_CORE = 0
+/** Load generator, upstream and stores share this one. */
+export const LOAD_CORE = 1
+
+export interface Running {
+  readonly name: string
+  readonly pid: number
+  /** The end of what it wrote to stdout and stderr. */
+  output(): string
+  hasExited(): boolean
+  signal(name: NodeJS.Signals): void
+  stop(): Promise<void>
+}
+
+export interface Start {
+  readonly name: string
+  readonly core: number
+  readonly command: string
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly uid?: number
+  readonly gid?: number
+  readonly cwd?: string
+  /** An open file that takes stdout, e.g. an access log. */
+  readonly stdout?: number
+}
+
+const OUTPUT_KEPT = 8192
+const alive = new Set<ChildProcess>()
+
+process.once('exit', () => {
+  for (const child of alive) child.kill('SIGKILL')
+})
+
+/** What every child sees of our environment; settings of the gateway never leak in from the caller's shell. */
+const baseEnv = (): Record<string, string> => ({
+  PATH: process.env.PATH ?? '/usr/bin:/bin:/usr/sbin:/sbin',
+  HOME: process.env.HOME ?? '/tmp',
+  NODE_ENV: 'production'
+})
+
+export const startPinned = (start: Start): Running => {
+  const child = spawn('taskset', ['-c', String(start.core), start.command, ...start.args], {
+    env: { ...baseEnv(), ...start.env },
+    stdio: ['ignore', start.stdout ?? 'pipe', 'pipe'],
+    ...(start.uid === undefined ? {} : { uid: start.uid }),
+    ...(start.gid === undefined ? {} : { gid: start.gid }),
+    ...(start.cwd === undefined ? {} : { cwd: start.cwd })
+  })
+  if (child.pid === undefined) throw new Error(`${start.name} could not be started: is ${start.command} installed?`)
+  alive.add(child)
+
+  let kept = ''
+  const keep = (chunk: Buffer) => {
+    kept = (kept + chunk.toString('latin1')).slice(-OUTPUT_KEPT)
+  }
+  child.stdout?.on('data', keep)
+  child.stderr?.on('data', keep)
+  child.on('error', error => keep(Buffer.from(String(error))))
+
+  const exited = new Promise<void>(resolve => {
+    child.once('exit', () => {
+      alive.delete(child)
+      resolve()
+    })
+  })
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null
+
+  return {
+    name: start.name,
+    pid: child.pid,
+    output: () => kept,
+    hasExited,
+    signal: name => void child.kill(name),
+    stop: () => stop(child, exited, hasExited)
+  }
+}
+
+const stop = async (child: ChildProcess, exited: Promise<void>, hasExited: () => boolean): Promise<void> => {
+  if (hasExited()) return
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), 3000)
+  await exited
+  clearTimeout(timer)
+}
+
+/** Runs a process to its end and returns its stdout; the rest of the run waits for it. */
+export const runPinned = (start: Omit<Start, 'stdout'>): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const child = spawn('taskset', ['-c', String(start.core), start.command, ...start.args], {
+      env: { ...baseEnv(), ...start.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(start.uid === undefined ? {} : { uid: start.uid }),
+      ...(start.gid === undefined ? {} : { gid: start.gid })
+    })
+    alive.add(child)
+    const out: Buffer[] = []
+    const err: Buffer[] = []
+    child.stdout.on('data', chunk => out.push(chunk))
+    child.stderr.on('data', chunk => err.push(chunk))
+    child.once('error', reject)
+    child.once('close', code => {
+      alive.delete(child)
+      const text = Buffer.concat(out).toString()
+      if (code === 0) resolve(text)
+      else reject(new Error(`${start.name} ended with ${code}: ${Buffer.concat(err).toString()}${text}`))
+    })
+  })
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() =>
+        address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))
+      )
+    })
+  })
+
+/** Whether something accepts connections there. */
+export const accepts = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket: Socket = createConnection({ port, host: '127.0.0.1' })
+    const end = (yes: boolean) => {
+      socket.destroy()
+      resolve(yes)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('error', () => end(false))
+  })
+
+/** Waits until `isReady`; fails at once when the process ends, and after `timeoutMs`. */
+export const waitUntil = async (
+  running: Running,
+  isReady: () => Promise<boolean>,
+  timeoutMs = 20_000,
+  everyMs = 20
+): Promise<void> => {
+  const deadline = performance.now() + timeoutMs
+  while (!(await isReady())) {
+    if (running.hasExited()) throw new Error(`${running.name} ended at start:\n${running.output()}`)
+    if (performance.now() > deadline) throw new Error(`${running.name} is not ready:\n${running.output()}`)
+    await delay(everyMs)
+  }
+}

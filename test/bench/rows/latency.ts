@@ -1,0 +1,51 @@
+// The tail of the gateway's latency at half of saturation stands beside nginx's at the same rate.
+import { compared, type GroupResult } from '../group.ts'
+import type { Row, Samples } from '../measure.ts'
+import { type PacedResult, runPaced } from '../paced.ts'
+import { VoidRun } from '../peers/peer.ts'
+import { median, spread } from '../statistics.ts'
+import { BENCH_PATH } from '../upstream.ts'
+import type { World } from '../world.ts'
+
+/**
+ * Both get the same rate: half of what the slower of the two reached at saturation in this run. The generator is open
+ * loop (see load/paced.ts), since a closed loop slows down with what it measures.
+ */
+export const measureLatency = async (
+  world: World,
+  gateway: Samples | undefined,
+  nginx: Samples | undefined
+): Promise<GroupResult> => {
+  if (gateway === undefined || nginx === undefined) return { rows: [], findings: [], notes: [] }
+  const rate = Math.floor(Math.min(median(gateway.perSecond), median(nginx.perSecond)) / 2)
+  const of = { gateway: [] as PacedResult[], nginx: [] as PacedResult[] }
+  for (let round = 0; round < world.options.rounds; round += 1) {
+    of.gateway.push(await pacedRound(world, gateway, rate))
+    of.nginx.push(await pacedRound(world, nginx, rate))
+  }
+  const p99 = (results: readonly PacedResult[]) => results.map(result => result.p99Ms)
+  return {
+    rows: [toLatencyRow(gateway, rate, of.gateway), toLatencyRow(nginx, rate, of.nginx)],
+    findings: compared('p99-vs-nginx', p99(of.gateway), p99(of.nginx)),
+    notes: [
+      `half of saturation: ${rate} requests/s for both, half of the slower one; open loop, latency counted from the due time`
+    ]
+  }
+}
+
+const pacedRound = async (world: World, samples: Samples, rate: number): Promise<PacedResult> => {
+  const { port } = samples.subject.peer
+  const seconds = world.options.seconds + 1
+  const result = await runPaced({ port, path: BENCH_PATH, token: world.token, rate, seconds, skip: 1 })
+  if (result.failed > 0) throw new VoidRun(`${samples.subject.name} failed ${result.failed} paced requests`)
+  return result
+}
+
+const toLatencyRow = (samples: Samples, rate: number, results: readonly PacedResult[]): Row => ({
+  name: `${samples.subject.name}, paced`,
+  columns: {
+    'requests/s': spread([rate]),
+    'p50 ms': spread(results.map(result => result.p50Ms)),
+    'p99 ms': spread(results.map(result => result.p99Ms))
+  }
+})

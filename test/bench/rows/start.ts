@@ -1,0 +1,33 @@
+// How long a start takes, from the spawned process to an accepted connection.
+import { type GroupResult, startOrNote } from '../group.ts'
+import { launchGateway, oneRoute } from '../peers/gateway.ts'
+import { accepts, waitUntil } from '../processes.ts'
+import { spread } from '../statistics.ts'
+import type { World } from '../world.ts'
+
+const POLL_MS = 2
+
+const timeOneStart = async (world: World): Promise<number> => {
+  const routes = oneRoute(world.upstream.checkedPort)
+  const { gateway, spawnedAt } = await launchGateway(world, { name: 'Portaria', counting: 'redis', routes })
+  await waitUntil(gateway.running, () => accepts(gateway.port), 30_000, POLL_MS)
+  const tookMs = performance.now() - spawnedAt
+  await gateway.running.stop()
+  return tookMs
+}
+
+export const measureStart = async (world: World): Promise<GroupResult> => {
+  const notes = ['with PostgreSQL and Redis; the first start also creates the tables']
+  const first = await startOrNote('Portaria', notes, () => timeOneStart(world))
+  if (first === undefined) return { rows: [], findings: [], notes }
+  const later: number[] = []
+  for (let round = 0; round < world.options.rounds; round += 1) later.push(await timeOneStart(world))
+  return {
+    rows: [
+      { name: 'first start', columns: { ms: spread([first]) } },
+      { name: 'start', columns: { ms: spread(later) } }
+    ],
+    findings: [{ target: 'start', value: spread(later) }],
+    notes
+  }
+}

@@ -1,0 +1,133 @@
+// What an idle authorised WebSocket keeps in memory, and what a message both ways costs beside nginx.
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { compared, type GroupResult, startOrNote } from '../group.ts'
+import type { Row } from '../measure.ts'
+import { launchGateway } from '../peers/gateway.ts'
+import { startNginx } from '../peers/nginx.ts'
+import { type Peer, VoidRun } from '../peers/peer.ts'
+import { cpuMicros, residentBytes } from '../process-cost.ts'
+import { accepts, freePort, LOAD_CORE, type Running, runPinned, startPinned, waitUntil } from '../processes.ts'
+import { spread } from '../statistics.ts'
+import type { Finding } from '../targets.ts'
+import type { World } from '../world.ts'
+
+const ASKED_SOCKETS = 10_000
+const TALKING_SOCKETS = 64
+
+const script = (name: string) => fileURLToPath(new URL(`../load/${name}`, import.meta.url))
+
+const startEcho = async (world: World): Promise<number> => {
+  const port = await freePort()
+  const start = { command: process.execPath, args: [script('socket-upstream.ts')], env: { PORT: `${port}` } }
+  const running = startPinned({ name: 'WebSocket upstream', core: LOAD_CORE, ...start })
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return port
+}
+
+const route = (port: number): string => `
+upstreams:
+  live:
+    url: http://127.0.0.1:${port}
+routes:
+  - path: /live
+    upstream: live
+    roles: [Admin]
+    websocket: { idleTimeout: 1h }
+`
+
+/** The gateway holds two descriptors for each socket: with fewer allowed, fewer are opened, and the note says so. */
+const openableSockets = (): number => {
+  const allowed = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
+  return allowed === 'unlimited' ? ASKED_SOCKETS : Math.min(ASKED_SOCKETS, Math.floor((Number(allowed) - 500) / 2))
+}
+
+const clientArgs = (world: World, peer: Peer, count: number) => [
+  script('socket-client.ts'),
+  `--port=${peer.port}`,
+  `--token=${world.token}`,
+  `--count=${count}`
+]
+
+const hold = async (world: World, peer: Peer, count: number): Promise<Running> => {
+  const start = { name: 'sockets', core: LOAD_CORE, command: process.execPath, args: clientArgs(world, peer, count) }
+  const running = startPinned(start)
+  world.defer(running.stop)
+  await waitUntil(running, async () => running.output().includes('"opened"'), 120_000)
+  return running
+}
+
+const measureIdle = async (world: World, gateway: Peer): Promise<{ row: Row; finding: Finding }> => {
+  const count = world.options.quick ? 1000 : openableSockets()
+  const warmUp = await hold(world, gateway, 200)
+  const before = residentBytes(gateway.running.pid)
+  const sockets = await hold(world, gateway, count)
+  const bytesEach = (residentBytes(gateway.running.pid) - before) / count
+  if (sockets.hasExited()) throw new VoidRun(`idle sockets were closed: ${sockets.output()}`)
+  await sockets.stop()
+  await warmUp.stop()
+  const note = count === ASKED_SOCKETS ? {} : { note: `${count} sockets only` }
+  return {
+    row: { name: `${count} idle sockets`, columns: { 'KB/socket': spread([bytesEach / 1024]) } },
+    finding: { target: 'idle-socket', value: bytesEach / 1024, ...note }
+  }
+}
+
+/** CPU of one message to the upstream and one back, the opening of the few sockets included. */
+const messageRound = async (world: World, peer: Peer, seconds: number) => {
+  const before = cpuMicros(peer.running.pid)
+  const text = await runPinned({
+    name: 'messages',
+    core: LOAD_CORE,
+    command: process.execPath,
+    args: [...clientArgs(world, peer, TALKING_SOCKETS), `--seconds=${seconds}`]
+  })
+  const messages = Number(/"messages":(\d+)/.exec(text)?.[1] ?? 0)
+  if (messages === 0) throw new VoidRun(`${peer.name} passed no message`)
+  return { cpuMicros: (cpuMicros(peer.running.pid) - before) / messages, perSecond: messages / seconds }
+}
+
+const measureMessages = async (world: World, peers: readonly Peer[]) => {
+  const { options } = world
+  for (const peer of peers) await messageRound(world, peer, options.warmUpSeconds)
+  const all = peers.map(peer => ({ peer, cpuMicros: [] as number[], perSecond: [] as number[] }))
+  for (let round = 0; round < options.rounds; round += 1) {
+    for (const samples of all) {
+      const result = await messageRound(world, samples.peer, options.seconds)
+      samples.cpuMicros.push(result.cpuMicros)
+      samples.perSecond.push(result.perSecond)
+    }
+  }
+  return all
+}
+
+const start = async (world: World, upstreamPort: number): Promise<Peer> => {
+  const launch = { name: 'Portaria', counting: 'redis', routes: route(upstreamPort) } as const
+  const { gateway, ready } = await launchGateway(world, launch)
+  await ready()
+  return gateway
+}
+
+export const measureWebSocket = async (world: World): Promise<GroupResult> => {
+  const notes = [`messages of 128 bytes, ping-pong over ${TALKING_SOCKETS} sockets, no compression`]
+  const echoPort = await startEcho(world)
+  const nginx = await startOrNote('nginx', notes, () => startNginx(world, echoPort))
+  const gateway = await startOrNote('Portaria', notes, () => start(world, echoPort))
+
+  const talks = await measureMessages(
+    world,
+    [gateway, nginx].filter(peer => peer !== undefined)
+  )
+  const of = (peer: Peer | undefined) => talks.find(samples => samples.peer === peer)?.cpuMicros
+  const idle = gateway === undefined ? undefined : await measureIdle(world, gateway)
+  const rows: Row[] = talks.map(samples => ({
+    name: `${samples.peer.name}, messages`,
+    columns: { 'CPU µs/message both ways': spread(samples.cpuMicros), 'messages/s': spread(samples.perSecond) }
+  }))
+  return {
+    rows: idle === undefined ? rows : [...rows, idle.row],
+    findings: [...compared('message', of(gateway), of(nginx)), ...(idle === undefined ? [] : [idle.finding])],
+    notes
+  }
+}
