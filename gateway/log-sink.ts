@@ -1,0 +1,182 @@
+// Log lines leave the process without ever blocking it, growing it or bringing it down.
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { Socket } from 'node:net'
+
+// Not pino's own destination: its flush at exit retries ENOSPC and EPIPE for ever, and a stopped reader of a pipe
+// holds a thread of the pool, which also keeps the process from ending.
+
+export interface LogSink {
+  /** Takes a line; drops it when the buffer is full. Never throws. */
+  write(line: string): void
+  /** Calls back when all lines so far are written or given up, after `patienceMs` (1 s) at the latest. */
+  flush(done?: () => void): void
+  /** Last attempt while the process ends: writes what can be written within 200 ms. */
+  flushSync(): void
+  /** Lines lost since the start: the buffer was full, or the output is gone for good. */
+  dropped(): number
+}
+
+export interface LogSinkOptions {
+  /** File descriptor; default 1, standard output. */
+  fd?: number
+  /** Bytes (UTF-16 units) kept while the output does not take them; default 8 MiB. */
+  maxBuffered?: number
+  /** Told once when the output breaks and once when it works again; default: one line on standard error. */
+  onChange?: (state: 'broken' | 'working', code: string) => void
+  patienceMs?: number
+}
+
+const MAX_WRITE = 64 * 1024
+const RETRY_MS = 100
+const LAST_ATTEMPT_MS = 200
+
+/** A sink over a file descriptor. It lives as long as the process; at `exit` it writes what is left. */
+export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
+  const fd = withoutBlocking(options.fd ?? 1)
+  const maxBuffered = options.maxBuffered ?? 8 * 1024 * 1024
+  const onChange = options.onChange ?? complain
+  let lines: string[] = []
+  let buffered = 0
+  /** What the operating system has not taken yet of the block under way, and how many lines it began with. */
+  let block: Buffer | undefined
+  let blockLines = 0
+  let isWriting = false
+  /** Whether a thread of the pool has the block just now. */
+  let isHandedOver = false
+  let isBroken = false
+  let isGone = false
+  let dropped = 0
+  let waiting: (() => void)[] = []
+
+  const change = (broken: boolean, code: string) => {
+    if (isBroken === broken) return
+    isBroken = broken
+    onChange(broken ? 'broken' : 'working', code)
+  }
+  const settle = () => {
+    const done = waiting
+    waiting = []
+    for (const callback of done) callback()
+  }
+  const nextBlock = (): Buffer | undefined => {
+    if (block !== undefined || lines.length === 0) return block
+    let size = 0
+    let count = 0
+    while (count < lines.length && (count === 0 || size < MAX_WRITE)) size += lines[count++]?.length ?? 0
+    block = Buffer.from(count === lines.length ? lines.join('') : lines.slice(0, count).join(''))
+    blockLines = count
+    lines = count === lines.length ? [] : lines.slice(count)
+    buffered -= size
+    return block
+  }
+  const taken = (bytes: number) => {
+    block = block !== undefined && bytes < block.length ? block.subarray(bytes) : undefined
+    if (buffered < maxBuffered / 2) change(false, '')
+  }
+  const giveUp = (code: string) => {
+    isGone = true
+    dropped += lines.length + (block === undefined ? 0 : blockLines)
+    lines = []
+    buffered = 0
+    block = undefined
+    change(true, code)
+    settle()
+  }
+  const failed = (code: string) => {
+    if (isFinal(code)) return giveUp(code)
+    // EAGAIN alone is a slow reader: it is broken only once lines are lost.
+    if (code !== 'EAGAIN') change(true, code)
+    isWriting = true
+    setTimeout(pump, RETRY_MS).unref()
+  }
+  const pump = () => {
+    const next = isGone ? undefined : nextBlock()
+    isWriting = next !== undefined
+    if (next === undefined) return settle()
+    isHandedOver = true
+    write(fd, next, (error, bytes) => {
+      isHandedOver = false
+      if (error !== null) return failed(error.code ?? 'EIO')
+      taken(bytes)
+      pump()
+    })
+  }
+
+  const sink: LogSink = {
+    write(line) {
+      if (isGone || buffered + line.length > maxBuffered) {
+        dropped++
+        if (!isGone) change(true, 'EAGAIN')
+        return
+      }
+      lines.push(line)
+      buffered += line.length
+      if (isWriting) return
+      isWriting = true
+      // One write for all that this turn of the loop has to say.
+      setImmediate(pump)
+    },
+    flush(done = () => {}) {
+      if (isGone || (!isWriting && lines.length === 0)) return done()
+      const timer = setTimeout(() => {
+        waiting = waiting.filter(callback => callback !== finish)
+        done()
+      }, options.patienceMs ?? 1000)
+      const finish = () => {
+        clearTimeout(timer)
+        done()
+      }
+      waiting.push(finish)
+    },
+    flushSync() {
+      const deadline = performance.now() + LAST_ATTEMPT_MS
+      // A thread of the pool still finishes what it has; written here too, those lines would stand there twice.
+      if (isHandedOver) block = undefined
+      while (!isGone && nextBlock() !== undefined) {
+        const code = attempt(fd, block, taken)
+        if (code === 'EAGAIN' && performance.now() < deadline) pause()
+        else if (code !== undefined) return
+      }
+    },
+    dropped: () => dropped
+  }
+  process.once('exit', sink.flushSync)
+  return sink
+}
+
+const attempt = (fd: number, block: Buffer | undefined, taken: (bytes: number) => void): string | undefined => {
+  try {
+    if (block !== undefined) taken(writeSync(fd, block))
+    return undefined
+  } catch (error) {
+    return codeOf(error)
+  }
+}
+
+/** The reader is gone or the descriptor is closed: nothing will ever be written again. */
+const isFinal = (code: string): boolean => code === 'EPIPE' || code === 'EBADF' || code === 'ECONNRESET'
+
+// A pipe is opened once more, because O_NONBLOCK belongs to the open file description, which stdout shares with others.
+// A socket (journald, a parent that is Node) cannot be; libuv sets the flag when it takes the descriptor.
+const withoutBlocking = (fd: number): number => {
+  try {
+    const kind = fstatSync(fd)
+    if (kind.isSocket()) new Socket({ fd, readable: false }).on('error', () => {}).unref()
+    return kind.isFIFO() ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : fd
+  } catch {
+    return fd
+  }
+}
+
+const complain = (state: 'broken' | 'working', code: string): void => {
+  const text =
+    state === 'broken' ? `The log output does not take lines (${code}); they are dropped` : 'The log output works again'
+  stderr ??= withoutBlocking(2)
+  write(stderr, `${text}\n`, () => {})
+}
+let stderr: number | undefined
+
+const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'EIO'

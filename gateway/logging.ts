@@ -1,0 +1,117 @@
+// One pino logger for the whole process: JSON lines without secrets, errors with their causes, never in the way.
+import { type Bindings, type Logger, pino } from 'pino'
+import { createLogSink, type LogSink } from './log-sink.ts'
+import { redact, redactText, redactUrl } from './redaction.ts'
+
+export type { LogSink }
+export { createLogSink, redactUrl }
+
+export type Log = Logger
+
+/**
+ * The logger. Fields named like secrets are replaced at any depth; `err`, `error` and `cause` are written with their
+ * `code`, `reason` and causes; `req` is only its method and its URL without secrets.
+ *
+ * @param options a pino level, as LOG_LEVEL has it.
+ * @param sink where the lines go; pass one's own to read `dropped()` for a metric. Default: standard output.
+ */
+export const createLog = (
+  options: { readonly logLevel?: string; readonly level?: string } = {},
+  sink: Pick<LogSink, 'write'> & Partial<LogSink> = createLogSink()
+): Log => {
+  const log = pino(
+    {
+      level: options.level ?? options.logLevel ?? 'info',
+      base: { pid: process.pid },
+      serializers: {
+        err: describeError,
+        error: describeError,
+        cause: describeError,
+        req: describeRequest,
+        res: describeResponse
+      },
+      formatters: { log: redactFields },
+      // The last net, for text that no field name gives away.
+      hooks: { streamWrite: redactText }
+    },
+    sink
+  )
+  // pino leaves out formatters.bindings for children; every logger further down inherits this method.
+  const child = log.child
+  log.child = function (this: Log, bindings: Bindings, ...rest: unknown[]) {
+    return Reflect.apply(child, this, [redactFields(bindings), ...rest])
+  } as typeof log.child
+  return log
+}
+
+export interface ErrorDescription {
+  type: string
+  message: string
+  code?: string | number
+  reason?: string
+  statusCode?: number
+  syscall?: string
+  address?: string
+  port?: number
+  stack?: string
+  cause?: ErrorDescription
+  errors?: ErrorDescription[]
+}
+
+const MAX_CAUSES = 5
+
+/**
+ * An error for the log: chosen fields only, because libraries hang requests, bodies and queries with values on their
+ * errors. Whatever else was thrown is named by its type.
+ */
+export const describeError = (error: unknown, depth = 0): ErrorDescription => {
+  if (!isObject(error)) return { type: typeof error, message: redactText(String(error)).slice(0, 500) }
+  const type = textOf(read(error, 'name')) ?? error.constructor?.name ?? 'Object'
+  const description: ErrorDescription = { type, message: redactText(textOf(read(error, 'message')) ?? '') }
+  for (const name of ['code', 'reason', 'statusCode', 'syscall', 'address', 'port'] as const) {
+    const value = read(error, name)
+    if (typeof value === 'string' || typeof value === 'number') Object.assign(description, { [name]: value })
+  }
+  const stack = textOf(read(error, 'stack'))
+  if (stack !== undefined) description.stack = redactText(stack)
+  const cause = read(error, 'cause')
+  if (cause !== undefined && depth < MAX_CAUSES) description.cause = describeError(cause, depth + 1)
+  const errors = read(error, 'errors')
+  if (Array.isArray(errors) && depth < MAX_CAUSES)
+    description.errors = errors.slice(0, MAX_CAUSES).map(one => describeError(one, MAX_CAUSES))
+  return description
+}
+
+const describeRequest = (request: unknown) =>
+  isObject(request)
+    ? { id: textOf(read(request, 'id')), method: textOf(read(request, 'method')), url: redactUrl(read(request, 'url')) }
+    : {}
+
+const describeResponse = (response: unknown) => (isObject(response) ? { statusCode: read(response, 'statusCode') } : {})
+
+/** Fields that a serializer of this file describes keep their object; every other object is copied without secrets. */
+const redactFields = (fields: Record<string, unknown>): Record<string, unknown> => {
+  const described: Record<string, unknown> = {}
+  const others: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (DESCRIBED.has(name)) described[name] = value
+    else if (value instanceof Error) described[name] = describeError(value)
+    else others[name] = value
+  }
+  return { ...(redact(others) as Record<string, unknown>), ...described }
+}
+
+const DESCRIBED: ReadonlySet<string> = new Set(['err', 'error', 'cause', 'req', 'res'])
+
+// A getter that throws must not cost the log line, let alone the request.
+const read = (value: object, name: string): unknown => {
+  try {
+    return (value as Record<string, unknown>)[name]
+  } catch {
+    return undefined
+  }
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
