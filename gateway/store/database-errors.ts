@@ -31,7 +31,10 @@ const SOCKET_CODES = new Set([
 ])
 // pg and pg-pool give these no code.
 const DRIVER_TEXT =
-  /^(Error: )?(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|The server does not support SSL|Driver not Connected|Query runner already released|This socket has been ended)/
+  /^(Error: )?(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|The server does not support SSL|Driver not Connected|This socket has been ended)/
+
+// TypeORM lets a query runner go when its connection is lost, or when our deadline took it away.
+const LOST_RUNNER = /^QueryRunner(Provider)?AlreadyReleasedError$/
 
 /** SQLSTATE or system code of an error, looked for through what TypeORM wrapped around it; `''` when there is none. */
 export const databaseCode = (error: unknown): string => {
@@ -47,7 +50,7 @@ export const isUnavailable = (error: unknown): boolean => {
   const code = databaseCode(error)
   if (SOCKET_CODES.has(code) || AWAY_CODES.has(code)) return true
   if (code.length === 5) return AWAY_CLASSES.has(code.slice(0, 2))
-  return DRIVER_TEXT.test(error.message)
+  return DRIVER_TEXT.test(error.message) || LOST_RUNNER.test(error.name)
 }
 
 /** Two transactions stood in each other's way (serialization failure, deadlock): the same work may succeed at once. */

@@ -74,10 +74,13 @@ const describe = (
 ): Database => {
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
-  const ping = async () => {
-    const [row] = await use(dataSource, PING_TIMEOUT_MS, manager => manager.query(READ_ONLY))
-    return row?.read_only === 'off'
-  }
+  const ping = () =>
+    use(dataSource, PING_TIMEOUT_MS, async manager => {
+      const [row] = await manager.query(READ_ONLY)
+      // As any write would find; so this connection is replaced, and the next may lead to the new primary.
+      if (row?.read_only !== 'off') throw Object.assign(new Error('the database is read-only'), { code: '25006' })
+      return true
+    })
   return {
     read: work => use(dataSource, WORK_TIMEOUT_MS, work),
     write: work => writeAgain(dataSource, work),

@@ -103,7 +103,7 @@ const chownAll = (path: string, owner: Owner) => {
   }
 }
 
-const SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'shared_buffers=16MB']
+const SETTINGS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=16MB']
 
 const createServerProcess = (bin: string, home: string, port: number, owner: Owner | undefined) => {
   let server: ChildProcess | undefined
@@ -120,7 +120,7 @@ const createServerProcess = (bin: string, home: string, port: number, owner: Own
   const signalAll = (signal: NodeJS.Signals) => {
     const parent = server?.pid
     if (parent === undefined) return
-    for (const pid of [parent, ...childrenOf(parent)]) process.kill(pid, signal)
+    for (const pid of [parent, ...childrenOf(parent)]) tell(pid, signal)
   }
   return {
     port,
@@ -142,6 +142,14 @@ const dyingWithUs = (program: string, owner: Owner | undefined): string[] => {
   if (process.platform !== 'linux') return [program]
   const user = owner === undefined ? [] : [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups']
   return ['setpriv', ...user, '--pdeathsig', 'SIGQUIT', program]
+}
+
+const tell = (pid: number, signal: NodeJS.Signals) => {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // A backend that ended meanwhile needs no signal.
+  }
 }
 
 const childrenOf = (pid: number): number[] =>
