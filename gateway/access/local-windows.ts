@@ -86,13 +86,14 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     for (const [name, named] of tables) {
       for (const table of named) {
         if (now < table.turnsAt) continue
-        for (const [key, window] of table.old) if (window.lease !== undefined) table.young.set(key, window)
+        for (const [key, window] of table.old)
+          if (window.lease !== undefined && table.old.delete(key)) table.young.set(key, window)
         const before = sizeOf(table)
         turn(table)
         total -= before - sizeOf(table)
         table.turnsAt = now + table.windowMs
       }
-      const used = named.filter(table => sizeOf(table) > 0 || table.turnsAt > now)
+      const used = named.filter(table => sizeOf(table) > 0)
       if (used.length === 0) tables.delete(name)
       else tables.set(name, used)
     }

@@ -43,6 +43,8 @@ export interface Lease {
 
 export interface Flight extends LeaseRequest {
   readonly sentAt: number
+  /** Not answered in time: nobody waits for it any more, but its reply still counts. */
+  late: boolean
 }
 
 const FIRST_RETRY_MS = 10
@@ -110,7 +112,8 @@ export const composeRequest = (lease: Lease, now: number, giveBack: boolean, ext
     waiting: waiters.length,
     extra,
     leftMs: window.generation === 0 && window.spent > 0 ? Math.max(1, Math.floor(window.end - now)) : 0,
-    sentAt: now
+    sentAt: now,
+    late: false
   }
 }
 

@@ -1,37 +1,164 @@
-// Every request is counted in a window that its key's first request opened.
+// Every request is counted, in one window per key for all instances, and knows at once or within a few ms if it may pass.
+import { randomBytes } from 'node:crypto'
+import type { RedisStore } from '../store/redis.ts'
+import { createLeaseExchange, isUnderWay, type LeaseExchange } from './lease-exchange.ts'
+import type { CircuitState, LimiterLog } from './limiter-circuit.ts'
+import { createLocalWindows, type LocalWindows, type WindowTable } from './local-windows.ts'
+import { isOver, type PermitWindow, renewWindow } from './permit-leases.ts'
 
 export interface Verdict {
-  allowed: boolean
-  limit: number
-  remaining: number
-  resetMs: number
+  readonly allowed: boolean
+  readonly limit: number
+  /** To the best of this instance's knowledge; never negative. */
+  readonly remaining: number
+  /** Until the window ends; above 0. */
+  readonly resetMs: number
+}
+
+export interface LimiterStatus {
+  /** `memory`: there is no Redis. `degraded`: there is, but it is away, and each instance counts for itself. */
+  readonly mode: 'memory' | 'redis' | 'degraded'
+  /** Since when, ms since the epoch. */
+  readonly since: number
+  readonly reason?: string
+  /** Commands sent to Redis so far. */
+  readonly commands: number
+  /** Windows kept in memory. */
+  readonly entries: number
+  /** Keys that hold permits or deal with Redis just now. */
+  readonly leases: number
+}
+
+export interface LimiterParts {
+  readonly redis?: RedisStore | undefined
+  /** Monotonic ms. */
+  readonly clock?: () => number
+  readonly log: LimiterLog
+  /** Names this instance in Redis; made unique for each process's life. */
+  readonly instance?: string
+  /** Windows kept at most; beyond it the oldest leave. */
+  readonly maxEntries?: number
+  /** How long Redis may take to answer before it counts as away. */
+  readonly timeoutMs?: number
 }
 
 export interface Limiter {
+  /**
+   * Counts one request. A promise only when permits must be fetched; it never rejects and settles within a few ms.
+   * @param name of the limit, e.g. `global` or a route's id
+   * @param key whom it counts, e.g. an IP
+   */
   take(name: string, key: string, max: number, windowMs: number): Verdict | Promise<Verdict>
-  status(): { mode: 'memory' | 'redis' | 'degraded' }
+  status(): LimiterStatus
+  onChange(listener: (status: LimiterStatus) => void): void
+  /** Gives unspent permits back. Afterwards `take` counts locally. */
   close(): Promise<void>
 }
 
-export const createLimiter = (_options: { redis?: unknown; log: unknown }): Limiter => {
-  const windows = new Map<string, { used: number; endsAt: number }>()
+const MAX_ENTRIES = 1_000_000
+/** Long enough for a busy machine, short enough not to be felt; afterwards nobody waits until Redis is back. */
+const REDIS_TIMEOUT_MS = 20
+const SWEEP_MS = 1000
+
+export const createLimiter = (parts: LimiterParts): Limiter => {
+  const { redis, log, clock = () => performance.now() } = parts
+  const windows = createLocalWindows(parts.maxEntries ?? MAX_ENTRIES)
+  const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`
+  const timeoutMs = parts.timeoutMs ?? REDIS_TIMEOUT_MS
+  const exchange = redis && createLeaseExchange({ redis, clock, log, instance, timeoutMs })
+  const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
+  const sweeper = setInterval(() => windows.sweep(clock()), SWEEP_MS).unref()
+  const take = exchange === undefined ? takeInMemory(windows, clock) : takeLeased(windows, exchange, clock)
+
+  const status = (): LimiterStatus => {
+    const { up, since, reason } = exchange?.circuit.state() ?? started
+    const mode = exchange === undefined ? 'memory' : up ? 'redis' : 'degraded'
+    const counts = { commands: exchange?.commands() ?? 0, entries: windows.size(), leases: exchange?.leases() ?? 0 }
+    return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts }
+  }
+
   return {
-    take(name, key, max, windowMs) {
-      const now = performance.now()
-      let window = windows.get(`${name} ${key}`)
-      if (window === undefined || window.endsAt <= now) {
-        window = { used: 0, endsAt: now + windowMs }
-        windows.set(`${name} ${key}`, window)
-      }
-      window.used++
-      return {
-        allowed: window.used <= max,
-        limit: max,
-        remaining: Math.max(0, max - window.used),
-        resetMs: window.endsAt - now
-      }
-    },
-    status: () => ({ mode: 'memory' }),
-    close: async () => undefined
+    take,
+    status,
+    onChange: listener => exchange?.circuit.onChange(() => listener(status())),
+    async close() {
+      clearInterval(sweeper)
+      await exchange?.close()
+    }
   }
 }
+
+const takeInMemory =
+  (windows: LocalWindows, clock: () => number) =>
+  (name: string, key: string, max: number, windowMs: number): Verdict => {
+    const now = clock()
+    const table = windows.tableOf(name, max, windowMs)
+    return takeLocally(table.young.get(key) ?? windows.recall(table, key), max, windowMs, now)
+  }
+
+/** Also while Redis is away: on top of what the others are known to have spent, this instance admits up to max. */
+const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict => {
+  if (now >= window.end) renewWindow(window, Math.ceil(now + windowMs))
+  const allowed = window.spent + window.others < max
+  if (allowed) window.spent++
+  return verdict(window, max, allowed, now)
+}
+
+/** Redis is late for this key: nobody waits, and only where all permits are known to be out is anybody refused. */
+const takeUnsure = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict => {
+  if (window.generation !== 0 && window.lease?.free === 0) return verdict(window, max, false, now)
+  return takeLocally(window, max, windowMs, now)
+}
+
+const isLate = ({ lease }: PermitWindow, now: number): boolean =>
+  lease?.flight?.late === true && isUnderWay(lease.flight, now)
+
+const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () => number) => {
+  const { circuit } = exchange
+
+  const refuses = (window: PermitWindow, max: number, now: number): boolean => {
+    if (isOver(window, max)) return true
+    const { lease } = window
+    if (lease === undefined) return false
+    // More can't be granted than is not known to be spent: who comes after so many need not wait.
+    return (
+      now < lease.retryAt || (window.generation !== 0 && lease.waiters.length >= max - window.spent - window.others)
+    )
+  }
+
+  /** Undefined: Redis must be asked. */
+  const decide = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict | undefined => {
+    if (max <= 0 || !circuit.isUp()) return takeLocally(window, max, windowMs, now)
+    if (now >= window.end && window.end !== 0) renewWindow(window, 0)
+    if (window.lent > window.spent) {
+      window.spent++
+      if (window.lease !== undefined) exchange.spent(window.lease, now)
+      return verdict(window, max, true, now)
+    }
+    if (refuses(window, max, now)) return verdict(window, max, false, now)
+    return isLate(window, now) ? takeUnsure(window, max, windowMs, now) : undefined
+  }
+
+  const ask = (table: WindowTable, window: PermitWindow, key: string, now: number): Promise<Verdict> =>
+    new Promise(resolve => {
+      exchange.wait(window, table, key, now, () => {
+        const later = clock()
+        const { max, windowMs } = table
+        resolve(decide(window, max, windowMs, later) ?? verdict(window, max, false, later))
+      })
+    })
+
+  return (name: string, key: string, max: number, windowMs: number): Verdict | Promise<Verdict> => {
+    const now = clock()
+    const table = windows.tableOf(name, max, windowMs)
+    const window = table.young.get(key) ?? windows.recall(table, key)
+    return decide(window, max, windowMs, now) ?? ask(table, window, key, now)
+  }
+}
+
+const verdict = (window: PermitWindow, max: number, allowed: boolean, now: number): Verdict => ({
+  allowed,
+  limit: max,
+  remaining: Math.max(0, max - window.spent - window.others),
+  resetMs: Math.max(1, window.end - now)
+})

@@ -1,30 +1,9 @@
 // Redis, in single, Sentinel or Cluster form, as a store whose commands either answer in time or fail in time.
 import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
+import type { RedisSettings } from '../settings-redis.ts'
+import { RedisTimeout, within } from './redis-failure.ts'
 import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
-
-export interface HostPort {
-  readonly host: string
-  readonly port: number
-}
-
-interface RedisAccess {
-  readonly username?: string | undefined
-  readonly password?: string | undefined
-  readonly tls?: boolean | undefined
-}
-
-/** Where Redis is, as REDIS_URL says it. */
-export type RedisSettings =
-  | { readonly kind: 'single'; readonly url: string }
-  | ({
-      readonly kind: 'sentinel'
-      readonly sentinels: readonly HostPort[]
-      readonly name: string
-      readonly db?: number | undefined
-      readonly sentinelPassword?: string | undefined
-    } & RedisAccess)
-  | ({ readonly kind: 'cluster'; readonly nodes: readonly HostPort[] } & RedisAccess)
 
 /** The part of a pino logger that is used here. */
 export interface RedisLog {
@@ -56,13 +35,6 @@ export interface RedisStore extends ChannelSubscriber {
   close(): Promise<void>
 }
 
-export class RedisTimeout extends Error {
-  constructor(timeoutMs: number) {
-    super(`Redis did not answer within ${timeoutMs} ms`)
-    this.name = 'RedisTimeout'
-  }
-}
-
 const COMMAND_TIMEOUT_MS = 1000
 const CONNECT_TIMEOUT_MS = 1000
 /** A connection silent for so long under unanswered commands is dead (a host that vanished sends no RST). */
@@ -71,29 +43,6 @@ const SILENCE_MS = 5000
 /** Delay before the nth attempt to reconnect: doubles to one second, spread so that instances do not return as one. */
 export const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
-
-/** What is wrong, in one stable word for logs, metrics and /health. */
-export const redisFailure = (error: unknown): string => {
-  if (error instanceof RedisTimeout) return 'timeout'
-  const message = error instanceof Error ? error.message : ''
-  const word = /^(?:.*Last error: )?(?:\w+Error: )?([A-Z]{3,})\b/.exec(message)?.[1]
-  if (word !== undefined && SERVER_FAILURES.has(word)) return word.toLowerCase()
-  return /connection is closed|writeable|ECONN|EPIPE|isn't ready|reset|is ended/i.test(message) ? 'connection' : 'error'
-}
-
-const SERVER_FAILURES = new Set([
-  'READONLY',
-  'OOM',
-  'LOADING',
-  'CLUSTERDOWN',
-  'MASTERDOWN',
-  'NOAUTH',
-  'WRONGPASS',
-  'NOPERM',
-  'MISCONF',
-  'BUSY',
-  'NOREPLICAS'
-])
 
 /** Connects in the background, for ever; never throws and never emits an unhandled error. */
 export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore => {
@@ -165,10 +114,10 @@ const common = {
   connectionName: 'portaria'
 } as const
 
-const access = ({ username, password, tls }: RedisAccess) => ({
+const access = ({ username, password, tls }: RedisSettings) => ({
   ...(username === undefined ? {} : { username }),
   ...(password === undefined ? {} : { password }),
-  ...(tls === true ? { tls: {} } : {})
+  ...(tls ? { tls: {} } : {})
 })
 
 const connect = (settings: RedisSettings): Redis | Cluster => {
@@ -191,16 +140,18 @@ const connectOne = (
   settings: Exclude<RedisSettings, { kind: 'cluster' }>,
   retryStrategy: ((attempt: number) => number) | null
 ): Redis => {
-  if (settings.kind === 'single') return new Redis(settings.url, { ...common, retryStrategy })
+  const { db } = settings
+  const options = { ...common, ...access(settings), db, retryStrategy }
+  if (settings.kind === 'single') return new Redis({ ...options, host: settings.host, port: settings.port })
+  const { sentinels, name, sentinelUsername, sentinelPassword, tls } = settings
   return new Redis({
-    ...common,
-    ...access(settings),
-    sentinels: [...settings.sentinels],
-    name: settings.name,
-    db: settings.db ?? 0,
-    ...(settings.sentinelPassword === undefined ? {} : { sentinelPassword: settings.sentinelPassword }),
-    sentinelRetryStrategy: retryStrategy,
-    retryStrategy
+    ...options,
+    sentinels: [...sentinels],
+    name,
+    ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+    ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+    ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+    sentinelRetryStrategy: reconnectDelayMs
   })
 }
 
@@ -231,32 +182,11 @@ const watchSilence = (client: Redis | Cluster) => {
     if (client instanceof Cluster) for (const node of client.nodes('all')) node.disconnect()
     else client.disconnect(true)
   }
-  return <T>(reply: Promise<T>, timeoutMs: number): Promise<T> =>
-    within(reply, timeoutMs).then(
-      value => {
-        heard()
-        return value
-      },
-      (error: unknown) => {
-        if (error instanceof RedisTimeout) renew()
-        throw error
-      }
-    )
+  return <T>(reply: Promise<T>, timeoutMs: number): Promise<T> => {
+    reply.then(heard, () => {})
+    return within(reply, timeoutMs).catch((error: unknown) => {
+      if (error instanceof RedisTimeout) renew()
+      throw error
+    })
+  }
 }
-
-/** A reply that already lies in the socket when the time is up still counts: the poll phase comes before setImmediate. */
-const within = <T>(reply: Promise<T>, timeoutMs: number): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => setImmediate(() => reject(new RedisTimeout(timeoutMs))), timeoutMs)
-    const settle = () => clearTimeout(timer)
-    reply.then(
-      value => {
-        settle()
-        resolve(value)
-      },
-      (error: unknown) => {
-        settle()
-        reject(error)
-      }
-    )
-  })

@@ -1,0 +1,90 @@
+// Whether Redis counts or each instance for itself is one state, changed once, logged once, and healed by asking again.
+
+export interface LimiterLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+export interface CircuitState {
+  readonly up: boolean
+  /** Since when, ms since the epoch. */
+  readonly since: number
+  /** Why Redis is not used: a word of `redisFailure`. */
+  readonly reason: string | undefined
+}
+
+export interface Circuit {
+  /** True while Redis counts. */
+  isUp(): boolean
+  state(): CircuitState
+  /** Redis failed for this key; from now on nobody waits for it. */
+  fail(reason: string, key: string): void
+  onChange(listener: (state: CircuitState) => void): void
+  close(): void
+}
+
+const FIRST_PROBE_MS = 100
+const LAST_PROBE_MS = 1000
+/** Having been up for so long, the next failure is a new one and is probed quickly again. */
+const STABLE_MS = 10_000
+
+/**
+ * @param probe asks Redis whether the slot of the failed key can be written; rejects when not
+ * @param judge names what a probe was rejected with
+ */
+export const createCircuit = (
+  probe: (key: string) => Promise<unknown>,
+  judge: (error: unknown) => string,
+  log: LimiterLog
+): Circuit => {
+  const listeners = new Set<(state: CircuitState) => void>()
+  let state: CircuitState = { up: true, since: Date.now(), reason: undefined }
+  let delayMs = FIRST_PROBE_MS
+  let upAt = performance.now()
+  let timer: NodeJS.Timeout | undefined
+  let closed = false
+
+  const change = (next: CircuitState) => {
+    state = next
+    for (const listener of listeners) listener(state)
+  }
+
+  const probeLater = (key: string) => {
+    if (closed) return
+    timer = setTimeout(ask, delayMs * (0.75 + Math.random() / 2), key).unref()
+    delayMs = Math.min(delayMs * 2, LAST_PROBE_MS)
+  }
+
+  const ask = (key: string) => {
+    probe(key).then(
+      () => {
+        if (closed) return
+        upAt = performance.now()
+        log.info({ downMs: Date.now() - state.since }, 'rate limit: counting in Redis again')
+        change({ up: true, since: Date.now(), reason: undefined })
+      },
+      (error: unknown) => {
+        // The reason of now is shown; that it changed while down is no change of state.
+        state = { ...state, reason: judge(error) }
+        probeLater(key)
+      }
+    )
+  }
+
+  return {
+    isUp: () => state.up && !closed,
+    state: () => state,
+    fail(reason, key) {
+      if (!state.up || closed) return
+      if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
+      log.warn({ reason }, 'rate limit: Redis is away, every instance counts for itself')
+      change({ up: false, since: Date.now(), reason })
+      probeLater(key)
+    },
+    onChange: listener => void listeners.add(listener),
+    close() {
+      closed = true
+      clearTimeout(timer)
+    }
+  }
+}

@@ -1,0 +1,184 @@
+// A test has a real Redis of its own (single, Cluster, or behind a slow line), gone when the test ends.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+interface Teardown {
+  teardown(action: () => unknown): unknown
+}
+
+export interface TestRedis {
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /** SIGKILL: nothing is saved. */
+  kill(): Promise<void>
+  /** Starts it again on the same port, empty. */
+  restart(): Promise<void>
+  /** SIGSTOP: connections stay open, nothing answers. */
+  freeze(): void
+  thaw(): void
+  /** Runs a command through redis-cli; resolves to its output, trimmed. */
+  command(...words: string[]): Promise<string>
+}
+
+const run = promisify(execFile)
+
+/** A port of loopback that was free a moment ago. Cluster nodes also use port + 10000. */
+export const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port <= 55_000 ? address.port : freePort()
+}
+
+/** Starts redis-server on a free port, without persistence; `options` are further `--name value` words. */
+export const startRedis = async (t: Teardown, options: readonly string[] = []): Promise<TestRedis> => {
+  const folder = await mkdtemp(join(tmpdir(), 'portaria-redis-'))
+  const port = await freePort()
+  let server: ChildProcess | undefined
+  const start = async () => {
+    const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
+    server = spawn('redis-server', [...words, ...options], { stdio: 'ignore' })
+    await untilAnswering(port)
+  }
+  const kill = async () => {
+    const dying = server
+    server = undefined
+    if (dying === undefined || dying.exitCode !== null) return
+    const exited = once(dying, 'exit')
+    dying.kill('SIGKILL')
+    await exited
+  }
+  t.teardown(async () => {
+    await kill()
+    await rm(folder, { recursive: true, force: true })
+  })
+  await start()
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    host: '127.0.0.1',
+    port,
+    kill,
+    restart: start,
+    freeze: () => void server?.kill('SIGSTOP'),
+    thaw: () => void server?.kill('SIGCONT'),
+    command: async (...words) => (await run('redis-cli', ['-p', `${port}`, ...words])).stdout.trim()
+  }
+}
+
+export interface TestCluster {
+  readonly nodes: readonly { readonly host: string; readonly port: number }[]
+  readonly servers: readonly TestRedis[]
+  /** The server that is master of a key's slot now. */
+  masterOf(key: string): Promise<TestRedis>
+}
+
+/** Three masters, each with `replicas` replicas (none by default: losing a master then loses its slots). */
+export const startRedisCluster = async (t: Teardown, { replicas = 0 } = {}): Promise<TestCluster> => {
+  const words = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0']
+  const servers: TestRedis[] = []
+  for (let index = 0; index < 3 * (1 + replicas); index++) servers.push(await startRedis(t, words))
+  const addresses = servers.map(({ host, port }) => `${host}:${port}`)
+  const create = ['--cluster', 'create', ...addresses, '--cluster-replicas', `${replicas}`, '--cluster-yes']
+  await run('redis-cli', create)
+  const masterOf = async (key: string) => {
+    const slot = Number(await firstAnswer(servers, 'cluster', 'keyslot', key))
+    const nodes = (await firstAnswer(servers, 'cluster', 'nodes')).split('\n').map(line => line.split(' '))
+    const owner = nodes.find(
+      ([, , flags = '', , , , , , ...slots]) => !flags.includes('fail') && slots.some(holds(slot))
+    )
+    const port = Number(/:(\d+)@/.exec(owner?.[1] ?? '')?.[1])
+    const server = servers.find(candidate => candidate.port === port)
+    if (server === undefined) throw new Error(`nobody serves slot ${slot}`)
+    return server
+  }
+  for (const server of servers) {
+    await until(async () => {
+      const state = await server.command('cluster', 'info')
+      const known = await server.command('cluster', 'nodes')
+      const replicating = known.split('\n').filter(line => line.includes('slave')).length === 3 * replicas
+      return state.includes('cluster_state:ok') && replicating
+    })
+    if ((await server.command('role')).startsWith('slave'))
+      await until(async () => (await server.command('info', 'replication')).includes('master_link_status:up'))
+  }
+  return { nodes: servers.map(({ host, port }) => ({ host, port })), servers, masterOf }
+}
+
+const holds = (slot: number) => (range: string) => {
+  const [first, last] = range.split('-').map(Number)
+  return first !== undefined && first <= slot && slot <= (last ?? first)
+}
+
+const firstAnswer = async (servers: readonly TestRedis[], ...words: string[]): Promise<string> => {
+  for (const server of servers) {
+    const answer = await server.command(...words).catch(() => undefined)
+    if (answer !== undefined) return answer
+  }
+  throw new Error('no server answers')
+}
+
+/** A line to a real Redis on which everything that comes back arrives `delayMs` late; the delay may be changed. */
+export const startSlowRedis = async (t: Teardown, delayMs: number) => {
+  const redis = await startRedis(t)
+  const sockets = new Set<Socket>()
+  const line = { delayMs }
+  const proxy = createServer(near => {
+    const far = connect(redis.port, '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        near.destroy()
+        far.destroy()
+      })
+    }
+    near.pipe(far)
+    far.on('data', chunk => void setTimeout(() => near.writable && near.write(chunk), line.delayMs).unref())
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => {
+    proxy.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const address = proxy.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const setDelay = (ms: number) => {
+    line.delayMs = ms
+  }
+  return { redis, url: `redis://127.0.0.1:${port}`, port, setDelay }
+}
+
+/** Asks again, every few milliseconds, until the answer is yes; fails after `limitMs`. */
+export const until = async (holdsNow: () => boolean | Promise<boolean>, limitMs = 20_000): Promise<void> => {
+  const start = performance.now()
+  while (!(await holdsNow())) {
+    if (performance.now() - start > limitMs) throw new Error(`not so within ${limitMs} ms`)
+    await delay(5)
+  }
+}
+
+const untilAnswering = (port: number) =>
+  until(
+    () =>
+      new Promise<boolean>(resolve => {
+        const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+        socket.setTimeout(500, () => socket.destroy())
+        socket.once('data', chunk => {
+          resolve(`${chunk}`.startsWith('+PONG'))
+          socket.destroy()
+        })
+        socket.on('error', () => resolve(false))
+        socket.on('close', () => resolve(false))
+      })
+  )
