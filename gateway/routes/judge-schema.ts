@@ -8,36 +8,42 @@ export interface Judgement {
   readonly complaints: readonly Complaint[]
   /** Whether the part at this path, and all below it, has the right form. */
   isSound(...path: (string | number)[]): boolean
+  /** A map without the keys that have a wrong form; undefined when it is no map. */
+  soundPart<T extends object>(value: T, ...path: (string | number)[]): Partial<T> | undefined
 }
 
 type Path = readonly string[]
-
-const MAX_COMPLAINTS = 100
 
 const validate = new Ajv({ allErrors: true, verbose: true, strict: false }).compile(routeFileSchema)
 
 /** Judges the value of a document by the schema. Nothing is coerced and no default is filled in. */
 export const judgeSchema = (document: YamlDocument): Judgement => {
   validate(document.value)
-  const errors = (validate.errors ?? []).filter(error => error.keyword !== 'propertyNames').slice(0, MAX_COMPLAINTS)
+  const errors = (validate.errors ?? []).filter(error => error.keyword !== 'propertyNames')
   const faults = errors.map(error => ({ path: pathOf(error), error }))
+  const faulty = new Set(faults.map(({ path }) => keyOf(path)))
+  const above = new Set(faults.flatMap(({ path }) => path.map((_, index) => keyOf(path.slice(0, index)))))
+  const isSound: Judgement['isSound'] = (...path) =>
+    !above.has(keyOf(path)) && !path.some((_, index) => faulty.has(keyOf(path.slice(0, index + 1)))) && !faulty.has('')
   return {
     complaints: faults.map(({ path, error }) => toComplaint(document, path, error)),
-    isSound: (...path) => {
-      const steps = path.map(String)
-      return !faults.some(fault => startsWith(fault.path, steps) || startsWith(steps, fault.path))
+    isSound,
+    soundPart<T extends object>(value: T, ...path: (string | number)[]) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+      const sound = Object.entries(value).filter(([key]) => isSound(...path, key))
+      return Object.fromEntries(sound) as Partial<T>
     }
   }
 }
 
-const startsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
+const keyOf = (path: readonly (string | number)[]): string => path.map(step => `/${step}`).join('')
 
 const pathOf = (error: ErrorObject): string[] => {
   const path = error.instancePath
     .split('/')
     .slice(1)
     .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const key = error.propertyName ?? error.params.additionalProperty
+  const key = error.propertyName ?? error.params.additionalProperty ?? error.params.missingProperty
   return typeof key === 'string' ? [...path, key] : path
 }
 
@@ -64,8 +70,11 @@ const sentence = (path: Path, error: ErrorObject): string => {
     const key = String(params.additionalProperty)
     return `unknown key "${key}"${nearestHint(key, Object.keys(parentSchema?.properties ?? {}))}`
   }
-  if (keyword === 'required')
-    return `${isIndex(path.at(-1)) || path.length === 0 ? title : name} needs the key "${params.missingProperty}"`
+  if (keyword === 'required') {
+    const owner = path.slice(0, -1)
+    const subject = isIndex(owner.at(-1)) || owner.length === 0 ? title : nameOf(owner)
+    return `${subject} needs the key "${params.missingProperty}"`
+  }
   if (keyword === 'uniqueItems') return `${name} holds the same entry twice`
   if (keyword === 'minItems' || keyword === 'minProperties') return `${name} must not be empty`
   if (keyword === 'enum' && typeof data === 'string') {

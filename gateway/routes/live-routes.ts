@@ -1,10 +1,10 @@
 // The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
 import type { Complaint } from './complaint.ts'
 import { RouteFileError } from './complaint.ts'
-import { readOffThread } from './read-off-thread.ts'
 import type { Route, RouteTable } from './route.ts'
 import { loadRoutes } from './route-file.ts'
-import { watchFolder } from './watch-folder.ts'
+import { createRouteFileReader } from './route-file-reader.ts'
+import { fingerprint, watchFolder } from './watch-folder.ts'
 
 export interface LiveRoutes {
   /** The table in use. Requests keep the route they matched, so that a swap never changes one midway. */
@@ -53,6 +53,9 @@ export interface LiveRoutesOptions {
 export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
   const { folder, ownRoutes, log, onSwap, onReload, debounceMs = 100, pollMs = 2000 } = options
   const now = options.now ?? (() => new Date())
+  // Taken before the files are read: a save in between is seen as a change.
+  const since = await fingerprint(folder)
+  const reader = createRouteFileReader()
   const first = await loadRoutes(folder, ownRoutes)
   let table = first.table
   let loadedAt = now()
@@ -87,7 +90,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     waiting = undefined
     if (isClosed) return false
     try {
-      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: readOffThread })
+      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: reader.read })
       if (isClosed) return false
       accept(loaded.table, loaded.warnings)
     } catch (error) {
@@ -109,8 +112,10 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     folder,
     debounceMs,
     pollMs,
+    since,
     onChange: () => void reload().catch(error => log.error({ err: error }, 'a reload failed'))
   })
+  void reader.warm(folder)
   return {
     current: () => table,
     reload,
@@ -123,6 +128,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     async close() {
       isClosed = true
       watch.close()
+      await reader.close()
       await queue
     }
   }

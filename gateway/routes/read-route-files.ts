@@ -5,15 +5,20 @@ import { join } from 'node:path'
 import { type Complaint, complain } from './complaint.ts'
 import { type Judgement, judgeSchema } from './judge-schema.ts'
 import type { Place, Route, Upstream } from './route.ts'
-import { defineRoute } from './route-definition.ts'
-import type { RouteFileData } from './route-schema.ts'
+import { type DefinedRoute, defineRoute } from './route-definition.ts'
+import type { RouteData, RouteFileData } from './route-schema.ts'
 import { judgeTestLine, type RouteTest } from './route-tests.ts'
 import { defineUpstream } from './upstream-definition.ts'
 import { readYaml, type YamlDocument } from './yaml-document.ts'
 
 /** What the files say, as data that `structuredClone` carries. */
 export interface RouteDefinitions {
+  /** Every route of which it is known what it matches. */
   readonly routes: readonly Route[]
+  /** Those among them that are not what they should be. */
+  readonly unsound: ReadonlySet<Route>
+  /** Whether `routes` are all that were written. */
+  readonly isComplete: boolean
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly tests: readonly RouteTest[]
   readonly checksum: string
@@ -37,18 +42,21 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
   const texts = await readTexts(folder, complaints)
   const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
   const upstreams = await collectUpstreams(files, complaints)
-  const routes = files.flatMap(file => collectRoutes(file, upstreams, complaints))
+  const found = files.flatMap(file => collectRoutes(file, upstreams, complaints))
+  const defined = found.filter(route => route !== undefined)
   const hasRoutes = files.some(({ data }) => data.routes !== undefined)
   if (files.length > 0 && complaints.length === 0 && !hasRoutes) {
     complaints.push(complain({ file: folder, ...START }, 'no file has the key "routes"'))
   }
   return {
-    routes,
+    routes: defined.map(({ route }) => route),
+    unsound: new Set(defined.filter(({ isSound }) => !isSound).map(({ route }) => route)),
+    isComplete: files.length === texts.length && defined.length === found.length,
     upstreams: upstreams.sound,
     tests: files.flatMap(file => collectTests(file, complaints)),
     checksum: checksumOf(texts),
     complaints,
-    warnings: hasRoutes && routes.length === 0 ? [complain({ file: folder, ...START }, 'there are no routes')] : []
+    warnings: hasRoutes && found.length === 0 ? [complain({ file: folder, ...START }, 'there are no routes')] : []
   }
 }
 
@@ -121,11 +129,15 @@ const collectUpstreams = async (files: readonly RouteFile[], complaints: Complai
         continue
       }
       names.set(name, place)
-      if (!judgement.isSound('upstreams', name)) continue
+      const part = judgement.soundPart(upstream, 'upstreams', name)
+      if (part === undefined) continue
+      if ('url' in upstream === 'targets' in upstream) {
+        complaints.push(complain(place, `the upstream "${name}" needs either "url" or "targets"`))
+      }
       const placeOf = (...path: (string | number)[]) =>
         document.placeOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')
-      const defined = await defineUpstream(name, upstream, file, placeOf, complaints)
-      if (defined !== undefined) sound.set(name, defined)
+      const defined = await defineUpstream(name, part, file, placeOf, complaints)
+      if (defined !== undefined && judgement.isSound('upstreams', name)) sound.set(name, defined)
     }
   }
   return { names: new Set(names.keys()), sound }
@@ -141,16 +153,20 @@ const collectRoutes = (
   { document, data, judgement }: RouteFile,
   upstreams: { readonly names: ReadonlySet<string>; readonly sound: ReadonlyMap<string, Upstream> },
   complaints: Complaint[]
-): Route[] =>
-  (Array.isArray(data.routes) ? (data.routes as NonNullable<RouteFileData['routes']>) : []).flatMap((route, index) => {
-    if (!judgement.isSound('routes', index)) return []
+): (DefinedRoute | undefined)[] =>
+  listOf<RouteData>(data.routes).map((route, index) => {
+    const part = judgement.soundPart(route, 'routes', index)
+    if (part === undefined) return undefined
     const placeOf = (...path: (string | number)[]) => document.placeOf(['routes', index, ...path])
-    const defined = defineRoute(route, upstreams, placeOf, complaints)
-    return defined === undefined ? [] : [defined]
+    const defined = defineRoute(part, upstreams, placeOf, complaints)
+    if (defined === undefined || !judgement.isSound('routes', index, 'methods')) return undefined
+    return { ...defined, isSound: defined.isSound && judgement.isSound('routes', index) }
   })
 
+const listOf = <T>(value: unknown): readonly T[] => (Array.isArray(value) ? value : [])
+
 const collectTests = ({ document, data, judgement }: RouteFile, complaints: Complaint[]): RouteTest[] =>
-  (Array.isArray(data.tests) ? (data.tests as string[]) : []).flatMap((line, index) => {
+  listOf<string>(data.tests).flatMap((line, index) => {
     if (!judgement.isSound('tests', index)) return []
     const place = document.placeOf(['tests', index])
     const complaint = judgeTestLine(line)

@@ -18,46 +18,67 @@ export interface UpstreamLookup {
   readonly sound: ReadonlyMap<string, Upstream>
 }
 
-/** `data` has passed the schema. Returns undefined when there is anything to complain about. */
+export interface DefinedRoute {
+  readonly route: Route
+  /** False when there was anything to complain about; then the route only serves to find further mistakes. */
+  readonly isSound: boolean
+}
+
+/**
+ * `data` holds what has passed the schema. Returns undefined when nobody can say what the route matches.
+ */
 export const defineRoute = (
-  data: RouteData,
+  data: Partial<RouteData>,
   upstreams: UpstreamLookup,
   placeOf: PlaceOf,
   complaints: Complaint[]
-): Route | undefined => {
+): DefinedRoute | undefined => {
   const before = complaints.length
   const say: Complain = (message, ...path) => complaints.push(complain(placeOf(...path), message))
-  const path = definePath(data.path, say)
+  const path = data.path === undefined ? undefined : definePath(data.path, say)
+  const hasPath = path !== undefined && complaints.length === before
   judgeCombinations(data, say)
-  if (!upstreams.names.has(data.upstream)) {
-    say(`unknown upstream "${data.upstream}"${nearestHint(data.upstream, upstreams.names)}`, 'upstream')
-  }
+  const route = assemble(data, path ?? '/', upstreams, placeOf, say)
+  return hasPath ? { route, isSound: complaints.length === before && route.upstream !== undefined } : undefined
+}
+
+const assemble = (
+  data: Partial<RouteData>,
+  path: string,
+  upstreams: UpstreamLookup,
+  placeOf: PlaceOf,
+  say: Complain
+): Route => {
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
-  const timeoutMs = data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout')
-  const route: Route = {
+  const hasPrefix = data.stripPrefix !== undefined && data.path !== undefined
+  return {
     id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
     path,
     methods,
-    upstream: upstreams.sound.get(data.upstream),
+    upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, upstreams, say),
     public: data.public ?? false,
     roles: data.roles,
     requireAssigned: data.requireAssigned ?? false,
     forwardToken: data.forwardToken ?? false,
     browser: data.browser ?? false,
-    stripPrefix: data.stripPrefix === undefined ? undefined : definePrefix(data.stripPrefix, path, say),
+    stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
     rateLimit: data.rateLimit && {
       max: data.rateLimit.max,
       windowMs: timer(data.rateLimit.window, say, 'rateLimit', 'window'),
       by: data.rateLimit.by ?? 'ip'
     },
-    timeoutMs,
+    timeoutMs: data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout'),
     maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
     allowInPath: data.allowInPath ?? [],
     websocket: data.websocket && defineWebSocket(data.websocket, say),
     socketio: data.socketio && defineSocketIo(data.socketio, say),
     place: placeOf()
   }
-  return complaints.length === before && route.upstream !== undefined ? route : undefined
+}
+
+const findUpstream = (name: string, upstreams: UpstreamLookup, say: Complain): Upstream | undefined => {
+  if (!upstreams.names.has(name)) say(`unknown upstream "${name}"${nearestHint(name, upstreams.names)}`, 'upstream')
+  return upstreams.sound.get(name)
 }
 
 const timer = (text: string | number, say: Complain, ...path: string[]): number => {
@@ -124,7 +145,7 @@ const definePrefix = (written: string, path: string, say: Complain): string => {
   return prefix
 }
 
-const judgeCombinations = (data: RouteData, say: Complain): void => {
+const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
   if (data.public === true) {
     if (data.roles !== undefined) say('a public route has no roles: choose one', 'roles')
     if (data.requireAssigned === true)

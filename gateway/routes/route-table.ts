@@ -73,6 +73,8 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
     const found = findRoute(trie, method, segments)
     return found === route || (found === undefined && routesAt(trie, segments).length === 0)
   }
+  // Upper case alone, as in many ids, leaves one other reading.
+  if (!/[%;]|\/\/|\.(?:\/|$)/.test(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
   return laxReadings(path, depth).every(
     segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldCase))
   )

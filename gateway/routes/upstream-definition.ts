@@ -22,7 +22,7 @@ export const defineUpstream = async (
   complaints: Complaint[]
 ): Promise<Upstream | undefined> => {
   const before = complaints.length
-  const targets = defineTargets(name, data, placeOf, complaints)
+  const targets = defineTargets(data, placeOf, complaints)
   const ca = await readCa(data, file, targets, placeOf, complaints)
   const duration = (text: string | number, ...path: string[]): number => {
     const milliseconds = parseDuration(text)
@@ -44,10 +44,7 @@ export const defineUpstream = async (
   return complaints.length === before ? upstream : undefined
 }
 
-const defineTargets = (name: string, data: UpstreamData, placeOf: PlaceOf, complaints: Complaint[]): Target[] => {
-  if ((data.url === undefined) === (data.targets === undefined)) {
-    complaints.push(complain(placeOf(), `the upstream "${name}" needs either "url" or "targets"`))
-  }
+const defineTargets = (data: UpstreamData, placeOf: PlaceOf, complaints: Complaint[]): Target[] => {
   const written = [
     ...(data.url === undefined ? [] : [{ url: data.url, place: placeOf('url') }]),
     ...(data.targets ?? []).map((url, index) => ({ url, place: placeOf('targets', index) }))
@@ -76,12 +73,12 @@ export const parseTarget = (url: string): Target | string => {
   if (/[?#]/.test(url)) return 'the address must not hold a query or a fragment'
   if (/^https?:\/\/[^/]+\/[^/]/.test(url)) return 'the address must not hold a path; routes have stripPrefix'
   const [, protocol, host, port] = HTTP_URL.exec(url) ?? []
-  if (protocol === undefined || host === undefined || !URL.canParse(url)) {
-    return 'the address must have the form http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock'
-  }
   const tls = protocol === 'https'
   const number = port === undefined ? (tls ? 443 : 80) : Number(port)
   if (number < 1 || number > 65_535) return 'the port must be from 1 to 65535'
+  if (host === undefined || !URL.canParse(url)) {
+    return 'the address must have the form http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock'
+  }
   const parsed = new URL(url)
   if (LINK_LOCAL.test(parsed.hostname)) return 'the address is link-local, as only metadata services are'
   const bare = parsed.hostname.replace(/^\[|\]$/g, '')

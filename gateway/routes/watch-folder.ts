@@ -14,13 +14,15 @@ export interface WatchOptions {
   readonly debounceMs: number
   /** How often names, inodes, sizes and times are compared: for swapped links and mounts that do not notify. */
   readonly pollMs: number
+  /** Fingerprint of what is in use; what has changed since then is announced at once. */
+  readonly since: string
   readonly onChange: () => void
 }
 
-export const watchFolder = ({ folder, debounceMs, pollMs, onChange }: WatchOptions): FolderWatch => {
+export const watchFolder = ({ folder, debounceMs, pollMs, since, onChange }: WatchOptions): FolderWatch => {
   let isClosed = false
   let debounce: NodeJS.Timeout | undefined
-  let known: string | undefined
+  let known = since
   let watcher: FSWatcher | undefined
 
   const announce = (): void => {
@@ -44,12 +46,12 @@ export const watchFolder = ({ folder, debounceMs, pollMs, onChange }: WatchOptio
   const poll = async (): Promise<void> => {
     const now = await fingerprint(folder)
     if (isClosed) return
-    const isFolderReplaced = known?.split('\n')[0] !== now.split('\n')[0]
+    const isFolderReplaced = known.split('\n')[0] !== now.split('\n')[0]
     if (isFolderReplaced || watcher === undefined) {
       stopWatcher()
       startWatcher()
     }
-    if (known !== undefined && now !== known) announce()
+    if (now !== known) announce()
     known = now
   }
 
@@ -68,7 +70,7 @@ export const watchFolder = ({ folder, debounceMs, pollMs, onChange }: WatchOptio
 }
 
 /** The folder's own identity in the first line, then one line a file, following links. Never rejects. */
-const fingerprint = async (folder: string): Promise<string> => {
+export const fingerprint = async (folder: string): Promise<string> => {
   const names = await listRouteFiles(folder).catch(() => [])
   const lines = await Promise.all([folder, ...names.map(name => join(folder, name))].map(identityOf))
   return lines.join('\n')

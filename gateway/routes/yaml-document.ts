@@ -47,7 +47,7 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     // Unknown tags are warnings to the parser; every tag is refused below.
     const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')
     const faults = [...document.errors, ...warnings].map(({ pos, message, code }) =>
-      complain(placeAt(pos[0]), code === 'MULTIPLE_DOCS' ? 'one file holds one document' : firstLine(message))
+      complain(placeAt(pos[0]), sentence(code, message))
     )
     const reading: Reading = {
       anchors: new Map(),
@@ -68,7 +68,11 @@ export const readYaml = (text: string, file: string): YamlDocument => {
 
 const TOO_DEEP = 'nested too deeply'
 
-const firstLine = (message: string): string => message.split('\n')[0]?.replace(/:$/, '') ?? ''
+const sentence = (code: string, message: string): string => {
+  if (code === 'MULTIPLE_DOCS') return 'one file holds one document'
+  if (message.includes('call stack')) return TOO_DEEP
+  return message.split('\n')[0]?.replace(/:$/, '') ?? ''
+}
 
 const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated: boolean): unknown => {
   if (node === null) return null
@@ -144,8 +148,10 @@ const inSequence = (sequence: YAMLSeq, step: string | number): Node | null | und
 
 const inMap = (map: YAMLMap, step: string | number, wantsKey: boolean): Node | null | undefined => {
   const pair = pairsOf(map).get(step)
+  const value = pair?.value as Node | null | undefined
   // A key without value is shown where the key stands.
-  return (wantsKey ? pair?.key : ((pair?.value as Node | null | undefined) ?? pair?.key)) as Node | null | undefined
+  const isAbsent = value === undefined || value === null || value.range?.[0] === value.range?.[1]
+  return wantsKey || isAbsent ? (pair?.key as Node | undefined) : value
 }
 
 const indexed = new WeakMap<YAMLMap, Map<unknown, Pair>>()
@@ -153,7 +159,8 @@ const indexed = new WeakMap<YAMLMap, Map<unknown, Pair>>()
 const pairsOf = (map: YAMLMap): Map<unknown, Pair> => {
   const known = indexed.get(map)
   if (known !== undefined) return known
-  const pairs = new Map(map.items.map(pair => [isScalar(pair.key) ? pair.key.value : undefined, pair]))
+  const pairs = new Map<unknown, Pair>()
+  for (const pair of map.items) if (isScalar(pair.key) && !pairs.has(pair.key.value)) pairs.set(pair.key.value, pair)
   indexed.set(map, pairs)
   return pairs
 }

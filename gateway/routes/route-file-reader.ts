@@ -1,0 +1,78 @@
+// Route files are read without making requests wait: small ones at once, large ones in a thread that is kept warm.
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
+
+export interface RouteFileReader {
+  /** As `readRouteFiles`. Rejects only when the thread cannot run. */
+  read(folder: string): Promise<RouteDefinitions>
+  /** Makes the next `read` of a large folder fast. Never rejects. */
+  warm(folder: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** Parsing this much takes a few milliseconds. */
+const INLINE_BYTES = 32 * 1024
+const WORKER_ROLE = 'read-route-files'
+
+export const createRouteFileReader = (): RouteFileReader => {
+  let worker: Worker | undefined
+  let last: Promise<unknown> = Promise.resolve()
+
+  const ask = async (folder: string): Promise<RouteDefinitions> => {
+    worker ??= new Worker(new URL(import.meta.url), { workerData: WORKER_ROLE })
+    const asked = worker
+    try {
+      return await answerOf(asked, folder)
+    } catch (error) {
+      worker = undefined
+      await asked.terminate()
+      throw error
+    }
+  }
+  const askInTurn = (folder: string): Promise<RouteDefinitions> => {
+    const answer = last.then(() => ask(folder))
+    last = answer.catch(() => undefined)
+    return answer
+  }
+  return {
+    read: async folder => ((await sizeOf(folder)) <= INLINE_BYTES ? readRouteFiles(folder) : askInTurn(folder)),
+    async warm(folder) {
+      if ((await sizeOf(folder)) > INLINE_BYTES) await askInTurn(folder).catch(() => undefined)
+    },
+    async close() {
+      await worker?.terminate()
+      worker = undefined
+    }
+  }
+}
+
+const answerOf = async (worker: Worker, folder: string): Promise<RouteDefinitions> => {
+  // A thread that waits for work must not keep the process alive.
+  worker.ref()
+  const { promise, resolve, reject } = Promise.withResolvers<RouteDefinitions>()
+  const onExit = (): void => reject(new Error('the thread that reads route files ended'))
+  worker.once('message', resolve).once('error', reject).once('exit', onExit)
+  try {
+    worker.postMessage(folder)
+    return await promise
+  } finally {
+    worker.off('message', resolve).off('error', reject).off('exit', onExit)
+    worker.unref()
+  }
+}
+
+const sizeOf = async (folder: string): Promise<number> => {
+  const names = await listRouteFiles(folder).catch(() => [])
+  const sizes = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => ({ size: 0 }))))
+  return sizes.reduce((sum, { size }) => sum + size, 0)
+}
+
+const answerQuestions = (): void => {
+  parentPort?.on('message', async (folder: unknown) => {
+    if (typeof folder === 'string') parentPort?.postMessage(await readRouteFiles(folder))
+  })
+}
+
+if (!isMainThread && workerData === WORKER_ROLE) answerQuestions()

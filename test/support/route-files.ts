@@ -1,0 +1,41 @@
+// A temporary folder of route files, removed when the test ends.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import type { RouteTable } from '../../gateway/routes/route.ts'
+import { loadRoutes, RouteFileError } from '../../gateway/routes/route-file.ts'
+
+/** The folder's name; `files` maps names to contents. */
+export const routeFolder = async (t: Test, files: Readonly<Record<string, string | Buffer>>): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), 'portaria-routes-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
+  return folder
+}
+
+export const UPSTREAMS = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n'
+
+/** A table of routes written one a line, as `/path {key: value}`; all go to one upstream. */
+export const tableOf = async (t: Test, ...routes: string[]): Promise<RouteTable> => {
+  const lines = routes.map(route => {
+    const [, path = '', rest = ''] = /^(\S+)\s*(?:\{(.*)\})?$/.exec(route) ?? []
+    return `  - { path: ${JSON.stringify(path)}, upstream: up${rest === '' ? '' : `, ${rest}`} }`
+  })
+  const yaml = `${UPSTREAMS}routes:${lines.length === 0 ? ' []' : `\n${lines.join('\n')}`}\n`
+  const { table } = await loadRoutes(await routeFolder(t, { 'routes.yaml': yaml }), ownRoutes())
+  return table
+}
+
+/** What is wrong with files, as `name:line:column: message`; empty when nothing is. */
+export const complaintsOf = async (t: Test, files: Readonly<Record<string, string | Buffer>>): Promise<string[]> => {
+  const folder = await routeFolder(t, files)
+  try {
+    await loadRoutes(folder, ownRoutes())
+    return []
+  } catch (error) {
+    if (!(error instanceof RouteFileError)) throw error
+    return error.message.split('\n').map(line => line.replaceAll(`${folder}/`, '').replace(folder, '.'))
+  }
+}
