@@ -82,12 +82,13 @@ const install = (packages: string[], say: (line: string) => void) => {
   say(`Installing what the tests need: ${packages.join(' ')}`)
   const policy = keepServicesStill()
   try {
-    // The lists may be absent or too old to be fetched from: look first, refresh only when needed.
-    const installed = apt(['install', '-y', '--no-install-recommends', ...packages])
-    if (installed.status === 0) return
+    if (apt(['install', '-y', '--no-install-recommends', ...packages]).status === 0) return
+    // The lists may be absent, or too old to fetch from. One by one, a package that cannot be had stops no other.
     apt(['update'])
-    const again = apt(['install', '-y', '--no-install-recommends', ...packages])
-    if (again.status !== 0) say(again.output.trim().split('\n').slice(-15).join('\n'))
+    for (const name of packages) {
+      const { status, output } = apt(['install', '-y', '--no-install-recommends', name])
+      if (status !== 0) say(output.trim().split('\n').slice(-5).join('\n'))
+    }
   } finally {
     policy.remove()
   }
