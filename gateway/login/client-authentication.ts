@@ -1,0 +1,34 @@
+// The client secret goes where this provider takes it.
+import type { ProviderMetadata } from './provider-metadata.ts'
+
+/** Ways to authenticate at the token endpoint (RFC 6749 §2.3). */
+export interface ClientAuthentication<Way> {
+  /** Both ways, the likelier one first; the one that worked alone once it has. */
+  candidates(metadata: ProviderMetadata): readonly [Way, ...Way[]]
+  worked(way: Way): void
+}
+
+export interface Ways<Way> {
+  /** For a client without a secret. */
+  readonly none: Way
+  /** HTTP Basic. */
+  readonly basic: Way
+  /** In the body of the request; never in an address. */
+  readonly post: Way
+}
+
+// Providers differ in where they take the secret, and one registration often takes it in one place only.
+export const createClientAuthentication = <Way>(hasSecret: boolean, ways: Ways<Way>): ClientAuthentication<Way> => {
+  const { none, basic, post } = ways
+  let proven = hasSecret ? undefined : none
+  return {
+    candidates: ({ token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }) => {
+      if (proven !== undefined) return [proven]
+      const first = methods.find(method => method === 'client_secret_basic' || method === 'client_secret_post')
+      return first === 'client_secret_post' ? [post, basic] : [basic, post]
+    },
+    worked: way => {
+      proven = way
+    }
+  }
+}

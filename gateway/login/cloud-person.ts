@@ -1,0 +1,112 @@
+// What a provider says about somebody has become a person with a stable subject, or a reason why they may not enter.
+import type { CloudIdpSettings } from '../settings.ts'
+import { OAuthFailure, quoted } from './oauth-failure.ts'
+import type { ProvenPerson } from './sign-in.ts'
+
+export type Claims = Readonly<Record<string, unknown>>
+
+/** What the provider said. `idToken` is absent without CLOUDIDP_ISSUER when the provider sent none. */
+export interface Findings {
+  readonly idToken: Claims | undefined
+  readonly profile: Claims
+  /** Whether `idToken` was validated with the keys of a discovered issuer. */
+  readonly isOpenId: boolean
+  /** The namespace of the subject where no issuer vouches for it. */
+  readonly profileSource: string
+}
+
+/** Microsoft's names for "any tenant" (identity platform, `{tenant}` in its addresses). */
+const OPEN_TENANTS: ReadonlySet<string> = new Set(['common', 'organizations', 'consumers'])
+/** OpenID Connect Core §2: a subject has at most 255 ASCII characters. */
+const MAX_SUBJECT_LENGTH = 255
+const MAX_NAME_LENGTH = 256
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * The person (PRODUCT §4). The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, else the address of the
+ * profile endpoint: subjects are unique there and nowhere else. Throws OAuthFailure.
+ */
+export const judgePerson = (
+  findings: Findings,
+  settings: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>
+): ProvenPerson => {
+  const { idToken, profile, isOpenId, profileSource } = findings
+  const names = namesOf(profile, idToken ?? {})
+  judgeTenant(idToken, settings, names.username)
+  const subject = subjectOf(findings, names.username)
+  const issuer = isOpenId ? String(idToken?.iss ?? '') : profileSource
+  return { provider: 'cloudidp', issuer, subject, ...names }
+}
+
+const namesOf = (profile: Claims, idToken: Claims) => {
+  const first = (...names: string[]): string => {
+    const said = names.flatMap(name => [cleanName(profile[name]), cleanName(idToken[name])])
+    return said.find(text => text !== '') ?? ''
+  }
+  const email = first('mail', 'email', 'userPrincipalName')
+  const username = first('preferred_username', 'userPrincipalName')
+  return { email, username: username === '' ? email : username, name: first('displayName', 'name') }
+}
+
+const cleanName = (value: unknown): string =>
+  typeof value === 'string'
+    ? [
+        ...value
+          .slice(0, 4 * MAX_NAME_LENGTH)
+          .toWellFormed()
+          .replace(/\p{Cc}/gu, '')
+      ]
+        .slice(0, MAX_NAME_LENGTH)
+        .join('')
+        .trim()
+    : ''
+
+// Only what never changes names somebody: an e-mail or a login name can be given to the next one.
+const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): string => {
+  const subject = isOpenId ? idToken?.sub : (present(profile.id) ?? present(profile.sub))
+  const text = typeof subject === 'number' && Number.isSafeInteger(subject) ? String(subject) : subject
+  if (
+    typeof text !== 'string' ||
+    text === '' ||
+    text.length > MAX_SUBJECT_LENGTH ||
+    /\p{Cc}/u.test(text) ||
+    !text.isWellFormed()
+  ) {
+    throw new OAuthFailure('subject-missing', 'the provider names nobody by a stable subject', username)
+  }
+  // OpenID Connect Core §5.3.2: another `sub` means that the two answers are not about the same person.
+  const [told, proven] = [present(profile.sub), present(idToken?.sub)]
+  if (told !== undefined && proven !== undefined && told !== proven) {
+    throw new OAuthFailure('subject-mismatch', 'profile and ID token name different subjects', username)
+  }
+  return text
+}
+
+const present = (value: unknown): unknown => (value === null || value === '' ? undefined : value)
+
+const judgeTenant = (
+  idToken: Claims | undefined,
+  { tenantId, allowedTenants }: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>,
+  username: string
+): void => {
+  const tid = typeof idToken?.tid === 'string' ? idToken.tid.toLowerCase() : undefined
+  const configured = tenantId.toLowerCase()
+  // A tenant can also be named by a domain, which no ID token repeats: then its own addresses and issuer bind it.
+  const isOneTenant = !OPEN_TENANTS.has(configured) && !configured.includes('.')
+  if (isOneTenant && tid !== undefined && tid !== configured) {
+    throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`, username)
+  }
+  if (allowedTenants === undefined || allowedTenants.includes('*')) return
+  if (tid === undefined) {
+    throw new OAuthFailure(
+      'tenant-unknown',
+      'CLOUDIDP_ALLOWED_TENANTS is set, and no ID token names a tenant (tid)',
+      username
+    )
+  }
+  if (!allowedTenants.some(tenant => tenant.toLowerCase() === tid)) {
+    throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not in CLOUDIDP_ALLOWED_TENANTS`, username)
+  }
+}

@@ -1,0 +1,53 @@
+// An ID token that came straight from the configured token endpoint is about us and about now, or refused.
+import { type Claims, isRecord } from './cloud-person.ts'
+import { OAuthFailure } from './oauth-failure.ts'
+import { TENANT_PLACEHOLDER } from './provider-metadata.ts'
+
+const CLOCK_TOLERANCE_S = 30
+
+/**
+ * Its claims. Without CLOUDIDP_ISSUER no keys are known: that the token came over the TLS connection to the configured
+ * token endpoint vouches for its issuer (OpenID Connect Core §3.1.3.7, item 6); audience and time are judged here. It tells
+ * the tenant (`tid`) and missing names, never the subject. `now` in milliseconds since the epoch. Throws OAuthFailure.
+ */
+export const judgeDirectIdToken = (idToken: string, clientId: string, now: number): Claims => {
+  const [header, payload, signature, ...more] = idToken.split('.')
+  const claims = decode(payload)
+  const algorithm = decode(header)?.alg
+  if (claims === undefined || more.length > 0 || signature === undefined || signature === '')
+    throw invalid('is no signed JWT')
+  if (typeof algorithm !== 'string' || algorithm.toLowerCase() === 'none') throw invalid('is not signed')
+  const audience = Array.isArray(claims.aud) ? claims.aud : [claims.aud]
+  if (!audience.includes(clientId)) throw invalid('is for another client')
+  if (claims.azp !== undefined ? claims.azp !== clientId : audience.length > 1)
+    throw invalid('was issued to another client')
+  const nowS = Math.floor(now / 1000)
+  if (typeof claims.exp !== 'number' || claims.exp <= nowS - CLOCK_TOLERANCE_S) throw invalid('has expired')
+  if (claims.nbf !== undefined && (typeof claims.nbf !== 'number' || claims.nbf > nowS + CLOCK_TOLERANCE_S)) {
+    throw invalid('is not valid yet')
+  }
+  return claims
+}
+
+/**
+ * The issuer of this tenant, from a template with `{tenantid}`. Chooses whom the token must be from; that it is, and who
+ * signed it, is judged with it afterwards.
+ */
+export const tenantIssuer = (idToken: string, clientId: string, template: string): string => {
+  const { tid } = judgeDirectIdToken(idToken, clientId, Date.now())
+  if (typeof tid !== 'string' || !/^[0-9a-z-]{1,64}$/i.test(tid)) {
+    throw new OAuthFailure('tenant-unknown', 'the ID token names no tenant')
+  }
+  return template.replace(TENANT_PLACEHOLDER, tid)
+}
+
+const invalid = (what: string) => new OAuthFailure('id-token-invalid', `the ID token ${what}`)
+
+const decode = (part: string | undefined): Record<string, unknown> | undefined => {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,252 @@
+// The cloud provider is asked for a login, and its answer has become a proven person or a failure with a reason.
+import type { FastifyBaseLogger } from 'fastify'
+import * as oidc from 'openid-client'
+import type { CloudIdpSettings } from '../settings.ts'
+import { type ClientAuthentication, createClientAuthentication } from './client-authentication.ts'
+import { type Claims, isRecord, judgePerson } from './cloud-person.ts'
+import { judgeDirectIdToken, tenantIssuer } from './direct-id-token.ts'
+import type { Attempt } from './oauth-attempts.ts'
+import { asOAuthFailure, OAuthFailure } from './oauth-failure.ts'
+import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
+import {
+  createProviderMetadata,
+  isTemplate,
+  judgeAnswerIssuer,
+  type ProviderMetadata,
+  profileSource,
+  readJson,
+  withTenant
+} from './provider-metadata.ts'
+import type { ProvenPerson } from './sign-in.ts'
+
+/** What the provider sent the browser back with (RFC 6749 §4.1.2, RFC 9207 §2). */
+export interface AuthorizationAnswer {
+  readonly code: string
+  readonly iss: string | undefined
+}
+
+export interface OAuthClient {
+  /** Where the browser goes to log in. Throws OAuthFailure when the provider cannot be discovered. */
+  authorizationUrl(attempt: Attempt): Promise<string>
+  /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
+  identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
+}
+
+export interface OAuthClientOptions {
+  readonly settings: CloudIdpSettings
+  readonly log: Pick<FastifyBaseLogger, 'warn'>
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number
+  /** For everything that one login asks of the provider; a single answer may take half of it. */
+  readonly deadlineMs?: number
+}
+
+const DEADLINE_MS = 10_000
+const MAX_ACCESS_TOKEN_LENGTH = 16 * 1024
+const MAX_KEYS = 200
+/** Issuers whose keys are kept: one, or one per tenant of a multi-tenant provider. */
+const MAX_ISSUERS = 100
+const JSON_ONLY = { accept: 'application/json' }
+
+export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
+  const { settings, log, now = Date.now, deadlineMs = DEADLINE_MS } = options
+  const limits = { insecure: settings.insecure, timeoutMs: deadlineMs / 2 }
+  const metadataOf = createProviderMetadata({ settings, log, now, fetch: createProviderFetch(limits) })
+  const authentication = createClientAuthentication(settings.clientSecret !== '', waysOf(settings.clientSecret))
+  const verifyIdToken = createIdTokenVerifier(settings.clientId, createProviderFetch(limits))
+
+  const identify = async (
+    answer: AuthorizationAnswer,
+    attempt: Attempt,
+    signal: AbortSignal
+  ): Promise<ProvenPerson> => {
+    const metadata = await metadataOf()
+    const exchange = { metadata, settings, authentication, fetch: createProviderFetch({ ...limits, signal }) }
+    const { accessToken, idToken, config } = await exchangeCode(answer, attempt, exchange)
+    const isOpenId = settings.issuer !== undefined
+    const claims = isOpenId
+      ? await verifyIdToken(idToken, attempt.oidcNonce, metadata)
+      : idToken === undefined
+        ? undefined
+        : judgeDirectIdToken(idToken, settings.clientId, now())
+    if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
+    const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
+    return judgePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
+  }
+
+  return {
+    async authorizationUrl(attempt) {
+      const metadata = await metadataOf()
+      if (!isAllowedAddress(metadata.authorization_endpoint, settings.insecure)) {
+        throw new OAuthFailure('provider-metadata', 'CLOUDIDP_AUTHORIZATION_URL is not https')
+      }
+      const url = oidc.buildAuthorizationUrl(configure(metadata, settings.clientId, oidc.None()), {
+        redirect_uri: settings.redirectUri,
+        scope: scopeOf(settings),
+        state: attempt.state,
+        code_challenge: await oidc.calculatePKCECodeChallenge(attempt.codeVerifier),
+        code_challenge_method: 'S256',
+        ...(settings.issuer === undefined ? {} : { nonce: attempt.oidcNonce })
+      })
+      return url.href
+    },
+    identify: (answer, attempt) => withDeadline(deadlineMs, signal => identify(answer, attempt, signal))
+  }
+}
+
+const scopeOf = ({ issuer, scope }: CloudIdpSettings): string => {
+  const scopes = scope.split(/\s+/).filter(word => word !== '')
+  return issuer === undefined || scopes.includes('openid') ? scopes.join(' ') : ['openid', ...scopes].join(' ')
+}
+
+/** Addresses are judged by our own fetch, which knows of loopback and CLOUDIDP_INSECURE. */
+const configure = (
+  metadata: ProviderMetadata,
+  clientId: string,
+  authentication: oidc.ClientAuth,
+  fetch?: ProviderFetch
+): oidc.Configuration => {
+  const config = new oidc.Configuration({ ...metadata }, clientId, {}, authentication)
+  oidc.allowInsecureRequests(config)
+  if (fetch !== undefined) config[oidc.customFetch] = fetch as oidc.CustomFetch
+  return config
+}
+
+const waysOf = (secret: string) => ({
+  none: oidc.None(),
+  basic: secret === '' ? oidc.None() : oidc.ClientSecretBasic(secret),
+  post: secret === '' ? oidc.None() : oidc.ClientSecretPost(secret)
+})
+
+interface CodeExchange {
+  readonly metadata: ProviderMetadata
+  readonly settings: CloudIdpSettings
+  readonly authentication: ClientAuthentication<oidc.ClientAuth>
+  readonly fetch: ProviderFetch
+}
+
+interface Tokens {
+  readonly accessToken: string
+  readonly idToken: string | undefined
+  readonly config: oidc.Configuration
+}
+
+const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, exchange: CodeExchange): Promise<Tokens> => {
+  const { metadata, authentication } = exchange
+  if (exchange.settings.issuer !== undefined && !isTemplate(metadata)) judgeAnswerIssuer(answer.iss, metadata)
+  const [first, second] = authentication.candidates(metadata)
+  try {
+    return await requestTokens(first, answer, attempt, exchange)
+  } catch (error) {
+    const failure = asOAuthFailure(error, isChallenge(error) ? 'client-refused' : 'provider-nonsense')
+    // The client is judged before the code (RFC 6749 §4.1.3): a code refused with its client is still unused.
+    if (failure.reason !== 'client-refused' || second === undefined) throw failure
+    return await requestTokens(second, answer, attempt, exchange).catch(again => {
+      throw asOAuthFailure(again, isChallenge(again) ? 'client-refused' : 'provider-nonsense')
+    })
+  }
+}
+
+const isChallenge = (error: unknown): boolean => error instanceof oidc.WWWAuthenticateChallengeError
+
+const requestTokens = async (
+  way: oidc.ClientAuth,
+  { code }: AuthorizationAnswer,
+  attempt: Attempt,
+  { metadata, settings, authentication, fetch }: CodeExchange
+): Promise<Tokens> => {
+  let idToken: string | undefined
+  const tokenFetch: ProviderFetch = async (url, request) => {
+    // The token request names the very bytes that the authorization request named (RFC 6749 §4.1.3).
+    request.body?.set('redirect_uri', settings.redirectUri)
+    const response = await fetch(url, request)
+    if (request.method !== 'POST' || response.status !== 200) return response
+    const body = await readJson(response)
+    // Taken out here and judged apart: by the keys of its own tenant's issuer, or without keys.
+    if (body.id_token !== undefined && typeof body.id_token !== 'string') {
+      throw new OAuthFailure('id-token-invalid', 'the ID token is no text')
+    }
+    idToken = body.id_token
+    return Response.json({ ...body, id_token: undefined })
+  }
+  // `iss` was judged above.
+  const plain = { ...metadata, authorization_response_iss_parameter_supported: false }
+  const config = configure(plain, settings.clientId, way, tokenFetch)
+  if (metadata.jwks_uri !== undefined) oidc.enableNonRepudiationChecks(config)
+  const callback = new URL(settings.redirectUri)
+  callback.search = new URLSearchParams({ code, state: attempt.state }).toString()
+  const checks = { pkceCodeVerifier: attempt.codeVerifier, expectedState: attempt.state }
+  const { access_token: accessToken } = await oidc.authorizationCodeGrant(config, callback, checks)
+  authentication.worked(way)
+  if (accessToken.length > MAX_ACCESS_TOKEN_LENGTH)
+    throw new OAuthFailure('provider-nonsense', 'an access token of absurd length')
+  return { accessToken, idToken, config }
+}
+
+/** Judges ID tokens by the discovered keys (OpenID Connect Core §3.1.3.7); keys are kept, and renewed at most once a minute. */
+const createIdTokenVerifier = (clientId: string, fetch: ProviderFetch) => {
+  let keptFor: ProviderMetadata | undefined
+  const configs = new Map<string, oidc.Configuration>()
+
+  const keysFetch: ProviderFetch = async (url, request) => {
+    const response = await fetch(url, request)
+    if (response.status !== 200) return response
+    const body = await readJson(response)
+    if (!Array.isArray(body.keys) || body.keys.length > MAX_KEYS)
+      throw new OAuthFailure('provider-nonsense', 'no usable key set')
+    return Response.json({ keys: body.keys.filter(isRecord) })
+  }
+
+  const configOf = (metadata: ProviderMetadata, issuer: string): oidc.Configuration => {
+    if (keptFor !== metadata) configs.clear()
+    keptFor = metadata
+    const kept = configs.get(issuer)
+    if (kept !== undefined) return kept
+    const oldest = configs.size < MAX_ISSUERS ? undefined : configs.keys().next().value
+    if (oldest !== undefined) configs.delete(oldest)
+    const config = configure({ ...metadata, issuer }, clientId, oidc.None(), keysFetch)
+    oidc.useIdTokenResponseType(config)
+    configs.set(issuer, config)
+    return config
+  }
+
+  return async (idToken: string | undefined, nonce: string, metadata: ProviderMetadata): Promise<Claims> => {
+    if (idToken === undefined) throw new OAuthFailure('id-token-missing', 'the provider sent no ID token')
+    const issuer = isTemplate(metadata) ? tenantIssuer(idToken, clientId, metadata.issuer) : metadata.issuer
+    const carrier = new URL('https://id-token.invalid')
+    carrier.hash = new URLSearchParams({ id_token: idToken }).toString()
+    try {
+      return await oidc.implicitAuthentication(configOf(metadata, issuer), carrier, nonce)
+    } catch (error) {
+      throw asOAuthFailure(error, 'id-token-invalid')
+    }
+  }
+}
+
+const readProfile = async (
+  config: oidc.Configuration,
+  accessToken: string,
+  claims: Claims | undefined,
+  { metadata, settings }: { metadata: ProviderMetadata; settings: CloudIdpSettings }
+): Promise<Claims> => {
+  const subject = claims?.sub
+  try {
+    if (typeof subject === 'string' && usesUserinfo(settings)) {
+      return metadata.userinfo_endpoint === undefined ? {} : await oidc.fetchUserInfo(config, accessToken, subject)
+    }
+    const url = new URL(withTenant(settings.profileUrl, settings))
+    const response = await oidc.fetchProtectedResource(config, accessToken, url, 'GET', null, new Headers(JSON_ONLY))
+    if (response.status !== 200) {
+      throw new OAuthFailure(
+        response.status < 500 ? 'profile-refused' : 'provider-error',
+        `the profile endpoint answers ${response.status}`
+      )
+    }
+    return await readJson(response)
+  } catch (error) {
+    throw asOAuthFailure(error, isChallenge(error) ? 'profile-refused' : 'provider-nonsense')
+  }
+}
+
+// With CLOUDIDP_ISSUER the default of CLOUDIDP_PROFILE_URL is the discovered endpoint, not Microsoft's.
+const usesUserinfo = ({ profileUrl }: CloudIdpSettings): boolean => new URL(profileUrl).host === 'graph.microsoft.com'

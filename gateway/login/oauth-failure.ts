@@ -1,0 +1,115 @@
+// Why a cloud login failed: one stable word, and an explanation for the log that holds no token, code or secret.
+
+/** Every `reason` that a failed cloud login can have after its state was accepted. Words may be added, never changed. */
+export const OAUTH_REASONS = [
+  'cloudidp-not-active',
+  /** The provider sent the browser back with an error (RFC 6749 §4.1.2.1). */
+  'provider-refused',
+  /** The provider, or the way to it. */
+  'provider-unreachable',
+  'provider-timeout',
+  'provider-error',
+  'provider-nonsense',
+  'provider-metadata',
+  /** The token endpoint's judgement (RFC 6749 §5.2). */
+  'client-refused',
+  'code-refused',
+  /** Whose answer it is, and whom it names. */
+  'issuer-mismatch',
+  'id-token-missing',
+  'id-token-invalid',
+  'profile-refused',
+  'subject-missing',
+  'subject-mismatch',
+  'tenant-unknown',
+  'tenant-refused'
+] as const
+
+export type OAuthReason = (typeof OAUTH_REASONS)[number]
+
+const MAX_EXPLANATION_LENGTH = 200
+
+/** A failed cloud login. Nothing of it is for the client. */
+export class OAuthFailure extends Error {
+  readonly reason: OAuthReason
+  /** The name that the provider gave, where it came so far. */
+  readonly username: string
+
+  constructor(reason: OAuthReason, explanation: string, username = '') {
+    super(explanation)
+    this.name = 'OAuthFailure'
+    this.reason = reason
+    this.username = username
+  }
+}
+
+/** Foreign text on one line of printable ASCII, cut, and put between quotes. */
+export const quoted = (text: string): string =>
+  JSON.stringify(text.slice(0, MAX_EXPLANATION_LENGTH).replace(/[^\x20-\x7e]/g, '?'))
+
+/**
+ * A library's error in our words. Its own properties hold whole answers of the provider, tokens among them: only names,
+ * codes and messages are taken.
+ */
+export const asOAuthFailure = (thrown: unknown, fallback: OAuthReason): OAuthFailure => {
+  const chain = causes(thrown)
+  const ours = chain.find(error => error instanceof OAuthFailure)
+  if (ours !== undefined) return ours
+  return new OAuthFailure(judge(chain) ?? fallback, chain.map(describe).join(' ← '))
+}
+
+const causes = (thrown: unknown): Error[] => {
+  const chain: Error[] = []
+  let current = thrown
+  while (current instanceof Error && chain.length < 5) {
+    chain.push(current)
+    current = current.cause
+  }
+  return chain
+}
+
+const property = (error: Error, name: 'code' | 'error' | 'status'): unknown =>
+  (error as unknown as Record<string, unknown>)[name]
+
+const describe = (error: Error): string => {
+  const parts = [error.name, property(error, 'code'), property(error, 'error'), property(error, 'status')]
+  const named = parts.filter(part => typeof part === 'string' || typeof part === 'number')
+  return `${named
+    .map(part =>
+      String(part)
+        .replace(/[^\x21-\x7e]/g, '?')
+        .slice(0, 60)
+    )
+    .join(' ')}: ${quoted(error.message)}`
+}
+
+/** What the error codes of RFC 6749 §5.2, of openid-client and of the network mean here. */
+const REASONS: Readonly<Record<string, OAuthReason>> = {
+  invalid_client: 'client-refused',
+  unauthorized_client: 'client-refused',
+  invalid_grant: 'code-refused',
+  OAUTH_TIMEOUT: 'provider-timeout',
+  TimeoutError: 'provider-timeout',
+  AbortError: 'provider-timeout',
+  OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED: 'subject-mismatch',
+  OAUTH_RESPONSE_IS_NOT_CONFORM: 'provider-error',
+  OAUTH_RESPONSE_BODY_ERROR: 'provider-error',
+  ECONNREFUSED: 'provider-unreachable',
+  ECONNRESET: 'provider-unreachable',
+  ENOTFOUND: 'provider-unreachable',
+  EAI_AGAIN: 'provider-unreachable',
+  UND_ERR_SOCKET: 'provider-unreachable',
+  UND_ERR_CONNECT_TIMEOUT: 'provider-timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'provider-timeout',
+  UND_ERR_BODY_TIMEOUT: 'provider-timeout'
+}
+
+const judge = (chain: readonly Error[]): OAuthReason | undefined => {
+  for (const error of chain) {
+    for (const word of [property(error, 'error'), property(error, 'code'), error.name]) {
+      const reason = typeof word === 'string' && Object.hasOwn(REASONS, word) ? REASONS[word] : undefined
+      if (reason !== undefined) return reason
+    }
+  }
+  return chain.some(error => error.message === 'fetch failed') ? 'provider-unreachable' : undefined
+}

@@ -1,0 +1,164 @@
+// The cloud's door: a browser is sent to the provider, and comes back once, as somebody.
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
+import type { Settings } from '../settings.ts'
+import { type Attempt, beginAttempt, endAttempt, findAttempt, type UsedStates } from './oauth-attempts.ts'
+import { createOAuthClient, type OAuthClient } from './oauth-client.ts'
+import { asOAuthFailure, OAuthFailure, quoted } from './oauth-failure.ts'
+import { type StateReason, type VerifiedState, verifyState } from './oauth-state.ts'
+import type { LoginContext, LoginOutcome, SignedIn, SignIn } from './sign-in.ts'
+
+export interface OAuthRoutesParts {
+  settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>
+  signIn: SignIn
+  usedStates: UsedStates
+  /** Told of every login that failed after its state was accepted. What fails in `signIn` is told there. */
+  onOutcome: (outcome: LoginOutcome) => void
+  log: Pick<FastifyBaseLogger, 'warn'>
+  /** Milliseconds since the epoch. */
+  now?: () => number
+  /** For everything that one login asks of the provider. */
+  providerDeadlineMs?: number
+}
+
+const START = '/auth/oauth/cloudidp/start'
+const CALLBACK = '/auth/oauth/cloudidp/callback'
+
+/**
+ * Registers start and callback. They throw `GW_OAUTH_STATE` (400), `GW_BAD_REQUEST` (400: no code), `GW_OAUTH_FAILED` (401;
+ * also when this provider is not active, as a directory login does), `GW_UNAVAILABLE` (503) and what `signIn` throws.
+ */
+export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void => {
+  const { settings, now = Date.now } = parts
+  const client = createOAuthClient({
+    settings: settings.cloudidp,
+    log: parts.log,
+    now,
+    ...(parts.providerDeadlineMs === undefined ? {} : { deadlineMs: parts.providerDeadlineMs })
+  })
+  const attempts = {
+    secrets: [settings.jwt.secret, ...settings.jwt.previousSecrets],
+    maxAgeMs: settings.cloudidp.stateMaxAgeMs,
+    isSecure: settings.publicUrl.startsWith('https:')
+  }
+
+  const start = async (request: FastifyRequest, reply: FastifyReply) => {
+    refusePrefetch(request)
+    if (!settings.cloudidp.active) throw failed(new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active'))
+    const { attempt, setCookies } = beginAttempt(request.headers.cookie, now(), attempts)
+    const location = await client.authorizationUrl(attempt).catch(error => {
+      throw failed(asOAuthFailure(error, 'provider-metadata'))
+    })
+    return redirect(reply, location, setCookies)
+  }
+
+  /** The state is judged before anything else is looked at, also what kind of answer this is. */
+  const judgeState = (request: FastifyRequest): Returned => {
+    const answer = readAnswer(request.raw.url ?? '')
+    const state = verifyState(answer.state, now(), attempts)
+    if (typeof state === 'string') throw refused(state)
+    const attempt = findAttempt(request.headers.cookie, answer.state ?? '', state, attempts)
+    if (attempt === undefined) throw refused('state-foreign-browser')
+    if (answer.code === undefined && answer.error === undefined) throw new BadRequest({ reason: 'code-missing' })
+    return { answer, state, attempt, end: endAttempt(state, attempts) }
+  }
+
+  const callback = async (request: FastifyRequest, reply: FastifyReply) => {
+    refusePrefetch(request)
+    const returned = judgeState(request)
+    const context = { requestId: request.exchange.requestId, ip: request.exchange.client.address }
+    const { nonce, expiresAt } = returned.state
+    const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt)
+    if (!isFirst) throw refused('state-replayed', returned.end)
+    const signedIn = await logIn(returned, context, client, parts)
+    return redirect(reply, successUrl(settings.cloudidp.successRedirectUrl, signedIn), [returned.end])
+  }
+
+  // A link preview or scanner asks by HEAD: it learns whether the address is still good, and uses nothing up.
+  const peek = async (request: FastifyRequest, reply: FastifyReply) => {
+    judgeState(request)
+    return reply.code(204).headers(PRIVATE).send()
+  }
+
+  app.get(START, { schema: { summary: 'Starts the cloud login' } }, start)
+  app.head(CALLBACK, { schema: { hide: true } }, peek)
+  app.get(CALLBACK, { schema: { summary: 'Receives the cloud provider’s redirect' }, exposeHeadRoute: false }, callback)
+}
+
+interface Answer {
+  state: string | undefined
+  code: string | undefined
+  error: string | undefined
+  iss: string | undefined
+}
+
+interface Returned {
+  answer: Answer
+  state: VerifiedState
+  attempt: Attempt
+  /** The Set-Cookie field that ends the attempt. */
+  end: string
+}
+
+const PRIVATE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
+
+const redirect = (reply: FastifyReply, location: string, setCookies: string[]) =>
+  reply
+    .code(302)
+    .headers({ ...PRIVATE, location, 'set-cookie': setCookies })
+    .send()
+
+const refused = (reason: StateReason, setCookie?: string) =>
+  new OAuthState({ reason, headers: setCookie === undefined ? {} : { 'set-cookie': setCookie } })
+
+const failed = (failure: OAuthFailure, setCookie?: string) =>
+  new OAuthFailed({
+    reason: failure.reason,
+    cause: failure,
+    headers: setCookie === undefined ? {} : { 'set-cookie': setCookie }
+  })
+
+/** Who prefetches has not decided to log in. A status that is no success keeps the prefetched answer from being used. */
+const refusePrefetch = ({ headers }: FastifyRequest): void => {
+  const purposes = [headers['sec-purpose'], headers.purpose, headers['x-purpose'], headers['x-moz']]
+  if (purposes.some(purpose => /prefetch|prerender|preview/i.test(String(purpose ?? '')))) {
+    throw new Unavailable({ reason: 'prefetch' })
+  }
+}
+
+/** The parameters of RFC 6749 §4.1.2 and RFC 9207; none may come twice (RFC 6749 §3.1). */
+const readAnswer = (url: string): Answer => {
+  const question = url.indexOf('?')
+  const query = new URLSearchParams(question === -1 ? '' : url.slice(question + 1))
+  const one = (name: string): string | undefined => {
+    const values = query.getAll(name)
+    if (values.length > 1) throw refused('repeated-parameter')
+    return values[0] === '' ? undefined : values[0]
+  }
+  return { state: one('state'), code: one('code'), error: one('error'), iss: one('iss') }
+}
+
+const logIn = async (
+  { answer, attempt, end }: Returned,
+  context: LoginContext,
+  client: OAuthClient,
+  { settings, signIn, onOutcome }: OAuthRoutesParts
+): Promise<SignedIn> => {
+  try {
+    if (!settings.cloudidp.active) throw new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active')
+    const { code, error, iss } = answer
+    if (code === undefined || error !== undefined) {
+      throw new OAuthFailure('provider-refused', `the provider answers with the error ${quoted(error ?? '')}`)
+    }
+    return await signIn(await client.identify({ code, iss }, attempt), context)
+  } catch (thrown) {
+    if (!(thrown instanceof OAuthFailure)) throw thrown
+    const { reason, username } = thrown
+    onOutcome({ ...context, provider: 'cloudidp', ok: false, reason, username, userId: undefined })
+    throw failed(thrown, end)
+  }
+}
+
+/** The fragment never reaches a server (RFC 3986 §3.5); one that the setting holds gives way. */
+const successUrl = (address: string, { token, user }: SignedIn): string =>
+  `${address.split('#', 1)[0]}#auth=${Buffer.from(JSON.stringify({ token, user })).toString('base64url')}`

@@ -1,0 +1,94 @@
+// A state value says that this gateway started a cloud login, and when: `<payload>.<signature>`, judged strictly.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/**
+ * The payload's bytes: 24 of nonce, then 6 of milliseconds since the epoch, big-endian. As base64url 30 bytes fill 40
+ * characters exactly, so that there is one spelling of each payload.
+ */
+export const NONCE_BYTES = 24
+const TIMESTAMP_BYTES = 6
+const PAYLOAD_LENGTH = 40
+/** HMAC-SHA256 is 32 bytes: 43 characters. */
+const SIGNATURE_LENGTH = 43
+export const STATE_LENGTH = PAYLOAD_LENGTH + 1 + SIGNATURE_LENGTH
+
+/** Milliseconds by which the clock of another instance may be ahead of ours. */
+const CLOCK_TOLERANCE_MS = 30_000
+
+/** Why a callback's state is refused. Words may be added, never changed. */
+export const STATE_REASONS = [
+  'state-missing',
+  'state-malformed',
+  'state-signature',
+  'state-expired',
+  'state-from-future',
+  'state-foreign-browser',
+  'state-replayed',
+  'repeated-parameter'
+] as const
+
+export type StateReason = (typeof STATE_REASONS)[number]
+
+export interface VerifiedState {
+  readonly nonce: Buffer
+  /** Milliseconds since the epoch. */
+  readonly issuedAt: number
+  readonly expiresAt: number
+  /** Which of the secrets signed it: 0 is the current one. */
+  readonly signedBy: number
+}
+
+export interface StateOptions {
+  /** JWT_SECRET first, then JWT_PREVIOUS_SECRETS: a login begun before a rotation may finish after it. */
+  readonly secrets: readonly string[]
+  readonly maxAgeMs: number
+}
+
+/** Signs a state over 24 bytes of nonce. `issuedAt` in milliseconds since the epoch. */
+export const signState = (nonce: Buffer, issuedAt: number, secret: string): string => {
+  if (nonce.length !== NONCE_BYTES) throw new RangeError(`a nonce has ${NONCE_BYTES} bytes`)
+  const bytes = Buffer.alloc(NONCE_BYTES + TIMESTAMP_BYTES)
+  nonce.copy(bytes)
+  bytes.writeUIntBE(issuedAt, NONCE_BYTES, TIMESTAMP_BYTES)
+  const payload = bytes.toString('base64url')
+  return `${payload}.${signatureOf(payload, secret)}`
+}
+
+/**
+ * The state that the text holds, or why it is refused. Valid from `issuedAt` until `maxAgeMs` have elapsed. A JWT of ours
+ * is signed with the same secret and can never pass: what it signs holds a dot, a payload never does.
+ */
+export const verifyState = (
+  text: string | undefined,
+  now: number,
+  options: StateOptions
+): VerifiedState | StateReason => {
+  if (text === undefined || text === '') return 'state-missing'
+  const dot = text.indexOf('.')
+  if (dot === -1 || dot === 0 || dot === text.length - 1) return 'state-missing'
+  if (dot !== PAYLOAD_LENGTH || text.length !== STATE_LENGTH) return 'state-malformed'
+  const payload = text.slice(0, PAYLOAD_LENGTH)
+  const bytes = Buffer.from(payload, 'base64url')
+  if (bytes.toString('base64url') !== payload) return 'state-malformed'
+  const signedBy = findSigner(payload, text.slice(PAYLOAD_LENGTH + 1), options.secrets)
+  if (signedBy === -1) return 'state-signature'
+  const issuedAt = bytes.readUIntBE(NONCE_BYTES, TIMESTAMP_BYTES)
+  if (issuedAt > now + CLOCK_TOLERANCE_MS) return 'state-from-future'
+  const expiresAt = issuedAt + options.maxAgeMs
+  if (now >= expiresAt) return 'state-expired'
+  return { nonce: bytes.subarray(0, NONCE_BYTES), issuedAt, expiresAt, signedBy }
+}
+
+const signatureOf = (payload: string, secret: string): string =>
+  createHmac('sha256', secret).update(payload).digest('base64url')
+
+// Compared as text, so that other spellings of the same bytes never match; every secret is tried, whichever fits.
+const findSigner = (payload: string, signature: string, secrets: readonly string[]): number => {
+  const given = Buffer.from(signature, 'utf8')
+  let signer = -1
+  for (const [index, secret] of secrets.entries()) {
+    const expected = Buffer.from(signatureOf(payload, secret), 'utf8')
+    if (given.length === expected.length && timingSafeEqual(given, expected) && signer === -1) signer = index
+  }
+  return signer
+}

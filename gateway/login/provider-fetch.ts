@@ -1,0 +1,114 @@
+// Whatever is asked of the provider is answered whole, within a time and a size, by the very address that was asked.
+import { isIP } from 'node:net'
+import { OAuthFailure } from './oauth-failure.ts'
+
+const MAX_BODY_BYTES = 1024 * 1024
+
+/** The part of `fetch` that openid-client uses. */
+export type ProviderFetch = (url: string, options: ProviderRequest) => Promise<Response>
+
+export interface ProviderRequest {
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body?: URLSearchParams | undefined
+}
+
+export interface ProviderFetchOptions {
+  /** Plain http beyond loopback (CLOUDIDP_INSECURE). */
+  readonly insecure: boolean
+  /** How long one answer may take, to its last byte. */
+  readonly timeoutMs: number
+  /** Ends all requests of one login. */
+  readonly signal?: AbortSignal
+}
+
+/** Whether a provider's address may be used: https, or http on this machine or where the operator allowed it. */
+export const isAllowedAddress = (address: string, insecure: boolean): boolean => {
+  const url = URL.parse(address)
+  if (url === null || url.username !== '' || url.password !== '') return false
+  if (url.protocol === 'https:') return true
+  return url.protocol === 'http:' && (insecure || isLoopback(url.hostname))
+}
+
+/**
+ * A fetch that follows no redirect, reads at most 1 MiB (counted after decompression) and gives up after `timeoutMs`.
+ * Throws OAuthFailure, or what the network threw.
+ */
+export const createProviderFetch =
+  ({ insecure, timeoutMs, signal }: ProviderFetchOptions): ProviderFetch =>
+  async (address, request) => {
+    if (!isAllowedAddress(address, insecure)) {
+      throw new OAuthFailure('provider-metadata', 'the provider names an address without https')
+    }
+    const deadline = new AbortController()
+    const giveUp = () => deadline.abort(new OAuthFailure('provider-timeout', 'the provider took too long'))
+    const timer = setTimeout(giveUp, timeoutMs)
+    signal?.addEventListener('abort', giveUp, { once: true })
+    try {
+      if (signal?.aborted === true) giveUp()
+      return await answerTo(address, request, deadline.signal)
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', giveUp)
+    }
+  }
+
+const answerTo = async (address: string, request: ProviderRequest, signal: AbortSignal): Promise<Response> => {
+  const response = await fetch(address, {
+    method: request.method,
+    headers: { ...request.headers, 'accept-encoding': 'identity' },
+    body: request.body ?? null,
+    redirect: 'manual',
+    signal
+  })
+  const { status } = response
+  if (status >= 300 && status < 400) {
+    await response.body?.cancel()
+    throw new OAuthFailure('provider-error', `the provider redirects (${status}) instead of answering`)
+  }
+  const body = await readBounded(response)
+  return new Response(status === 204 || status === 205 ? null : body, {
+    status,
+    headers: plainHeaders(response.headers)
+  })
+}
+
+const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength
+    // Leaving the loop cancels the body, and with it the connection.
+    if (bytes > MAX_BODY_BYTES)
+      throw new OAuthFailure('provider-nonsense', `an answer of more than ${MAX_BODY_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return new Uint8Array(Buffer.concat(chunks))
+}
+
+// The body is no longer encoded, and its length may have changed.
+const plainHeaders = (headers: Headers): Headers => {
+  const plain = new Headers(headers)
+  for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) plain.delete(name)
+  return plain
+}
+
+const isLoopback = (hostname: string): boolean => {
+  if (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]') return true
+  return isIP(hostname) === 4 && hostname.startsWith('127.')
+}
+
+/** Settles when the work does, at the latest after `ms`. */
+export const withDeadline = async <T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+  const controller = new AbortController()
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    reject(new OAuthFailure('provider-timeout', 'the provider took too long'))
+    controller.abort()
+  }, ms)
+  try {
+    return await Promise.race([work(controller.signal), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

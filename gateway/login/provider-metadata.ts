@@ -1,0 +1,167 @@
+// The provider's endpoints are known: from the settings, or discovered, kept and renewed without haste.
+import type { FastifyBaseLogger } from 'fastify'
+import type { CloudIdpSettings } from '../settings.ts'
+import { isRecord } from './cloud-person.ts'
+import { asOAuthFailure, OAuthFailure } from './oauth-failure.ts'
+import { isAllowedAddress, type ProviderFetch } from './provider-fetch.ts'
+
+/** The members of OpenID Connect Discovery §3 that are used. */
+export interface ProviderMetadata {
+  readonly issuer: string
+  readonly authorization_endpoint: string
+  readonly token_endpoint: string
+  readonly jwks_uri?: string
+  readonly userinfo_endpoint?: string
+  readonly token_endpoint_auth_methods_supported?: string[]
+  readonly id_token_signing_alg_values_supported?: string[]
+  readonly authorization_response_iss_parameter_supported?: boolean
+}
+
+export interface MetadataOptions {
+  readonly settings: CloudIdpSettings
+  readonly fetch: ProviderFetch
+  readonly log: Pick<FastifyBaseLogger, 'warn'>
+  readonly now: () => number
+}
+
+const KEEP_MS = 60 * 60 * 1000
+/** A provider that was away is asked again after this, not by every login in between. */
+const COOLDOWN_MS = 2000
+export const TENANT_PLACEHOLDER = '{tenantid}'
+const MICROSOFT = /^https:\/\/login\.(microsoftonline\.(com|us)|partner\.microsoftonline\.cn)$/
+const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** `{{tenant}}` in an address of the settings is CLOUDIDP_TENANT_ID. */
+export const withTenant = (address: string, { tenantId }: Pick<CloudIdpSettings, 'tenantId'>): string =>
+  address.replaceAll('{{tenant}}', encodeURIComponent(tenantId))
+
+/** Explicit endpoints, or those of CLOUDIDP_ISSUER: asked for at the first login, kept for an hour, old ones outliving an outage. */
+export const createProviderMetadata = (options: MetadataOptions): (() => Promise<ProviderMetadata>) => {
+  const { settings, log, now } = options
+  if (settings.issuer === undefined) {
+    const known = explicitEndpoints(settings)
+    return async () => known
+  }
+  let known: ProviderMetadata | undefined
+  let askAgainAt = 0
+  let failure: OAuthFailure | undefined
+  let asking: Promise<ProviderMetadata> | undefined
+
+  const ask = async (issuer: string): Promise<ProviderMetadata> => {
+    try {
+      known = await discover(withTenant(issuer, settings), options)
+      failure = undefined
+      askAgainAt = now() + KEEP_MS
+      return known
+    } catch (error) {
+      failure = asOAuthFailure(error, 'provider-metadata')
+      askAgainAt = now() + COOLDOWN_MS
+      log.warn(
+        { reason: failure.reason, err: failure, kept: known !== undefined },
+        'the cloud provider could not be discovered'
+      )
+      if (known === undefined) throw failure
+      return known
+    } finally {
+      asking = undefined
+    }
+  }
+
+  return async () => {
+    if (now() < askAgainAt) {
+      if (known !== undefined) return known
+      if (failure !== undefined) throw failure
+    }
+    asking ??= ask(settings.issuer ?? '')
+    return asking
+  }
+}
+
+const explicitEndpoints = (settings: CloudIdpSettings): ProviderMetadata => ({
+  issuer: profileSource(settings),
+  authorization_endpoint: withTenant(settings.authorizationUrl, settings),
+  token_endpoint: withTenant(settings.tokenUrl, settings),
+  token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic']
+})
+
+/** The profile endpoint without its query: where the subjects of explicit endpoints are unique. */
+export const profileSource = (settings: CloudIdpSettings): string => {
+  const address = withTenant(settings.profileUrl, settings)
+  return address.split(/[?#]/, 1)[0] ?? address
+}
+
+const discover = async (issuer: string, { fetch, settings }: MetadataOptions): Promise<ProviderMetadata> => {
+  const base = issuer.replace(/\/\.well-known\/openid-configuration$/, '').replace(/\/$/, '')
+  const response = await fetch(`${base}/.well-known/openid-configuration`, {
+    method: 'GET',
+    headers: { accept: 'application/json' }
+  })
+  if (response.status !== 200) throw new OAuthFailure('provider-error', `discovery answers ${response.status}`)
+  const document = await readJson(response)
+  if (!isOf(document.issuer, base))
+    throw new OAuthFailure('provider-metadata', 'the discovered issuer is not CLOUDIDP_ISSUER')
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const) {
+    const address = document[name]
+    if (typeof address !== 'string' || !isAllowedAddress(address, settings.insecure)) {
+      throw new OAuthFailure('provider-metadata', `the discovered ${name} cannot be used`)
+    }
+  }
+  return pick(document)
+}
+
+/** A JSON object (RFC 8259), or OAuthFailure. */
+export const readJson = async (response: Response): Promise<Record<string, unknown>> => {
+  let value: unknown
+  try {
+    value = JSON.parse(await response.text())
+  } catch {
+    throw new OAuthFailure('provider-nonsense', 'an answer that is no JSON')
+  }
+  if (!isRecord(value)) throw new OAuthFailure('provider-nonsense', 'an answer that is no JSON object')
+  return value
+}
+
+/**
+ * OpenID Connect Discovery §4.3: the same issuer. Microsoft's addresses may name the tenant by an alias or a domain: then
+ * the document says its id, or `{tenantid}` for whichever the ID token names.
+ */
+const isOf = (found: unknown, asked: string): found is string => {
+  if (typeof found !== 'string') return false
+  if (found.replace(/\/$/, '') === asked) return true
+  const [askedUrl, foundUrl] = [URL.parse(asked), URL.parse(found)]
+  if (askedUrl === null || foundUrl === null) return false
+  const [, tenant = '', ...rest] = decodeURI(foundUrl.pathname).replace(/\/$/, '').split('/')
+  const [, askedTenant = '', ...askedRest] = decodeURI(askedUrl.pathname).split('/')
+  if (GUID.test(askedTenant) && tenant !== askedTenant) return false
+  const isMicrosoft = MICROSOFT.test(askedUrl.origin)
+  if (tenant !== TENANT_PLACEHOLDER && !(isMicrosoft && GUID.test(tenant))) return false
+  if (isMicrosoft && foundUrl.origin === 'https://sts.windows.net') return rest.length === 0
+  return foundUrl.origin === askedUrl.origin && rest.join('/') === askedRest.join('/')
+}
+
+/** Whether the issuer is known only with an ID token: one for each tenant. */
+export const isTemplate = ({ issuer }: ProviderMetadata): boolean => issuer.includes(TENANT_PLACEHOLDER)
+
+/** RFC 9207 §2.4: the `iss` of an authorization answer names whom we asked, and is there when they announce it. */
+export const judgeAnswerIssuer = (iss: string | undefined, metadata: ProviderMetadata): void => {
+  const isAnnounced = metadata.authorization_response_iss_parameter_supported === true
+  if (iss === undefined ? isAnnounced : iss !== metadata.issuer) {
+    throw new OAuthFailure('issuer-mismatch', 'the answer came from another issuer (RFC 9207)')
+  }
+}
+
+const pick = (document: Record<string, unknown>): ProviderMetadata => {
+  const text = (name: string) => (typeof document[name] === 'string' ? { [name]: document[name] } : {})
+  const texts = (name: string) =>
+    Array.isArray(document[name]) ? { [name]: document[name].filter(item => typeof item === 'string') } : {}
+  return {
+    issuer: String(document.issuer),
+    authorization_endpoint: String(document.authorization_endpoint),
+    token_endpoint: String(document.token_endpoint),
+    ...text('jwks_uri'),
+    ...text('userinfo_endpoint'),
+    ...texts('token_endpoint_auth_methods_supported'),
+    ...texts('id_token_signing_alg_values_supported'),
+    authorization_response_iss_parameter_supported: document.authorization_response_iss_parameter_supported === true
+  }
+}
