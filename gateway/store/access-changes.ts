@@ -2,7 +2,7 @@
 import pg from 'pg'
 import type { EntityManager } from 'typeorm'
 import type { Database, Log } from './database.ts'
-import { ACCESS_CHANNEL } from './embedded-postgres.ts'
+import { ACCESS_CHANNEL } from './embedded-notifications.ts'
 import { query } from './query.ts'
 
 export interface PersonVersion {

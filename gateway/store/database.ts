@@ -4,7 +4,7 @@ import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecut
 import { migrations } from '../../migrations/index.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { NotificationSource } from './embedded-notifications.ts'
-import { openEmbeddedPostgres } from './embedded-postgres.ts'
+import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
 
 const POOL_SIZE = 10
@@ -56,7 +56,7 @@ export interface DatabaseOptions {
  */
 export const openDatabase = async (options: DatabaseOptions): Promise<Database> => {
   const { databaseUrl, dataDir, log, role = 'gateway', startTimeoutMs = 30_000, poolSize = POOL_SIZE } = options
-  const embedded = databaseUrl === undefined ? await openEmbeddedPostgres({ dataDir, log, role }) : undefined
+  const embedded = databaseUrl === undefined ? await openEmbedded({ dataDir, log, role }) : undefined
   const connection = embedded?.connection ?? { connectionString: databaseUrl ?? '' }
   try {
     const dataSource = await connect(dataSourceOptions(connection, poolSize, log), log, startTimeoutMs)
@@ -70,7 +70,7 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
 const describe = (
   dataSource: DataSource,
   connection: PgConnection,
-  embedded: Awaited<ReturnType<typeof openEmbeddedPostgres>> | undefined
+  embedded: EmbeddedPostgres | undefined
 ): Database => {
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
@@ -101,6 +101,10 @@ const describe = (
     }
   }
 }
+
+/** Loaded only when it is used: a Postgres compiled to WebAssembly is much to carry for nothing. */
+const openEmbedded = async (options: EmbeddedOptions) =>
+  (await import('./embedded-postgres.ts')).openEmbeddedPostgres(options)
 
 const READ_ONLY = "SELECT current_setting('transaction_read_only') AS read_only"
 

@@ -1,6 +1,9 @@
 // The notifications of the embedded Postgres are known to this process, whichever connection their text went out on.
 import type { PGlite } from '@electric-sql/pglite'
 
+/** The one channel of this database: see access-changes.ts. */
+export const ACCESS_CHANNEL = 'portaria_access'
+
 export interface NotificationSource {
   /** Calls back for each NOTIFY on the channel; returns the function that ends it. */
   subscribe(channel: string, onPayload: (payload: string) => void): () => void

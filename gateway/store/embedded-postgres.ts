@@ -8,9 +8,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
 import { type DataDirLock, lockDataDir } from './data-dir-lock.ts'
 import type { Log } from './database.ts'
-import { type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
-
-export const ACCESS_CHANNEL = 'portaria_access'
+import { ACCESS_CHANNEL, type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
 
 const PORT = 5432
 const MAX_CONNECTIONS = 50
