@@ -1,5 +1,12 @@
 // The environment, read once and checked whole: a frozen Settings, or every mistake by name.
 
+import { readGateway } from './settings-gateway.ts'
+import type { RedisSettings } from './settings-redis.ts'
+import { judgeNames, judgeNode } from './settings-surroundings.ts'
+import { createReader, type Environment, type Mistake } from './settings-values.ts'
+
+export type { Mistake, RedisSettings }
+
 export interface Settings {
   readonly port: number
   readonly host: string
@@ -12,6 +19,8 @@ export interface Settings {
   readonly databaseUrl: string | undefined
   readonly dataDir: string
   readonly redisUrl: string | undefined
+  /** REDIS_URL taken apart. */
+  readonly redis: RedisSettings | undefined
   readonly upstreamConfig: string
   /** IPs and CIDRs. */
   readonly trustProxy: readonly string[]
@@ -78,4 +87,49 @@ export interface CloudIdpSettings {
   readonly tokenUrl: string
   readonly profileUrl: string
   readonly scope: string
+}
+
+/** Every mistake in the environment, sorted by variable. No mistake repeats a value. */
+export class SettingsError extends Error {
+  readonly mistakes: readonly Mistake[]
+
+  constructor(mistakes: readonly Mistake[]) {
+    super(formatMistakes(mistakes))
+    this.name = 'SettingsError'
+    this.mistakes = mistakes
+  }
+}
+
+/** One line for each mistake: `VARIABLE message`. */
+export const formatMistakes = (mistakes: readonly Mistake[]): string =>
+  mistakes.map(({ variable, message }) => `${variable} ${message}`).join('\n')
+
+/**
+ * Reads all settings, frozen to the bottom.
+ *
+ * @param environment variables; an empty one counts as unset.
+ * @param execArgv options of the Node process, judged like NODE_OPTIONS.
+ * @throws SettingsError with all mistakes together.
+ */
+export const readSettings = (
+  environment: Environment = process.env,
+  execArgv: readonly string[] = process.execArgv
+): Settings => {
+  const reader = createReader(environment)
+  const warnings: string[] = []
+  judgeNames(reader, environment)
+  judgeNode(reader, environment, execArgv)
+  const settings = readGateway(reader, environment, warnings)
+  if (reader.mistakes.length === 0) return freeze(settings)
+  throw new SettingsError(
+    reader.mistakes.toSorted((one, other) =>
+      one.variable < other.variable ? -1 : one.variable > other.variable ? 1 : 0
+    )
+  )
+}
+
+const freeze = <T>(value: T): T => {
+  if (typeof value !== 'object' || value === null) return value
+  for (const inner of Object.values(value)) freeze(inner)
+  return Object.freeze(value)
 }

@@ -1,0 +1,125 @@
+// The cloud provider's settings hold together: complete when switched on, tenant filled in, nothing sent in clear text.
+import type { CloudIdpSettings } from './settings.ts'
+import { isPlainBeyondLoopback, judgeUrl } from './settings-urls.ts'
+import { MAX_TIMER_MS, type Reader } from './settings-values.ts'
+
+const CALLBACK = '/auth/oauth/cloudidp/callback'
+/** Tenants of Microsoft in which anybody can have an account. */
+const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
+
+export interface Origins {
+  readonly publicUrl: string
+  readonly frontendUrl: string
+  readonly frontendUrlGiven: boolean
+}
+
+export const readCloudIdp = (
+  reader: Reader,
+  isListed: boolean,
+  origins: Origins,
+  warnings: string[]
+): CloudIdpSettings => {
+  const active = reader.boolean('CLOUDIDP_ENABLED') && isListed
+  const insecure = reader.boolean('CLOUDIDP_INSECURE')
+  const tenantId = readTenant(reader)
+  const endpoint = (name: EndpointName, active: boolean) =>
+    readEndpoint(reader, name, { tenantId, insecure, active, warnings })
+  const issuer = endpoint('CLOUDIDP_ISSUER', active)
+  const success = origins.frontendUrlGiven ? `${origins.frontendUrl}/login` : `${origins.publicUrl}/auth/login`
+  const cloudidp: CloudIdpSettings = {
+    active,
+    tenantId,
+    clientId: reader.text('CLOUDIDP_CLIENT_ID') ?? '',
+    clientSecret: reader.text('CLOUDIDP_CLIENT_SECRET') ?? '',
+    redirectUri: readRedirect(reader, 'CLOUDIDP_REDIRECT_URI') ?? `${origins.publicUrl}${CALLBACK}`,
+    successRedirectUrl: readRedirect(reader, 'CLOUDIDP_SUCCESS_REDIRECT_URL') ?? success,
+    stateMaxAgeMs: reader.duration('CLOUDIDP_STATE_MAX_AGE_MS', { min: 1, max: MAX_TIMER_MS }),
+    issuer,
+    allowedTenants: readAllowedTenants(reader),
+    insecure,
+    authorizationUrl: endpoint('CLOUDIDP_AUTHORIZATION_URL', active) ?? '',
+    tokenUrl: endpoint('CLOUDIDP_TOKEN_URL', active) ?? '',
+    profileUrl: endpoint('CLOUDIDP_PROFILE_URL', active) ?? '',
+    scope: readScope(reader, issuer !== undefined)
+  }
+  if (active) judgeActive(reader, cloudidp, warnings)
+  return cloudidp
+}
+
+const judgeActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: string[]): void => {
+  for (const name of ['CLOUDIDP_CLIENT_ID', 'CLOUDIDP_CLIENT_SECRET'] as const) {
+    if (reader.text(name) === undefined) reader.mistake(name, 'is needed when CLOUDIDP_ENABLED is true')
+  }
+  if (
+    cloudidp.issuer === undefined &&
+    reader.given('CLOUDIDP_AUTHORIZATION_URL') !== reader.given('CLOUDIDP_TOKEN_URL')
+  ) {
+    const missing = reader.given('CLOUDIDP_TOKEN_URL') ? 'CLOUDIDP_AUTHORIZATION_URL' : 'CLOUDIDP_TOKEN_URL'
+    reader.mistake(missing, 'is needed too: the authorization and the token endpoint belong to one provider')
+  }
+  if (cloudidp.allowedTenants?.includes('*'))
+    warnings.push('People of every tenant may log in (CLOUDIDP_ALLOWED_TENANTS=*)')
+  else if (cloudidp.allowedTenants === undefined && OPEN_TENANTS.includes(cloudidp.tenantId)) {
+    warnings.push(
+      `Anybody can have an account in tenant ${cloudidp.tenantId}: unassigned people pass no proxied route until CLOUDIDP_ALLOWED_TENANTS is set`
+    )
+  }
+}
+
+type EndpointName = 'CLOUDIDP_ISSUER' | 'CLOUDIDP_AUTHORIZATION_URL' | 'CLOUDIDP_TOKEN_URL' | 'CLOUDIDP_PROFILE_URL'
+
+const readEndpoint = (
+  reader: Reader,
+  name: EndpointName,
+  { tenantId, insecure, active, warnings }: { tenantId: string; insecure: boolean; active: boolean; warnings: string[] }
+): string | undefined => {
+  const text = reader.text(name)?.replaceAll('{{tenant}}', encodeURIComponent(tenantId))
+  if (text === undefined) return undefined
+  if (/[{}]/.test(text)) {
+    reader.mistake(name, 'knows no other {{…}} than {{tenant}}')
+    return undefined
+  }
+  const url = judgeUrl(reader, name, text, { query: name !== 'CLOUDIDP_ISSUER' })
+  if (url === undefined || !isPlainBeyondLoopback(url)) return text
+  if (!insecure) reader.mistake(name, 'must be https:// beyond loopback, or say CLOUDIDP_INSECURE=true')
+  else if (active) warnings.push(`The cloud provider is spoken to in clear text (${name}, CLOUDIDP_INSECURE)`)
+  return text
+}
+
+// Kept as written: the provider compares it byte by byte with the registered one (RFC 6749 §3.1.2.3, RFC 9700 §2.1).
+const readRedirect = (
+  reader: Reader,
+  name: 'CLOUDIDP_REDIRECT_URI' | 'CLOUDIDP_SUCCESS_REDIRECT_URL'
+): string | undefined => {
+  const text = reader.text(name)
+  if (text !== undefined) judgeUrl(reader, name, text, { query: true })
+  return text
+}
+
+const readTenant = (reader: Reader): string => {
+  const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? 'common'
+  if (/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/.test(tenant)) return tenant
+  reader.mistake('CLOUDIDP_TENANT_ID', 'must be a tenant id or a domain name')
+  return 'common'
+}
+
+const readAllowedTenants = (reader: Reader): readonly string[] | undefined => {
+  const tenants = reader.list('CLOUDIDP_ALLOWED_TENANTS')
+  if (tenants.length === 0) return undefined
+  if (tenants.includes('*') && tenants.length > 1)
+    reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'is either * alone or a list of tenant ids')
+  else if (tenants.some(tenant => tenant !== '*' && !/^[\w.-]{1,128}$/.test(tenant)))
+    reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'must hold tenant ids, separated by commas, or be *')
+  return tenants
+}
+
+const readScope = (reader: Reader, hasIssuer: boolean): string => {
+  const fallback = hasIssuer ? 'openid profile email' : 'openid profile email User.Read'
+  const scope = reader.text('CLOUDIDP_SCOPE') ?? fallback
+  // RFC 6749 §3.3
+  if (!/^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(scope))
+    reader.mistake('CLOUDIDP_SCOPE', 'must be scopes separated by one blank')
+  else if (hasIssuer && !scope.split(' ').includes('openid'))
+    reader.mistake('CLOUDIDP_SCOPE', 'must contain openid when CLOUDIDP_ISSUER is set')
+  return scope
+}

@@ -1,0 +1,163 @@
+// The gateway's own settings are read and judged, and those of its providers with them.
+import { isLoopbackHost, parseNetwork } from './ip-network.ts'
+import type { BootstrapAdmin, Settings } from './settings.ts'
+import { readCloudIdp } from './settings-cloudidp.ts'
+import { readLdap } from './settings-ldap.ts'
+import { parseRedisUrl } from './settings-redis.ts'
+import { readSecrets } from './settings-secrets.ts'
+import { baseUrl } from './settings-urls.ts'
+import { type Environment, MAX_TIMER_MS, type Reader } from './settings-values.ts'
+
+/** All settings; what is wrong is noted with the reader, what is merely worth saying in `warnings`. */
+export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {
+  const listener = readListeners(reader)
+  const origins = readOrigins(reader, listener.port, warnings)
+  const isListed = readProviders(reader)
+  const ldap = readLdap(reader, isListed('ldap'), warnings)
+  const cloudidp = readCloudIdp(reader, isListed('cloudidp'), origins, warnings)
+  if (!ldap.active && !cloudidp.active) warnings.push('No login provider is active: nobody can log in')
+  return {
+    ...listener,
+    ...origins,
+    ...readStores(reader),
+    upstreamConfig: reader.text('UPSTREAM_CONFIG') ?? '',
+    trustProxy: readTrustProxy(reader),
+    jwt: {
+      ...readSecrets(reader, warnings),
+      expiresInMs: reader.duration('JWT_EXPIRES_IN', { min: 1000, max: 365 * DAY_MS })
+    },
+    bootstrapAdmins: readBootstrapAdmins(reader),
+    rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },
+    ldap,
+    cloudidp,
+    logLevel: readLogLevel(reader),
+    drainTimeoutMs: reader.duration('DRAIN_TIMEOUT', { min: 0, max: MAX_TIMER_MS }),
+    loginFailures: {
+      perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
+      windowMs: reader.duration('LOGIN_FAILURES_WINDOW')
+    },
+    revocationMaxStalenessMs: reader.optionalDuration('REVOCATION_MAX_STALENESS'),
+    browserSession: readBrowserSession(reader, origins.publicUrl),
+    revealReason: reader.boolean('REVEAL_REASON'),
+    contact: readContact(reader),
+    otel: isTracing(environment),
+    warnings
+  }
+}
+
+const DAY_MS = 86_400_000
+const COUNT = { min: 1, max: 1_000_000_000 }
+const PORTS = { min: 0, max: 65_535 }
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+const readListeners = (reader: Reader): Pick<Settings, 'port' | 'host' | 'ops'> => {
+  const port = reader.integer('PORT', PORTS)
+  const ops = { port: reader.optionalInteger('OPS_PORT', PORTS), host: readHost(reader, 'OPS_HOST') }
+  if (ops.port === port && port !== 0) reader.mistake('OPS_PORT', 'must not be the public PORT')
+  return { port, host: readHost(reader, 'HOST'), ops }
+}
+
+const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string => {
+  const host = reader.text(name) ?? ''
+  if (!/^[A-Za-z0-9_.:%-]{1,253}$/.test(host))
+    reader.mistake(name, 'must be an IP address or a host name, without a port')
+  return host
+}
+
+const readOrigins = (reader: Reader, port: number, warnings: string[]) => {
+  const publicUrl = baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? `http://localhost:${port}`, false)
+  const given = reader.text('FRONTEND_URL')
+  if (publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)) {
+    warnings.push('PUBLIC_URL is http://: passwords and tokens travel in clear text')
+  }
+  const frontendUrl = given === undefined ? publicUrl : baseUrl(reader, 'FRONTEND_URL', given, true)
+  return { publicUrl, frontendUrl, frontendUrlGiven: given !== undefined }
+}
+
+const readProviders = (reader: Reader) => {
+  const listed = reader.list('AUTH_PROVIDERS')
+  if (listed.some(provider => provider !== 'ldap' && provider !== 'cloudidp')) {
+    reader.mistake('AUTH_PROVIDERS', 'must hold ldap and cloudidp only, separated by a comma')
+  }
+  return (provider: 'ldap' | 'cloudidp') => listed.length === 0 || listed.includes(provider)
+}
+
+const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 'redisUrl' | 'redis' | 'workers'> => {
+  const databaseUrl = reader.text('DATABASE_URL')
+  if (databaseUrl !== undefined && !(/^postgres(?:ql)?:\/\/[^\s#]*$/.test(databaseUrl) && URL.canParse(databaseUrl))) {
+    reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
+  }
+  const redisUrl = reader.text('REDIS_URL')
+  const redis = redisUrl === undefined ? undefined : parseRedisUrl(redisUrl)
+  if (redis !== undefined && 'mistake' in redis) reader.mistake('REDIS_URL', redis.mistake)
+  const workers = reader.integer('WORKERS', { min: 1, max: 256 })
+  for (const name of ['DATABASE_URL', 'REDIS_URL'] as const) {
+    if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is needed when WORKERS is more than 1')
+  }
+  const dataDir = reader.text('DATA_DIR') ?? ''
+  return {
+    databaseUrl,
+    dataDir,
+    redisUrl,
+    redis: redis === undefined || 'mistake' in redis ? undefined : redis,
+    workers
+  }
+}
+
+// A hop count or "all" would let a client choose its own address; so would a block that holds every address.
+const readTrustProxy = (reader: Reader): string[] => {
+  const entries = reader.list('TRUST_PROXY')
+  const networks = entries.map(parseNetwork)
+  if (networks.includes(undefined))
+    reader.mistake('TRUST_PROXY', 'must hold IP addresses and CIDR blocks only, no true and no hop count')
+  if (networks.some(network => network?.prefix === (network?.ipv4 ? 96 : 0))) {
+    reader.mistake('TRUST_PROXY', 'must not trust every address')
+  }
+  return entries
+}
+
+const readBootstrapAdmins = (reader: Reader): BootstrapAdmin[] => {
+  const admins = reader.list('BOOTSTRAP_ADMINS').map((entry): BootstrapAdmin | undefined => {
+    const [, provider, subject = ''] = /^(ldap|cloudidp):([^\s@\\]{1,256})$/.exec(entry) ?? []
+    return provider === 'ldap' || provider === 'cloudidp' ? { provider, subject } : undefined
+  })
+  if (admins.includes(undefined)) {
+    reader.mistake(
+      'BOOTSTRAP_ADMINS',
+      'must hold ldap:<login> or cloudidp:<subject>; a subject is never an e-mail address, a login has no domain'
+    )
+  }
+  return admins.filter(admin => admin !== undefined)
+}
+
+const readLogLevel = (reader: Reader): string => {
+  const level = reader.text('LOG_LEVEL') ?? 'info'
+  if (!LOG_LEVELS.includes(level)) reader.mistake('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`)
+  return level
+}
+
+// The cookie is Secure (`__Host-`, RFC 6265bis §4.1.3.2): over plain HTTP browsers keep it for loopback only.
+const readBrowserSession = (reader: Reader, publicUrl: string): boolean => {
+  const browserSession = reader.boolean('BROWSER_SESSION')
+  if (browserSession && publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)) {
+    reader.mistake('BROWSER_SESSION', 'needs an https:// PUBLIC_URL')
+  }
+  return browserSession
+}
+
+const readContact = (reader: Reader): string | undefined => {
+  const contact = reader.text('CONTACT')
+  if (contact !== undefined && !/^[^\p{Cc}]{1,200}$/u.test(contact))
+    reader.mistake('CONTACT', 'must be one line of at most 200 characters')
+  return contact
+}
+
+/** OpenTelemetry's own variables; what they mean in detail is the SDK's business. */
+const isTracing = (environment: Environment): boolean => {
+  const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } =
+    environment
+  if (OTEL_SDK_DISABLED?.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return false
+  return [OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT].some(
+    value => (value ?? '') !== ''
+  )
+}

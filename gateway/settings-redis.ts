@@ -1,0 +1,105 @@
+// REDIS_URL has become a structure: one server, a Sentinel group or a Cluster.
+
+export interface RedisNode {
+  readonly host: string
+  readonly port: number
+}
+
+interface RedisAccess {
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly tls: boolean
+}
+
+export type RedisSettings =
+  | ({ readonly kind: 'single'; readonly url: string; readonly db: number } & RedisNode & RedisAccess)
+  | ({
+      readonly kind: 'sentinel'
+      readonly sentinels: readonly RedisNode[]
+      /** Name of the master that the sentinels watch. */
+      readonly name: string
+      readonly db: number
+      readonly sentinelUsername: string | undefined
+      readonly sentinelPassword: string | undefined
+    } & RedisAccess)
+  | ({ readonly kind: 'cluster'; readonly nodes: readonly RedisNode[] } & RedisAccess)
+
+/**
+ * Parses the three forms; `rediss…` means TLS, user and password are percent-encoded:
+ * - `redis://[user:password@]host[:6379][/db]`
+ * - `redis-sentinel://[user:password@]host[:26379],host[:26379]/master[/db][?sentinelUsername=…&sentinelPassword=…]`
+ * - `redis-cluster://[user:password@]host[:6379],host[:6379]`
+ *
+ * @returns the structure, or the mistake in words that hold nothing of the URL.
+ */
+export const parseRedisUrl = (url: string): RedisSettings | { readonly mistake: string } => {
+  const { scheme, userinfo, hosts, path, query } = FORM.exec(url)?.groups ?? {}
+  if (scheme === undefined || hosts === undefined) return { mistake: FORMS }
+  const access = accessOf(userinfo, scheme.startsWith('rediss'))
+  if (access === undefined) return { mistake: 'its user or password is not percent-encoded' }
+  const kind = scheme.replace(/^rediss?-?/, '')
+  const nodes = hosts.split(',').map(host => nodeOf(host, kind === 'sentinel' ? 26_379 : 6379))
+  if (!nodes.every(node => node !== undefined)) return { mistake: 'a host or port in it is not valid' }
+  const segments = path === undefined || path === '' ? [] : path.split('/')
+  if (query !== undefined && kind !== 'sentinel')
+    return { mistake: 'parameters are only understood in the Sentinel form' }
+  if (kind === 'sentinel') return sentinel(nodes, segments, new URLSearchParams(query ?? ''), access)
+  if (kind === 'cluster') {
+    return segments.length > 0 ? { mistake: 'a Cluster has no database number' } : { kind: 'cluster', nodes, ...access }
+  }
+  const [node] = nodes
+  const db = databaseOf(segments[0])
+  if (node === undefined || nodes.length > 1) return { mistake: `several hosts need the Sentinel or the Cluster form` }
+  if (db === undefined || segments.length > 1) return { mistake: 'after the host only a database number may follow' }
+  return { kind: 'single', url, ...node, db, ...access }
+}
+
+const FORM =
+  /^(?<scheme>rediss?(?:-sentinel|-cluster)?):\/\/(?:(?<userinfo>[^@/?#\s]*)@)?(?<hosts>[^@/?#\s]+)(?:\/(?<path>[^?#\s]*))?(?:\?(?<query>[^#\s]*))?$/
+const FORMS =
+  'must be redis://host:6379/0, redis-sentinel://host:26379,host:26379/master or redis-cluster://host:6379,host:6379 (rediss… for TLS; user and password percent-encoded)'
+
+const sentinel = (
+  sentinels: readonly RedisNode[],
+  [name, database, ...rest]: string[],
+  query: URLSearchParams,
+  access: RedisAccess
+): RedisSettings | { mistake: string } => {
+  const db = databaseOf(database)
+  if (name === undefined || !/^[\w.-]{1,128}$/.test(name))
+    return { mistake: 'the Sentinel form ends in the name of the master' }
+  if (db === undefined || rest.length > 0)
+    return { mistake: 'after the name of the master only a database number may follow' }
+  for (const key of query.keys()) {
+    if (key !== 'sentinelUsername' && key !== 'sentinelPassword') return { mistake: 'a parameter in it is not known' }
+  }
+  const sentinelUsername = query.get('sentinelUsername') ?? undefined
+  const sentinelPassword = query.get('sentinelPassword') ?? undefined
+  return { kind: 'sentinel', sentinels, name, db, sentinelUsername, sentinelPassword, ...access }
+}
+
+const nodeOf = (text: string, defaultPort: number): RedisNode | undefined => {
+  const { bracketed, name, port } =
+    /^(?:\[(?<bracketed>[0-9A-Fa-f:.]+)\]|(?<name>[\w.-]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups ?? {}
+  const host = bracketed ?? name
+  const number = port === undefined ? defaultPort : Number(port)
+  return host === undefined || number < 1 || number > 65_535 ? undefined : { host, port: number }
+}
+
+const databaseOf = (text: string | undefined): number | undefined => {
+  if (text === undefined || text === '') return 0
+  return /^\d{1,4}$/.test(text) ? Number(text) : undefined
+}
+
+const accessOf = (userinfo: string | undefined, tls: boolean): RedisAccess | undefined => {
+  const [user = '', ...password] = (userinfo ?? '').split(':')
+  try {
+    return {
+      username: user === '' ? undefined : decodeURIComponent(user),
+      password: password.length === 0 ? undefined : decodeURIComponent(password.join(':')),
+      tls
+    }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,46 @@
+// No key that signs or verifies tokens is short, a sample from a manual, or a repetition of one.
+import type { Reader } from './settings-values.ts'
+
+const MIN_BYTES = 32
+
+/** JWT_SECRET and JWT_PREVIOUS_SECRETS (RFC 7518 §3.2: at least as long as the hash). */
+export const readSecrets = (
+  reader: Reader,
+  warnings: string[]
+): { secret: string; previousSecrets: readonly string[] } => {
+  const secret = reader.text('JWT_SECRET')
+  const previousSecrets = [...new Set(reader.list('JWT_PREVIOUS_SECRETS'))].filter(previous => previous !== secret)
+  for (const message of new Set(previousSecrets.map(weaknessOf))) {
+    if (message !== undefined) reader.mistake('JWT_PREVIOUS_SECRETS', `each ${message}`)
+  }
+  const weakness = secret === undefined ? undefined : weaknessOf(secret)
+  if (weakness !== undefined) reader.mistake('JWT_SECRET', weakness)
+  else if (secret !== undefined && new Set(secret).size < 10) warnings.push('JWT_SECRET does not look random')
+  else if (!reader.given('JWT_SECRET')) {
+    reader.mistake('JWT_SECRET', `is required: at least ${MIN_BYTES} random bytes, e.g. from \`openssl rand -hex 32\``)
+  }
+  return { secret: secret ?? '', previousSecrets }
+}
+
+const weaknessOf = (secret: string): string | undefined => {
+  if (Buffer.byteLength(secret) < MIN_BYTES) return `must be at least ${MIN_BYTES} bytes`
+  return isSample(secret) ? 'must not be a sample value: whoever reads the manual could sign tokens' : undefined
+}
+
+/** Samples of manuals and starter kits, compared without case and punctuation. */
+const SAMPLES: ReadonlySet<string> = new Set(
+  `astringsecretatleast256bitslong yoursupersecretjwttokenwithatleast32characterslong supersecretjwttokenwithatleast32characterslong
+  your256bitsecretyour256bitsecret thisisaverylongsecretkeyforjwtauthentication thisisasecretkeythatshouldbechanged
+  mysupersecretkeythatisatleast32characterslong averylongrandomanduniquesecretkey thisisnotasecretthisisnotasecret
+  9a4f2c8d3b7a1e6f45c8a0b3f267d8b1d4e6f3c8a9d2b5f8e3a9c8b5f6v8a3d9 404e635266556a586e3272357538782f413f4428472b4b6250645367566b5970`.split(
+    /\s+/
+  )
+)
+const SAMPLE_STARTS =
+  /^(?:please)?(?:change|replace)(?:me|this|with|it)|^your(?:super|very|jwt|long|own)*(?:secret|key)/
+const REPEATED = /^(?:secret|password|changeme|example|default|jwtsecret)+$/
+
+const isSample = (secret: string): boolean => {
+  const plain = secret.toLowerCase().replace(/[^a-z0-9]/g, '')
+  return SAMPLES.has(plain) || SAMPLE_STARTS.test(plain) || REPEATED.test(plain)
+}

@@ -1,0 +1,67 @@
+// Nothing around our own variables undoes them: no misspelt one is ignored, no switch of Node makes the process lax.
+import { VARIABLES } from './settings-table.ts'
+import type { Environment, Reader } from './settings-values.ts'
+
+const PREFIXES = ['LDAP_', 'CLOUDIDP_', 'RATE_LIMIT_', 'JWT_']
+const MAX_HEADER_BYTES = 64 * 1024
+
+/** An unknown name with one of our prefixes is a mistake that names the nearest known one. */
+export const judgeNames = (reader: Reader, environment: Environment): void => {
+  const known: ReadonlySet<string> = new Set(VARIABLES.map(({ name }) => name))
+  for (const name of Object.keys(environment)) {
+    if (known.has(name) || environment[name] === undefined) continue
+    if (!PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix))) continue
+    const shown = name.replace(/[^\w.-]/g, '?').slice(0, 60)
+    reader.mistake(shown, `is not known; did you mean ${nearestName(name)}?`)
+  }
+}
+
+/** Parser and TLS switches of Node that take away what the gateway relies on. */
+export const judgeNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
+  if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED', 'must not switch off the verification of certificates')
+  }
+  judgeOptions(reader, 'NODE_OPTIONS', (environment.NODE_OPTIONS ?? '').match(/"(?:\\.|[^"])*"|\S+/g) ?? [])
+  judgeOptions(reader, 'command line of node', execArgv)
+}
+
+const judgeOptions = (reader: Reader, place: string, options: readonly string[]): void => {
+  // Node takes `_` for `-` in the names of its options.
+  const flags = options.map(option => option.replaceAll('"', '').replaceAll('_', '-'))
+  if (flags.some(flag => flag === '--insecure-http-parser')) {
+    reader.mistake(place, 'must not hold --insecure-http-parser: it lets requests be smuggled')
+  }
+  const at = flags.findLastIndex(flag => /^--max-http-header-size(?:=|$)/.test(flag))
+  if (at === -1) return
+  const size = flags[at]?.split('=')[1] ?? flags[at + 1]
+  if (!/^\d+$/.test(size ?? '') || Number(size) > MAX_HEADER_BYTES) {
+    reader.mistake(place, `must not hold a --max-http-header-size beyond ${MAX_HEADER_BYTES}`)
+  }
+}
+
+/** The known variable that takes the fewest edits to reach. */
+export const nearestName = (name: string): string => {
+  const wanted = name.toUpperCase().slice(0, 60)
+  const ranked = VARIABLES.map(variable => ({ name: variable.name, edits: distance(wanted, variable.name) }))
+  return ranked.reduce((best, next) => (next.edits < best.edits ? next : best)).name
+}
+
+/** Edits between two words; two neighbours that changed places are one (optimal string alignment). */
+const distance = (from: string, to: string): number => {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: to.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = at(last, j - 1) + (from[i - 1] === to[j - 1] ? 0 : 1)
+      const isSwap = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      const swapped = isSwap ? at(beforeLast, j - 2) + 1 : Number.POSITIVE_INFINITY
+      row.push(Math.min(at(last, j) + 1, at(row, j - 1) + 1, replaced, swapped))
+    }
+    beforeLast = last
+    last = row
+  }
+  return at(last, to.length)
+}
+
+const at = (row: readonly number[], index: number): number => row[index] ?? Number.POSITIVE_INFINITY

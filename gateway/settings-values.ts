@@ -1,0 +1,130 @@
+// A variable's text has become a value, or its mistake is noted under its name; values are never repeated in a mistake.
+import { VARIABLES, type VariableName } from './settings-table.ts'
+
+export interface Mistake {
+  readonly variable: string
+  readonly message: string
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Longest delay of a Node timer (2^31 - 1 ms, about 24.8 days). */
+export const MAX_TIMER_MS = 2 ** 31 - 1
+
+interface Range {
+  readonly min: number
+  readonly max: number
+}
+
+export interface Reader {
+  readonly mistakes: Mistake[]
+  mistake(variable: string, message: string): void
+  /** Whether somebody set it; an empty string counts as unset. */
+  given(name: VariableName): boolean
+  /** Blanks at both ends are left out, for secrets only line breaks at the end. The default when unset. */
+  text(name: VariableName): string | undefined
+  boolean(name: VariableName): boolean
+  integer(name: VariableName, range: Range): number
+  optionalInteger(name: VariableName, range: Range): number | undefined
+  /** Milliseconds. */
+  duration(name: VariableName, range?: Range): number
+  optionalDuration(name: VariableName, range?: Range): number | undefined
+  /** Comma-separated entries, without blanks around them. */
+  list(name: VariableName): string[]
+}
+
+/** Reads the variables of the table from an environment. After a mistake a harmless value is returned. */
+export const createReader = (environment: Environment): Reader => {
+  const mistakes: Mistake[] = []
+  const mistake = (variable: string, message: string): void => {
+    mistakes.push({ variable, message })
+  }
+  const raw = (name: VariableName) => clean(environment[name], ROWS.get(name)?.secret === true)
+  const placeholders = new Set<string>()
+  for (const { name } of VARIABLES) {
+    if (!isPlaceholder(raw(name) ?? '')) continue
+    placeholders.add(name)
+    mistake(name, 'holds a placeholder that was never filled in')
+  }
+
+  // A placeholder reads as unset: its own mistake is enough.
+  const own = (name: VariableName) => (placeholders.has(name) ? undefined : raw(name))
+  const text = (name: VariableName) => own(name) ?? ROWS.get(name)?.fallback
+  const number = <T>(
+    name: VariableName,
+    range: Range,
+    parse: (value: string) => number,
+    expected: string,
+    unset: T
+  ) => {
+    const value = text(name)
+    if (value === undefined) return unset
+    const parsed = parse(value)
+    if (parsed >= range.min && parsed <= range.max) return parsed
+    mistake(name, expected)
+    return range.min
+  }
+  const optionalInteger = (name: VariableName, range: Range) =>
+    number(name, range, parseInteger, `must be a whole number from ${range.min} to ${range.max}`, undefined)
+  const optionalDuration = (name: VariableName, range: Range = { min: 1, max: MAX_TIMER_MS }) => {
+    const isPlain = name.endsWith('_MS')
+    const forms = isPlain
+      ? 'milliseconds, or 500ms, 30s, 10m, 8h, 1d'
+      : 'a duration with its unit: 500ms, 30s, 10m, 8h, 1d'
+    const bounds = `from ${formatDuration(range.min)} to ${formatDuration(range.max)}`
+    return number(name, range, value => parseDuration(value, isPlain), `must be ${forms}; ${bounds}`, undefined)
+  }
+  return {
+    mistakes,
+    mistake,
+    text,
+    optionalInteger,
+    optionalDuration,
+    given: name => raw(name) !== undefined,
+    boolean(name) {
+      const value = text(name)?.toLowerCase()
+      if (value === 'true' || value === 'false' || value === undefined) return value === 'true'
+      mistake(name, 'must be true or false')
+      return false
+    },
+    integer: (name, range) => optionalInteger(name, range) ?? range.min,
+    duration: (name, range) => optionalDuration(name, range) ?? 0,
+    list: name => entriesOf(text(name), () => mistake(name, 'holds an empty entry between commas'))
+  }
+}
+
+/** `500ms`, `30s`, `10m`, `8h`, `1d` in milliseconds; digits alone only where plain milliseconds are meant; else NaN. */
+export const parseDuration = (text: string, plainMilliseconds: boolean): number => {
+  const [, amount = '', unit = ''] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? []
+  if (amount === '' || (unit === '' && !plainMilliseconds)) return Number.NaN
+  return Number(amount) * (UNITS[unit === '' ? 'ms' : unit] ?? Number.NaN)
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const ROWS = new Map(VARIABLES.map(variable => [variable.name, variable]))
+
+const formatDuration = (milliseconds: number): string => {
+  const [unit, size] = Object.entries(UNITS).findLast(([, one]) => one <= Math.max(milliseconds, 1)) ?? ['ms', 1]
+  return `${Math.floor(milliseconds / size)}${unit}`
+}
+
+const parseInteger = (text: string): number => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN)
+
+// A secret read from a file often ends in a line break; blanks may be meant.
+const clean = (value: string | undefined, isSecret: boolean): string | undefined => {
+  const cleaned = isSecret ? value?.replace(/[\r\n]+$/, '') : value?.trim()
+  return cleaned === '' ? undefined : cleaned
+}
+
+const entriesOf = (value: string | undefined, complain: () => void): string[] => {
+  if (value === undefined) return []
+  const entries = value.split(',').map(entry => entry.trim())
+  if (entries.includes('')) complain()
+  return entries.filter(entry => entry !== '')
+}
+
+// `${NAME}` and `$(NAME)` that no shell, Compose or Kubernetes expanded, `$NAME` alone, `<NAME>` of a manual.
+const isPlaceholder = (value: string): boolean =>
+  /\$\{[A-Za-z_][^}]*\}/.test(value) || value.split(',').some(entry => NAME_ALONE.test(entry.trim()))
+
+const NAME_ALONE = /^\$(?:\([A-Za-z_]\w*\)|[A-Z_][A-Z0-9_]*)$|^<[^<>]+>$/
