@@ -1,24 +1,15 @@
 // The audit log only grows, tells who did what, and shows when somebody touched it.
 // AD-08
 import t from 'tap'
-import { createAuditLog } from '../gateway/store/audit-log.ts'
-import { openDatabase } from '../gateway/store/database.ts'
 import { startPostgres } from './support/postgres.ts'
-import { quiet } from './support/quiet.ts'
+import { openStore } from './support/store.ts'
 
 const postgres = await startPostgres(t)
 const actor = { id: 1, username: 'maria', requestId: 'r-1', ip: '127.0.0.1' }
 
-const open = async (test: { teardown(fn: () => unknown): unknown }, databaseUrl?: string) => {
-  const url = databaseUrl ?? (await postgres.newDatabase())
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  test.teardown(() => database.close())
-  return { url, database, audit: createAuditLog(database) }
-}
-
 t.test('fifty writers on two instances leave one unbroken chain', async t => {
-  const one = await open(t)
-  const two = await open(t, one.url)
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
   await Promise.all(
     Array.from({ length: 50 }, async (_, writer) => {
       const { audit } = writer % 2 === 0 ? one : two
@@ -31,7 +22,7 @@ t.test('fifty writers on two instances leave one unbroken chain', async t => {
 })
 
 t.test('an entry of a transaction that fails leaves no gap', async t => {
-  const { audit, database } = await open(t)
+  const { audit, database } = await openStore(t, postgres)
   await audit.append({ actor, action: 'kept' })
   const failing = database.write(async manager => {
     await audit.append({ actor, action: 'lost' }, manager)
@@ -43,7 +34,7 @@ t.test('an entry of a transaction that fails leaves no gap', async t => {
 })
 
 t.test('entries come newest first, by user and by action, with all that was said', async t => {
-  const { audit } = await open(t)
+  const { audit } = await openStore(t, postgres)
   const at = new Date('2026-11-21T10:00:00.123Z')
   const before = { b: [1, 2.5, -0, 1e21, 1e-7], a: 'é\u2028"\\', ü: null, deep: { z: 1, 'a b': true } }
   await audit.append({ actor, action: 'access.set', target: 'user:7', before, after: { x: undefined }, at })
@@ -78,7 +69,7 @@ t.test('entries come newest first, by user and by action, with all that was said
 })
 
 t.test('secrets, NUL, broken text and huge values never reach the table, and the chain holds', async t => {
-  const { audit, database, url } = await open(t)
+  const { audit, database, url } = await openStore(t, postgres)
   const details = { password: 'hunter2', nested: { Token: 'eyJ', note: 'a\0b\ud800' }, tokenId: 'kept' }
   await audit.append({ actor: { id: 1, username: 'a\0b\nfake line' }, action: 'x', details })
   await audit.append({ actor, action: 'x', before: { big: 'x'.repeat(100_000) } })
@@ -93,7 +84,7 @@ t.test('secrets, NUL, broken text and huge values never reach the table, and the
 })
 
 t.test('the database itself refuses to change or remove an entry', async t => {
-  const { audit, url } = await open(t)
+  const { audit, url } = await openStore(t, postgres)
   await audit.append({ actor, action: 'x' })
   for (const statement of [
     "UPDATE audit_events SET action = 'y'",
@@ -132,7 +123,7 @@ t.test('whatever a superuser does to the entries is found, with the first that i
     ['a rehashed entry', "UPDATE audit_events SET content_hash = repeat('a', 64) WHERE id = 5", 5],
     ['an entry beyond the head', EXTRA, 1211]
   ]
-  const { url, audit, database } = await open(t)
+  const { url, audit, database } = await openStore(t, postgres)
   for (let n = 0; n < 121; n++) {
     await database.write(async manager => {
       for (let m = 0; m < 10; m++) await audit.append({ actor, action: 'x', after: { a: 1, m } }, manager)

@@ -4,25 +4,13 @@ import { EventEmitter, once } from 'node:events'
 import pg from 'pg'
 import t from 'tap'
 import { type AccessChange, listenAccessChanges } from '../gateway/store/access-changes.ts'
-import { createAuditLog } from '../gateway/store/audit-log.ts'
-import { openDatabase } from '../gateway/store/database.ts'
-import { createLoginMemory } from '../gateway/store/login-memory.ts'
-import { createTokenState } from '../gateway/store/token-state.ts'
-import { createUsers } from '../gateway/store/users.ts'
 import { startPostgres } from './support/postgres.ts'
 import { quiet } from './support/quiet.ts'
+import { openStore } from './support/store.ts'
 
 const postgres = await startPostgres(t)
 const actor = { id: null, username: 'test' }
 const soon = () => Math.floor(Date.now() / 1000) + 600
-
-const open = async (test: { teardown(fn: () => unknown): unknown }, databaseUrl?: string) => {
-  const url = databaseUrl ?? (await postgres.newDatabase())
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  test.teardown(() => database.close())
-  const parts = { tokenState: createTokenState(database), users: createUsers(database) }
-  return { url, database, ...parts, memory: createLoginMemory(database), audit: createAuditLog(database) }
-}
 
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
 
@@ -44,8 +32,8 @@ const listen = (
 }
 
 t.test('an ended token and a changed access are heard on another instance within a second', async t => {
-  const one = await open(t)
-  const two = await open(t, one.url)
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
   const { events, heard } = listen(t, two.database)
   await once(events, 'restored')
   const expiresAt = soon()
@@ -64,7 +52,7 @@ t.test('an ended token and a changed access are heard on another instance within
 })
 
 t.test('a change of very many people is one message', async t => {
-  const { database, users } = await open(t)
+  const { database, users } = await openStore(t, postgres)
   const area = await users.createArea(actor, 'Norte')
   for (let n = 0; n < 60; n++) {
     const { user } = await users.syncPerson({ ...maria, subject: `m${n}` })
@@ -79,7 +67,7 @@ t.test('a change of very many people is one message', async t => {
 })
 
 t.test('messages that nobody of ours wrote are ignored', async t => {
-  const { database, tokenState, url } = await open(t)
+  const { database, tokenState, url } = await openStore(t, postgres)
   const { events, heard } = listen(t, database)
   await once(events, 'restored')
   for (const payload of [
@@ -100,7 +88,7 @@ t.test('messages that nobody of ours wrote are ignored', async t => {
 })
 
 t.test('a re-read finds what a slow transaction commits late', async t => {
-  const { tokenState, url } = await open(t)
+  const { tokenState, url } = await openStore(t, postgres)
   const slow = new pg.Client({ connectionString: url })
   await slow.connect()
   t.teardown(() => slow.end())
@@ -124,7 +112,7 @@ t.test('a re-read finds what a slow transaction commits late', async t => {
 })
 
 t.test('a cursor from a newer database, or no cursor at all, gives everything', async t => {
-  const { tokenState } = await open(t)
+  const { tokenState } = await openStore(t, postgres)
   await tokenState.revokeToken('jti-1', soon())
   for (const cursor of ['18446744073709551000', '', "1'; DROP TABLE users", '-1']) {
     t.match(await tokenState.changesSince(cursor), { complete: true, tokens: [{ jti: 'jti-1' }] })
@@ -132,7 +120,7 @@ t.test('a cursor from a newer database, or no cursor at all, gives everything', 
 })
 
 t.test('revoking twice keeps the later end, and what has expired is forgotten', async t => {
-  const { tokenState, memory, url } = await open(t)
+  const { tokenState, memory, url } = await openStore(t, postgres)
   const expiresAt = soon()
   await Promise.all([expiresAt, expiresAt + 5, expiresAt - 5].map(at => tokenState.revokeToken('twice', at)))
   t.same((await tokenState.loadRevocations()).tokens, [{ jti: 'twice', expiresAt: expiresAt + 5 }])
@@ -148,15 +136,15 @@ t.test('revoking twice keeps the later end, and what has expired is forgotten', 
 
 // OA-02
 t.test('an OAuth state is used once, however many try on however many instances', async t => {
-  const one = await open(t)
-  const two = await open(t, one.url)
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
   const expiresAt = new Date(Date.now() + 600_000)
   const tries = Array.from({ length: 20 }, (_, n) => (n % 2 ? one : two).memory.useOAuthState('nonce', expiresAt))
   t.equal((await Promise.all(tries)).filter(Boolean).length, 1)
 })
 
 t.test('an address is known after a success, for that login alone, and the latest twenty are kept', async t => {
-  const { memory } = await open(t)
+  const { memory } = await openStore(t, postgres)
   t.equal(await memory.knowsAddress('maria', '192.0.2.1'), false)
   await memory.rememberAddress('maria', '192.0.2.1', 1)
   t.equal(await memory.knowsAddress('maria', '192.0.2.1'), true)
@@ -172,7 +160,7 @@ t.test(
   'a listener comes back by itself after Postgres was killed, and says when it may have missed something',
   async t => {
     const own = await startPostgres(t)
-    const { database, tokenState } = await open(t, own.url)
+    const { database, tokenState } = await openStore(t, own, own.url)
     const { events, heard } = listen(t, database)
     await once(events, 'restored')
     const lost = once(events, 'lost')
@@ -192,7 +180,7 @@ t.test(
 
 t.test('a listener notices a frozen Postgres', async t => {
   const own = await startPostgres(t)
-  const { database } = await open(t, own.url)
+  const { database } = await openStore(t, own, own.url)
   const { events } = listen(t, database)
   await once(events, 'restored')
   const lost = once(events, 'lost')

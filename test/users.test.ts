@@ -1,38 +1,15 @@
 // People: synchronised from their provider once and never merged, given access by Admins, never without the last Admin.
 import t from 'tap'
-import { createAuditLog } from '../gateway/store/audit-log.ts'
-import { openDatabase } from '../gateway/store/database.ts'
-import { createTokenState } from '../gateway/store/token-state.ts'
-import { type ConfirmedPerson, createUsers } from '../gateway/store/users.ts'
 import { startPostgres } from './support/postgres.ts'
-import { quiet } from './support/quiet.ts'
+import { actor, openStore, person } from './support/store.ts'
 
 const postgres = await startPostgres(t)
-const actor = { id: null, username: 'test', requestId: 'r-1', ip: '127.0.0.1' }
-
-const open = async (test: { teardown(fn: () => unknown): unknown }, databaseUrl?: string) => {
-  const url = databaseUrl ?? (await postgres.newDatabase())
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
-  test.teardown(() => database.close())
-  return { url, database, users: createUsers(database), audit: createAuditLog(database) }
-}
-
-const person = (subject: string, more: Partial<ConfirmedPerson> = {}): ConfirmedPerson => ({
-  provider: 'ldap',
-  issuer: 'corp.example',
-  subject,
-  name: subject.toUpperCase(),
-  email: `${subject}@corp.example`,
-  username: subject,
-  ...more
-})
-
 const ADMIN = { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' }
 const NOTHING = { profiles: [], areas: [], areaPrincipal: null }
 
 // DF-05
 t.test('a hundred first logins of one person at once make one person', async t => {
-  const { users, url } = await open(t)
+  const { users, url } = await openStore(t, postgres)
   const logins = await Promise.all(Array.from({ length: 100 }, () => users.syncPerson(person('maria'))))
   t.equal(new Set(logins.map(login => login.user.id)).size, 1)
   t.equal(logins.filter(login => login.firstLogin).length, 1)
@@ -46,7 +23,7 @@ t.test('a hundred first logins of one person at once make one person', async t =
 
 // OA-12, LD-07
 t.test('two people with one e-mail stay two people, and a login updates only its own', async t => {
-  const { users } = await open(t)
+  const { users } = await openStore(t, postgres)
   const boss = await users.syncPerson(person('boss', { email: 'boss@corp' }))
   const other = await users.syncPerson(
     person('s-1', { provider: 'cloudidp', issuer: 'https://idp', email: 'boss@corp' })
@@ -63,7 +40,7 @@ t.test('two people with one e-mail stay two people, and a login updates only its
 
 // DF-06
 t.test('a login without a usable subject or issuer is refused and finds nobody', async t => {
-  const { users } = await open(t)
+  const { users } = await openStore(t, postgres)
   await users.syncPerson(person('maria'))
   for (const subject of ['', 'a\0b', '\ud800', 'x'.repeat(600), undefined, null, {}, 7]) {
     await t.rejects(users.syncPerson({ ...person('x'), subject: subject as string }), { code: 'GW_LOGIN_FAILED' })
@@ -76,7 +53,7 @@ t.test('a login without a usable subject or issuer is refused and finds nobody',
 })
 
 t.test('what a directory says is bounded and storable', async t => {
-  const { users } = await open(t)
+  const { users } = await openStore(t, postgres)
   const odd = await users.syncPerson(
     person('odd', { name: `a\0b${'é'.repeat(999)}`, email: '\ud800x', username: '  odd ' })
   )
@@ -89,7 +66,7 @@ t.test('what a directory says is bounded and storable', async t => {
 })
 
 t.test('a bootstrap entry makes an Admin once, and what Admins change later stands', async t => {
-  const { users, audit } = await open(t)
+  const { users, audit } = await openStore(t, postgres)
   const bootstrapAdmins = [
     { provider: 'ldap', subject: 'Maria' },
     { provider: 'cloudidp', subject: 'abc' }
@@ -119,7 +96,7 @@ t.test('a bootstrap entry makes an Admin once, and what Admins change later stan
 t.test(
   'a bootstrap entry written after the first login is applied at the next, and makes earlier tokens stale',
   async t => {
-    const { users } = await open(t)
+    const { users } = await openStore(t, postgres)
     await users.syncPerson(person('maria'))
     const bootstrapAdmins = [{ provider: 'ldap', subject: 'maria' }] as const
     t.match(await users.syncPerson(person('maria', { bootstrapAdmins })), { version: 1, user: { profiles: ['Admin'] } })
@@ -129,7 +106,7 @@ t.test(
 t.test(
   'a change of access raises the version, ending raises the lowest accepted one, and both are audited',
   async t => {
-    const { users, audit, database } = await open(t)
+    const { users, audit, tokenState } = await openStore(t, postgres)
     const { user } = await users.syncPerson(person('maria'))
     await users.createArea(actor, 'Norte')
     await users.createArea(actor, 'Sul')
@@ -153,9 +130,7 @@ t.test(
     t.match(await users.syncPerson(person('maria', { name: 'changed' })), { disabled: true, user: { name: 'MARIA' } })
     await users.enablePerson(actor, user.id)
     t.match(await users.loadPerson(user.id), { version: 3, lowestAcceptedVersion: 3, disabled: false })
-    t.same((await createTokenState(database).loadRevocations()).versions, [
-      { userId: user.id, version: 3, lowestAccepted: 3 }
-    ])
+    t.same((await tokenState.loadRevocations()).versions, [{ userId: user.id, version: 3, lowestAccepted: 3 }])
     const { items } = await audit.list({ user: user.id })
     t.same(
       items.map(item => item.action),
@@ -173,7 +148,7 @@ t.test(
 )
 
 t.test('access that names what does not exist, or repeats itself, is refused and changes nothing', async t => {
-  const { users, audit } = await open(t)
+  const { users, audit } = await openStore(t, postgres)
   const { user } = await users.syncPerson(person('maria'))
   await users.createArea(actor, 'Norte')
   const { total } = await audit.list()
@@ -195,8 +170,8 @@ t.test('access that names what does not exist, or repeats itself, is refused and
 
 // AD-06
 t.test('the last Admin stays, also when two Admins remove each other at the same time', async t => {
-  const one = await open(t)
-  const two = await open(t, one.url)
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
   const bootstrapAdmins = [
     { provider: 'ldap', subject: 'a' },
     { provider: 'ldap', subject: 'b' }
@@ -219,76 +194,4 @@ t.test('the last Admin stays, also when two Admins remove each other at the same
     }
   }
   t.same(await one.audit.verify(), { ok: true, entries: (await one.audit.list()).total })
-})
-
-t.test('areas have unique names, and renaming or removing one refreshes the tokens of its people', async t => {
-  const { users, audit } = await open(t)
-  const north = await users.createArea(actor, 'Norte')
-  await users.createArea(actor, 'Sul')
-  await t.rejects(users.createArea(actor, 'NORTE'), { code: 'GW_CONFLICT' })
-  await t.rejects(users.renameArea(actor, north.id, 'sul'), { code: 'GW_CONFLICT' })
-  for (const name of ['', '  ', 'x'.repeat(65), 'a\nb', 'a\0b', '\ud800', 7 as unknown as string]) {
-    await t.rejects(users.createArea(actor, name), { code: 'GW_BAD_REQUEST' })
-  }
-  const both = (await users.syncPerson(person('both'))).user.id
-  const only = (await users.syncPerson(person('only'))).user.id
-  const none = (await users.syncPerson(person('none'))).user.id
-  await users.setAccess(actor, both, { profiles: ['Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' })
-  await users.setAccess(actor, only, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
-
-  t.same(await users.renameArea(actor, north.id, 'Nordeste'), { id: north.id, name: 'Nordeste' })
-  t.match(await users.loadPerson(both), { version: 2, lowestAcceptedVersion: 0, user: { areaPrincipal: 'Nordeste' } })
-  await users.deleteArea(actor, north.id)
-  t.match(await users.loadPerson(both), { version: 3, user: { areas: ['Sul'], areaPrincipal: 'Sul' } })
-  t.match(await users.loadPerson(only), {
-    version: 3,
-    user: { areas: [], areaPrincipal: '', accessStatus: 'unassigned' }
-  })
-  t.match(await users.loadPerson(none), { version: 0 })
-  await t.rejects(users.deleteArea(actor, north.id), { code: 'GW_NOT_FOUND' })
-  t.match(await users.listAreas(), { items: [{ name: 'Sul' }], page: 1, pageSize: 50, total: 1 })
-  t.match(await audit.list({ action: 'area.delete' }), {
-    items: [{ target: `area:${north.id}`, before: { name: 'Nordeste' } }]
-  })
-  t.same(
-    (await users.listProfiles()).map(profile => profile.name),
-    ['Admin', 'Supervisor', 'Agente']
-  )
-})
-
-// AD-11, AD-12
-t.test('a search takes every character literally, pages are stable and unassigned people come first', async t => {
-  const { users } = await open(t)
-  await users.createArea(actor, 'Norte')
-  for (const name of ['100%', '100x', 'a_b', 'axb', 'back\\slash', "o'brien; DROP TABLE users", 'Zoë', 'zebra']) {
-    await users.syncPerson(
-      person(`u${name.length}${name.charCodeAt(1)}${name.charCodeAt(3)}`, { name, username: name })
-    )
-  }
-  const names = async (search: string) => (await users.listPeople({ search })).items.map(item => item.name)
-  t.same(await names('100%'), ['100%'])
-  t.same(await names('a_b'), ['a_b'])
-  t.same(await names('\\'), ['back\\slash'])
-  t.same(await names("'"), ["o'brien; DROP TABLE users"])
-  t.same(await names('ZOË'), ['Zoë'])
-  t.equal((await users.listPeople({ search: '@CORP.example' })).total, 8)
-  const all = await users.listPeople({ page: 1, pageSize: 200 })
-  const paged = await Promise.all([1, 2, 3].map(page => users.listPeople({ page, pageSize: 3 })))
-  t.same(
-    paged.flatMap(page => page.items),
-    all.items
-  )
-  const first = all.items[0]?.id ?? 0
-  await users.setAccess(actor, first, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
-  const sorted = await users.listPeople()
-  t.equal(sorted.items.at(-1)?.id, first)
-  t.match(sorted.items.at(-1), { disabled: false, lastLoginAt: /^\d{4}-.*Z$/ })
-  t.same(
-    (await users.listPeople({ accessStatus: 'assigned' })).items.map(item => item.id),
-    [first]
-  )
-  t.equal((await users.listPeople({ accessStatus: 'unassigned' })).total, 7)
-  t.match(await users.listPeople({ page: 1e9, pageSize: 1e9 }), { items: [], pageSize: 200, total: 8 })
-  t.match(await users.findByUsername('ZEBRA'), [{ user: { name: 'zebra' } }])
-  t.same(await users.findByUsername(''), [])
 })

@@ -1,0 +1,40 @@
+// A test has the whole store on a database of its own, and people to put into it.
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createLoginMemory } from '../../gateway/store/login-memory.ts'
+import { createTokenState } from '../../gateway/store/token-state.ts'
+import { type ConfirmedPerson, createUsers } from '../../gateway/store/users.ts'
+import type { TestPostgres } from './postgres.ts'
+import { quiet } from './quiet.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+/** Everything of the store; a new empty database unless `databaseUrl` names one that another instance uses too. */
+export const openStore = async (t: Teardown, postgres: TestPostgres, databaseUrl?: string) => {
+  const url = databaseUrl ?? (await postgres.newDatabase())
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  t.teardown(() => database.close())
+  return {
+    url,
+    database,
+    users: createUsers(database),
+    audit: createAuditLog(database),
+    tokenState: createTokenState(database),
+    memory: createLoginMemory(database)
+  }
+}
+
+export const actor = { id: null, username: 'test', requestId: 'r-1', ip: '127.0.0.1' }
+
+/** As a directory would confirm them. */
+export const person = (subject: string, more: Partial<ConfirmedPerson> = {}): ConfirmedPerson => ({
+  provider: 'ldap',
+  issuer: 'corp.example',
+  subject,
+  name: subject.toUpperCase(),
+  email: `${subject}@corp.example`,
+  username: subject,
+  ...more
+})
