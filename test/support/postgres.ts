@@ -71,9 +71,8 @@ interface Owner {
 /** Postgres refuses to run as root; then the system's own user for it runs it. */
 const serverOwner = (): Owner | undefined => {
   if (process.getuid?.() !== 0) return undefined
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find(entry => /^(postgres|nobody):/.test(entry))
+  const users = readFileSync('/etc/passwd', 'utf8').split('\n')
+  const line = users.find(user => user.startsWith('postgres:')) ?? users.find(user => user.startsWith('nobody:'))
   const [, , uid, gid] = line?.split(':') ?? []
   return { uid: Number(uid), gid: Number(gid) }
 }
