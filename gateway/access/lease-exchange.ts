@@ -21,7 +21,8 @@ import {
   type Flight,
   isOver,
   type Lease,
-  type PermitWindow
+  type PermitWindow,
+  runsLow
 } from './permit-leases.ts'
 
 export interface LeaseExchange {
@@ -29,7 +30,7 @@ export interface LeaseExchange {
   /** Calls back once the window can be judged: permits in hand, or known to be over, or Redis away. Within a few ms. */
   wait(window: PermitWindow, table: WindowTable, key: string, now: number, decide: () => void): void
   /** A permit of a leased window was spent; fetches more in time. */
-  spent(lease: Lease, now: number): void
+  spent(lease: Lease): void
   /** EVALSHA and EVAL sent so far. */
   commands(): number
   /** Keys busy just now. */
@@ -50,11 +51,11 @@ interface ExchangeParts {
 
 /** How long the first connection may take before Redis counts as away, when no request finds out earlier. */
 const CONNECT_MS = 1000
-const TICK_MS = 40
+const TICK_MS = 20
 /** Without a request for so long, permits go back: with a tick and the way to Redis well within 200 ms. */
-const IDLE_MS = 100
+const IDLE_MS = 130
 /** Late replies amid others mean a busy machine; no reply at all for so long means that Redis is away. */
-const SILENCE_MS = 60
+const SILENCE_MS = 100
 /** A reply later than this is not waited for; the next command tells all counts anew. */
 const LOST_MS = 500
 const OVERTAKE_MS = 200
@@ -71,7 +72,8 @@ export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
   let scheduled: Lease[] = []
   let ticker: NodeJS.Timeout | undefined
   let sequence = 0
-  let heardAt = Number.NEGATIVE_INFINITY
+  /** When the first command after the latest reply was sent. */
+  let silentSince: number | undefined
   let commands = 0
 
   const run = (key: string, args: (string | number)[], limitMs: number) => {
@@ -91,6 +93,7 @@ export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
     const flight = composeRequest(lease, now, giveBack, extra)
     lease.flight = flight
     lease.fetchedAt = now
+    silentSince ??= performance.now()
     const args = leaseArguments(instance, ++sequence, flight, lease.max, lease.windowMs)
     // A reply that already lies in the socket is no late one: the poll phase comes before setImmediate.
     const timer = setTimeout(() => setImmediate(expire, lease, flight), timeoutMs)
@@ -107,7 +110,7 @@ export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
   }
 
   const land = (lease: Lease, flight: Flight, reply: LeaseReply) => {
-    heardAt = performance.now()
+    silentSince = undefined
     if (lease.flight !== flight) return
     lease.flight = undefined
     lease.owes = false
@@ -118,8 +121,14 @@ export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
   const expire = (lease: Lease, flight: Flight) => {
     if (lease.flight !== flight) return
     flight.late = true
-    if (performance.now() - heardAt < SILENCE_MS) drain(lease)
-    else leave('timeout', lease)
+    drain(lease)
+    judge(lease, flight)
+  }
+
+  const judge = (lease: Lease, flight: Flight) => {
+    const silentMs = silentSince === undefined ? 0 : performance.now() - silentSince
+    if (silentMs >= SILENCE_MS) leave('timeout', lease)
+    else if (lease.flight === flight) setTimeout(judge, SILENCE_MS - silentMs, lease, flight).unref()
   }
 
   const fail = (lease: Lease, flight: Flight, error: unknown) => {
@@ -163,7 +172,7 @@ export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
       lease.scheduled = false
       if (!circuit.isUp()) drain(lease)
       else if (!isUnderWay(lease.flight, now)) {
-        adaptBatch(lease, now)
+        adaptBatch(lease)
         send(lease, now, false, lease.batch)
       }
     }
@@ -205,14 +214,11 @@ export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
     circuit,
     wait(window, table, key, now, decide) {
       const lease = leaseOf(window, table, key, now)
-      lease.touchedAt = now
       lease.waiters.push(decide)
       schedule(lease)
     },
-    spent(lease, now) {
-      lease.touchedAt = now
-      if (lease.flight !== undefined || lease.free === 0 || lease.batch < 2) return
-      if (lease.window.lent - lease.window.spent <= lease.batch >> 1) schedule(lease)
+    spent(lease) {
+      if (lease.flight === undefined && runsLow(lease)) schedule(lease)
     },
     commands: () => commands,
     leases: () => busy.size,

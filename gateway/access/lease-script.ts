@@ -51,6 +51,7 @@ export const LEASE_MS = 1000
  * - Reserves shrink with what is free (a quarter at most), so that the last permits go only to requests that wait.
  * - The end is written with the counts each time: a lost TTL (PERSIST, restore) is repaired, a clock set back never
  *   makes a window longer than windowMs.
+ * - DEL comes only where there is something: Redis asks for memory (OOM) before a script's first write alone.
  */
 export const LEASE_SCRIPT = `
 local time = redis.call('TIME')
@@ -61,14 +62,15 @@ local waiting, extra, max = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[
 local window, left = tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local w = redis.pcall('HMGET', key, 'g', 'e', 't', 'o', 'u', me)
-if w.err then w = {} end
+local foreign = w.err ~= nil
+if foreign then w = {} end
 local id, ends, taken, unspent, alive = tonumber(w[1]), tonumber(w[2]), tonumber(w[3]), tonumber(w[4]), tonumber(w[5])
 local last, had, used = string.match(w[6] or '', '^(%d+) (%d+) (%d+)$')
 last, had, used = tonumber(last) or -1, tonumber(had) or 0, tonumber(used) or 0
 
 if gen ~= 0 and gen <= now then gen, spent, keep = 0, 0, 0 end
 if not (id and ends and taken and unspent and alive) or ends <= now then
-  redis.call('DEL', key)
+  if foreign or id then redis.call('DEL', key) end
   taken, unspent, alive, last, had, used = 0, 0, 0, -1, 0, 0
   ends = now + window
   if gen ~= 0 then ends = math.min(gen, ends) elseif left > 0 then ends = math.min(now + left, ends) end

@@ -32,6 +32,10 @@ export interface Lease {
   owes: boolean
   /** Permits to have in reserve, following the demand. */
   batch: number
+  /** With so few in hand, the next are fetched. */
+  lowWater: number
+  /** Between two requests of late. */
+  gapMs: number
   /** Permits nobody had, at the last reply. */
   free: number
   touchedAt: number
@@ -47,11 +51,15 @@ export interface Flight extends LeaseRequest {
   late: boolean
 }
 
-const FIRST_RETRY_MS = 10
-const LAST_RETRY_MS = 100
-/** A batch should last about so long. */
-const BATCH_MS = 50
+const FIRST_RETRY_MS = 15
+const LAST_RETRY_MS = 30
+/** A reserve should last about so long. */
+const BATCH_MS = 250
+/** Requests further apart than this would find their reserve given back. */
+const SLOW_DEMAND_MS = 80
 const LARGEST_BATCH = 16_384
+/** With fewer permits free than this, reserves are not worth a command of their own. */
+const SCARCE = 8
 
 export const createWindow = (): PermitWindow => ({
   end: 0,
@@ -82,9 +90,11 @@ export const createLease = (window: PermitWindow, key: string, max: number, wind
   scheduled: false,
   owes: false,
   batch: 0,
+  lowWater: 0,
+  gapMs: 2 * SLOW_DEMAND_MS,
   free: max,
   touchedAt: now,
-  fetchedAt: now - 2 * BATCH_MS,
+  fetchedAt: now,
   retryAt: 0,
   retryDelayMs: FIRST_RETRY_MS
 })
@@ -93,12 +103,22 @@ export const createLease = (window: PermitWindow, key: string, max: number, wind
 export const isOver = (window: PermitWindow, max: number): boolean =>
   window.generation !== 0 && window.spent <= window.lent && window.spent + window.others >= max
 
-/** The batch doubles while it is used up quickly and halves when it lasts. */
-export const adaptBatch = (lease: Lease, now: number): void => {
-  const interval = now - lease.fetchedAt
-  if (interval < BATCH_MS) lease.batch = Math.min(Math.max(2, lease.batch * 2), LARGEST_BATCH, Math.ceil(lease.max / 4))
-  else if (interval > 3 * BATCH_MS) lease.batch >>= 1
+/** A request has come for the key. */
+export const touch = (lease: Lease, now: number): void => {
+  const gapMs = now - lease.touchedAt
+  lease.touchedAt = now
+  lease.gapMs += (gapMs - lease.gapMs) * (gapMs < lease.gapMs ? 0.5 : 0.25)
 }
+
+/** The reserve follows the demand: it at most doubles, and slow demand has none. */
+export const adaptBatch = (lease: Lease): void => {
+  const wanted = lease.gapMs < SLOW_DEMAND_MS ? Math.ceil(BATCH_MS / Math.max(0.01, lease.gapMs)) : 0
+  lease.batch = Math.min(wanted, Math.max(2, lease.batch * 2), LARGEST_BATCH, Math.ceil(lease.max / 4))
+}
+
+/** Whether to fetch before the reserve is used up. */
+export const runsLow = ({ window, free, lowWater }: Lease): boolean =>
+  free >= SCARCE && window.lent - window.spent < lowWater
 
 /** The request to send now; with `giveBack` the permits in hand leave it at once, whatever becomes of the request. */
 export const composeRequest = (lease: Lease, now: number, giveBack: boolean, extra: number): Flight => {
@@ -135,6 +155,7 @@ export const applyReply = (lease: Lease, flight: Flight, reply: LeaseReply, now:
   window.generation = reply.generation
   window.end = end
   lease.free = reply.free
+  lease.lowWater = Math.min(lease.batch, Math.max(0, window.lent - window.spent - lease.waiters.length)) >> 1
   const starved = window.lent <= window.spent + lease.waiters.length && reply.free === 0 && reply.held > 0
   lease.retryAt = starved ? now + lease.retryDelayMs : 0
   lease.retryDelayMs = starved ? Math.min(lease.retryDelayMs * 2, LAST_RETRY_MS) : FIRST_RETRY_MS

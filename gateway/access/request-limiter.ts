@@ -4,7 +4,7 @@ import type { RedisStore } from '../store/redis.ts'
 import { createLeaseExchange, isUnderWay, type LeaseExchange } from './lease-exchange.ts'
 import type { CircuitState, LimiterLog } from './limiter-circuit.ts'
 import { createLocalWindows, type LocalWindows, type WindowTable } from './local-windows.ts'
-import { isOver, type PermitWindow, renewWindow } from './permit-leases.ts'
+import { isOver, type PermitWindow, renewWindow, touch } from './permit-leases.ts'
 
 export interface Verdict {
   readonly allowed: boolean
@@ -132,7 +132,7 @@ const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () =>
     if (now >= window.end && window.end !== 0) renewWindow(window, 0)
     if (window.lent > window.spent) {
       window.spent++
-      if (window.lease !== undefined) exchange.spent(window.lease, now)
+      if (window.lease !== undefined) exchange.spent(window.lease)
       return verdict(window, max, true, now)
     }
     if (refuses(window, max, now)) return verdict(window, max, false, now)
@@ -152,6 +152,7 @@ const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () =>
     const now = clock()
     const table = windows.tableOf(name, max, windowMs)
     const window = table.young.get(key) ?? windows.recall(table, key)
+    if (window.lease !== undefined) touch(window.lease, now)
     return decide(window, max, windowMs, now) ?? ask(table, window, key, now)
   }
 }

@@ -63,18 +63,17 @@ export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore =>
     return watched(either, timeoutMs)
   }
 
+  const connected = (): Promise<void> =>
+    isReady() ? Promise.resolve() : new Promise(resolve => void client.once('ready', () => resolve()))
+
+  /** A cluster client connects to a node when it first needs it: here, so that no request waits for that. */
+  const warm = () => Promise.all(client instanceof Cluster ? client.nodes('master').map(node => node.ping()) : [])
+
   const ready = (timeoutMs: number): Promise<boolean> =>
-    new Promise(resolve => {
-      if (isReady()) return resolve(true)
-      const settle = (answer: boolean) => {
-        clearTimeout(timer)
-        client.off('ready', onReady)
-        resolve(answer)
-      }
-      const onReady = () => settle(true)
-      const timer = setTimeout(() => settle(false), timeoutMs)
-      client.on('ready', onReady)
-    })
+    within(connected().then(warm), timeoutMs).then(
+      () => true,
+      () => false
+    )
 
   return {
     evalScript,

@@ -1,0 +1,102 @@
+// Several limiter instances share a Redis, each over its own connection, and a flood of clients is counted per window.
+import { setImmediate as turn } from 'node:timers/promises'
+import {
+  createLimiter,
+  type Limiter,
+  type LimiterParts,
+  type LimiterStatus
+} from '../../gateway/access/request-limiter.ts'
+import { parseRedisUrl } from '../../gateway/settings-redis.ts'
+import { openRedis, type RedisStore } from '../../gateway/store/redis.ts'
+
+interface Teardown {
+  teardown(action: () => unknown): unknown
+}
+
+export const silent = { debug: () => {}, info: () => {}, warn: () => {} }
+
+/** A log that remembers its lines. */
+export const recordingLog = () => {
+  const lines: { level: 'info' | 'warn'; message: string }[] = []
+  const keep = (level: 'info' | 'warn') => (_fields: object, message: string) => void lines.push({ level, message })
+  return { lines, debug: () => {}, info: keep('info'), warn: keep('warn') }
+}
+
+/** Connected, or not when nothing answers within a second; closed when the test ends. */
+export const openStore = async (t: Teardown, url: string): Promise<RedisStore> => {
+  const settings = parseRedisUrl(url)
+  if ('mistake' in settings) throw new Error(settings.mistake)
+  const store = openRedis(settings, silent)
+  t.teardown(() => store.close())
+  await store.ready(1000)
+  return store
+}
+
+export const startLimiter = async (t: Teardown, url: string, parts: Partial<LimiterParts> = {}): Promise<Limiter> => {
+  const limiter = createLimiter({ redis: await openStore(t, url), log: silent, ...parts })
+  t.teardown(() => limiter.close())
+  return limiter
+}
+
+export interface Flood {
+  readonly max: number
+  readonly windowMs: number
+  readonly keys: readonly string[]
+  readonly clients: number
+  readonly forMs: number
+  /** Pause of each client after each answer. */
+  readonly pauseMs: number
+}
+
+export interface FloodResult {
+  readonly requests: number
+  readonly commands: number
+  /** Admitted per key, in the order of its windows as Redis opened them (told apart by the announced reset). */
+  readonly admitted: ReadonlyMap<string, readonly number[]>
+  /** Milliseconds each request waited for the limiter, sorted. */
+  readonly waitsMs: readonly number[]
+}
+
+/** Clients go round the instances and the keys, each waiting for its answer as a client of HTTP would. */
+export const flood = async (limiters: readonly Limiter[], options: Flood): Promise<FloodResult> => {
+  const { max, windowMs, keys, clients, forMs, pauseMs } = options
+  const before = limiters.reduce((sum, limiter) => sum + limiter.status().commands, 0)
+  const windows = new Map<string, { end: number; admitted: number }[]>()
+  const waitsMs: number[] = []
+  const stopAt = performance.now() + forMs
+  const client = async (index: number) => {
+    for (let step = index; performance.now() < stopAt; step++) {
+      const key = keys[step % keys.length] ?? ''
+      const limiter = limiters[Math.floor(step / keys.length + index) % limiters.length]
+      if (limiter === undefined) return
+      const start = performance.now()
+      const verdict = await limiter.take('global', key, max, windowMs)
+      waitsMs.push(performance.now() - start)
+      if (verdict.allowed) count(windows, key, performance.now() + verdict.resetMs, windowMs)
+      if (pauseMs > 0) await new Promise(resolve => setTimeout(resolve, pauseMs))
+      else await turn()
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, (_, index) => client(index)))
+  const commands = limiters.reduce((sum, limiter) => sum + limiter.status().commands, 0) - before
+  const admitted = new Map([...windows].map(([key, list]) => [key, list.map(window => window.admitted)]))
+  return { requests: waitsMs.length, commands, admitted, waitsMs: waitsMs.sort((a, b) => a - b) }
+}
+
+const count = (
+  windows: Map<string, { end: number; admitted: number }[]>,
+  key: string,
+  end: number,
+  windowMs: number
+) => {
+  const list = windows.get(key) ?? []
+  windows.set(key, list)
+  const known = list.find(window => Math.abs(window.end - end) < windowMs / 3)
+  if (known === undefined) list.push({ end, admitted: 1 })
+  else known.admitted++
+}
+
+export const median = (sorted: readonly number[]): number => sorted[sorted.length >> 1] ?? 0
+
+export const modes = (limiters: readonly Limiter[]): LimiterStatus['mode'][] =>
+  limiters.map(limiter => limiter.status().mode)
