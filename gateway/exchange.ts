@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress, ClientAddressOf } from './access/client-address.ts'
 import type { Verdict } from './access/request-limiter.ts'
-import type { GatewayError } from './errors.ts'
+import { type GatewayError, Unauthenticated } from './errors.ts'
 import type { Identity } from './identity.ts'
 import { type RequestHead, readHead } from './request-head.ts'
 import type { Route, RouteMatch } from './routes/route.ts'
@@ -69,3 +69,9 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
 }
 
 const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,64}$/.test(text)
+
+/** Who asks a private endpoint: authenticate has run before it is reached. */
+export const identityOf = ({ identity }: Exchange): Identity => {
+  if (identity === undefined) throw new Unauthenticated({ reason: 'no-token' })
+  return identity
+}

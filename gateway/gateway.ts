@@ -3,10 +3,10 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { bearerToken } from './access/authenticate.ts'
 import { createClientAddress } from './access/client-address.ts'
 import { createLimiter } from './access/request-limiter.ts'
 import { createAccessLog } from './access-log.ts'
+import { adminRoutes } from './admin/admin-routes.ts'
 import { addedHeaders } from './answer.ts'
 import { buildApp } from './app.ts'
 import { Unavailable } from './errors.ts'
@@ -21,6 +21,7 @@ import { loginRoutes } from './login/login-routes.ts'
 import { createSignIn } from './login/sign-in.ts'
 import { createLoginAudit } from './login-audit.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
+import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { Settings } from './settings.ts'
@@ -78,9 +79,8 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
   const register = (app: FastifyInstance) => {
     healthRoutes(app, { checks })
     loginRoutes(app, {
-      ldapActive: settings.ldap.active,
       cloudidpActive: settings.cloudidp.active,
-      directory: createDirectory(settings.ldap),
+      directory: settings.ldap.active ? createDirectory(settings.ldap) : undefined,
       throttle: { attempt: (_attempt, bind) => bind() },
       signIn,
       onOutcome: loginAudit.record
@@ -97,6 +97,12 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
           action: 'logout',
           target: `user:${user.id}`
         })
+    })
+    adminRoutes(app, {
+      users,
+      listAudit: audit.list,
+      routes: routes.current,
+      cloudUnassignedMayPass: cloudUnassignedMayPass(settings)
     })
   }
 
@@ -180,7 +186,7 @@ const openStores = async (settings: Settings, log: Logger) => {
     audit: createAuditLog(database),
     tokenState: createTokenState(database),
     redis,
-    limiter: createLimiter({ redis, log })
+    limiter: createLimiter(redis === undefined ? { log } : { redis, log })
   }
 }
 

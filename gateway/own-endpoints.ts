@@ -1,7 +1,13 @@
 // The gateway's own endpoints run in Fastify: bodies parsed and judged by schema, answers serialised, errors told one way.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type {} from '@fastify/swagger'
-import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
+import swagger from '@fastify/swagger'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyRequest,
+  LogController
+} from 'fastify'
 import { type AnswerOptions, ownHeaders } from './answer.ts'
 import {
   BadRequest,
@@ -71,7 +77,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
   } as unknown as Server
   const app: FastifyInstance = Fastify({
     loggerInstance: options.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT_BYTES,
     // Nothing is coerced, dropped or filled in silently.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
@@ -98,6 +104,13 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
   })
   app.setNotFoundHandler(() => {
     throw new NotFound({ reason: 'no-endpoint' })
+  })
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Portaria', description: "The gateway's own endpoints", version: '1' },
+      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } }
+    }
   })
   await options.register(app)
   await app.ready()

@@ -1,6 +1,6 @@
 // What is no HTTP request is counted like one, answered once in our own shape, and its connection closed.
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
+import { ServerResponse, STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ClientAddressOf } from './access/client-address.ts'
@@ -27,6 +27,15 @@ const responseText = (refusal: GatewayError, corsOrigin: string): string => {
   )
 }
 
+/**
+ * The answer to another message that is due or under way on this connection. A request whose own body is what cannot be
+ * parsed, and that has not been answered yet, may still be refused.
+ */
+const answerDue = (socket: Duplex): ServerResponse | undefined => {
+  const message = '_httpMessage' in socket ? socket._httpMessage : undefined
+  return message instanceof ServerResponse && (message.headersSent || message.req.complete) ? message : undefined
+}
+
 export const answerParserError = (
   error: NodeJS.ErrnoException,
   socket: Duplex,
@@ -35,10 +44,13 @@ export const answerParserError = (
   clientAddress: ClientAddressOf,
   { corsOrigin }: AnswerOptions
 ): void => {
-  // Mid-answer, or nobody there to read one.
-  const answering = '_httpMessage' in socket && socket._httpMessage !== null && socket._httpMessage !== undefined
-  if (error.code === 'ECONNRESET' || !socket.writable || answering) {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
+    return
+  }
+  const due = answerDue(socket)
+  if (due !== undefined) {
+    due.once('finish', () => socket.end(() => socket.destroy()))
     return
   }
   const peer = socket instanceof Socket ? socket.remoteAddress : undefined

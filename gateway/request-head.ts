@@ -128,3 +128,10 @@ const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/
 /** Names that the client declared hop-by-hop (RFC 9110 §7.6.1); undefined when there are none. */
 export const connectionNames = (connection: string): ReadonlySet<string> | undefined =>
   PLAIN_CONNECTION.test(connection) ? undefined : new Set(connection.split(',').map(name => name.trim()))
+
+// b64token of RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1).
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+
+/** The bearer token of an Authorization field; undefined when it holds none. */
+export const bearerToken = (authorization: string | undefined): string | undefined =>
+  authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]

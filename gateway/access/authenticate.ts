@@ -3,13 +3,6 @@ import { Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 
-// b64token of RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1).
-const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
-
-/** The bearer token of an Authorization field; undefined when it holds none. */
-export const bearerToken = (authorization: string | undefined): string | undefined =>
-  authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
-
 // Today's access is what these two are asked about, so yesterday's may ask.
 const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
 

@@ -60,15 +60,15 @@ export interface ClientHead {
 }
 
 const namedByConnection = (head: ResponseHead): ReadonlySet<string> | undefined => {
-  let names: Set<string> | undefined
+  const names = new Set<string>()
   for (let i = 0; i < head.headers.length; i += 2) {
     if (kindOf(head.headers[i] ?? '') !== CONNECTION) continue
     for (const name of (head.headers[i + 1] ?? '').toLowerCase().split(',')) {
       const token = name.trim()
-      if (token !== '' && token !== 'close' && token !== 'keep-alive') (names ??= new Set()).add(token)
+      if (token !== '' && token !== 'close' && token !== 'keep-alive') names.add(token)
     }
   }
-  return names
+  return names.size === 0 ? undefined : names
 }
 
 /** A redirect to the target's own address leads to the same path on the public origin (RFC 9110 §10.2.2). */

@@ -30,6 +30,7 @@ export const MAX_HEAD_BYTES = 32 * 1024
 const MAX_TRAILER_BYTES = 8 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
+const PREFIX = 'HTTP/1.'
 const CRLF2 = Buffer.from('\r\n\r\n')
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
@@ -141,9 +142,16 @@ export const createResponseParser = (): ResponseParser => {
     return EMPTY
   }
 
+  /** An unfinished head that can no longer become a good one is refused now, not when time runs out. */
+  const keepHead = (bytes: Buffer): Buffer => {
+    if (!PREFIX.startsWith(bytes.toString('latin1', 0, PREFIX.length))) throw new BadResponse('malformed status line')
+    if (/(?:^|[^\r])\n/.test(bytes.toString('latin1', 0, MAX_HEAD_BYTES))) throw new BadResponse('bare LF')
+    return keep(bytes, MAX_HEAD_BYTES, 'head')
+  }
+
   const takeHead = (bytes: Buffer): Buffer => {
     const at = bytes.indexOf(CRLF2)
-    if (at === -1 || at > MAX_HEAD_BYTES) return keep(bytes, MAX_HEAD_BYTES, 'head')
+    if (at === -1 || at > MAX_HEAD_BYTES) return keepHead(bytes)
     const head = parseHead(bytes.toString('latin1', 0, at + 2), method)
     const rest = bytes.subarray(at + 4)
     if (head.status < 200) {

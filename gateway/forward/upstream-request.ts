@@ -1,6 +1,6 @@
 // What an upstream is asked for a client's request: path, forwarding fields, identity, and nothing of the gateway's own secrets.
-import { bearerToken } from '../access/authenticate.ts'
 import type { Exchange } from '../exchange.ts'
+import { bearerToken } from '../request-head.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'

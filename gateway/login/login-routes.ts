@@ -1,7 +1,7 @@
 // Which doors are open, and the directory's: name and password in, the gateway's own token out.
 import type { FastifyInstance } from 'fastify'
 import { LoginFailed } from '../errors.ts'
-import { tokenAnswerSchema } from '../tokens/user-schema.ts'
+import { tokenAnswerSchema } from '../user-schema.ts'
 import type { Directory } from './directory.ts'
 import { DirectoryFailure } from './directory-failure.ts'
 import type { DirectoryPerson } from './directory-person.ts'
@@ -25,9 +25,9 @@ export interface LoginThrottle {
 }
 
 export interface LoginRoutesParts {
-  ldapActive: boolean
   cloudidpActive: boolean
-  directory: Directory
+  /** undefined: directory login is not active. */
+  directory: Directory | undefined
   throttle: LoginThrottle
   signIn: SignIn
   onOutcome: (outcome: LoginOutcome) => void
@@ -56,13 +56,13 @@ const configSchema = {
 } as const
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
-  const { ldapActive, cloudidpActive, directory, throttle, signIn, onOutcome } = parts
+  const { cloudidpActive, directory, throttle, signIn, onOutcome } = parts
 
   app.get(
     '/auth/config',
     { schema: { summary: 'Which login providers are active', response: { 200: configSchema } } },
     async () => ({
-      ldap: { enabled: ldapActive },
+      ldap: { enabled: directory !== undefined },
       cloudidp: { enabled: cloudidpActive, startUrl: '/auth/oauth/cloudidp/start' }
     })
   )
@@ -78,7 +78,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
         onOutcome({ ...context, provider: 'ldap', ok: false, reason, username, userId: undefined })
         return new LoginFailed({ reason, cause })
       }
-      if (!ldapActive) throw refused('ldap-not-active', undefined)
+      if (directory === undefined) throw refused('ldap-not-active', undefined)
       const attempt = { login: directory.normaliseLogin(username), password, ipKey: client.key }
       let person: DirectoryPerson
       try {

@@ -1,10 +1,10 @@
 // What the bearer of a token may ask about it: who am I, today's access, and the end of it.
 import type { FastifyInstance } from 'fastify'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import { identityOf } from '../exchange.ts'
 import type { Identity, User } from '../identity.ts'
+import { tokenAnswerSchema, userSchema } from '../user-schema.ts'
 import type { AccessTokens } from './access-token.ts'
-import { tokenAnswerSchema, userSchema } from './user-schema.ts'
 
 export interface PersonToday {
   user: User
@@ -19,12 +19,6 @@ export interface TokenRoutesParts {
   loadPerson: (id: number) => Promise<PersonToday | undefined>
   /** Ends a login durably and everywhere. */
   revokeLogin: (identity: Identity, context: { requestId: string; ip: string }) => Promise<void>
-}
-
-/** Authenticate has run: a private endpoint without identity cannot be reached. */
-export const identityOf = (exchange: Exchange): Identity => {
-  if (exchange.identity === undefined) throw new Unauthenticated({ reason: 'no-token' })
-  return exchange.identity
 }
 
 export const tokenRoutes = (app: FastifyInstance, { tokens, loadPerson, revokeLogin }: TokenRoutesParts): void => {

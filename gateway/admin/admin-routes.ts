@@ -1,0 +1,20 @@
+// Administration over HTTP, for Admins alone: the route table says so, and has judged before anything here runs.
+import type { FastifyInstance } from 'fastify'
+import { type AreaRoutesParts, areaRoutes } from './area-routes.ts'
+import { type AuditRoutesParts, auditRoutes } from './audit-routes.ts'
+import { type PeopleRoutesParts, peopleRoutes } from './people-routes.ts'
+import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
+
+export type AdminParts = PeopleRoutesParts & AreaRoutesParts & AuditRoutesParts & RouteRoutesParts
+
+export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
+  peopleRoutes(app, parts)
+  areaRoutes(app, parts)
+  auditRoutes(app, parts)
+  routeRoutes(app, parts)
+  app.get(
+    '/auth/admin/openapi.json',
+    { schema: { summary: 'This API as an OpenAPI document', hide: false } },
+    async () => app.swagger()
+  )
+}

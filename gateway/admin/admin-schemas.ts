@@ -1,0 +1,99 @@
+// What administration takes and gives, as JSON Schema: judged, serialised and documented by the same words.
+import { userProperties } from '../user-schema.ts'
+
+/** Ids are positive int4 values, written in digits. */
+export const idParams = {
+  type: 'object',
+  required: ['id'],
+  properties: { id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } }
+} as const
+
+// Query values are strings; nothing is coerced.
+export const pagingProperties = {
+  page: { type: 'string', pattern: '^[1-9][0-9]{0,5}$', description: 'From 1' },
+  pageSize: { type: 'string', pattern: '^(?:[1-9][0-9]?|1[0-9][0-9]|200)$', description: '1 to 200, default 50' }
+} as const
+
+export interface PagingQuery {
+  page?: string
+  pageSize?: string
+}
+
+export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
+  page: Number(page),
+  pageSize: Number(pageSize)
+})
+
+export const pageOf = (items: object) =>
+  ({
+    type: 'object',
+    required: ['items', 'page', 'pageSize', 'total'],
+    properties: {
+      items: { type: 'array', items },
+      page: { type: 'integer' },
+      pageSize: { type: 'integer' },
+      total: { type: 'integer' }
+    }
+  }) as const
+
+export const personItemSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: [...Object.keys(userProperties), 'disabled', 'lastLoginAt'],
+  properties: {
+    ...userProperties,
+    disabled: { type: 'boolean' },
+    lastLoginAt: { type: 'string', description: "ISO 8601, UTC; '' when never" }
+  }
+} as const
+
+export const accessSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['profiles', 'areas', 'areaPrincipal'],
+  properties: {
+    profiles: {
+      type: 'array',
+      maxItems: 10,
+      uniqueItems: true,
+      items: { type: 'string', minLength: 1, maxLength: 64 }
+    },
+    areas: { type: 'array', maxItems: 500, uniqueItems: true, items: { type: 'string', minLength: 1, maxLength: 256 } },
+    areaPrincipal: { type: ['string', 'null'], maxLength: 256, description: 'One of the areas; null only with none' }
+  }
+} as const
+
+export const nameSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name'],
+  properties: { name: { type: 'string', minLength: 1, maxLength: 256 } }
+} as const
+
+export const namedSchema = {
+  type: 'object',
+  required: ['id', 'name'],
+  properties: { id: { type: 'integer' }, name: { type: 'string' } }
+} as const
+
+export const auditItemSchema = {
+  type: 'object',
+  required: ['at', 'actor', 'action', 'target', 'before', 'after', 'requestId', 'ip', 'hash'],
+  properties: {
+    at: { type: 'string' },
+    actor: {
+      type: 'object',
+      required: ['id', 'username'],
+      properties: { id: { type: ['integer', 'null'] }, username: { type: 'string' } }
+    },
+    action: { type: 'string' },
+    target: { type: 'string' },
+    before: {},
+    after: {},
+    requestId: { type: 'string' },
+    ip: { type: 'string' },
+    hash: { type: 'string' }
+  }
+} as const
+
+export const nothing = { type: 'null', description: 'Done' } as const

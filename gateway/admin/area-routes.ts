@@ -1,0 +1,64 @@
+// Admins keep the list of areas; profiles are fixed.
+import type { FastifyInstance } from 'fastify'
+import type { Users } from '../store/users.ts'
+import {
+  idParams,
+  namedSchema,
+  nameSchema,
+  nothing,
+  type PagingQuery,
+  pageOf,
+  paging,
+  pagingProperties
+} from './admin-schemas.ts'
+import { actorOf } from './people-routes.ts'
+
+export interface AreaRoutesParts {
+  users: Pick<Users, 'listAreas' | 'createArea' | 'renameArea' | 'deleteArea' | 'listProfiles'>
+}
+
+type ById = { Params: { id: string } }
+
+export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): void => {
+  app.get<{ Querystring: PagingQuery }>(
+    '/auth/admin/areas',
+    {
+      schema: {
+        summary: 'Areas by name',
+        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
+        response: { 200: pageOf(namedSchema) }
+      }
+    },
+    async ({ query }) => users.listAreas(paging(query))
+  )
+
+  app.post<{ Body: { name: string } }>(
+    '/auth/admin/areas',
+    { schema: { summary: 'A new area', body: nameSchema, response: { 201: namedSchema } } },
+    async (request, reply) => reply.code(201).send(await users.createArea(actorOf(request), request.body.name))
+  )
+
+  app.patch<ById & { Body: { name: string } }>(
+    '/auth/admin/areas/:id',
+    { schema: { summary: 'Renames an area', params: idParams, body: nameSchema, response: { 200: namedSchema } } },
+    async request => users.renameArea(actorOf(request), Number(request.params.id), request.body.name)
+  )
+
+  app.delete<ById>(
+    '/auth/admin/areas/:id',
+    { schema: { summary: 'Removes an area from everybody', params: idParams, response: { 204: nothing } } },
+    async (request, reply) => {
+      await users.deleteArea(actorOf(request), Number(request.params.id))
+      return reply.code(204).send()
+    }
+  )
+
+  app.get(
+    '/auth/admin/profiles',
+    { schema: { summary: 'Profiles', response: { 200: pageOf(namedSchema) } } },
+    async () => {
+      const items = await users.listProfiles()
+      return { items, page: 1, pageSize: 50, total: items.length }
+    }
+  )
+}
