@@ -1,0 +1,27 @@
+// The part of the package `oidc-provider` that the demo and the tests use.
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http'
+
+  export interface Interaction {
+    readonly uid: string
+    readonly prompt: { readonly name: string }
+    readonly params: Record<string, unknown>
+  }
+
+  export class Provider {
+    constructor(issuer: string, configuration: Record<string, unknown>)
+    readonly Grant: new (data: {
+      clientId: string
+      accountId: string
+    }) => {
+      addOIDCScope(scope: string): void
+      save(): Promise<string>
+    }
+    callback(): (req: IncomingMessage, res: ServerResponse) => void
+    on(event: string, listener: (...args: unknown[]) => void): this
+    interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<Interaction>
+    interactionFinished(req: IncomingMessage, res: ServerResponse, result: Record<string, unknown>): Promise<void>
+  }
+
+  export default Provider
+}

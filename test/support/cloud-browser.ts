@@ -1,0 +1,77 @@
+// A browser without a window: keeps cookies, follows redirects when told, never runs a script.
+
+export interface CloudBrowser {
+  /** Cookies by origin and name. */
+  readonly cookies: Map<string, Map<string, string>>
+  get(url: string, headers?: Record<string, string>): Promise<Response>
+  post(url: string, form: Record<string, string>): Promise<Response>
+  /** The Cookie field that an address would get. */
+  cookieHeader(url: string): string
+}
+
+export const createCloudBrowser = (): CloudBrowser => {
+  const cookies: CloudBrowser['cookies'] = new Map()
+  // Browsers keep cookies by host, whatever the port; here one host has several parts with ports of their own.
+  const jarOf = (url: string) => {
+    const { origin } = new URL(url)
+    const jar = cookies.get(origin) ?? new Map<string, string>()
+    cookies.set(origin, jar)
+    return jar
+  }
+  const cookieHeader = (url: string) => [...jarOf(url)].map(([name, value]) => `${name}=${value}`).join('; ')
+  const send = async (url: string, init: RequestInit & { headers?: Record<string, string> }) => {
+    const cookie = cookieHeader(url)
+    const headers = { ...(cookie === '' ? {} : { cookie }), ...init.headers }
+    const response = await fetch(url, { ...init, headers, redirect: 'manual' })
+    for (const field of response.headers.getSetCookie()) {
+      const [pair = '', ...attributes] = field.split(';')
+      const equals = pair.indexOf('=')
+      const [name, value] = [pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()]
+      const isGone = attributes.some(attribute => /^\s*max-age=0\s*$/i.test(attribute) || /1970/.test(attribute))
+      if (isGone) jarOf(url).delete(name)
+      else jarOf(url).set(name, value)
+    }
+    return response
+  }
+  return {
+    cookies,
+    cookieHeader,
+    get: (url, headers = {}) => send(url, { headers }),
+    post: (url, form) => send(url, { method: 'POST', body: new URLSearchParams(form) })
+  }
+}
+
+/** Follows redirects from `url` while they stay on its origin, and returns the first address beyond, or the last answer. */
+export const followWithin = async (
+  browser: CloudBrowser,
+  url: string
+): Promise<{ location: string; response: Response | undefined }> => {
+  const { origin } = new URL(url)
+  let location = url
+  for (let step = 0; step < 10; step++) {
+    if (new URL(location).origin !== origin) return { location, response: undefined }
+    const response = await browser.get(location)
+    const next = response.headers.get('location')
+    if (next === null) return { location, response }
+    location = new URL(next, location).href
+  }
+  throw new Error('redirected in circles')
+}
+
+/** Logs in at the sample provider and returns the address of the callback that it redirects to. */
+export const logInAtProvider = async (
+  browser: CloudBrowser,
+  authorizationUrl: string,
+  { username, password }: { username: string; password: string }
+): Promise<string> => {
+  const arrived = await followWithin(browser, authorizationUrl)
+  if (arrived.response === undefined) return arrived.location
+  const posted = await browser.post(arrived.location, { username, password })
+  const next = posted.headers.get('location')
+  if (next === null) throw new Error(`the provider refused the login: ${await posted.text()}`)
+  return (await followWithin(browser, new URL(next, arrived.location).href)).location
+}
+
+/** What `#auth=` holds. */
+export const readFragment = (location: string): { token: string; user: Record<string, unknown> } =>
+  JSON.parse(Buffer.from(new URL(location).hash.replace('#auth=', ''), 'base64url').toString('utf8'))

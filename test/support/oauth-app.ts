@@ -1,0 +1,135 @@
+// A test has the cloud's door alone: start and callback on a listener, with people and used states in memory.
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:net'
+import Fastify, { type FastifyError } from 'fastify'
+import { asGatewayError } from '../../gateway/answer.ts'
+import { errorBody } from '../../gateway/errors.ts'
+import type { User } from '../../gateway/identity.ts'
+import type { UsedStates } from '../../gateway/login/oauth-attempts.ts'
+import { oauthRoutes } from '../../gateway/login/oauth-routes.ts'
+import type { LoginOutcome, ProvenPerson, SignIn } from '../../gateway/login/sign-in.ts'
+import type { CloudIdpSettings } from '../../gateway/settings.ts'
+
+export const STATE_SECRET = 'a secret that only the tests of the cloud login use'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+export interface OAuthAppOptions {
+  cloudidp?: Partial<CloudIdpSettings>
+  port?: number
+  secrets?: readonly [string, ...string[]]
+  publicUrl?: string
+  usedStates?: UsedStates
+  now?: () => number
+  deadlineMs?: number
+  signIn?: SignIn
+}
+
+export interface OAuthApp {
+  readonly url: string
+  readonly callbackUrl: string
+  /** Who has logged in, in order. */
+  readonly people: ProvenPerson[]
+  readonly outcomes: LoginOutcome[]
+  /** Refusals as the log would hold them: reason, and the text of the cause. */
+  readonly refusals: { reason: string | undefined; cause: string }[]
+  /** Everything logged, as text. */
+  readonly logText: () => string
+}
+
+export const freePort = async (): Promise<number> => {
+  const server = createServer()
+  const { promise, resolve } = Promise.withResolvers<number>()
+  server.listen(0, '127.0.0.1', () => {
+    const address = server.address()
+    server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0))
+  })
+  return promise
+}
+
+export const createUsedStates = (): UsedStates => {
+  const used = new Set<string>()
+  return {
+    use: async nonce => {
+      const isFirst = !used.has(nonce)
+      used.add(nonce)
+      return isFirst
+    }
+  }
+}
+
+const userOf = (person: ProvenPerson, id: number): User => ({
+  id,
+  name: person.name,
+  email: person.email,
+  username: person.username,
+  provider: 'cloudidp',
+  perfis: [],
+  profiles: [],
+  areas: [],
+  areaPrincipal: '',
+  accessStatus: 'unassigned'
+})
+
+const MICROSOFT = 'https://login.microsoftonline.com/{{tenant}}/oauth2/v2.0'
+
+export const startOAuthApp = async (t: Teardown, options: OAuthAppOptions = {}): Promise<OAuthApp> => {
+  const port = options.port ?? (await freePort())
+  const url = `http://127.0.0.1:${port}`
+  const callbackUrl = `${url}/auth/oauth/cloudidp/callback`
+  const [secret, ...previousSecrets] = options.secrets ?? [STATE_SECRET]
+  const cloudidp: CloudIdpSettings = {
+    active: true,
+    tenantId: 'common',
+    clientId: 'portaria',
+    clientSecret: 'a client secret that nothing may show',
+    redirectUri: callbackUrl,
+    successRedirectUrl: `${url}/welcome`,
+    stateMaxAgeMs: 600_000,
+    issuer: undefined,
+    allowedTenants: undefined,
+    insecure: false,
+    authorizationUrl: `${MICROSOFT}/authorize`,
+    tokenUrl: `${MICROSOFT}/token`,
+    profileUrl: 'https://graph.microsoft.com/v1.0/me',
+    scope: 'openid profile email',
+    ...options.cloudidp
+  }
+  const people: ProvenPerson[] = []
+  const outcomes: LoginOutcome[] = []
+  const refusals: OAuthApp['refusals'] = []
+  let logText = ''
+  const app = Fastify({
+    disableRequestLogging: true,
+    logger: { level: 'trace', stream: { write: (line: string) => (logText += line) } }
+  })
+  app.decorateRequest('exchange', {
+    getter: () => ({ requestId: randomUUID(), client: { address: '127.0.0.1', key: '127.0.0.1' } }) as never
+  })
+  app.setErrorHandler<FastifyError>((thrown, _, reply) => {
+    const error = asGatewayError(thrown)
+    app.log.info({ err: error, reason: error.reason })
+    refusals.push({ reason: error.reason, cause: error.cause instanceof Error ? error.cause.message : '' })
+    reply.code(error.statusCode).headers(error.headers).send(errorBody(error, 'test'))
+  })
+  app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
+  oauthRoutes(app, {
+    settings: { cloudidp, jwt: { secret, previousSecrets, expiresInMs: 1000 }, publicUrl: options.publicUrl ?? url },
+    usedStates: options.usedStates ?? createUsedStates(),
+    log: app.log,
+    onOutcome: outcome => outcomes.push(outcome),
+    signIn:
+      options.signIn ??
+      (async person => {
+        people.push(person)
+        return { token: `token-of-${person.subject}`, user: userOf(person, people.length) }
+      }),
+    ...(options.now === undefined ? {} : { now: options.now }),
+    ...(options.deadlineMs === undefined ? {} : { providerDeadlineMs: options.deadlineMs })
+  })
+  await app.listen({ port, host: '127.0.0.1' })
+  t.teardown(() => app.close())
+  return { url, callbackUrl, people, outcomes, refusals, logText: () => logText }
+}
