@@ -46,7 +46,6 @@ const MAX_ACCESS_TOKEN_LENGTH = 16 * 1024
 const MAX_KEYS = 200
 /** Issuers whose keys are kept: one, or one per tenant of a multi-tenant provider. */
 const MAX_ISSUERS = 100
-const JSON_ONLY = { accept: 'application/json' }
 
 export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   const { settings, log, now = Date.now, deadlineMs = DEADLINE_MS } = options
@@ -55,11 +54,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   const authentication = createClientAuthentication(settings.clientSecret !== '', waysOf(settings.clientSecret))
   const verifyIdToken = createIdTokenVerifier(settings.clientId, createProviderFetch(limits))
 
-  const identify = async (
-    answer: AuthorizationAnswer,
-    attempt: Attempt,
-    signal: AbortSignal
-  ): Promise<ProvenPerson> => {
+  const identify = async (answer: AuthorizationAnswer, attempt: Attempt, signal: AbortSignal) => {
     const metadata = await metadataOf()
     const exchange = { metadata, settings, authentication, fetch: createProviderFetch({ ...limits, signal }) }
     const { accessToken, idToken, config } = await exchangeCode(answer, attempt, exchange)
@@ -138,14 +133,17 @@ const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, excha
   try {
     return await requestTokens(first, answer, attempt, exchange)
   } catch (error) {
-    const failure = asOAuthFailure(error, isChallenge(error) ? 'client-refused' : 'provider-nonsense')
+    const failure = tokenFailure(error)
     // The client is judged before the code (RFC 6749 §4.1.3): a code refused with its client is still unused.
     if (failure.reason !== 'client-refused' || second === undefined) throw failure
     return await requestTokens(second, answer, attempt, exchange).catch(again => {
-      throw asOAuthFailure(again, isChallenge(again) ? 'client-refused' : 'provider-nonsense')
+      throw tokenFailure(again)
     })
   }
 }
+
+const tokenFailure = (error: unknown): OAuthFailure =>
+  asOAuthFailure(error, isChallenge(error) ? 'client-refused' : 'provider-nonsense')
 
 const isChallenge = (error: unknown): boolean => error instanceof oidc.WWWAuthenticateChallengeError
 
@@ -235,7 +233,14 @@ const readProfile = async (
       return metadata.userinfo_endpoint === undefined ? {} : await oidc.fetchUserInfo(config, accessToken, subject)
     }
     const url = new URL(withTenant(settings.profileUrl, settings))
-    const response = await oidc.fetchProtectedResource(config, accessToken, url, 'GET', null, new Headers(JSON_ONLY))
+    const response = await oidc.fetchProtectedResource(
+      config,
+      accessToken,
+      url,
+      'GET',
+      null,
+      new Headers({ accept: 'application/json' })
+    )
     if (response.status !== 200) {
       throw new OAuthFailure(
         response.status < 500 ? 'profile-refused' : 'provider-error',

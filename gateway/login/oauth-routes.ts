@@ -23,6 +23,8 @@ export interface OAuthRoutesParts {
 
 const START = '/auth/oauth/cloudidp/start'
 const CALLBACK = '/auth/oauth/cloudidp/callback'
+/** A used state is remembered for so much longer: an instance whose clock is behind still accepts it. */
+const CLOCK_DIFFERENCE_MS = 60_000
 
 /**
  * Registers start and callback. They throw `GW_OAUTH_STATE` (400), `GW_BAD_REQUEST` (400: no code), `GW_OAUTH_FAILED` (401;
@@ -68,7 +70,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     const returned = judgeState(request)
     const context = { requestId: request.exchange.requestId, ip: request.exchange.client.address }
     const { nonce, expiresAt } = returned.state
-    const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt)
+    const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt + CLOCK_DIFFERENCE_MS)
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, client, parts)
     return redirect(reply, successUrl(settings.cloudidp.successRedirectUrl, signedIn), [returned.end])
