@@ -17,7 +17,12 @@ const framingLines = (head: RequestHead): string => {
 }
 
 /** Fields that pass as the client sent them, in its order and spelling. */
-const passedLines = (exchange: Exchange, passAuthorization: boolean, cookie: string | undefined): string => {
+const passedLines = (
+  exchange: Exchange,
+  passAuthorization: boolean,
+  cookie: string | undefined,
+  without: ReadonlySet<string> | undefined
+): string => {
   const raw = exchange.req.rawHeaders
   const named = connectionNames(exchange.head.connection)
   let lines = ''
@@ -25,7 +30,7 @@ const passedLines = (exchange: Exchange, passAuthorization: boolean, cookie: str
     const name = raw[i] ?? ''
     const kind = headerKind(name)
     const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
-    if (passes && !named?.has(name.toLowerCase())) lines += `${name}: ${raw[i + 1]}\r\n`
+    if (passes && !named?.has(name.toLowerCase()) && !without?.has(name.toLowerCase())) lines += `${name}: ${raw[i + 1]}\r\n`
   }
   if (cookie !== undefined && !named?.has('cookie')) lines += `cookie: ${cookie}\r\n`
   return lines
@@ -40,6 +45,8 @@ export interface UpstreamHeadParts {
   passAuthorization: boolean
   /** The Cookie field without the gateway's own cookies; undefined: none. */
   cookie: string | undefined
+  /** Further fields (lower case) that are not passed. */
+  without?: ReadonlySet<string>
 }
 
 /** The text before an upstream request's connection-specific fields and the empty line; Latin-1. */
@@ -49,12 +56,13 @@ export const upstreamHeadStart = ({
   authority,
   forwarded,
   passAuthorization,
-  cookie
+  cookie,
+  without
 }: UpstreamHeadParts): string => {
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
   return (
     `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
-    passedLines(exchange, passAuthorization, cookie) +
+    passedLines(exchange, passAuthorization, cookie, without) +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
     `x-request-id: ${exchange.requestId}\r\n${identity}`
   )

@@ -16,8 +16,8 @@ interface TargetPool {
 }
 
 export interface UpstreamPool {
-  /** A connection to the next target; undefined when every target has all the connections it may have. */
-  acquire(): UpstreamConnection | undefined
+  /** A connection to the next target, or to the one given; undefined when it has all the connections it may have. */
+  acquire(only?: Target): UpstreamConnection | undefined
   /** Idle connections close now, busy ones when they become free. */
   drain(): void
   readonly targets: number
@@ -73,9 +73,10 @@ const createPool = (upstream: Upstream, now: () => number) => {
   const members = upstream.targets.map(target => createTargetPool(upstream, target, now))
   let turn = 0
   // Fewest requests under way wins; equals take turns.
-  const acquire = (): UpstreamConnection | undefined => {
-    const [only] = members
-    if (members.length === 1 && only !== undefined) return only.acquire()
+  const acquire = (only?: Target): UpstreamConnection | undefined => {
+    const [first] = members
+    if (members.length === 1 && first !== undefined) return first.acquire()
+    if (only !== undefined) return members.find(({ pool }) => pool.target.url === only.url)?.acquire()
     turn = (turn + 1) % members.length
     let best = members[turn]
     for (let i = 1; i < members.length; i++) {

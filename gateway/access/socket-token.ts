@@ -1,0 +1,68 @@
+// The token of an upgrade is found wherever browsers can put one, and what is left of the request no longer holds it.
+import { BadRequest } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { bearerToken } from '../request-head.ts'
+import type { Route } from '../routes/route.ts'
+
+export interface SocketToken {
+  readonly token: string | undefined
+  /** What the client offers beside the token. */
+  readonly subprotocols: readonly string[]
+  /** The token came as `bearer, <jwt>`: browsers then want an offered subprotocol in the 101. */
+  readonly bearerOffered: boolean
+  /** The query as it is forwarded, with its `?`; '' without one. */
+  readonly query: string
+}
+
+const QUERY_TOKEN = 'access_token'
+
+/** Throws 400 when a source is malformed or two sources disagree: nobody shall guess which one counts. */
+export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket'>): SocketToken => {
+  const offer = splitOffer(exchange.req.rawHeaders)
+  const query = route.websocket?.tokenInQuery === true ? splitQuery(exchange.query) : { query: exchange.query }
+  const given = [bearerToken(exchange.head.authorization), offer.token, query.token].filter(
+    token => token !== undefined
+  )
+  if (new Set(given).size > 1) throw new BadRequest({ reason: 'tokens-disagree' })
+  return {
+    token: given[0],
+    subprotocols: offer.subprotocols,
+    bearerOffered: offer.token !== undefined,
+    query: query.query
+  }
+}
+
+const splitOffer = (rawHeaders: readonly string[]): { token?: string; subprotocols: string[] } => {
+  const subprotocols: string[] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== 'sec-websocket-protocol') continue
+    subprotocols.push(...(rawHeaders[i + 1] ?? '').split(',').map(item => item.trim()))
+  }
+  const at = subprotocols.indexOf('bearer')
+  if (at === -1) return { subprotocols }
+  const [, token] = subprotocols.splice(at, 2)
+  if (token === undefined || token === '' || subprotocols.includes('bearer')) {
+    throw new BadRequest({ reason: 'bearer-subprotocol' })
+  }
+  return { token, subprotocols }
+}
+
+const nameOf = (pair: string): string => {
+  const name = (pair.split('=', 1)[0] ?? '').replaceAll('+', ' ')
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
+const splitQuery = (query: string): { token?: string; query: string } => {
+  const pairs = query.slice(1).split('&')
+  const tokens = pairs.filter(pair => nameOf(pair) === QUERY_TOKEN)
+  const [pair] = tokens
+  if (pair === undefined) return { query }
+  const token = pair.slice(pair.indexOf('=') + 1)
+  if (tokens.length > 1 || !/^[A-Za-z0-9._-]+$/.test(token)) throw new BadRequest({ reason: 'token-in-query' })
+  const rest = pairs.filter(other => other !== pair)
+  return { token, query: rest.length === 0 ? '' : `?${rest.join('&')}` }
+}

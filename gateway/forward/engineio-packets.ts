@@ -1,0 +1,38 @@
+// Engine.IO 4 packets are told apart, whichever transport they came by.
+
+/** Packet types of the protocol; `b` is a binary message. */
+export type EngineType = '0' | '1' | '2' | '3' | '4' | '5' | '6' | 'b'
+
+export interface EnginePacket {
+  readonly type: EngineType
+  /** The whole packet as text, its type included; of a binary WebSocket frame ''. */
+  readonly text: string
+}
+
+export const SEPARATOR = '\x1e'
+/** The stock server's buffer makes far fewer than this in one payload. */
+const MAX_PACKETS = 1000
+const TYPES = /^[0-6b]/
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
+
+export const BINARY_FRAME: EnginePacket = { type: 'b', text: '' }
+
+/** One packet from a text frame or a payload; undefined: none of the protocol. */
+export const readEnginePacket = (text: string): EnginePacket | undefined => {
+  const type = TYPES.exec(text)?.[0]
+  if (type === undefined || (type === 'b' && !BASE64.test(text.slice(1)))) return undefined
+  return { type: type as EngineType, text }
+}
+
+/** All packets of a polling payload; undefined: one of them is none, or there are too many. */
+export const readEnginePayload = (payload: string): EnginePacket[] | undefined => {
+  const texts = payload.split(SEPARATOR, MAX_PACKETS + 1)
+  if (texts.length > MAX_PACKETS) return undefined
+  const packets: EnginePacket[] = []
+  for (const text of texts) {
+    const packet = readEnginePacket(text)
+    if (packet === undefined) return undefined
+    packets.push(packet)
+  }
+  return packets
+}

@@ -1,0 +1,43 @@
+// A request on a Socket.IO route is a well-formed Engine.IO 4 request, or it is none and goes nowhere.
+
+export interface EngineRequest {
+  readonly transport: 'polling' | 'websocket'
+  /** undefined: a handshake. */
+  readonly sid: string | undefined
+}
+
+const MAX_PARAMETERS = 32
+const SID = /^[A-Za-z0-9._~-]{1,128}$/
+// JSONP and its base64 companion (Engine.IO 3): an answer that any page could run as a script.
+const REFUSED = new Set(['j', 'b64'])
+const OURS = new Set(['EIO', 'transport', 'sid', 't'])
+
+const decode = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values taken as they came. */
+export const readEngineQuery = (query: string): EngineRequest | undefined => {
+  const pairs = query.slice(1).split('&')
+  if (pairs.length > MAX_PARAMETERS) return undefined
+  const values = new Map<string, string>()
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    const name = decode(at === -1 ? pair : pair.slice(0, at))
+    if (name === undefined || REFUSED.has(name)) return undefined
+    if (!OURS.has(name)) continue
+    // Once each, and as every client writes it: two readers can't differ then.
+    if (values.has(name) || at === -1 || pair.slice(0, at) !== name) return undefined
+    values.set(name, pair.slice(at + 1))
+  }
+  const transport = values.get('transport')
+  const sid = values.get('sid')
+  if (values.get('EIO') !== '4' || (transport !== 'polling' && transport !== 'websocket')) return undefined
+  return sid === undefined || SID.test(sid) ? { transport, sid } : undefined
+}
+
+export const isSid = (text: unknown): text is string => typeof text === 'string' && SID.test(text)

@@ -1,0 +1,440 @@
+// A Socket.IO route passes well-formed Engine.IO requests in sessions that prove themselves in time, and nothing else.
+import type { Duplex } from 'node:stream'
+import { BadRequest, GatewayError, Internal, MethodNotAllowed, RateLimited, Unavailable } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { hasBody } from '../request-head.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
+import { readEnginePayload } from './engineio-packets.ts'
+import { type EngineRequest, isSid, readEngineQuery } from './engineio-request.ts'
+import {
+  joinSockets,
+  openUpstream,
+  type SocketForwarding,
+  switchClient,
+  targetsInTurn,
+  type UpgradeRequest
+} from './forward-websocket.ts'
+import { clientFields, createPollingTransport, type PollingTransport, readBody } from './socketio-polling.ts'
+import {
+  createSession,
+  isProving,
+  type Session,
+  type SessionOrigin,
+  type SessionParts,
+  UNPROVEN_BYTES
+} from './socketio-session.ts'
+import { createWebSocketTransport } from './socketio-websocket.ts'
+import { type Answer, callUpstream } from './upstream-call.ts'
+import type { Upstreams } from './upstreams.ts'
+import type { OpenUpstream } from './websocket-dial.ts'
+import { fieldValues, judgeClientHandshake } from './websocket-handshake.ts'
+import type { Relay } from './websocket-relay.ts'
+
+export interface SocketIoForwarding extends SocketForwarding, SessionParts {
+  readonly upstreams: Upstreams
+  /** `[name, value, …]` on the gateway's own answers. */
+  readonly ownHeaders: (exchange: Exchange) => readonly string[]
+  readonly limits?: {
+    /** Sessions of one address without an open namespace. */
+    readonly unprovenPerIp?: number
+  }
+}
+
+export interface ForwardSocketIo {
+  onRequest(exchange: Exchange, route: Route, upstream: Upstream): void
+  onUpgrade(exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer): void
+  /** Ends sessions that did not prove themselves, and forgets those nobody polls any more; runs by itself every second. */
+  sweep(): void
+  readonly size: number
+  close(): void
+}
+
+interface PollingSession {
+  readonly session: Session
+  readonly polling: PollingTransport
+  readonly sessionMs: number
+  lastSeen: number
+  busy: number
+  /** An upgrade of it is under way or done. */
+  relay: Relay | undefined
+  upgrading: boolean
+}
+
+const SWEEP_MS = 1000
+const FAREWELL_MS = 5000
+const MAX_UNPROVEN_PER_IP = 20
+const HANDSHAKE_BYTES = 64 * 1024
+const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
+// Bodies are read here, so they must come as they are; the rest belongs to one hop or one transport.
+const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
+
+interface Handshake {
+  sid: string
+  /** How long the server keeps a session that nobody polls. */
+  sessionMs: number
+  pollMs: number
+}
+
+/** The open packet of a handshake answer; undefined: it is none. */
+const readHandshake = (body: string): Handshake | undefined => {
+  const [first] = readEnginePayload(body) ?? []
+  if (first?.type !== '0') return undefined
+  try {
+    const open: unknown = JSON.parse(first.text.slice(1))
+    if (typeof open !== 'object' || open === null) return undefined
+    const { sid, pingInterval, pingTimeout } = open as Record<string, unknown>
+    if (!isSid(sid)) return undefined
+    const silenceMs =
+      (isDuration(pingInterval) ? pingInterval : 25_000) + (isDuration(pingTimeout) ? pingTimeout : 20_000)
+    return { sid, sessionMs: silenceMs + 5000, pollMs: silenceMs }
+  } catch {
+    return undefined
+  }
+}
+
+const isDuration = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < 3_600_000
+
+export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {
+  const { now, refuse } = forwarding
+  const maxUnproven = forwarding.limits?.unprovenPerIp ?? MAX_UNPROVEN_PER_IP
+  const polled = new Map<string, PollingSession>()
+  const sessions = new Set<Session>()
+  // Counted from before the handshake, so that a burst can't pass all at once.
+  const unproven = new Map<string, number>()
+
+  const originOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionOrigin => ({
+    route,
+    upstream,
+    target,
+    path: exchange.path,
+    requestId: exchange.requestId,
+    ip: exchange.client.address,
+    ipKey: exchange.client.key
+  })
+
+  const enterUnproven = (ipKey: string) => {
+    const count = unprovenOf(ipKey)
+    if (count >= maxUnproven) throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
+    unproven.set(ipKey, (unproven.get(ipKey) ?? 0) + 1)
+    return () => {
+      const left = (unproven.get(ipKey) ?? 1) - 1
+      if (left === 0) unproven.delete(ipKey)
+      else unproven.set(ipKey, left)
+    }
+  }
+
+  /** Handshakes under way and sessions that have proved nothing. */
+  const unprovenOf = (ipKey: string): number => {
+    let count = unproven.get(ipKey) ?? 0
+    for (const session of sessions) if (session.origin.ipKey === ipKey && isProving(session)) count++
+    return count
+  }
+
+  const startSession = (origin: SessionOrigin, onOver: () => void): Session => {
+    const session = createSession(forwarding, origin, over => {
+      sessions.delete(over)
+      onOver()
+    })
+    sessions.add(session)
+    return session
+  }
+
+  const fail = (exchange: Exchange, error: unknown) => {
+    exchange.onAbort = undefined
+    refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
+  }
+
+  // Polling
+
+  const headFor = (exchange: Exchange, route: Route, target: Target, length?: number): string =>
+    forwarding.headStart(exchange, route, target.authority, REWRITTEN) +
+    (length === undefined ? '\r\n' : `content-length: ${length}\r\n\r\n`)
+
+  const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
+    const leaveUnproven = enterUnproven(exchange.client.key)
+    try {
+      const { answer, target } = await firstAnswer(exchange, route, upstream)
+      if (exchange.res.destroyed) return
+      openPolling(exchange, originOf(exchange, route, upstream, target), answer)
+    } finally {
+      leaveUnproven()
+    }
+  }
+
+  const firstAnswer = async (exchange: Exchange, route: Route, upstream: Upstream) => {
+    const targets = targetsInTurn(upstream)
+    for (const [index, target] of targets.entries()) {
+      const call = callUpstream(forwarding.upstreams, {
+        upstream,
+        target,
+        method: 'GET',
+        head: headFor(exchange, route, target),
+        body: undefined,
+        timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
+        maxBytes: HANDSHAKE_BYTES
+      })
+      try {
+        return { answer: await call.answer, target }
+      } catch (error) {
+        const isUnreachable = error instanceof GatewayError && error.reason === 'upstream-unreachable'
+        if (!isUnreachable || index === targets.length - 1) throw error
+      }
+    }
+    throw new Unavailable({ reason: 'no-target' })
+  }
+
+  const openPolling = (exchange: Exchange, origin: SessionOrigin, { head, body }: Answer) => {
+    const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
+    let release: (() => void) | undefined
+    const session = startSession(origin, () => {
+      release?.()
+      // Kept until the sweep: its last word may still wait for a poll.
+      const entry = opened === undefined ? undefined : polled.get(opened.sid)
+      if (entry !== undefined) entry.lastSeen = now()
+    })
+    const fields = clientFields(head, forwarding, session)
+    const polling = createPollingTransport({
+      forwarding,
+      session,
+      fields,
+      pollMs: opened?.pollMs ?? 0,
+      ownHead: length => ownHead(origin, opened?.sid ?? '', length),
+      onViolation: () => session.end(1008)
+    })
+    session.carrier = polling.carrier
+    const { res } = exchange
+    if (opened === undefined || polled.has(opened.sid)) {
+      session.leave()
+      const status = head.status >= 400 ? head.status : 502
+      res.writeHead(status, [...fields, ...forwarding.addedHeaders(exchange), 'content-length', '0']).end()
+      return
+    }
+    release = forwarding.streams.admit({ userId: undefined, ip: origin.ipKey })
+    const { sessionMs } = opened
+    polled.set(opened.sid, {
+      session,
+      polling,
+      sessionMs,
+      lastSeen: now(),
+      busy: 0,
+      relay: undefined,
+      upgrading: false
+    })
+    const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
+    res.writeHead(200, [...fields, ...cookiesOf(head), ...forwarding.addedHeaders(exchange), ...type]).end(body)
+  }
+
+  /** An affinity cookie of the backend's own, given with the handshake alone. */
+  const cookiesOf = ({ headers }: Answer['head']): string[] =>
+    fieldValues(headers, 'set-cookie')
+      .filter(cookie => !forwarding.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
+      .flatMap(cookie => ['set-cookie', cookie])
+
+  /** The head of the gateway's own farewell to an upstream. */
+  const ownHead = ({ path, target, requestId }: SessionOrigin, sid: string, length: number): string =>
+    `POST ${path}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${target.authority}\r\n` +
+    `content-type: text/plain;charset=UTF-8\r\ncontent-length: ${length}\r\nx-request-id: ${requestId}\r\n\r\n`
+
+  const known = (sid: string, route: Route): PollingSession => {
+    const entry = polled.get(sid)
+    if (entry === undefined || entry.session.origin.route.id !== route.id)
+      throw new BadRequest({ reason: 'unknown-sid' })
+    entry.lastSeen = now()
+    return entry
+  }
+
+  const poll = (exchange: Exchange, route: Route, sid: string) => {
+    const { polling, session } = known(sid, route)
+    if (session.over && !polling.hasMail) throw new BadRequest({ reason: 'unknown-sid' })
+    polling.get(exchange, headFor(exchange, route, session.origin.target))
+  }
+
+  const post = async (exchange: Exchange, route: Route, sid: string) => {
+    const { polling, session } = known(sid, route)
+    if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
+    const type = exchange.req.headers['content-type']
+    if ((type !== undefined && !PLAIN_TEXT.test(type)) || exchange.req.headers['content-encoding'] !== undefined) {
+      throw new BadRequest({ reason: 'content-type' })
+    }
+    const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
+    const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
+    try {
+      const body = await readBody(exchange, limit)
+      if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
+      if (!session.proven) session.unprovenBytes += body.length
+      await polling.post(exchange, length => headFor(exchange, route, session.origin.target, length), body)
+    } catch (error) {
+      // What can't be judged ends the session: the upstream must not be left with half of it.
+      session.end(1008)
+      throw error
+    }
+  }
+
+  const request = (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
+    const { req, head } = exchange
+    const asked = readEngineQuery(exchange.query)
+    if (req.method !== 'GET' && req.method !== 'POST') {
+      throw new MethodNotAllowed({ reason: 'engineio-method', headers: { allow: 'GET, POST' } })
+    }
+    if (asked?.transport !== 'polling') throw new BadRequest({ reason: 'engineio-query' })
+    if (req.method === 'POST') {
+      if (asked.sid === undefined) throw new BadRequest({ reason: 'engineio-handshake' })
+      return post(exchange, route, asked.sid)
+    }
+    if (hasBody(head)) throw new BadRequest({ reason: 'engineio-body' })
+    return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, asked.sid)
+  }
+
+  // WebSocket
+
+  const join = (
+    session: Session,
+    sockets: { request: UpgradeRequest; open: OpenUpstream; target: Target; head: Buffer; leave: () => void },
+    taken: PollingSession | undefined
+  ) => {
+    const { request, open, target, head, leave } = sockets
+    const onViolation = taken === undefined ? () => session.end(1008) : violationOf(session, taken)
+    let relay: Relay | undefined
+    const transport = createWebSocketTransport({
+      session,
+      relay: () => relay,
+      onViolation,
+      onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
+    })
+    if (taken === undefined) session.carrier = transport.carrier
+    switchClient(forwarding, request, open, target)
+    joinSockets(
+      forwarding.relays,
+      {
+        client: request.socket,
+        upstream: open.socket,
+        maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
+        idleTimeoutMs: 0,
+        onMessage: transport.onMessage,
+        onClosed() {
+          leave()
+          if (session.carrier === transport.carrier) session.leave()
+          if (taken !== undefined) taken.upgrading = false
+        }
+      },
+      open,
+      head,
+      joined => {
+        relay = joined
+        if (taken !== undefined) taken.relay = joined
+      }
+    )
+  }
+
+  /** Before the upgrade is complete only the new transport is at fault. */
+  const violationOf = (session: Session, taken: PollingSession) => () => {
+    if (session.carrier !== taken.polling.carrier) return session.end(1008)
+    taken.relay?.end({ code: 1008, reason: '' })
+  }
+
+  const takeOver = (session: Session, taken: PollingSession, carrier: Session['carrier']) => {
+    if (session.over || carrier === undefined) return taken.relay?.end({ code: 1008, reason: '' })
+    session.carrier = carrier
+    taken.polling.divertTo(packets => carrier.toClient(packets))
+  }
+
+  const upgradeKnown = (request: UpgradeRequest, sid: string, head: Buffer) => {
+    const taken = known(sid, request.route)
+    const { session } = taken
+    if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
+    if (taken.upgrading || session.carrier !== taken.polling.carrier)
+      throw new BadRequest({ reason: 'upgrading-already' })
+    taken.upgrading = true
+    const leave = () => {
+      taken.upgrading = false
+    }
+    const sticky = { ...request, targets: [session.origin.target] }
+    openUpstream(
+      forwarding,
+      sticky,
+      (open, target) => {
+        if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
+        join(session, { request: sticky, open, target, head, leave: () => undefined }, taken)
+      },
+      leave
+    )
+  }
+
+  const upgradeNew = (request: UpgradeRequest, head: Buffer) => {
+    const { exchange, route, upstream } = request
+    const leaveUnproven = enterUnproven(exchange.client.key)
+    let release: (() => void) | undefined
+    let left = false
+    const leaveOnce = () => {
+      if (!left) leaveUnproven()
+      left = true
+      release?.()
+    }
+    try {
+      release = forwarding.streams.admit({ userId: undefined, ip: exchange.client.key })
+    } catch (error) {
+      leaveOnce()
+      throw error
+    }
+    openUpstream(
+      forwarding,
+      request,
+      (open, target) => {
+        const session = startSession(originOf(exchange, route, upstream, target), () => undefined)
+        if (!left) leaveUnproven()
+        left = true
+        join(session, { request, open, target, head, leave: leaveOnce }, undefined)
+      },
+      leaveOnce
+    )
+  }
+
+  const upgrade = (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer) => {
+    const wrong = judgeClientHandshake(exchange)
+    if (wrong !== undefined) throw wrong
+    const asked: EngineRequest | undefined = readEngineQuery(exchange.query)
+    if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
+    const offer = { subprotocols: [], bearerOffered: false }
+    const targets = asked.sid === undefined ? targetsInTurn(upstream) : []
+    const request: UpgradeRequest = { exchange, route, upstream, socket, offer, targets }
+    if (asked.sid === undefined) upgradeNew(request, head)
+    else upgradeKnown(request, asked.sid, head)
+  }
+
+  const sweep = () => {
+    const at = now()
+    for (const session of [...sessions]) if (at >= session.proveUntil && isProving(session)) session.end(1008)
+    for (const [sid, { session, sessionMs, lastSeen, polling }] of polled) {
+      if (session.over && at - lastSeen > FAREWELL_MS) polled.delete(sid)
+      else if (session.carrier === polling.carrier && at - lastSeen > sessionMs) session.leave()
+    }
+  }
+  const timer = setInterval(sweep, SWEEP_MS)
+  timer.unref()
+
+  return {
+    onRequest(exchange, route, upstream) {
+      try {
+        const pending = request(exchange, route, upstream)
+        if (pending !== undefined) pending.catch(error => fail(exchange, error))
+      } catch (error) {
+        fail(exchange, error)
+      }
+    },
+    onUpgrade(exchange, route, upstream, socket, head) {
+      try {
+        upgrade(exchange, route, upstream, socket, head)
+      } catch (error) {
+        fail(exchange, error)
+      }
+    },
+    sweep,
+    get size() {
+      return sessions.size
+    },
+    close() {
+      clearInterval(timer)
+      for (const session of [...sessions]) session.end(1001)
+    }
+  }
+}

@@ -1,0 +1,251 @@
+// An upgrade that may pass is a WebSocket between client and upstream, or was refused in plain HTTP before any 101.
+import type { Duplex } from 'node:stream'
+import { BadUpstreamResponse, GatewayError, Internal, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { OpenStreams, StreamEnd, StreamInfo } from './open-streams.ts'
+import { clientHead } from './response-head.ts'
+import type { ResponseHead } from './response-parser.ts'
+import type { UpstreamFault } from './upstream-connection.ts'
+import { dialWebSocket, type OpenUpstream } from './websocket-dial.ts'
+import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './websocket-handshake.ts'
+import type { Ending, Relay, RelayOptions, Relays } from './websocket-relay.ts'
+
+export interface SocketForwarding {
+  readonly relays: Relays
+  readonly streams: OpenStreams
+  /** Request line and fields for a target with this Host value, without those named (lower case) and the empty line. */
+  readonly headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) => string
+  /** `[name, value, …]` on every answer. */
+  readonly addedHeaders: (exchange: Exchange) => readonly string[]
+  readonly ownCookies: ReadonlySet<string>
+  readonly refuse: (exchange: Exchange, error: GatewayError) => void
+  /** The 101 has been sent: the exchange is over, the stream has begun. */
+  readonly onSwitched: (exchange: Exchange) => void
+}
+
+export interface Offer {
+  readonly subprotocols: readonly string[]
+  /** Answer `bearer` when the upstream chose none of the others. */
+  readonly bearerOffered: boolean
+}
+
+export const END_REASONS: Record<StreamEnd, string> = {
+  4401: 'token no longer valid',
+  4403: 'no longer allowed',
+  1001: 'lifetime over',
+  1012: 'gateway restarts'
+}
+
+export const endingOf = (code: StreamEnd): Ending => ({ code, reason: END_REASONS[code] })
+
+const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
+  unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
+  reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
+  'bad-response': cause => new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' }),
+  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
+}
+
+export interface UpgradeRequest {
+  readonly exchange: Exchange
+  readonly route: Route
+  readonly upstream: Upstream
+  readonly socket: Duplex
+  readonly targets: readonly Target[]
+  readonly offer: Offer
+}
+
+/**
+ * Dials the targets one after the other until one can be reached, and gives what it opened; refusals of either side are
+ * answered here. `onOpen` may throw a refusal: the client has not been told anything yet. `onGivenUp` is called instead of it.
+ */
+export const openUpstream = (
+  forwarding: SocketForwarding,
+  request: UpgradeRequest,
+  onOpen: (open: OpenUpstream, target: Target) => void,
+  onGivenUp: () => void
+) => {
+  const { exchange, route, upstream, targets, offer } = request
+  let attempt = 0
+  const giveUp = (error: GatewayError) => {
+    exchange.onAbort = undefined
+    onGivenUp()
+    forwarding.refuse(exchange, error)
+  }
+  const next = () => {
+    const target = targets[attempt++]
+    if (target === undefined) return giveUp(new Internal({ reason: 'no-target' }))
+    const abort = dialWebSocket(
+      {
+        upstream,
+        target,
+        headStart: forwarding.headStart(exchange, route, target.authority, HANDSHAKE_FIELDS),
+        subprotocols: offer.subprotocols,
+        timeoutMs: route.timeoutMs ?? upstream.timeoutMs
+      },
+      {
+        onOpen(open) {
+          exchange.onAbort = undefined
+          try {
+            onOpen(open, target)
+          } catch (error) {
+            open.socket.destroy()
+            giveUp(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'upgrade-failed' }))
+          }
+        },
+        onRefused(head) {
+          exchange.onAbort = undefined
+          onGivenUp()
+          passRefusal(forwarding, exchange, route, target, head)
+        },
+        onFault(fault, cause, nothingSent) {
+          if (nothingSent && attempt < targets.length) next()
+          else giveUp(FAULTS[fault](cause))
+        }
+      }
+    )
+    exchange.onAbort = () => {
+      abort()
+      onGivenUp()
+    }
+  }
+  next()
+}
+
+/** A backend's own refusal passes as a status; anything but a refusal is no answer to an upgrade. */
+const passRefusal = (
+  forwarding: SocketForwarding,
+  exchange: Exchange,
+  route: Route,
+  target: Target,
+  head: ResponseHead
+) => {
+  if (head.status < 300) {
+    return forwarding.refuse(exchange, new BadUpstreamResponse({ reason: 'upstream-ignored-upgrade' }))
+  }
+  const context = {
+    ownCookies: forwarding.ownCookies,
+    targetOrigin: target.url,
+    strippedPrefix: route.stripPrefix ?? ''
+  }
+  const headers = refusedFields(clientHead(head, context).headers)
+  headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
+  exchange.res.writeHead(head.status, head.reason, headers).end()
+}
+
+/** Sends the 101 and hands the client's socket over. */
+export const switchClient = (
+  forwarding: SocketForwarding,
+  { exchange, route, socket, offer }: UpgradeRequest,
+  open: OpenUpstream,
+  target: Target
+): void => {
+  const { headers } = clientHead(open.head, {
+    ownCookies: forwarding.ownCookies,
+    targetOrigin: target.url,
+    strippedPrefix: route.stripPrefix ?? ''
+  })
+  const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
+  const { res } = exchange
+  if (res.socket !== null) res.detachSocket(res.socket)
+  socket.write(clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange)), 'latin1')
+  res.statusCode = 101
+  forwarding.onSwitched(exchange)
+}
+
+/** Joins the two sockets; here, apart from the exchange, so that an open socket does not keep it in memory. */
+export const joinSockets = (
+  relays: Relays,
+  options: RelayOptions,
+  open: OpenUpstream,
+  head: Buffer,
+  onJoined: (relay: Relay) => void
+): void => {
+  // Whoever read the request listened for errors too, and would keep it in memory.
+  options.client.removeAllListeners('error')
+  const relay = relays.join(options)
+  onJoined(relay)
+  open.read(bytes => relay.take('upstream', bytes))
+  options.client.on('data', (bytes: Buffer) => relay.take('client', bytes))
+  if (head.length > 0) relay.take('client', head)
+  if (open.rest.length > 0) relay.take('upstream', open.rest)
+}
+
+const infoOf = ({ identity, path, requestId, client }: Exchange, route: Route): StreamInfo => ({
+  kind: 'websocket',
+  identity,
+  route,
+  path,
+  requestId,
+  ip: client.address,
+  maxLifetimeMs: route.websocket?.maxLifetimeMs ?? 0
+})
+
+const turns = new WeakMap<Upstream, number>()
+
+/** The upstream's targets in the order in which they are to be tried: each is the first in its turn. */
+export const targetsInTurn = (upstream: Upstream): readonly Target[] => {
+  const { targets } = upstream
+  if (targets.length === 1) return targets
+  const turn = ((turns.get(upstream) ?? -1) + 1) % targets.length
+  turns.set(upstream, turn)
+  return [...targets.slice(turn), ...targets.slice(0, turn)]
+}
+
+const startRelay = (
+  { relays, streams }: SocketForwarding,
+  info: StreamInfo,
+  sockets: { client: Duplex; open: OpenUpstream; head: Buffer; onSwitch: () => void; leave: () => void }
+): void => {
+  const { client, open, head, onSwitch, leave } = sockets
+  let relay: Relay | undefined
+  const handle = streams.register(info, {
+    end: code => relay?.end(endingOf(code)),
+    destroy: () => relay?.destroy(),
+    bytes: () => relay?.bytes ?? 0
+  })
+  onSwitch()
+  const onClosed = () => {
+    handle.close()
+    leave()
+  }
+  joinSockets(relays, relayOptions(info.route, client, open, onClosed), open, head, joined => {
+    relay = joined
+  })
+}
+
+const relayOptions = (route: Route, client: Duplex, open: OpenUpstream, onClosed: () => void): RelayOptions => ({
+  client,
+  upstream: open.socket,
+  maxMessageBytes: route.websocket?.maxMessageBytes ?? 1024 * 1024,
+  idleTimeoutMs: route.websocket?.idleTimeoutMs ?? 0,
+  onClosed
+})
+
+/**
+ * Forwards an upgrade that was authorised. The upstream is dialled first; its refusal reaches the client as a status,
+ * its silence as 504, everything else as 502 (PRODUCT contract). Extensions are not negotiated: `permessage-deflate` would
+ * hide from the gateway how large a message is (RFC 7692 §8).
+ */
+export const createForwardWebSocket =
+  (forwarding: SocketForwarding) =>
+  (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer, offer: Offer) => {
+    const refusal = judgeClientHandshake(exchange)
+    if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
+    let leave: () => void
+    try {
+      leave = forwarding.streams.admit({ userId: exchange.identity?.user.id, ip: exchange.client.key })
+    } catch (error) {
+      return forwarding.refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
+    }
+    const request: UpgradeRequest = { exchange, route, upstream, socket, offer, targets: targetsInTurn(upstream) }
+    openUpstream(
+      forwarding,
+      request,
+      (open, target) => {
+        const onSwitch = () => switchClient(forwarding, request, open, target)
+        startRelay(forwarding, infoOf(exchange, route), { client: socket, open, head, onSwitch, leave })
+      },
+      leave
+    )
+  }

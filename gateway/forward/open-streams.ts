@@ -1,0 +1,333 @@
+// Every open stream is known by its person and token, and ends within a second of the right to it.
+import { randomBytes } from 'node:crypto'
+import { type GatewayError, RateLimited, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
+import type { Identity, User } from '../identity.ts'
+import type { Route } from '../routes/route.ts'
+import type { Revocations } from '../tokens/revocations.ts'
+
+export type StreamKind = 'websocket' | 'socketio' | 'sse'
+
+/**
+ * 4401: the token has expired, was logged out or revoked, or its person was disabled. 4403: today's access or a reloaded
+ * route no longer allows it, or an administrator ended it. 1001: it has lived as long as its route lets it. 1012: the
+ * gateway is going away.
+ */
+export type StreamEnd = 4401 | 4403 | 1001 | 1012
+
+export interface StreamInfo {
+  readonly kind: StreamKind
+  /** undefined on public routes: then no token and no person can end it. */
+  readonly identity: Identity | undefined
+  /** For a Socket.IO namespace: the route as `namespaceRoute` gives it, which carries the namespace's roles. */
+  readonly route: Route
+  readonly path: string
+  readonly namespace?: string
+  readonly requestId: string
+  readonly ip: string
+  /** 0 or absent: as long as the token. */
+  readonly maxLifetimeMs?: number
+}
+
+export interface OpenStream extends StreamInfo {
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly since: number
+}
+
+export interface StreamControl {
+  /** Tells the client and closes; must not throw. */
+  end(code: StreamEnd): void
+  /** Lets go of it at once. */
+  destroy(): void
+  bytes?(): number
+}
+
+export interface StreamHandle {
+  readonly id: string
+  /** The stream is over. */
+  close(): void
+}
+
+/** Today's access of a person; undefined: there is no such person any more, or they are disabled. */
+export type FreshAccess = (userId: number) => Promise<{ user: User; version: number } | undefined>
+
+export interface StreamLimits {
+  readonly perUser: number
+  readonly perIp: number
+  readonly total: number
+}
+
+export interface OpenStreamsOptions {
+  revocations: Pick<Revocations, 'standing'>
+  freshAccess: FreshAccess
+  /** Whether somebody with today's access may have a stream of this route. */
+  mayPass: (route: Route, user: User) => boolean
+  /** The route that now governs a stream and still allows it; undefined: none does. Asked after a table was swapped. */
+  rejudge: (stream: OpenStream) => Route | undefined
+  limits?: Partial<StreamLimits>
+  /** Milliseconds since the epoch. */
+  now?: () => number
+}
+
+export interface StreamItem {
+  id: string
+  kind: StreamKind
+  user: { id: number; username: string } | undefined
+  route: string
+  namespace: string | undefined
+  /** ISO 8601. */
+  since: string
+  ip: string
+  bytes: number | undefined
+}
+
+export interface OpenStreams {
+  /** Takes a place for a stream about to open; gives it back. Throws 429 or 503 when there is none. */
+  admit(who: { userId: number | undefined; ip: string }): () => void
+  /** Throws when the token has ended meanwhile (between the decision and the 101). */
+  register(info: StreamInfo, control: StreamControl): StreamHandle
+  onRevocationsChanged(): void
+  onTableSwapped(): void
+  list(page: number, pageSize: number): { items: StreamItem[]; page: number; pageSize: number; total: number }
+  /** Whether there was such a stream. */
+  end(id: string): boolean
+  /** Ends all with 1012, spread over most of the time given; what is left then is let go of. */
+  drain(timeoutMs: number): Promise<void>
+  counts(): Record<StreamKind, number>
+  /** Ends what has expired; runs by itself four times a second. */
+  tick(): void
+  close(): void
+}
+
+interface Entry {
+  stream: OpenStream
+  readonly control: StreamControl
+  /** Second (since the epoch) of the wheel at which it is looked at; 0: never. */
+  due: number
+  endsAt: number
+}
+
+const TICK_MS = 250
+const DRAIN_TICK_MS = 50
+/** Today's access must be known within this time, else the stream ends: the promise is one second. */
+const FRESH_ACCESS_MS = 800
+const DEFAULT_LIMITS: StreamLimits = { perUser: 500, perIp: 5000, total: 50_000 }
+
+export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
+  const { revocations, mayPass } = options
+  const now = options.now ?? Date.now
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const instance = randomBytes(4).toString('hex')
+  const entries = new Map<string, Entry>()
+  // One wheel: a slot per second, holding the streams that end in it.
+  const wheel = new Map<number, Set<Entry>>()
+  let turned = Math.floor(now() / 1000)
+  let serial = 0
+  let draining = false
+  let judging = false
+
+  const forget = (entry: Entry) => {
+    entries.delete(entry.stream.id)
+    const slot = wheel.get(entry.due)
+    slot?.delete(entry)
+    if (slot?.size === 0) wheel.delete(entry.due)
+  }
+
+  const finish = (entry: Entry, code: StreamEnd) => {
+    if (entries.get(entry.stream.id) !== entry) return
+    forget(entry)
+    entry.control.end(code)
+  }
+
+  const schedule = (entry: Entry) => {
+    if (entry.endsAt === Number.POSITIVE_INFINITY) return
+    entry.due = Math.floor(entry.endsAt / 1000)
+    const slot = wheel.get(entry.due) ?? new Set()
+    slot.add(entry)
+    wheel.set(entry.due, slot)
+  }
+
+  const tick = () => {
+    const at = now()
+    const second = Math.floor(at / 1000)
+    for (; turned <= second; turned++) {
+      for (const entry of [...(wheel.get(turned) ?? [])]) {
+        if (entry.endsAt <= at) finish(entry, endOfLife(entry.stream, at))
+      }
+      // The current second is looked at until it is over.
+      if (turned === second) break
+      for (const entry of [...(wheel.get(turned) ?? [])]) finish(entry, endOfLife(entry.stream, at))
+    }
+  }
+  const timer = setInterval(tick, TICK_MS)
+  timer.unref()
+
+  const judgeFresh = async (userId: number, stale: readonly Entry[]) => {
+    const access = await withinTime(options.freshAccess(userId), FRESH_ACCESS_MS)
+    for (const entry of stale) {
+      const { stream } = entry
+      if (entries.get(stream.id) !== entry || stream.identity === undefined) continue
+      if (access === 'unknown') finish(entry, 4403)
+      else if (access === undefined) finish(entry, 4401)
+      else if (!mayPass(stream.route, access.user)) finish(entry, 4403)
+      else entry.stream = { ...stream, identity: { ...stream.identity, ...access } }
+    }
+  }
+
+  const judgeAll = () => {
+    judging = false
+    const stale = new Map<number, Entry[]>()
+    for (const entry of [...entries.values()]) {
+      const { identity } = entry.stream
+      const standing = identity === undefined ? 'valid' : revocations.standing(identity)
+      if (standing === 'revoked') finish(entry, 4401)
+      if (standing !== 'stale' || identity === undefined) continue
+      const ofUser = stale.get(identity.user.id) ?? []
+      ofUser.push(entry)
+      stale.set(identity.user.id, ofUser)
+    }
+    for (const [userId, ofUser] of stale) void judgeFresh(userId, ofUser)
+  }
+
+  const places = createPlaces(limits)
+
+  return {
+    admit: who => places.take(who),
+    register(info, control) {
+      const at = now()
+      const { identity, maxLifetimeMs = 0 } = info
+      if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
+      const standing = identity === undefined ? 'valid' : revocations.standing(identity)
+      if (standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
+      if (draining) throw new Unavailable({ reason: 'draining' })
+      const stream: OpenStream = { ...info, id: `${instance}-${++serial}`, since: at }
+      const expiresAt = identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
+      const endsAt = Math.min(expiresAt, maxLifetimeMs > 0 ? at + maxLifetimeMs : Number.POSITIVE_INFINITY)
+      const entry: Entry = { stream, control, due: 0, endsAt }
+      entries.set(stream.id, entry)
+      schedule(entry)
+      if (standing === 'stale' && identity !== undefined) void judgeFresh(identity.user.id, [entry])
+      return { id: stream.id, close: () => forget(entry) }
+    },
+    onRevocationsChanged() {
+      if (judging) return
+      judging = true
+      setImmediate(judgeAll)
+    },
+    onTableSwapped() {
+      for (const entry of [...entries.values()]) {
+        const route = options.rejudge(entry.stream)
+        if (route === undefined) finish(entry, 4403)
+        else entry.stream = { ...entry.stream, route }
+      }
+    },
+    list(page, pageSize) {
+      const from = (page - 1) * pageSize
+      const items = [...entries.values()].slice(from, from + pageSize).map(itemOf)
+      return { items, page, pageSize, total: entries.size }
+    },
+    end(id) {
+      const entry = entries.get(id)
+      if (entry === undefined) return false
+      finish(entry, 4403)
+      return true
+    },
+    drain(timeoutMs) {
+      draining = true
+      return drainAll(entries, finish, timeoutMs)
+    },
+    counts() {
+      const counts = { websocket: 0, socketio: 0, sse: 0 }
+      for (const { stream } of entries.values()) counts[stream.kind]++
+      return counts
+    },
+    tick,
+    close() {
+      clearInterval(timer)
+      for (const entry of [...entries.values()]) {
+        forget(entry)
+        entry.control.destroy()
+      }
+    }
+  }
+}
+
+const endOfLife = ({ identity }: OpenStream, at: number): StreamEnd =>
+  identity !== undefined && identity.expiresAt * 1000 <= at ? 4401 : 1001
+
+const withinTime = <T>(answer: Promise<T>, ms: number): Promise<T | 'unknown'> =>
+  new Promise(resolve => {
+    const timer = setTimeout(() => resolve('unknown'), ms)
+    answer.then(resolve, () => resolve('unknown')).finally(() => clearTimeout(timer))
+  })
+
+const itemOf = ({ stream, control }: Entry): StreamItem => ({
+  id: stream.id,
+  kind: stream.kind,
+  user: stream.identity && { id: stream.identity.user.id, username: stream.identity.user.username },
+  route: stream.route.id,
+  namespace: stream.namespace,
+  since: new Date(stream.since).toISOString(),
+  ip: stream.ip,
+  bytes: control.bytes?.()
+})
+
+/** Everybody comes back at once after a restart unless they are sent away one after the other. */
+const drainAll = (
+  entries: ReadonlyMap<string, Entry>,
+  finish: (entry: Entry, code: StreamEnd) => void,
+  timeoutMs: number
+): Promise<void> =>
+  new Promise(resolve => {
+    const startedAt = performance.now()
+    const spreadMs = timeoutMs * 0.6
+    const leaving = [...entries.values()].map(entry => ({ entry, atMs: Math.random() * spreadMs }))
+    leaving.sort((a, b) => b.atMs - a.atMs)
+    const step = () => {
+      const passedMs = performance.now() - startedAt
+      for (let next = leaving.at(-1); next !== undefined && next.atMs <= passedMs; next = leaving.at(-1)) {
+        leaving.pop()
+        finish(next.entry, 1012)
+      }
+      if (leaving.length > 0) return
+      clearInterval(timer)
+      resolve()
+    }
+    const timer = setInterval(step, DRAIN_TICK_MS)
+    step()
+  })
+
+/** Places by person and address, so that one of them can't take them all. */
+const createPlaces = (limits: StreamLimits) => {
+  const byUser = new Map<number, number>()
+  const byIp = new Map<string, number>()
+  let total = 0
+  const leave = <K>(counts: Map<K, number>, key: K) => {
+    const left = (counts.get(key) ?? 1) - 1
+    if (left === 0) counts.delete(key)
+    else counts.set(key, left)
+  }
+  const refusalOf = (userId: number | undefined, ip: string): GatewayError | undefined => {
+    if (total >= limits.total) return new Unavailable({ reason: 'too-many-streams' })
+    const ofUser = userId === undefined ? 0 : (byUser.get(userId) ?? 0)
+    if (ofUser < limits.perUser && (byIp.get(ip) ?? 0) < limits.perIp) return undefined
+    return new RateLimited({ reason: 'too-many-streams', headers: { 'retry-after': '10' } })
+  }
+  return {
+    take({ userId, ip }: { userId: number | undefined; ip: string }): () => void {
+      const refusal = refusalOf(userId, ip)
+      if (refusal !== undefined) throw refusal
+      total++
+      byIp.set(ip, (byIp.get(ip) ?? 0) + 1)
+      if (userId !== undefined) byUser.set(userId, (byUser.get(userId) ?? 0) + 1)
+      let taken = true
+      return () => {
+        if (!taken) return
+        taken = false
+        total--
+        leave(byIp, ip)
+        if (userId !== undefined) leave(byUser, userId)
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Socket.IO packets (protocol revision 5) are read as far as a decision needs: type, namespace, attachments, payload of CONNECT.
+
+export const CONNECT = 0
+export const DISCONNECT = 1
+export const EVENT = 2
+export const ACK = 3
+export const CONNECT_ERROR = 4
+export const BINARY_EVENT = 5
+export const BINARY_ACK = 6
+
+export interface SocketIoPacket {
+  readonly type: number
+  readonly namespace: string
+  /** Binary messages that follow; 0 unless the type is a binary one. */
+  readonly attachments: number
+  /** What follows the namespace: an ack id and JSON, unread. */
+  readonly rest: string
+}
+
+export const MAX_ATTACHMENTS = 10
+const MAX_NAMESPACE = 256
+// Type, attachments of binary types, namespace up to its comma or the end, and all the rest.
+const PACKET = /^(?:([0-4])|([56])([1-9]\d?)-)(?:(\/[^,]*)(?:,|$))?([\s\S]*)$/
+
+/** Reads the text of a message packet, without the Engine.IO type; undefined: none of the protocol. */
+export const readSocketIoPacket = (text: string): SocketIoPacket | undefined => {
+  const parts = PACKET.exec(text)
+  if (parts === null) return undefined
+  const [, plain, binary, count, namespace = '/', rest = ''] = parts
+  const attachments = count === undefined ? 0 : Number(count)
+  if (attachments > MAX_ATTACHMENTS || namespace.length > MAX_NAMESPACE) return undefined
+  return { type: Number(plain ?? binary), namespace, attachments, rest }
+}
+
+/** `4` (message), the type, and the namespace unless it is the root. */
+const head = (type: number, namespace: string): string => `4${type}${namespace === '/' ? '' : `${namespace},`}`
+
+export const connectPacket = (namespace: string, auth: object): string =>
+  head(CONNECT, namespace) + JSON.stringify(auth)
+
+export const disconnectPacket = (namespace: string): string => head(DISCONNECT, namespace)
+
+/** A stock client raises `connect_error` with this message and `data`. */
+export const connectErrorPacket = (
+  namespace: string,
+  { message, code, statusCode }: { message: string; code: string; statusCode: number }
+): string => head(CONNECT_ERROR, namespace) + JSON.stringify({ message, data: { code, statusCode } })
+
+/** The payload of a CONNECT packet: a JSON object, `{}` when there is none; undefined: something else. */
+export const readAuth = (rest: string): Record<string, unknown> | undefined => {
+  if (rest === '') return {}
+  try {
+    const auth: unknown = JSON.parse(rest)
+    return typeof auth === 'object' && auth !== null && !Array.isArray(auth) ? { ...auth } : undefined
+  } catch {
+    return undefined
+  }
+}

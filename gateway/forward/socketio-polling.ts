@@ -1,0 +1,294 @@
+// The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and nothing gets lost between polls.
+import { BadRequest, BadUpstreamResponse, BodyTooLarge, GatewayError, Internal, RequestTimeout } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { readEnginePayload, SEPARATOR } from './engineio-packets.ts'
+import { clientHead } from './response-head.ts'
+import type { ResponseHead } from './response-parser.ts'
+import type { Session } from './socketio-session.ts'
+import { type Answer, callUpstream, type PendingCall } from './upstream-call.ts'
+import type { Upstreams } from './upstreams.ts'
+
+const BODY_MS = 30_000
+const NOOP = '6'
+const ENGINE_CLOSE = '1'
+const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
+
+export interface PollingForwarding {
+  readonly upstreams: Upstreams
+  readonly addedHeaders: (exchange: Exchange) => readonly string[]
+  readonly ownCookies: ReadonlySet<string>
+  readonly refuse: (exchange: Exchange, error: GatewayError) => void
+}
+
+export const clientFields = (head: ResponseHead, forwarding: PollingForwarding, session: Session): string[] => {
+  const { target, route } = session.origin
+  const context = {
+    ownCookies: forwarding.ownCookies,
+    targetOrigin: target.url,
+    strippedPrefix: route.stripPrefix ?? ''
+  }
+  const { headers } = clientHead(head, context)
+  const kept: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    if (!NOT_REPEATED.test(name)) kept.push(name, headers[i + 1] ?? '')
+  }
+  return kept
+}
+
+/** Reads a body of at most `limit` bytes; rejects with 408 or 413. */
+export const readBody = (exchange: Exchange, limit: number): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    const { req, res } = exchange
+    if (Number(exchange.head.contentLength ?? 0) > limit) return reject(new BodyTooLarge({ reason: 'body-too-large' }))
+    if (exchange.awaitsContinue) res.writeContinue()
+    const parts: Buffer[] = []
+    let size = 0
+    const timer = setTimeout(() => settle(() => reject(new RequestTimeout({ reason: 'upload-too-slow' }))), BODY_MS)
+    const settle = (then: () => void) => {
+      clearTimeout(timer)
+      req.off('data', onData)
+      then()
+    }
+    const onData = (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= limit) parts.push(chunk)
+      else settle(() => reject(new BodyTooLarge({ reason: 'body-too-large' })))
+    }
+    req.on('data', onData)
+    req.on('end', () => settle(() => resolve(Buffer.concat(parts))))
+    req.on('close', () => settle(() => reject(new BadRequest({ reason: 'client-gone' }))))
+  })
+
+export interface PollingOptions {
+  readonly forwarding: PollingForwarding
+  readonly session: Session
+  /** Fields of answers: those the upstream gave to this client's handshake. */
+  readonly fields: readonly string[]
+  /** How long the upstream may hold a poll. */
+  readonly pollMs: number
+  /** The whole head of a request of the gateway's own in this session. */
+  readonly ownHead: (contentLength: number) => string
+  readonly onViolation: (reason: string) => void
+}
+
+export const createPollingTransport = (options: PollingOptions) => {
+  const { forwarding, session } = options
+  const { upstream, target, route } = session.origin
+  const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
+  let fields = options.fields
+  let mailbox: string[] = []
+  let waiting: Exchange | undefined
+  let poll: PendingCall | undefined
+  /** POSTs to the upstream follow each other, the client's and the gateway's own: an overlap would end the session there. */
+  let posted: Promise<unknown> = Promise.resolve()
+  let clientPosts = false
+  let closed = false
+  let bytes = 0
+  /** Set once the WebSocket transport has taken over. */
+  let divert: ((packets: readonly string[]) => void) | undefined
+
+  const answer = (exchange: Exchange, body: string) => {
+    exchange.onAbort = undefined
+    const bytes = Buffer.from(body)
+    exchange.res.writeHead(200, [
+      ...fields,
+      ...forwarding.addedHeaders(exchange),
+      'content-type',
+      'text/plain; charset=UTF-8',
+      'content-length',
+      String(bytes.length)
+    ])
+    exchange.res.end(bytes)
+  }
+
+  const flush = () => {
+    if (mailbox.length === 0) return
+    if (divert !== undefined) {
+      divert(mailbox.filter(packet => packet !== NOOP))
+      mailbox = []
+      if (waiting === undefined) return
+    }
+    const exchange = waiting
+    if (exchange === undefined) return
+    waiting = undefined
+    const body = mailbox.length === 0 ? NOOP : mailbox.join(SEPARATOR)
+    mailbox = []
+    answer(exchange, body)
+  }
+
+  const failPoll = (error: unknown) => {
+    poll = undefined
+    const exchange = waiting
+    waiting = undefined
+    session.leave()
+    if (exchange === undefined) return
+    exchange.onAbort = undefined
+    forwarding.refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
+  }
+
+  /** What the upstream had to say, as far as the client may hear it. */
+  const takeAnswer = ({ head, body }: Answer) => {
+    poll = undefined
+    if (head.status !== 200) return passFailure(head)
+    fields = clientFields(head, forwarding, session)
+    bytes += body.length
+    const packets = readEnginePayload(body.toString('utf8'))
+    if (packets === undefined) return failPoll(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
+    for (const packet of packets) {
+      const judged = session.gate.fromUpstream(packet)
+      if (judged.verdict === 'violation') return options.onViolation(judged.reason)
+      if (judged.verdict === 'pass') mailbox.push(judged.text ?? packet.text)
+    }
+    if (mailbox.length === 0) mailbox.push(NOOP)
+    flush()
+  }
+
+  /** The session is unknown or broken there: the client hears the same status and starts anew. */
+  const passFailure = (head: ResponseHead) => {
+    const exchange = waiting
+    waiting = undefined
+    session.leave()
+    if (exchange === undefined) return
+    exchange.onAbort = undefined
+    exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
+      ...clientFields(head, forwarding, session),
+      ...forwarding.addedHeaders(exchange),
+      'content-length',
+      '0'
+    ])
+    exchange.res.end()
+  }
+
+  const get = (exchange: Exchange, head: string) => {
+    if (waiting !== undefined) {
+      options.onViolation('overlapping-polls')
+      return forwarding.refuse(exchange, new BadRequest({ reason: 'overlapping-polls' }))
+    }
+    waiting = exchange
+    exchange.onAbort = () => {
+      waiting = undefined
+      // The upstream must see its poll broken off, as it would without a gateway between.
+      poll?.abort()
+      poll = undefined
+      if (divert === undefined) session.leave()
+    }
+    if (mailbox.length > 0) return flush()
+    // After an answer of the gateway's own the upstream's earlier poll is still under way.
+    if (poll !== undefined) return
+    poll = callUpstream(forwarding.upstreams, {
+      upstream,
+      target,
+      method: 'GET',
+      head,
+      body: undefined,
+      timeoutMs: options.pollMs,
+      maxBytes: 2 * maxBytes + 1_000_000
+    })
+    poll.answer.then(takeAnswer).catch(failPoll)
+  }
+
+  const forwardPost = async (exchange: Exchange, headOf: (length: number) => string, packets: readonly string[]) => {
+    if (packets.length === 0) return answer(exchange, 'ok')
+    const body = Buffer.from(packets.join(SEPARATOR))
+    const call = callUpstream(forwarding.upstreams, {
+      upstream,
+      target,
+      method: 'POST',
+      head: headOf(body.length),
+      body,
+      timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
+      maxBytes: 64 * 1024
+    })
+    const { head, body: said } = await call.answer
+    if (head.status === 200) return answer(exchange, said.length === 2 ? said.toString('latin1') : 'ok')
+    session.leave()
+    exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
+      ...clientFields(head, forwarding, session),
+      ...forwarding.addedHeaders(exchange),
+      'content-length',
+      '0'
+    ])
+    exchange.res.end()
+  }
+
+  /** Judges a body packet by packet; what a packet in it violates ends the session before any of it is forwarded. */
+  const judge = async (payload: string): Promise<string[]> => {
+    const packets = readEnginePayload(payload)
+    if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
+    const passed: string[] = []
+    for (const packet of packets) {
+      const verdict = await session.gate.fromClient(packet)
+      if (session.over) throw new BadRequest({ reason: 'session-over' })
+      if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
+      if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
+      if (verdict.verdict === 'answer') mailbox.push(verdict.text)
+    }
+    return passed
+  }
+
+  const post = async (exchange: Exchange, headOf: (length: number) => string, payload: Buffer): Promise<void> => {
+    if (clientPosts) throw new BadRequest({ reason: 'overlapping-posts' })
+    clientPosts = true
+    bytes += payload.length
+    try {
+      const packets = await judge(payload.toString('utf8'))
+      flush()
+      const work = posted.then(() => forwardPost(exchange, headOf, packets))
+      posted = work.catch(() => undefined)
+      await work
+    } finally {
+      clientPosts = false
+    }
+  }
+
+  const tellUpstream = (packets: readonly string[]): Promise<unknown> => {
+    const body = Buffer.from(packets.join(SEPARATOR))
+    const call = () =>
+      callUpstream(forwarding.upstreams, {
+        upstream,
+        target,
+        method: 'POST',
+        head: options.ownHead(body.length),
+        body,
+        timeoutMs: upstream.timeoutMs,
+        maxBytes: 64 * 1024
+      }).answer
+    posted = posted.then(call).catch(() => undefined)
+    return posted
+  }
+
+  return {
+    get,
+    post,
+    /** From now on packets for the client go this way; a poll that still waits is answered with nothing. */
+    divertTo(next: (packets: readonly string[]) => void) {
+      divert = next
+      if (waiting !== undefined || mailbox.length > 0) {
+        mailbox.push(NOOP)
+        flush()
+      }
+    },
+    /** A last word that waits for the client's next poll. */
+    get hasMail() {
+      return mailbox.length > 0
+    },
+    carrier: {
+      toClient(packets: readonly string[]) {
+        mailbox.push(...packets)
+        if (!closed) queueMicrotask(flush)
+      },
+      toUpstream: (packets: readonly string[]) => void tellUpstream(packets),
+      close() {
+        closed = true
+        // A stock client would take a close in the same payload before the DISCONNECT that explains it.
+        if (mailbox.length === 0) mailbox.push(ENGINE_CLOSE)
+        flush()
+        void tellUpstream([ENGINE_CLOSE]).then(() => poll?.abort())
+      },
+      bytes: () => bytes
+    }
+  }
+}
+
+export type PollingTransport = ReturnType<typeof createPollingTransport>

@@ -1,0 +1,167 @@
+// One Socket.IO session has one state, whichever transport carries it, and each of its namespaces ends when its right does.
+import type { GatewayError } from '../errors.ts'
+import type { Identity, User } from '../identity.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { OpenStreams, StreamEnd, StreamHandle } from './open-streams.ts'
+import type { SidRecord, SidStore } from './sid-store.ts'
+import { createGate, type Gate, type GateState } from './socketio-gate.ts'
+import { disconnectPacket } from './socketio-packets.ts'
+
+/** What carries packets to both sides; packets are Engine.IO text packets. */
+export interface Carrier {
+  toClient(packets: readonly string[]): void
+  toUpstream(packets: readonly string[]): void
+  /** The session is over; `code` is that of a WebSocket close. Packets given before still go. */
+  close(code: number): void
+  bytes(): number
+}
+
+export interface SessionParts {
+  readonly streams: OpenStreams
+  readonly sidStore: SidStore
+  readonly identify: (token: string) => Identity
+  readonly judge: (route: Route, user: User) => GatewayError | undefined
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+export interface SessionOrigin {
+  readonly route: Route
+  readonly upstream: Upstream
+  readonly target: Target
+  readonly path: string
+  readonly requestId: string
+  readonly ip: string
+  /** What limits count by. */
+  readonly ipKey: string
+}
+
+export interface Session {
+  readonly origin: SessionOrigin
+  readonly gate: Gate
+  readonly state: GateState
+  readonly createdAt: number
+  carrier: Carrier | undefined
+  /** Whether a namespace has been open since the session began. */
+  proven: boolean
+  /** When it ends unless a namespace is open by then. */
+  proveUntil: number
+  /** Taken from the client while nothing was proven. */
+  unprovenBytes: number
+  over: boolean
+  /** Ends everything: the upstream is told with DISCONNECT, so that nothing can be recovered. */
+  end(code: number): void
+  /** The carrier is gone: nothing more can be told. */
+  leave(): void
+  /** Takes up what another instance has written. */
+  adopt(record: SidRecord): void
+}
+
+/** A session without an open namespace ends after this time. */
+export const PROVE_MS = 10_000
+export const UNPROVEN_BYTES = 100_000
+
+export const createSession = (
+  parts: SessionParts,
+  origin: SessionOrigin,
+  onOver: (session: Session) => void
+): Session => {
+  const { route, path, requestId, ip } = origin
+  const handles = new Map<string, StreamHandle>()
+  const state: GateState = { namespaces: new Map(), due: { client: 0, upstream: 0, dropped: false } }
+
+  const register = (namespace: string, judgedBy: Route, identity: Identity) => {
+    const handle = parts.streams.register(
+      { kind: 'socketio', identity, route: judgedBy, path, namespace, requestId, ip },
+      {
+        end: code => endNamespace(namespace, code),
+        destroy: () => session.end(1001),
+        bytes: () => session.carrier?.bytes() ?? 0
+      }
+    )
+    handles.set(namespace, handle)
+  }
+
+  const release = (namespace: string) => {
+    handles.get(namespace)?.close()
+    handles.delete(namespace)
+    if (handles.size === 0) session.proveUntil = parts.now() + PROVE_MS
+  }
+
+  const endNamespace = (namespace: string, code: StreamEnd) => {
+    handles.delete(namespace)
+    if (session.over || !gate.end(namespace)) return
+    if (state.namespaces.size === 0) return close([namespace], code)
+    session.carrier?.toUpstream([disconnectPacket(namespace)])
+    session.carrier?.toClient([disconnectPacket(namespace)])
+  }
+
+  const close = (namespaces: readonly string[], code: number) => {
+    const packets = namespaces.map(disconnectPacket)
+    const { carrier } = session
+    carrier?.toUpstream(packets)
+    carrier?.toClient(packets)
+    leave()
+    carrier?.close(code)
+  }
+
+  const leave = () => {
+    if (session.over) return
+    session.over = true
+    for (const handle of handles.values()) handle.close()
+    handles.clear()
+    state.namespaces.clear()
+    session.carrier = undefined
+    onOver(session)
+  }
+
+  const gate = createGate({
+    route,
+    state,
+    identify: parts.identify,
+    judge: parts.judge,
+    pids: parts.sidStore,
+    now: parts.now,
+    onAsked: register,
+    onOpen() {
+      session.proven = true
+    },
+    onLeft: release
+  })
+
+  const session: Session = {
+    origin,
+    gate,
+    state,
+    createdAt: parts.now(),
+    carrier: undefined,
+    proven: false,
+    proveUntil: parts.now() + PROVE_MS,
+    unprovenBytes: 0,
+    over: false,
+    end(code) {
+      if (!session.over) close([...state.namespaces.keys()], code)
+    },
+    leave,
+    adopt(record) {
+      session.proven = record.proven
+      session.unprovenBytes = record.bytes
+      state.due = { ...record.due }
+      for (const name of [...state.namespaces.keys()]) {
+        if (record.namespaces[name] !== undefined) continue
+        state.namespaces.delete(name)
+        release(name)
+      }
+      for (const [name, namespace] of Object.entries(record.namespaces)) {
+        state.namespaces.set(name, namespace)
+      }
+    }
+  }
+  return session
+}
+
+/** Whether any namespace is open or about to be. */
+export const isProving = ({ state }: Session): boolean => {
+  for (const { phase } of state.namespaces.values()) if (phase === 'open') return false
+  return true
+}

@@ -1,0 +1,120 @@
+// The WebSocket transport of a Socket.IO session relays whole packets, each judged before it passes.
+import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio-packets.ts'
+import type { PacketVerdict } from './socketio-gate.ts'
+import { type Carrier, type Session, UNPROVEN_BYTES } from './socketio-session.ts'
+import { BINARY, TEXT } from './websocket-frames.ts'
+import type { Relay, Side } from './websocket-relay.ts'
+
+export interface WebSocketTransport {
+  /** Given to the relay as its message handler. */
+  onMessage(from: Side, isText: boolean, payload: Buffer): void
+  readonly carrier: Carrier
+}
+
+export interface TransportOptions {
+  readonly session: Session
+  /** Known only once the sockets are joined. */
+  readonly relay: () => Relay | undefined
+  /** A session begun by polling: until its packet `5` only the probe passes. */
+  readonly onUpgraded?: (() => void) | undefined
+  readonly onViolation: (reason: string) => void
+}
+
+interface Queued {
+  readonly packet: EnginePacket
+  readonly payload: Buffer
+}
+
+const CLOSE_REASONS: Record<number, string> = {
+  4401: 'token no longer valid',
+  4403: 'no longer allowed',
+  1012: 'gateway restarts'
+}
+
+export const createWebSocketTransport = (options: TransportOptions): WebSocketTransport => {
+  const { session, relay, onViolation } = options
+  const queue: Queued[] = []
+  let waiting = false
+  let probing = options.onUpgraded !== undefined
+
+  const end = (reason: string) => {
+    queue.length = 0
+    onViolation(reason)
+  }
+
+  const apply = (verdict: PacketVerdict, { packet, payload }: Queued, from: Side) => {
+    if (verdict.verdict === 'violation') return end(verdict.reason)
+    if (verdict.verdict === 'drop') return
+    if (verdict.verdict === 'answer') return relay()?.send('client', TEXT, Buffer.from(verdict.text))
+    const isBinary = packet === BINARY_FRAME
+    const bytes = verdict.text === undefined ? payload : Buffer.from(verdict.text)
+    relay()?.send(from === 'client' ? 'upstream' : 'client', isBinary ? BINARY : TEXT, bytes)
+  }
+
+  /** Order is kept: while one packet waits for its verdict, those behind it wait too. */
+  const work = () => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const verdict = judge(next.packet)
+      if (!(verdict instanceof Promise)) {
+        apply(verdict, next, 'client')
+        continue
+      }
+      const judged = next
+      waiting = true
+      relay()?.hold('client', true)
+      verdict.then(
+        late => resume(() => apply(late, judged, 'client')),
+        () => resume(() => end('judging-failed'))
+      )
+      return
+    }
+  }
+
+  const resume = (then: () => void) => {
+    waiting = false
+    if (!session.over) then()
+    relay()?.hold('client', false)
+    work()
+  }
+
+  const judge = (packet: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
+    if (session.over) return { verdict: 'drop' }
+    if (!probing) return session.gate.fromClient(packet)
+    if (packet.text === '2probe') return { verdict: 'pass' }
+    if (packet.text !== '5') return { verdict: 'violation', reason: 'packet-before-upgrade' }
+    probing = false
+    // What the polling side still holds for the client comes first on the new transport.
+    queueMicrotask(() => options.onUpgraded?.())
+    return { verdict: 'pass' }
+  }
+
+  const fromClient = (packet: EnginePacket, payload: Buffer) => {
+    if (!session.proven) {
+      session.unprovenBytes += payload.length
+      if (session.unprovenBytes > UNPROVEN_BYTES) return end('too-much-before-connect')
+    }
+    queue.push({ packet, payload })
+    if (!waiting) work()
+  }
+
+  return {
+    onMessage(from, isText, payload) {
+      const packet = isText ? readEnginePacket(payload.toString('utf8')) : BINARY_FRAME
+      if (packet === undefined || packet.type === '0') {
+        if (from === 'client' || packet === undefined) return end('malformed-packet')
+      }
+      if (from === 'client') return fromClient(packet, payload)
+      apply(session.gate.fromUpstream(packet), { packet, payload }, 'upstream')
+    },
+    carrier: {
+      toClient(packets) {
+        for (const packet of packets) relay()?.send('client', TEXT, Buffer.from(packet))
+      },
+      toUpstream(packets) {
+        for (const packet of packets) relay()?.send('upstream', TEXT, Buffer.from(packet))
+      },
+      close: code => relay()?.end({ code, reason: CLOSE_REASONS[code] ?? '' }),
+      bytes: () => relay()?.bytes ?? 0
+    }
+  }
+}

@@ -1,0 +1,100 @@
+// One small request has been answered whole by an upstream, within bounds, or has failed as a refusal.
+import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
+import type { Target, Upstream } from '../routes/route.ts'
+import type { ResponseHead } from './response-parser.ts'
+import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
+import type { Upstreams } from './upstreams.ts'
+
+export interface Call {
+  readonly upstream: Upstream
+  readonly target: Target
+  readonly method: 'GET' | 'POST'
+  /** The whole head, its empty line included. */
+  readonly head: string
+  readonly body: Buffer | undefined
+  readonly timeoutMs: number
+  /** Of the answer's body. */
+  readonly maxBytes: number
+}
+
+export interface Answer {
+  readonly head: ResponseHead
+  readonly body: Buffer
+}
+
+export interface PendingCall {
+  /** Rejects with a refusal (502, 503, 504); never settles once aborted. */
+  readonly answer: Promise<Answer>
+  abort(): void
+}
+
+const DOUBTFUL_IDLE_MS = 1000
+
+export const faultOf = (fault: UpstreamFault, cause: unknown): GatewayError => {
+  if (fault === 'bad-response') return new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' })
+  if (fault === 'timeout') return new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
+  return new UpstreamUnreachable({ cause, reason: `upstream-${fault}` })
+}
+
+export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
+  const pool = upstreams.poolOf(call.upstream)
+  let connection: UpstreamConnection | undefined
+  let aborted = false
+  let attempts = 0
+  const answer = new Promise<Answer>((resolve, reject) => {
+    let head: ResponseHead | undefined
+    let parts: Buffer[] = []
+    let size = 0
+    const keep = (chunk: Buffer) => {
+      size += chunk.length
+      if (size > call.maxBytes) {
+        connection?.destroy()
+        reject(new BadUpstreamResponse({ reason: 'upstream-answer-too-large' }))
+      } else parts.push(chunk)
+    }
+    const requester: Requester = {
+      onInterim: () => undefined,
+      onDrain: () => undefined,
+      onHead(received, whole) {
+        head = received
+        if (whole !== undefined) keep(whole)
+      },
+      onBody: keep,
+      onEnd() {
+        connection = undefined
+        if (head !== undefined) resolve({ head, body: Buffer.concat(parts) })
+        parts = []
+      },
+      onFault(fault, cause, nothingSent) {
+        connection = undefined
+        // Not a byte has left: a warm connection that was closed meanwhile is replaced.
+        if (nothingSent && fault === 'reset' && attempts < 3) begin()
+        else reject(faultOf(fault, cause))
+      }
+    }
+    const send = (to: UpstreamConnection) => {
+      if (aborted) return to.destroy()
+      if (to.destroyed) return begin()
+      to.send(call.method, call.head, requester, call.timeoutMs)
+      if (call.body !== undefined) to.write(call.body)
+      to.finish()
+    }
+    const begin = () => {
+      attempts++
+      const acquired = pool.acquire(call.target)
+      if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
+      connection = acquired
+      const isDoubtful = acquired.idleSince > 0 && performance.now() - acquired.idleSince > DOUBTFUL_IDLE_MS
+      if (isDoubtful) setImmediate(send, acquired)
+      else send(acquired)
+    }
+    begin()
+  })
+  return {
+    answer,
+    abort() {
+      aborted = true
+      connection?.destroy()
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// An upstream has agreed to speak WebSocket on a new socket, or has said no, or could not be asked.
+import type { Socket } from 'node:net'
+import type { Target, Upstream } from '../routes/route.ts'
+import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from './response-parser.ts'
+import { dial, type UpstreamFault } from './upstream-connection.ts'
+import { judgeSwitch, newKey, upgradeFields } from './websocket-handshake.ts'
+
+export interface OpenUpstream {
+  readonly socket: Socket
+  readonly head: ResponseHead
+  readonly protocol: string | undefined
+  /** Bytes that came behind the handshake. */
+  readonly rest: Buffer
+  /** From now on every byte goes here; the buffer may be kept. */
+  read(take: (bytes: Buffer) => void): void
+}
+
+export interface DialEvents {
+  onOpen(open: OpenUpstream): void
+  /** Any final answer but 101; the socket is already closed. */
+  onRefused(head: ResponseHead): void
+  onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
+}
+
+export interface DialRequest {
+  readonly upstream: Upstream
+  readonly target: Target
+  /** Request line and fields, without the handshake's own and the empty line. */
+  readonly headStart: string
+  readonly subprotocols: readonly string[]
+  /** From the end of connecting to the end of the answer's head. */
+  readonly timeoutMs: number
+}
+
+const EMPTY: Buffer = Buffer.alloc(0)
+const MAX_INTERIM_RESPONSES = 8
+const READ_BUFFER_BYTES = 64 * 1024
+// One for all plain sockets; what is passed on is copied out before the next read.
+const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+
+/** Returns what gives up the attempt; no event follows then. */
+export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => void) => {
+  const { upstream, target, subprotocols, timeoutMs } = request
+  const key = newKey()
+  // An open socket keeps this scope alive: what only the handshake needs is let go of when it is over.
+  let headStart = request.headStart
+  let asker: DialEvents | undefined = events
+  let received: Buffer = EMPTY
+  let interims = 0
+  let connected = false
+  let timer: NodeJS.Timeout | undefined
+
+  const settle = (report: (asker: DialEvents) => void) => {
+    const told = asker
+    if (told === undefined) return
+    asker = undefined
+    headStart = ''
+    clearTimeout(timer)
+    socket.off('end', onGone).off('close', onGone)
+    report(told)
+  }
+  const fail = (fault: UpstreamFault, cause: unknown) =>
+    settle(told => {
+      socket.destroy()
+      told.onFault(fault, cause, !connected)
+    })
+  const onGone = () => fail('reset', new Error('closed before the upgrade was answered'))
+
+  const judge = () => {
+    for (;;) {
+      const at = received.indexOf('\r\n\r\n')
+      if (at === -1 || at > MAX_HEAD_BYTES) {
+        if (received.length > MAX_HEAD_BYTES) throw new BadResponse('head too long')
+        return
+      }
+      const head = parseHead(received.toString('latin1', 0, at + 2), 'GET')
+      received = received.subarray(at + 4)
+      if (head.status === 101) return open(head)
+      if (head.status >= 200) return refused(head)
+      if (++interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
+    }
+  }
+
+  const readHead = (bytes: Buffer) => {
+    if (asker === undefined) return
+    received = Buffer.concat([received, bytes])
+    try {
+      judge()
+    } catch (error) {
+      if (!(error instanceof BadResponse)) throw error
+      fail('bad-response', error)
+    }
+  }
+  let take = readHead
+  const read = (next: (bytes: Buffer) => void) => {
+    take = next
+  }
+
+  const open = (head: ResponseHead) => {
+    const protocol = judgeSwitch(head, key, subprotocols)
+    const rest = received
+    received = EMPTY
+    settle(told => told.onOpen({ socket, head, protocol, rest, read }))
+  }
+
+  const refused = (head: ResponseHead) =>
+    settle(told => {
+      socket.destroy()
+      told.onRefused(head)
+    })
+
+  const onConnect = () => {
+    if (asker === undefined) return
+    connected = true
+    clearTimeout(timer)
+    timer = setTimeout(() => fail('timeout', new Error('no answer to the upgrade')), timeoutMs)
+    socket.write(headStart + upgradeFields(key, subprotocols), 'latin1')
+  }
+
+  const socket = dial(upstream, target, {
+    buffer: sharedReadBuffer,
+    callback(bytes) {
+      take(Buffer.from(sharedReadBuffer.subarray(0, bytes)))
+      return true
+    }
+  })
+  timer = setTimeout(() => fail('timeout', new Error('connecting took too long')), upstream.connectTimeoutMs)
+  if (target.tls) socket.on('data', bytes => take(bytes))
+  socket.once(target.tls ? 'secureConnect' : 'connect', onConnect)
+  socket.on('error', error => fail(connected ? 'reset' : 'unreachable', error))
+  socket.on('end', onGone)
+  socket.on('close', onGone)
+  return () => settle(() => socket.destroy())
+}

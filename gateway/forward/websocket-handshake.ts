@@ -1,0 +1,128 @@
+// Both halves of the WebSocket handshake are judged: what the client asks, what the upstream answers (RFC 6455 §4).
+import { createHash, randomBytes } from 'node:crypto'
+import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { hasBody } from '../request-head.ts'
+import { BadResponse, type ResponseHead } from './response-parser.ts'
+
+const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+const KEY = /^[+/0-9A-Za-z]{22}==$/
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const EXTENSION_PART =
+  /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[\t ]*=[\t ]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"))?$/
+
+/** Never copied from a client's head: the gateway makes its own handshake with the upstream. */
+export const HANDSHAKE_FIELDS: ReadonlySet<string> = new Set([
+  'sec-websocket-key',
+  'sec-websocket-version',
+  'sec-websocket-protocol',
+  'sec-websocket-extensions',
+  'sec-websocket-accept'
+])
+
+/** All values of a field in `[name, value, …]`; `name` in lower case. */
+export const fieldValues = (headers: readonly string[], name: string): string[] => {
+  const values: string[] = []
+  for (let i = 0; i < headers.length; i += 2) if (headers[i]?.toLowerCase() === name) values.push(headers[i + 1] ?? '')
+  return values
+}
+
+export const acceptOf = (key: string): string =>
+  createHash('sha1')
+    .update(key + GUID)
+    .digest('base64')
+
+export const newKey = (): string => randomBytes(16).toString('base64')
+
+/** `Sec-WebSocket-Protocol` as offered (§11.3.4); undefined: malformed or with repetitions. */
+export const parseSubprotocols = (values: readonly string[]): string[] | undefined => {
+  if (values.length === 0) return []
+  const items = values
+    .join(',')
+    .split(',')
+    .map(item => item.trim())
+  return items.every(item => TOKEN.test(item)) && new Set(items).size === items.length ? items : undefined
+}
+
+const areExtensions = (values: readonly string[]): boolean =>
+  values
+    .join(',')
+    .split(',')
+    .every(offer => offer.split(';').every(part => EXTENSION_PART.test(part.trim())))
+
+/** Whether the client's handshake is well formed (§4.2.1); undefined: it is. */
+export const judgeClientHandshake = ({ req, head }: Exchange): GatewayError | undefined => {
+  const wrong = (reason: string) => new BadRequest({ reason })
+  if (req.httpVersionMajor !== 1 || req.httpVersionMinor < 1) return wrong('websocket-http-version')
+  if (req.method !== 'GET' || hasBody(head)) return wrong('websocket-method')
+  const keys = fieldValues(req.rawHeaders, 'sec-websocket-key')
+  if (keys.length !== 1 || !KEY.test(keys[0] ?? '')) return wrong('websocket-key')
+  const versions = fieldValues(req.rawHeaders, 'sec-websocket-version')
+  if (versions.length !== 1 || versions[0] !== '13') {
+    return new UpgradeRequired({ reason: 'websocket-version', headers: { 'sec-websocket-version': '13' } })
+  }
+  if (parseSubprotocols(fieldValues(req.rawHeaders, 'sec-websocket-protocol')) === undefined) {
+    return wrong('websocket-subprotocol')
+  }
+  const extensions = fieldValues(req.rawHeaders, 'sec-websocket-extensions')
+  return extensions.length === 0 || areExtensions(extensions) ? undefined : wrong('websocket-extensions')
+}
+
+/** The fields of the upstream handshake and the end of its head. Extensions are never offered: see the README. */
+export const upgradeFields = (key: string, subprotocols: readonly string[]): string =>
+  `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n` +
+  (subprotocols.length === 0 ? '' : `sec-websocket-protocol: ${subprotocols.join(', ')}\r\n`) +
+  '\r\n'
+
+/** Judges a 101 (§4.1); gives the subprotocol chosen. Throws {@link BadResponse}. */
+export const judgeSwitch = (head: ResponseHead, key: string, offered: readonly string[]): string | undefined => {
+  const values = (name: string) => fieldValues(head.headers, name)
+  const [upgrade, ...furtherUpgrades] = values('upgrade')
+  if (upgrade?.toLowerCase() !== 'websocket' || furtherUpgrades.length > 0) throw new BadResponse('bad upgrade')
+  const connection = values('connection').join(',').toLowerCase().split(',')
+  if (!connection.some(token => token.trim() === 'upgrade')) throw new BadResponse('bad connection')
+  const accepts = values('sec-websocket-accept')
+  if (accepts.length !== 1 || accepts[0] !== acceptOf(key)) throw new BadResponse('bad sec-websocket-accept')
+  if (values('sec-websocket-extensions').length > 0) throw new BadResponse('extension that was not offered')
+  const [protocol, ...furtherProtocols] = values('sec-websocket-protocol')
+  if (furtherProtocols.length > 0) throw new BadResponse('several subprotocols')
+  if (protocol !== undefined && !offered.includes(protocol)) throw new BadResponse('subprotocol that was not offered')
+  return protocol
+}
+
+const WRITTEN_ANEW = /^(?:sec-websocket-.*|content-.*|transfer-encoding|trailer|x-ratelimit-.*|x-request-id)$/i
+
+/** The 101 for the client; `passed` are the upstream's end-to-end fields, `added` the gateway's, both `[name, value, …]`. */
+export const clientSwitch = (
+  exchange: Exchange,
+  protocol: string | undefined,
+  passed: readonly string[],
+  added: readonly string[]
+): string => {
+  const [key = ''] = fieldValues(exchange.req.rawHeaders, 'sec-websocket-key')
+  let head = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n'
+  head += `sec-websocket-accept: ${acceptOf(key)}\r\n`
+  if (protocol !== undefined) head += `sec-websocket-protocol: ${protocol}\r\n`
+  for (const field of fieldLines(passed, name => !WRITTEN_ANEW.test(name))) head += field
+  for (const field of fieldLines(added, () => true)) head += field
+  return `${head}\r\n`
+}
+
+const fieldLines = (fields: readonly string[], passes: (name: string) => boolean): string[] => {
+  const lines: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    if (passes(name)) lines.push(`${name}: ${fields[i + 1]}\r\n`)
+  }
+  return lines
+}
+
+/** What of a refused upgrade's head reaches the client; its body does not (the refusal has none to show a script). */
+export const refusedFields = (headers: readonly string[]): string[] => {
+  const kept: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    if (!WRITTEN_ANEW.test(name)) kept.push(name, headers[i + 1] ?? '')
+  }
+  return kept
+}

@@ -1,0 +1,389 @@
+// Two upgraded sockets are one WebSocket: frames pass both ways with backpressure, and neither side ends without the other being told.
+import type { Duplex } from 'node:stream'
+import {
+  buildFrame,
+  CLOSE,
+  closeFault,
+  closePayload,
+  type FrameFault,
+  FrameScanner,
+  type FrameSink,
+  PING,
+  PONG
+} from './websocket-frames.ts'
+
+export type Side = 'client' | 'upstream'
+
+export interface Ending {
+  /** RFC 6455 §7.4; 4000–4999 are the gateway's own. */
+  readonly code: number
+  readonly reason: string
+}
+
+export interface RelayTimes {
+  /** Silence of one side after which it is pinged; it is dead after two more such silences. */
+  readonly pingMs: number
+  /** How long the other close frame is waited for. */
+  readonly closeMs: number
+  /** How long a side may leave bytes unread. */
+  readonly stallMs: number
+}
+
+export interface RelayOptions {
+  readonly client: Duplex
+  readonly upstream: Duplex
+  readonly maxMessageBytes: number
+  /** Silence of both sides after which the socket ends; 0: never. */
+  readonly idleTimeoutMs: number
+  /** Hands over whole messages, which then pass only by `send`; without it bytes pass as they come. */
+  readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
+  /** Both sockets are gone. */
+  readonly onClosed: () => void
+}
+
+/** An own close in the middle of a frame waits so long for the rest of it. */
+const FRAME_REST_MS = 400
+const AFTER_END_MS = 1000
+const MAX_CONTROLS_PER_SECOND = 200
+const MAX_FRAMES_PER_SECOND = 20_000
+// Tells our own pings' answers from the other side's.
+const PING_PAYLOAD = Buffer.from('portaria')
+
+export const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
+export const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
+const GOING_AWAY: Ending = { code: 1001, reason: '' }
+const IDLE: Ending = { code: 1001, reason: 'idle' }
+const FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
+  1002: 'protocol error',
+  1007: 'invalid UTF-8',
+  1008: 'too many frames',
+  1009: 'message too big'
+}
+
+class Leg implements FrameSink {
+  readonly side: Side
+  readonly socket: Duplex
+  readonly scanner: FrameScanner
+  readonly #relay: Relay
+  readonly #reads: boolean
+  lastSeen: number
+  bytes = 0
+  /** Silences counted and pings not yet answered. */
+  misses = 0
+  pings = 0
+  closeSent = false
+  gone = false
+  faulted = false
+  /** A close frame to be sent to this side once the frame it is being sent is complete. */
+  pending: Ending | undefined
+  /** Since when this side's bytes are not read because the other takes none; 0: they are. */
+  stalledSince = 0
+  #held = false
+
+  constructor(relay: Relay, side: Side, { client, upstream, maxMessageBytes, onMessage }: RelayOptions, now: number) {
+    this.#relay = relay
+    this.side = side
+    this.socket = side === 'client' ? client : upstream
+    this.#reads = onMessage !== undefined
+    this.scanner = new FrameScanner({ masked: side === 'client', maxMessageBytes, collect: this.#reads })
+    this.lastSeen = now
+    this.socket.on('end', () => relay.onEnd(this))
+    this.socket.on('error', () => this.socket.destroy())
+    this.socket.on('close', () => relay.onGone(this))
+    this.socket.on('drain', () => relay.peerOf(this).unstall())
+  }
+
+  /** A frame of this side has been passed on in part. */
+  get isPartial(): boolean {
+    return !this.#reads && this.scanner.remaining > 0
+  }
+
+  take(bytes: Buffer) {
+    if (this.gone || this.faulted || this.scanner.closed) return
+    this.lastSeen = this.#relay.now()
+    this.misses = 0
+    this.bytes += bytes.length
+    const peer = this.#relay.peerOf(this)
+    const rest = peer.pending === undefined ? bytes : bytes.subarray(0, this.scanner.remaining)
+    const fault = this.scanner.take(rest, this)
+    if (fault !== 0) this.#relay.onFault(this, fault)
+    else if (peer.pending !== undefined && !this.isPartial) peer.sendClose(peer.pending)
+  }
+
+  onData(bytes: Buffer) {
+    this.#relay.passData(this, bytes)
+  }
+
+  onMessage(isText: boolean, payload: Buffer) {
+    this.#relay.passMessage(this, isText, payload)
+  }
+
+  onControl(opcode: number, payload: Buffer, frame: Buffer) {
+    if (opcode === CLOSE) this.#relay.onClose(this, payload, frame)
+    else if (opcode === PONG && this.pings > 0 && payload.equals(PING_PAYLOAD)) this.pings = 0
+    else this.#relay.passData(this, frame)
+  }
+
+  write(bytes: Buffer): boolean {
+    return this.gone || this.socket.destroyed || this.socket.writableEnded || this.socket.write(bytes)
+  }
+
+  sendClose(ending: Ending) {
+    this.pending = undefined
+    if (this.closeSent) return
+    this.closeSent = true
+    this.write(buildFrame(CLOSE, closePayload(ending.code, ending.reason), this.side === 'upstream'))
+    if (this.scanner.closed || this.faulted) this.socket.end()
+  }
+
+  ping() {
+    this.pings++
+    this.write(buildFrame(PING, PING_PAYLOAD, this.side === 'upstream'))
+  }
+
+  stall(now: number) {
+    if (this.stalledSince === 0) this.stalledSince = now
+    this.socket.pause()
+  }
+
+  unstall() {
+    this.stalledSince = 0
+    if (!this.#held) this.socket.resume()
+  }
+
+  /** Stops and starts reading for a reason of the message handler's own. */
+  hold(held: boolean) {
+    this.#held = held
+    if (held) this.socket.pause()
+    else if (this.stalledSince === 0) this.socket.resume()
+  }
+}
+
+/** A class for its memory: one per open socket. */
+export class Relay {
+  readonly now: () => number
+  readonly #options: RelayOptions
+  readonly #times: RelayTimes
+  readonly #client: Leg
+  readonly #upstream: Leg
+  readonly #onOver: (relay: Relay) => void
+  #lastActivity: number
+  /** When what is still open is destroyed; 0: the socket is not being closed. */
+  #deadline = 0
+  #ended = false
+  #over = false
+
+  constructor(options: RelayOptions, times: RelayTimes, now: () => number, onOver: (relay: Relay) => void) {
+    this.now = now
+    this.#options = options
+    this.#times = times
+    this.#onOver = onOver
+    this.#lastActivity = now()
+    this.#client = new Leg(this, 'client', options, this.#lastActivity)
+    this.#upstream = new Leg(this, 'upstream', options, this.#lastActivity)
+  }
+
+  peerOf(leg: Leg): Leg {
+    return leg === this.#client ? this.#upstream : this.#client
+  }
+
+  #leg(side: Side): Leg {
+    return side === 'client' ? this.#client : this.#upstream
+  }
+
+  /** Bytes that have come from both sides. */
+  get bytes(): number {
+    return this.#client.bytes + this.#upstream.bytes
+  }
+
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Being closed by the gateway: nothing more is delivered. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Bytes that one side has sent; the buffer must not be reused. */
+  take(from: Side, bytes: Buffer) {
+    this.#leg(from).take(bytes)
+  }
+
+  send(to: Side, opcode: number, payload: Buffer) {
+    const leg = this.#leg(to)
+    if (this.#ended || leg.closeSent) return
+    if (!leg.write(buildFrame(opcode, payload, to === 'upstream'))) this.peerOf(leg).stall(this.now())
+  }
+
+  hold(side: Side, held: boolean) {
+    this.#leg(side).hold(held)
+  }
+
+  passData(from: Leg, bytes: Buffer) {
+    const to = this.peerOf(from)
+    if (this.#ended && to.pending === undefined) return
+    this.#lastActivity = from.lastSeen
+    if (!to.closeSent && !to.write(bytes)) from.stall(from.lastSeen)
+  }
+
+  passMessage(from: Leg, isText: boolean, payload: Buffer) {
+    if (this.#ended) return
+    this.#lastActivity = from.lastSeen
+    this.#options.onMessage?.(from.side, isText, payload)
+  }
+
+  onClose(from: Leg, payload: Buffer, frame: Buffer) {
+    const fault = closeFault(payload)
+    if (fault !== 0) return this.onFault(from, fault)
+    const to = this.peerOf(from)
+    if (!to.closeSent && !this.#ended) {
+      to.closeSent = true
+      // A frame to a server needs a mask, a frame to a client none: the one at hand has what its direction needs.
+      to.write(frame)
+    }
+    this.#deadline ||= this.now() + this.#times.closeMs
+    for (const leg of [from, to]) if (leg.closeSent && leg.scanner.closed) leg.socket.end()
+    if (from.closeSent && to.closeSent && to.scanner.closed) this.#deadline = this.now() + AFTER_END_MS
+  }
+
+  onFault(from: Leg, fault: FrameFault) {
+    if (fault === 0) return
+    const ending = { code: fault, reason: FAULT_REASONS[fault] }
+    from.faulted = true
+    if (from.side === 'client') this.end(ending, GOING_AWAY)
+    else this.end(SERVER_GONE, ending)
+  }
+
+  onEnd(leg: Leg) {
+    if (leg.scanner.closed && leg.closeSent) leg.socket.end()
+    else leg.socket.destroy()
+  }
+
+  onGone(leg: Leg) {
+    if (leg.gone) return
+    leg.gone = true
+    const peer = this.peerOf(leg)
+    if (peer.gone) return this.#finish()
+    if (peer.closeSent) {
+      peer.socket.end()
+      this.#deadline = Math.min(this.#deadline || Number.POSITIVE_INFINITY, this.now() + AFTER_END_MS)
+      if (peer.stalledSince !== 0) peer.unstall()
+    } else this.end(SERVER_GONE, CLIENT_GONE)
+  }
+
+  #finish() {
+    if (this.#over) return
+    this.#over = true
+    this.#onOver(this)
+    this.#options.onClosed()
+  }
+
+  /** Nothing more is delivered; both sides are told, each in its own words, and have a moment to answer. */
+  end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
+    if (this.#ended) return
+    this.#ended = true
+    this.#deadline = this.now() + this.#times.closeMs
+    this.#closeLeg(this.#client, toClient)
+    this.#closeLeg(this.#upstream, toUpstream)
+  }
+
+  #closeLeg(leg: Leg, ending: Ending) {
+    const peer = this.peerOf(leg)
+    if (leg.gone) return
+    // What this side sends from now on is read and dropped, so that its close frame is found.
+    leg.unstall()
+    if (leg.closeSent) return
+    if (!peer.isPartial) return leg.sendClose(ending)
+    if (peer.gone || peer.faulted) return void leg.socket.destroy()
+    leg.pending = ending
+    this.#deadline = Math.min(this.#deadline, this.now() + FRAME_REST_MS)
+  }
+
+  destroy() {
+    this.#ended = true
+    this.#client.socket.destroy()
+    this.#upstream.socket.destroy()
+  }
+
+  /** Called a few times a second. */
+  sweep(at: number) {
+    if (this.#deadline !== 0) {
+      if (at >= this.#deadline) this.destroy()
+      return
+    }
+    const { idleTimeoutMs } = this.#options
+    if (idleTimeoutMs > 0 && at - this.#lastActivity >= idleTimeoutMs) return this.end(IDLE)
+    this.#judge(this.#client, at)
+    if (this.#deadline === 0) this.#judge(this.#upstream, at)
+  }
+
+  #judge(leg: Leg, at: number) {
+    const peer = this.peerOf(leg)
+    if (leg.stalledSince !== 0) {
+      // The silence is ours: the other side does not read.
+      leg.lastSeen = at
+      if (at - leg.stalledSince >= this.#times.stallMs) peer.socket.destroy()
+      return
+    }
+    if (at - leg.lastSeen < this.#times.pingMs * (leg.misses + 1) || peer.isPartial) return
+    if (leg.misses === 2) return void leg.socket.destroy()
+    leg.misses++
+    leg.ping()
+  }
+
+  /** Called once a second: a client that floods is sent away (control frames are written one by one). */
+  limitRate() {
+    const { scanner } = this.#client
+    const { frames, controls } = scanner
+    scanner.frames = 0
+    scanner.controls = 0
+    if (controls > MAX_CONTROLS_PER_SECOND || frames > MAX_FRAMES_PER_SECOND) {
+      this.end({ code: 1008, reason: 'too many frames' })
+    }
+  }
+}
+
+export interface Relays {
+  /** Joins two upgraded sockets; whoever opened them reads them and calls `take`. */
+  join(options: RelayOptions): Relay
+  readonly size: number
+  /** Judges silence, stalls and deadlines; runs by itself four times a second. */
+  sweep(): void
+  close(): void
+}
+
+const SWEEP_MS = 250
+const SWEEPS_PER_SECOND = 4
+
+export const createRelays = (options: { now?: () => number; times?: Partial<RelayTimes> } = {}): Relays => {
+  const now = options.now ?? (() => performance.now())
+  const times: RelayTimes = { pingMs: 30_000, closeMs: 2000, stallMs: 60_000, ...options.times }
+  const open = new Set<Relay>()
+  let sweeps = 0
+  const sweep = () => {
+    const at = now()
+    const isFullSecond = ++sweeps % SWEEPS_PER_SECOND === 0
+    for (const relay of open) {
+      relay.sweep(at)
+      if (isFullSecond) relay.limitRate()
+    }
+  }
+  const timer = setInterval(sweep, SWEEP_MS)
+  timer.unref()
+  return {
+    join(relayOptions) {
+      const relay = new Relay(relayOptions, times, now, over => open.delete(over))
+      open.add(relay)
+      return relay
+    },
+    get size() {
+      return open.size
+    },
+    sweep,
+    close() {
+      clearInterval(timer)
+      for (const relay of [...open]) relay.destroy()
+    }
+  }
+}

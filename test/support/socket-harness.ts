@@ -1,0 +1,285 @@
+// A small world for sockets: real tokens, revocations, streams and relays behind a bare node:http server, upstreams of the test's own.
+import http, { type IncomingMessage, ServerResponse } from 'node:http'
+import net, { type AddressInfo } from 'node:net'
+import { originAllowed } from '../../gateway/access/origin.ts'
+import { socketToken } from '../../gateway/access/socket-token.ts'
+import {
+  BadOrigin,
+  errorBody,
+  Forbidden,
+  GatewayError,
+  Internal,
+  NoRoute,
+  Unauthenticated
+} from '../../gateway/errors.ts'
+import { createExchange, type Exchange } from '../../gateway/exchange.ts'
+import { createForwardSocketIo, type SocketIoForwarding } from '../../gateway/forward/forward-socketio.ts'
+import { createForwardWebSocket, type SocketForwarding } from '../../gateway/forward/forward-websocket.ts'
+import { createOpenStreams, type FreshAccess, type StreamLimits } from '../../gateway/forward/open-streams.ts'
+import { createMemorySidStore, type SidStore } from '../../gateway/forward/sid-store.ts'
+import { streamRoute } from '../../gateway/forward/socketio-namespaces.ts'
+import { upstreamHeadStart } from '../../gateway/forward/upstream-head.ts'
+import { createUpstreams } from '../../gateway/forward/upstreams.ts'
+import { createRelays, type RelayTimes } from '../../gateway/forward/websocket-relay.ts'
+import type { User } from '../../gateway/identity.ts'
+import { decide } from '../../gateway/routes/decide.ts'
+import type { Route, Target, Upstream } from '../../gateway/routes/route.ts'
+import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const PLACE = { file: 'test', line: 1, column: 1 }
+export const SECRET = 'a secret for socket tests, long enough'
+
+export const targetAt = (port: number): Target => ({
+  url: `http://127.0.0.1:${port}`,
+  tls: false,
+  host: '127.0.0.1',
+  port,
+  socketPath: undefined,
+  authority: `127.0.0.1:${port}`
+})
+
+export const upstreamAt = (...ports: number[]): Upstream => ({
+  name: 'backend',
+  targets: ports.map(targetAt),
+  timeoutMs: 2000,
+  connectTimeoutMs: 1000,
+  ca: undefined,
+  healthCheck: undefined,
+  place: PLACE
+})
+
+export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> = {}): Route => ({
+  id: path,
+  path,
+  methods: undefined,
+  upstream,
+  public: false,
+  roles: undefined,
+  requireAssigned: false,
+  forwardToken: false,
+  browser: false,
+  stripPrefix: undefined,
+  rateLimit: undefined,
+  timeoutMs: undefined,
+  maxBodyBytes: undefined,
+  allowInPath: [],
+  websocket: undefined,
+  socketio: undefined,
+  place: PLACE,
+  ...more
+})
+
+export const WEBSOCKET = {
+  origins: [],
+  tokenInQuery: false,
+  maxMessageBytes: 1024 * 1024,
+  idleTimeoutMs: 0,
+  maxLifetimeMs: 0
+} as const
+
+export const person = (more: Partial<User> = {}): User => {
+  const profiles = more.profiles ?? ['Agente']
+  return {
+    id: 7,
+    name: 'Maria Souza',
+    email: 'maria@corp.example',
+    username: 'maria',
+    provider: 'ldap',
+    perfis: profiles,
+    profiles,
+    areas: ['Geral'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned',
+    ...more
+  }
+}
+
+export interface HarnessOptions {
+  routes: Route[]
+  times?: Partial<RelayTimes>
+  limits?: Partial<StreamLimits>
+  freshAccess?: FreshAccess
+  sidStore?: SidStore
+  now?: () => number
+  monotonic?: () => number
+  socketio?: Partial<SocketIoForwarding['limits']>
+}
+
+export const startHarness = async (t: Teardown, options: HarnessOptions) => {
+  const now = options.now ?? Date.now
+  let routes = options.routes
+  const tokens = createAccessTokens({ secret: SECRET, previousSecrets: [], expiresInMs: 3_600_000, now })
+  const revocations = createRevocations(now)
+  const verified = createVerifiedTokens({ tokens, revocations, now })
+  const mayPass = (route: Route, user: User) =>
+    decide({ route, path: route.path }, { user }, { cloudUnassignedMayPass: false }).decision === 'allow'
+  const routeFor = (path: string) => routes.find(route => path === route.path || path.startsWith(route.path))
+  const streams = createOpenStreams({
+    revocations,
+    freshAccess: options.freshAccess ?? (async () => undefined),
+    mayPass,
+    now,
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    rejudge(stream) {
+      const route = routeFor(stream.path)
+      const governed = route && streamRoute(route, stream.namespace)
+      if (governed === undefined || stream.identity === undefined) return governed
+      return mayPass(governed, stream.identity.user) ? governed : undefined
+    }
+  })
+  revocations.onChange(() => streams.onRevocationsChanged())
+  const relays = createRelays({
+    ...(options.monotonic === undefined ? {} : { now: options.monotonic }),
+    ...(options.times === undefined ? {} : { times: options.times })
+  })
+  const upstreams = createUpstreams()
+  const refusals: GatewayError[] = []
+  const refuse = (exchange: Exchange, error: GatewayError) => {
+    refusals.push(error)
+    const { res } = exchange
+    if (res.headersSent || res.destroyed) return void res.destroy()
+    const text = JSON.stringify(errorBody(error, exchange.requestId))
+    res.writeHead(error.statusCode, { ...error.headers, 'content-type': 'application/json' }).end(text)
+  }
+  const forwarding: SocketForwarding = {
+    relays,
+    streams,
+    headStart: (exchange, _route, authority, without) =>
+      upstreamHeadStart({
+        exchange,
+        target: exchange.path + exchange.query,
+        authority,
+        forwarded: { for: '127.0.0.1', proto: 'http', host: 'gateway.test' },
+        passAuthorization: false,
+        cookie: exchange.head.cookie,
+        without
+      }),
+    addedHeaders: exchange => ['x-request-id', exchange.requestId],
+    ownCookies: new Set(),
+    refuse,
+    onSwitched: () => undefined
+  }
+  const forwardWebSocket = createForwardWebSocket(forwarding)
+  const socketio = createForwardSocketIo({
+    ...forwarding,
+    upstreams,
+    sidStore: options.sidStore ?? createMemorySidStore(now),
+    identify: token => verified.identify(token),
+    judge: (route, user) => {
+      const decision = decide({ route, path: route.path }, { user }, { cloudUnassignedMayPass: false })
+      return decision.decision === 'allow' ? undefined : new Forbidden({ reason: decision.reason })
+    },
+    ownHeaders: exchange => ['x-request-id', exchange.requestId],
+    ...(options.socketio === undefined ? {} : { limits: options.socketio }),
+    now
+  })
+
+  const open = (req: IncomingMessage, res: ServerResponse) => {
+    const clientAddress = Object.assign(() => ({ address: '127.0.0.1', key: '127.0.0.1' }), { trusted: () => false })
+    const exchange = createExchange(req, res, clientAddress)
+    const [path = '', ...query] = (req.url ?? '').split('?')
+    exchange.path = path
+    exchange.query = query.length === 0 ? '' : `?${query.join('?')}`
+    res.on('close', () => exchange.onAbort?.())
+    return exchange
+  }
+  const guarded = (exchange: Exchange, pass: () => void) => {
+    try {
+      pass()
+    } catch (error) {
+      refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
+    }
+  }
+  const server = http.createServer((req, res) => {
+    const exchange = open(req, res)
+    guarded(exchange, () => {
+      const route = routeFor(exchange.path)
+      if (route?.upstream === undefined || route.socketio === undefined) throw new NoRoute()
+      socketio.onRequest(exchange, route, route.upstream)
+    })
+  })
+  server.on('upgrade', (req, socket, head) => {
+    const res = new ServerResponse(req)
+    res.shouldKeepAlive = false
+    res.assignSocket(socket as net.Socket)
+    res.on('finish', () => socket.end())
+    socket.on('error', () => socket.destroy())
+    const exchange = open(req, res)
+    guarded(exchange, () => {
+      const route = routeFor(exchange.path)
+      if (route?.upstream === undefined) throw new NoRoute()
+      if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, route.upstream, socket, head)
+      const found = socketToken(exchange, route)
+      exchange.query = found.query
+      const allowed = ['http://gateway.test', ...(route.websocket?.origins ?? [])]
+      if (!originAllowed({ sent: req.headersDistinct.origin ?? [], allowed, byCookie: false })) throw new BadOrigin()
+      if (!route.public) {
+        if (found.token === undefined) throw new Unauthenticated({ reason: 'no-token' })
+        exchange.identity = verified.identify(found.token)
+        if (!mayPass(route, exchange.identity.user)) throw new Forbidden()
+      }
+      forwardWebSocket(exchange, route, route.upstream, socket, head, found)
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  t.teardown(async () => {
+    relays.close()
+    socketio.close()
+    streams.close()
+    upstreams.close()
+    server.closeAllConnections()
+    await new Promise(resolve => server.close(resolve))
+  })
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    ws: `ws://127.0.0.1:${port}`,
+    tokens,
+    revocations,
+    verified,
+    streams,
+    relays,
+    socketio,
+    refusals,
+    swapRoutes(next: Route[]) {
+      routes = next
+      streams.onTableSwapped()
+    },
+    tokenFor: (user: Partial<User> = {}, version = 0) => tokens.issue(person(user), version)
+  }
+}
+
+export type Harness = Awaited<ReturnType<typeof startHarness>>
+
+/** A server for raw upstream behaviour; every socket is tracked. */
+export const startRawUpstream = async (t: Teardown, onConnection: (socket: net.Socket) => void) => {
+  const sockets = new Set<net.Socket>()
+  const server = net.createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+    onConnection(socket)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return { port: (server.address() as AddressInfo).port, sockets, server }
+}
+
+/** Resolves when the condition holds; fails loudly when it does not within the time given. */
+export const until = async (condition: () => boolean, what: string, ms = 5000): Promise<void> => {
+  const deadline = performance.now() + ms
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`never: ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
