@@ -1,7 +1,7 @@
 // `npm run bench`: the asked-for groups are measured one after the other and stand beside their targets.
 import { execFileSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
-import type { GroupResult } from './group.ts'
+import { type GroupResult, inShort } from './group.ts'
 import { type Group, type Options, readOptions, USAGE, UsageError } from './options.ts'
 import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
@@ -29,10 +29,15 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   start: measureStart
 }
 
-/** Each group has a world of its own, so that no process of one idles beside the next. */
-const measureGroup = (options: Options, group: Group): Promise<GroupResult> => {
+/** Each group has a world of its own, so that no process of one idles beside the next; a void group leaves no figures. */
+const measureGroup = async (options: Options, group: Group): Promise<GroupResult> => {
   console.log(`measuring ${group} …`)
-  return withWorld(options, world => groups[group](world))
+  try {
+    return await withWorld(options, world => groups[group](world))
+  } catch (error) {
+    const why = error instanceof VoidRun ? error.message.trim() : inShort(error)
+    return { rows: [], findings: [], notes: [`VOID: ${why}`], isVoid: true }
+  }
 }
 
 const measureAll = async (options: Options): Promise<Run> => {
@@ -48,7 +53,7 @@ const measureAll = async (options: Options): Promise<Run> => {
   }
 }
 
-/** Exit code 0: all measured targets are met; 1: some is missed, or worse than before; 2: the run is void. */
+/** Exit code 0: all measured targets are met; 1: some is missed, or worse than before; 2: some group is void. */
 const main = async (): Promise<number> => {
   const options = readOptions(process.argv.slice(2))
   // Our own saved file: its shape is the one written below.
@@ -67,6 +72,7 @@ const main = async (): Promise<number> => {
       `\n## More than 10 % worse than ${earlier.at}\n${worse.map(line => `- ${line}`).join('\n') || 'nothing'}`
     )
   }
+  if (Object.values(run.groups).some(group => group.isVoid)) return 2
   return worse.length > 0 || verdicts(run).includes('FAIL') ? 1 : 0
 }
 
@@ -76,7 +82,7 @@ main().then(
   },
   error => {
     if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`)
-    else console.error(error instanceof VoidRun ? `VOID RUN: ${error.message}` : error)
+    else console.error(error)
     process.exitCode = 2
   }
 )

@@ -10,6 +10,8 @@ export interface GroupResult {
   readonly findings: readonly Finding[]
   /** What could not be measured, and how the rest was. */
   readonly notes: readonly string[]
+  /** Somebody did other work than was asked: nothing was measured. */
+  readonly isVoid?: boolean
 }
 
 /** Starts what can be started; a subject that cannot leaves a note, and the others go on. */
@@ -28,7 +30,7 @@ export const startOrNote = async <T>(
 }
 
 /** The lines that name the error, without its stack. */
-const inShort = (error: unknown): string => {
+export const inShort = (error: unknown): string => {
   const lines = String(error)
     .split('\n')
     .filter(line => line.trim() !== '' && !/^\s+at |node:internal/.test(line))

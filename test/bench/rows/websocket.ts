@@ -106,6 +106,7 @@ const start = async (world: World, upstreamPort: number): Promise<Peer> => {
   const launch = { name: 'Portaria', counting: 'redis', routes: route(upstreamPort) } as const
   const { gateway, ready } = await launchGateway(world, launch)
   await ready()
+  await messageRound(world, gateway, 1)
   return gateway
 }
 
