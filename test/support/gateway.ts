@@ -14,6 +14,8 @@ import { connectRaw, type RawConnection, type RawResponse, rawExchange } from '.
 
 export const TEST_SECRET = 'a secret for tests, long enough and used nowhere else'
 
+const LOG_DEADLINE_MS = 10_000
+
 interface Teardown {
   teardown(fn: () => unknown): unknown
 }
@@ -86,10 +88,28 @@ const createCapture = () => {
   const lines: LogLine[] = []
   const watchers = new Set<() => void>()
   let text = ''
+  const find = (fits: (line: LogLine) => boolean) =>
+    new Promise<LogLine>((resolve, reject) => {
+      const settle = (finish: () => void) => {
+        clearTimeout(timer)
+        watchers.delete(look)
+        finish()
+      }
+      const timer = setTimeout(
+        () => settle(() => reject(new Error(`no such line was logged: ${fits}`))),
+        LOG_DEADLINE_MS
+      )
+      const look = () => {
+        const line = lines.find(fits)
+        if (line !== undefined) settle(() => resolve(line))
+      }
+      watchers.add(look)
+      look()
+    })
   return {
     lines,
     text: () => text,
-    watchers,
+    find,
     sink: {
       write(line: string) {
         text += line
@@ -144,16 +164,6 @@ export const startGateway = async (t: Teardown, options: WorldOptions = {}): Pro
       }),
     raw: (bytes, rawOptions) => rawExchange(gateway.port, bytes, rawOptions),
     connect: () => connectRaw(gateway.port),
-    logged: fits =>
-      new Promise(resolve => {
-        const look = () => {
-          const line = capture.lines.find(fits)
-          if (line === undefined) return
-          capture.watchers.delete(look)
-          resolve(line)
-        }
-        capture.watchers.add(look)
-        look()
-      })
+    logged: fits => capture.find(fits)
   }
 }
