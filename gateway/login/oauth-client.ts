@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
 import type { CloudIdpSettings } from '../settings.ts'
-import { type ClientAuthentication, createClientAuthentication } from './client-authentication.ts'
+import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { type Claims, isRecord, judgePerson } from './cloud-person.ts'
 import { judgeDirectIdToken, tenantIssuer } from './direct-id-token.ts'
 import type { Attempt } from './oauth-attempts.ts'
@@ -77,7 +77,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       }
       const url = oidc.buildAuthorizationUrl(configure(metadata, settings.clientId, oidc.None()), {
         redirect_uri: settings.redirectUri,
-        scope: scopeOf(settings),
+        scope: settings.scope,
         state: attempt.state,
         code_challenge: await oidc.calculatePKCECodeChallenge(attempt.codeVerifier),
         code_challenge_method: 'S256',
@@ -87,11 +87,6 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
     },
     identify: (answer, attempt) => withDeadline(deadlineMs, signal => identify(answer, attempt, signal))
   }
-}
-
-const scopeOf = ({ issuer, scope }: CloudIdpSettings): string => {
-  const scopes = scope.split(/\s+/).filter(word => word !== '')
-  return issuer === undefined || scopes.includes('openid') ? scopes.join(' ') : ['openid', ...scopes].join(' ')
 }
 
 /** Addresses are judged by our own fetch, which knows of loopback and CLOUDIDP_INSECURE. */
@@ -107,11 +102,11 @@ const configure = (
   return config
 }
 
-const waysOf = (secret: string) => ({
-  none: oidc.None(),
-  basic: secret === '' ? oidc.None() : oidc.ClientSecretBasic(secret),
-  post: secret === '' ? oidc.None() : oidc.ClientSecretPost(secret)
-})
+const waysOf = (secret: string): Ways<oidc.ClientAuth> => {
+  const none = oidc.None()
+  if (secret === '') return { none, basic: none, post: none }
+  return { none, basic: oidc.ClientSecretBasic(secret), post: oidc.ClientSecretPost(secret) }
+}
 
 interface CodeExchange {
   readonly metadata: ProviderMetadata

@@ -100,6 +100,8 @@ const configuration = async (options: DemoProviderOptions, clientSecret: string)
     ttl: { AuthorizationCode: 60, AccessToken: 300, IdToken: 300, Interaction: 600, Session: 3600, Grant: 3600 },
     interactions: { url: (_: unknown, interaction: { uid: string }) => `/login/${interaction.uid}` },
     findAccount: (_: unknown, subject: string) => accountOf(options.people, subject),
+    // Several tabs of one browser may log in at once: a later login does not undo an earlier one.
+    expiresWithSession: () => false,
     loadExistingGrant
   }
 }
