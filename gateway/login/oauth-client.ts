@@ -44,7 +44,6 @@ export interface OAuthClientOptions {
 const DEADLINE_MS = 10_000
 const MAX_ACCESS_TOKEN_LENGTH = 16 * 1024
 const MAX_KEYS = 200
-/** Issuers whose keys are kept: one, or one per tenant of a multi-tenant provider. */
 const MAX_ISSUERS = 100
 
 export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
@@ -75,7 +74,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       if (!isAllowedAddress(metadata.authorization_endpoint, settings.insecure)) {
         throw new OAuthFailure('provider-metadata', 'CLOUDIDP_AUTHORIZATION_URL is not https')
       }
-      const url = oidc.buildAuthorizationUrl(configure(metadata, settings.clientId, oidc.None()), {
+      const { href } = oidc.buildAuthorizationUrl(configure(metadata, settings.clientId, oidc.None()), {
         redirect_uri: settings.redirectUri,
         scope: settings.scope,
         state: attempt.state,
@@ -83,7 +82,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
         code_challenge_method: 'S256',
         ...(settings.issuer === undefined ? {} : { nonce: attempt.oidcNonce })
       })
-      return url.href
+      return href
     },
     identify: (answer, attempt) => withDeadline(deadlineMs, signal => identify(answer, attempt, signal))
   }
@@ -222,10 +221,9 @@ const readProfile = async (
   claims: Claims | undefined,
   { metadata, settings }: { metadata: ProviderMetadata; settings: CloudIdpSettings }
 ): Promise<Claims> => {
-  const subject = claims?.sub
   try {
-    if (typeof subject === 'string' && usesUserinfo(settings)) {
-      return metadata.userinfo_endpoint === undefined ? {} : await oidc.fetchUserInfo(config, accessToken, subject)
+    if (typeof claims?.sub === 'string' && usesUserinfo(settings)) {
+      return metadata.userinfo_endpoint === undefined ? {} : await oidc.fetchUserInfo(config, accessToken, claims.sub)
     }
     const url = new URL(withTenant(settings.profileUrl, settings))
     const response = await oidc.fetchProtectedResource(
