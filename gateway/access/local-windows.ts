@@ -1,11 +1,16 @@
 // Windows of all keys are kept in bounded memory: what has ended leaves by itself, and at the bound the oldest leave first.
-import { createWindow, type PermitWindow } from './permit-leases.ts'
+import { createPackedWindows } from './packed-windows.ts'
+import { createWindow, type PermitWindow, renewWindow } from './permit-leases.ts'
 
-/** The windows of one limit. Two generations: looking a key up in `old` moves it to `young`, and `old` is dropped whole. */
+/**
+ * The windows of one limit that were asked for lately. Two generations: looking a key up in `old` moves it to `young`;
+ * what leaves `old` is packed.
+ */
 export interface WindowTable {
   readonly name: string
   readonly max: number
   readonly windowMs: number
+  readonly seed: number
   young: Map<string, PermitWindow>
   old: Map<string, PermitWindow>
   /** Where eviction has come to in `old`: starting anew each time would walk over what has gone. */
@@ -15,17 +20,22 @@ export interface WindowTable {
 
 export interface LocalWindows {
   tableOf(name: string, max: number, windowMs: number): WindowTable
-  /** The window of a key that is not in `young`: fetched from `old`, or new. */
+  /** The window of a key that is not in `young`: remembered, or new. */
   recall(table: WindowTable, key: string): PermitWindow
-  /** Drops what nobody asked for during a whole window, so has ended. O(number of limits). */
+  /** Drops what nobody asked for during a whole window, so has ended. */
   sweep(now: number): void
   size(): number
 }
 
+/** @param maxEntries windows kept at most: a sixteenth as objects, the others packed */
 export const createLocalWindows = (maxEntries: number): LocalWindows => {
+  const maxRecent = Math.ceil(maxEntries / 16)
+  const packed = createPackedWindows(maxEntries - maxRecent)
   const tables = new Map<string, WindowTable[]>()
   let latest: WindowTable | undefined
-  let total = 0
+  let spare: PermitWindow | undefined
+  let recent = 0
+  let seeds = 0
 
   const tableOf = (name: string, max: number, windowMs: number): WindowTable => {
     if (latest !== undefined && latest.name === name && latest.max === max && latest.windowMs === windowMs)
@@ -37,7 +47,7 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     }
     let table = named.find(candidate => candidate.max === max && candidate.windowMs === windowMs)
     if (table === undefined) {
-      table = createTable(name, max, windowMs)
+      table = createTable(name, max, windowMs, ++seeds)
       named.push(table)
     }
     latest = table
@@ -45,10 +55,14 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
   }
 
   const recall = (table: WindowTable, key: string): PermitWindow => {
-    const known = table.old.get(key)
-    if (known !== undefined) table.old.delete(key)
-    else if (++total > maxEntries) evict(victim(table))
-    const window = known ?? createWindow()
+    let window = table.old.get(key)
+    if (window !== undefined) table.old.delete(key)
+    else {
+      window = spare ?? createWindow()
+      if (!packed.takeOut(table.seed, key, window)) renewWindow(window, 0)
+      // The evicted object is the next one's: a flood of new keys makes no garbage of old objects.
+      spare = ++recent > maxRecent ? evict(victim(table)) : undefined
+    }
     table.young.set(key, window)
     return window
   }
@@ -56,13 +70,14 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
   /** The limit that fills up pays itself; a small one does not suffer for a large one. */
   const victim = (table: WindowTable): WindowTable => {
     let largest = table
-    if (sizeOf(table) * tables.size >= maxEntries) return table
+    if (sizeOf(table) * tables.size >= maxRecent) return table
     for (const named of tables.values())
       for (const candidate of named) if (sizeOf(candidate) > sizeOf(largest)) largest = candidate
     return largest
   }
 
-  const evict = (table: WindowTable): void => {
+  /** Packs the window asked for longest ago; its object may be used for another. */
+  const evict = (table: WindowTable): PermitWindow | undefined => {
     for (let turns = 0; turns < 2; ) {
       const next = table.oldest.next()
       if (next.done === true) {
@@ -73,40 +88,43 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
       const [key, window] = next.value
       table.old.delete(key)
       if (window.lease === undefined) {
-        total--
-        return
+        recent--
+        packed.put(table.seed, key, window)
+        return window
       }
       // Permits are out for this key: it is in use, and Redis is to hear of it first.
       table.young.set(key, window)
     }
+    return undefined
+  }
+
+  const sweepTable = (table: WindowTable, now: number): void => {
+    for (const [key, window] of table.old)
+      if (window.lease !== undefined && table.old.delete(key)) table.young.set(key, window)
+    recent -= table.old.size
+    turn(table)
+    table.turnsAt = now + table.windowMs
   }
 
   const sweep = (now: number): void => {
     latest = undefined
+    packed.sweep(now)
     for (const [name, named] of tables) {
-      for (const table of named) {
-        if (now < table.turnsAt) continue
-        for (const [key, window] of table.old)
-          if (window.lease !== undefined && table.old.delete(key)) table.young.set(key, window)
-        const before = sizeOf(table)
-        turn(table)
-        total -= before - sizeOf(table)
-        table.turnsAt = now + table.windowMs
-      }
+      for (const table of named) if (now >= table.turnsAt) sweepTable(table, now)
       const used = named.filter(table => sizeOf(table) > 0)
       if (used.length === 0) tables.delete(name)
       else tables.set(name, used)
     }
   }
 
-  return { tableOf, recall, sweep, size: () => total }
+  return { tableOf, recall, sweep, size: () => recent + packed.size() }
 }
 
 const sizeOf = (table: WindowTable): number => table.young.size + table.old.size
 
-const createTable = (name: string, max: number, windowMs: number): WindowTable => {
+const createTable = (name: string, max: number, windowMs: number, seed: number): WindowTable => {
   const old = new Map<string, PermitWindow>()
-  return { name, max, windowMs, young: new Map(), old, oldest: old.entries(), turnsAt: 0 }
+  return { name, max, windowMs, seed, young: new Map(), old, oldest: old.entries(), turnsAt: 0 }
 }
 
 const turn = (table: WindowTable): void => {

@@ -55,7 +55,7 @@ export interface Limiter {
   close(): Promise<void>
 }
 
-const MAX_ENTRIES = 1_000_000
+const MAX_ENTRIES = 2 ** 20
 /** Long enough for a busy machine, short enough not to be felt; afterwards nobody waits until Redis is back. */
 const REDIS_TIMEOUT_MS = 20
 const SWEEP_MS = 1000
