@@ -81,6 +81,7 @@ export const UpstreamUnreachable = createError(
 )
 export const Unavailable = createError('GW_UNAVAILABLE', 'The gateway cannot do this just now', 503)
 export const UpstreamTimeout = createError('GW_UPSTREAM_TIMEOUT', 'The service behind this route took too long', 504)
+export const LoopDetected = createError('GW_BAD_REQUEST', 'This request has come back to the gateway that sent it', 508)
 export const BadHttpVersion = createError('GW_BAD_REQUEST', 'This HTTP version is not supported', 505)
 
 /** The body of every refusal (PRODUCT contract): `{statusCode, code, error, message, requestId}`. */

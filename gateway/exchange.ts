@@ -1,5 +1,5 @@
 // One request and its answer, with everything the steps on its way learn about it.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress, ClientAddressOf } from './access/client-address.ts'
 import type { Verdict } from './access/request-limiter.ts'
@@ -7,6 +7,9 @@ import { type GatewayError, Unauthenticated } from './errors.ts'
 import type { Identity } from './identity.ts'
 import { type RequestHead, readHead } from './request-head.ts'
 import type { Route, RouteMatch } from './routes/route.ts'
+
+/** How this process names itself to the next gateway, should there be one. */
+export const GATEWAY_NAME = randomBytes(6).toString('hex')
 
 export interface Exchange {
   readonly req: IncomingMessage

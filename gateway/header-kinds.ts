@@ -17,6 +17,10 @@ export const TE = 12
 export const ORIGIN = 13
 export const ACCEPT = 14
 export const UPGRADE = 15
+export const LOOP = 16
+
+/** Names the gateways that a request has passed (what Via is for, RFC 9110 §7.6.3, which makes some backends stop compressing). */
+export const LOOP_FIELD = 'x-portaria-via'
 
 const KINDS: Record<string, number> = {
   host: HOST,
@@ -32,7 +36,8 @@ const KINDS: Record<string, number> = {
   te: TE,
   origin: ORIGIN,
   accept: ACCEPT,
-  upgrade: UPGRADE
+  upgrade: UPGRADE,
+  [LOOP_FIELD]: LOOP
 }
 
 // RFC 9110 §7.6.1 and the fields it grew out of; Expect is answered here (RFC 9110 §10.1.1).

@@ -16,9 +16,11 @@ import {
   Internal,
   NotFound,
   GatewayError as Refusal,
+  RequestTimeout,
   UnsupportedMedia
 } from './errors.ts'
 import type { Exchange } from './exchange.ts'
+import { hasBody } from './request-head.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -28,10 +30,13 @@ declare module 'fastify' {
 }
 
 const BODY_LIMIT_BYTES = 64 * 1024
+const BODY_TIMEOUT_MS = 30_000
 
 export interface OwnEndpointsOptions extends AnswerOptions {
   log: FastifyBaseLogger
   refuse: (exchange: Exchange, error: GatewayError) => void
+  /** How long a body may take to arrive. */
+  bodyTimeoutMs?: number
   /** Registers the endpoints, in the order of the contract. */
   register: (app: FastifyInstance) => void | Promise<void>
 }
@@ -115,6 +120,13 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
   await options.register(app)
   await app.ready()
 
+  const limitBodyTime = (exchange: Exchange) => {
+    const timer = setTimeout(() => {
+      if (!exchange.req.complete) options.refuse(exchange, new RequestTimeout({ reason: 'body-too-slow' }))
+    }, options.bodyTimeoutMs ?? BODY_TIMEOUT_MS)
+    exchange.res.on('close', () => clearTimeout(timer))
+  }
+
   return {
     app,
     handle(exchange) {
@@ -123,6 +135,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
       // What was matched is what is answered.
       req.url = exchange.path + exchange.query
       if (exchange.awaitsContinue) res.writeContinue()
+      if (hasBody(exchange.head)) limitBodyTime(exchange)
       handler?.(req, res)
     },
     close: async () => {

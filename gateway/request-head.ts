@@ -7,6 +7,7 @@ import {
   COOKIE,
   HOST,
   headerKind,
+  LOOP,
   ORIGIN,
   TE,
   TRANSFER_ENCODING,
@@ -37,6 +38,8 @@ export interface RequestHead {
   origin: string | undefined
   accept: string | undefined
   upgrade: string | undefined
+  /** Gateways that this request has passed, as they name themselves. */
+  passed: string | undefined
 }
 
 const joined = (before: string | undefined, value: string, by: string): string =>
@@ -88,6 +91,9 @@ const take = (head: RequestHead, kind: number, value: string) => {
       return
     case UPGRADE:
       head.upgrade = value
+      return
+    case LOOP:
+      head.passed = joined(head.passed, value, ', ')
   }
 }
 
@@ -109,7 +115,8 @@ export const readHead = (rawHeaders: readonly string[]): RequestHead => {
     te: undefined,
     origin: undefined,
     accept: undefined,
-    upgrade: undefined
+    upgrade: undefined,
+    passed: undefined
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const kind = headerKind(rawHeaders[i] ?? '')

@@ -203,3 +203,10 @@ t.test('heads that two parsers could read differently are refused', async t => {
   t.equal(raw.requests.length, before)
   t.equal(await isAlive(world, raw), undefined)
 })
+
+t.test('a request that comes back to the gateway that sent it is refused', async t => {
+  // CF-12
+  world.writeRoutes({ upstreams: { self: { url: world.url } }, routes: [{ path: '/*', upstream: 'self' }] })
+  t.ok(await world.gateway.reload())
+  t.equal((await world.fetch('/loop', { token })).status, 508)
+})

@@ -48,7 +48,10 @@ t.test('a person of the directory gets a token, and is who the directory says', 
     areaPrincipal: 'Geral',
     accessStatus: 'assigned'
   })
-  const [header, payload] = token.split('.').slice(0, 2).map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
+  const [header, payload] = token
+    .split('.')
+    .slice(0, 2)
+    .map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
   t.same(header, { alg: 'HS256', typ: 'JWT' })
   t.same(Object.keys(payload).sort(), [
     'accessStatus',
@@ -161,17 +164,6 @@ t.test('a body that is no pair of names is refused before any directory is asked
     world.log.some(line => line.reason === 'directory-unreachable'),
     'no directory was asked'
   )
-})
-
-t.test('an own request body that trickles in is cut off', async t => {
-  // RX-02
-  const world = await start(t)
-  const connection = await world.connect()
-  connection.send(
-    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{'
-  )
-  connection.destroy()
-  t.equal((await world.fetch('/health')).status, 200)
 })
 
 t.test('without its database a login is 503, and everything else goes on', async t => {

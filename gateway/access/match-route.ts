@@ -1,6 +1,14 @@
 // After this step the exchange knows its route, or the refusal it will meet once it has been counted.
-import { BadHttpVersion, BadPath, BadRequest, type GatewayError, NotImplementedCoding, UriTooLong } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import {
+  BadHttpVersion,
+  BadPath,
+  BadRequest,
+  type GatewayError,
+  LoopDetected,
+  NotImplementedCoding,
+  UriTooLong
+} from '../errors.ts'
+import { type Exchange, GATEWAY_NAME } from '../exchange.ts'
 import type { RouteTable } from '../routes/route.ts'
 
 const MAX_TARGET_LENGTH = 8192
@@ -16,6 +24,7 @@ const headFault = ({ req, head }: Exchange): GatewayError | undefined => {
   if (head.hosts !== 1 && !(head.hosts === 0 && req.httpVersionMinor === 0)) return bad('host-count')
   if (head.host !== undefined && !HOST.test(head.host)) return bad('host-malformed')
   if (head.authorizations > 1) return bad('two-authorizations')
+  if (head.passed?.includes(GATEWAY_NAME)) return new LoopDetected({ reason: 'loop' })
   if (head.transferEncoding === undefined) return undefined
   if (req.httpVersionMinor === 0 || head.transferEncodings > 1) return bad('transfer-encoding')
   return head.transferEncoding.trim().toLowerCase() === 'chunked'

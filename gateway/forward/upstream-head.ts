@@ -1,6 +1,6 @@
 // A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
-import type { Exchange } from '../exchange.ts'
-import { ACCEPT, AUTHORIZATION, headerKind, ORIGIN, PASS } from '../header-kinds.ts'
+import { type Exchange, GATEWAY_NAME } from '../exchange.ts'
+import { ACCEPT, AUTHORIZATION, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../header-kinds.ts'
 import { connectionNames, type RequestHead } from '../request-head.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
@@ -30,7 +30,8 @@ const passedLines = (
     const name = raw[i] ?? ''
     const kind = headerKind(name)
     const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
-    if (passes && !named?.has(name.toLowerCase()) && !without?.has(name.toLowerCase())) lines += `${name}: ${raw[i + 1]}\r\n`
+    if (passes && !named?.has(name.toLowerCase()) && !without?.has(name.toLowerCase()))
+      lines += `${name}: ${raw[i + 1]}\r\n`
   }
   if (cookie !== undefined && !named?.has('cookie')) lines += `cookie: ${cookie}\r\n`
   return lines
@@ -49,6 +50,10 @@ export interface UpstreamHeadParts {
   without?: ReadonlySet<string>
 }
 
+/** This gateway behind those that the request has passed; what a client made up is not carried along for ever. */
+const passed = ({ passed: before }: RequestHead): string =>
+  before === undefined || before.length > 200 ? GATEWAY_NAME : `${before}, ${GATEWAY_NAME}`
+
 /** The text before an upstream request's connection-specific fields and the empty line; Latin-1. */
 export const upstreamHeadStart = ({
   exchange,
@@ -64,7 +69,7 @@ export const upstreamHeadStart = ({
     `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
     passedLines(exchange, passAuthorization, cookie, without) +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
-    `x-request-id: ${exchange.requestId}\r\n${identity}`
+    `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}`
   )
 }
 
