@@ -139,11 +139,15 @@ t.test(
   'no interleaving of lease, spend, give-back, expiry, delay, loss and overtaking admits more than max',
   async t => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(step, { minLength: 60, maxLength: 160, size: 'max' }), (max, steps) => {
-        const world = createWorld(max, 3)
-        for (const action of steps) perform(world, action)
-        return world.admittedIn().every(count => count <= max)
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 20 }),
+        fc.array(step, { minLength: 60, maxLength: 160, size: 'max' }),
+        (max, steps) => {
+          const world = createWorld(max, 3)
+          for (const action of steps) perform(world, action)
+          return world.admittedIn().every(count => count <= max)
+        }
+      ),
       { numRuns: 3000 }
     )
     t.pass('3000 histories')
@@ -190,32 +194,36 @@ t.test('the Lua script and its model answer alike, whatever they are told', asyn
   })
   let history = 0
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 30 }), fc.array(call, { maxLength: 25, size: 'max' }), async (max, calls) => {
-      const model = createLeaseModel()
-      const key = leaseKey('global', `history ${history++}`, max, WINDOW_MS)
-      let now = FUTURE_MS
-      let current = 0
-      let previous = 0
-      let sequence = 10
-      for (const { who, passMs, flush, ...told } of calls) {
-        now += passMs
-        sequence += 1
-        if (flush) {
-          model.flush()
-          await store.del(key)
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 30 }),
+      fc.array(call, { maxLength: 25, size: 'max' }),
+      async (max, calls) => {
+        const model = createLeaseModel()
+        const key = leaseKey('global', `history ${history++}`, max, WINDOW_MS)
+        let now = FUTURE_MS
+        let current = 0
+        let previous = 0
+        let sequence = 10
+        for (const { who, passMs, flush, ...told } of calls) {
+          now += passMs
+          sequence += 1
+          if (flush) {
+            model.flush()
+            await store.del(key)
+          }
+          const generation = { none: 0, current, previous, lost: now + 77 }[told.generation] ?? 0
+          const request = { ...told, generation }
+          const number = sequence + Math.min(0, told.sequence)
+          const expected = model.run(now, who, number, request, max, WINDOW_MS)
+          const time = [Math.floor(now / 1000), (now % 1000) * 1000]
+          const args = [...leaseArguments(who, number, request, max, WINDOW_MS), ...time]
+          const actual = readLeaseReply(await store.evalScript(script, [key], args, 1000))
+          if (JSON.stringify(actual) !== JSON.stringify(expected))
+            throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
+          if (expected.generation !== current) [previous, current] = [current, expected.generation]
         }
-        const generation = { none: 0, current, previous, lost: now + 77 }[told.generation] ?? 0
-        const request = { ...told, generation }
-        const number = sequence + Math.min(0, told.sequence)
-        const expected = model.run(now, who, number, request, max, WINDOW_MS)
-        const time = [Math.floor(now / 1000), (now % 1000) * 1000]
-        const args = [...leaseArguments(who, number, request, max, WINDOW_MS), ...time]
-        const actual = readLeaseReply(await store.evalScript(script, [key], args, 1000))
-        if (JSON.stringify(actual) !== JSON.stringify(expected))
-          throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
-        if (expected.generation !== current) [previous, current] = [current, expected.generation]
       }
-    }),
+    ),
     { numRuns: 300 }
   )
   t.pass('300 histories')
