@@ -1,0 +1,84 @@
+// A WebSocket client of bytes: everything sent and received is in the test's hand.
+import net from 'node:net'
+import { buildFrame, closePayload } from '../../gateway/forward/websocket-frames.ts'
+
+export interface RawWebSocket {
+  readonly socket: net.Socket
+  /** Everything received so far. */
+  readonly received: () => Buffer
+  /** What followed the head of the answer. */
+  readonly frames: () => Buffer
+  readonly head: () => string
+  send(opcode: number, payload: Buffer | string): void
+  close(code: number, reason?: string): void
+  readonly closed: Promise<void>
+  /** Code of the close frame received; undefined: none yet. */
+  closeCode(): number | undefined
+}
+
+export interface UpgradeOptions {
+  path?: string
+  headers?: Record<string, string>
+  /** Replaces the whole request. */
+  request?: string
+  /** Bytes sent along with the request. */
+  behind?: Buffer
+}
+
+export const upgradeText = ({ path = '/ws', headers = {}, request }: UpgradeOptions = {}): string => {
+  if (request !== undefined) return request
+  const fields: Record<string, string> = {
+    host: 'gateway.test',
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    ...headers
+  }
+  const lines = Object.entries(fields).filter(([, value]) => value !== '')
+  return `GET ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+}
+
+/** Resolves once the head of the answer has come, or the socket is closed. */
+export const rawWebSocket = (port: number, options: UpgradeOptions = {}): Promise<RawWebSocket> =>
+  new Promise(resolve => {
+    const socket = net.connect(port, '127.0.0.1')
+    let received = Buffer.alloc(0)
+    const headEnd = () => received.indexOf('\r\n\r\n')
+    const closed = new Promise<void>(gone => socket.on('close', () => gone()))
+    const raw: RawWebSocket = {
+      socket,
+      received: () => received,
+      head: () => received.toString('latin1', 0, headEnd() + 2),
+      frames: () => (headEnd() === -1 ? Buffer.alloc(0) : received.subarray(headEnd() + 4)),
+      send: (opcode, payload) => void socket.write(buildFrame(opcode, Buffer.from(payload), true)),
+      close: (code, reason = '') => void socket.write(buildFrame(8, closePayload(code, reason), true)),
+      closed,
+      closeCode: () => closeCodeIn(raw.frames())
+    }
+    socket.on('error', () => undefined)
+    socket.on('data', bytes => {
+      received = Buffer.concat([received, bytes])
+      if (headEnd() !== -1) resolve(raw)
+    })
+    socket.on('close', () => resolve(raw))
+    socket.write(Buffer.concat([Buffer.from(upgradeText(options)), options.behind ?? Buffer.alloc(0)]))
+  })
+
+/** Walks unmasked frames to the close frame. */
+const closeCodeIn = (bytes: Buffer): number | undefined => {
+  let i = 0
+  while (i + 2 <= bytes.length) {
+    const short = (bytes[i + 1] ?? 0) & 127
+    const extended = short === 126 ? 2 : short === 127 ? 8 : 0
+    if (i + 2 + extended > bytes.length) return undefined
+    const length =
+      extended === 2 ? bytes.readUInt16BE(i + 2) : extended === 8 ? Number(bytes.readBigUInt64BE(i + 2)) : short
+    if (((bytes[i] ?? 0) & 15) === 8) {
+      if (i + 2 + extended + length > bytes.length) return undefined
+      return length === 0 ? 1005 : bytes.readUInt16BE(i + 2 + extended)
+    }
+    i += 2 + extended + length
+  }
+  return undefined
+}
