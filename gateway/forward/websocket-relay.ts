@@ -44,6 +44,8 @@ export interface RelayOptions {
 /** An own close in the middle of a frame waits so long for the rest of it. */
 const FRAME_REST_MS = 400
 const AFTER_END_MS = 1000
+/** A stream whose right has ended is gone within a second, answered or not. */
+const END_MS = 700
 const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAMES_PER_SECOND = 20_000
 // Tells our own pings' answers from the other side's.
@@ -283,7 +285,7 @@ export class Relay {
   end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
     if (this.#ended) return
     this.#ended = true
-    this.#deadline = this.now() + this.#times.closeMs
+    this.#deadline = this.now() + Math.min(this.#times.closeMs, END_MS)
     this.#closeLeg(this.#client, toClient)
     this.#closeLeg(this.#upstream, toUpstream)
   }
