@@ -11,7 +11,11 @@ export class GatewayError extends Error {
   readonly reason: string | undefined
 
   constructor(code: string, message: string, statusCode: number, details: ErrorDetails = {}) {
+    // A refusal is an answer, not a fault: a stack would cost more than all that led to it.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(details.message ?? message, details.cause === undefined ? undefined : { cause: details.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.name = 'GatewayError'
     this.code = code
     this.statusCode = statusCode

@@ -18,6 +18,8 @@ import { createUpstreams } from './forward/upstreams.ts'
 import { type Check, healthRoutes } from './health.ts'
 import { createDirectory } from './login/directory.ts'
 import { loginRoutes } from './login/login-routes.ts'
+import { isAttemptCookie } from './login/oauth-attempts.ts'
+import { oauthRoutes } from './login/oauth-routes.ts'
 import { createSignIn } from './login/sign-in.ts'
 import { createLoginAudit } from './login-audit.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
@@ -28,6 +30,7 @@ import type { Settings } from './settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'
+import { createLoginMemory } from './store/login-memory.ts'
 import { openRedis } from './store/redis.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers } from './store/users.ts'
@@ -46,6 +49,7 @@ export interface Gateway {
 }
 
 const HEALTH_REMEMBERED_MS = 1000
+const REDIS_WAIT_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
 export const startGateway = async (settings: Settings, log: Logger): Promise<Gateway> => {
@@ -67,7 +71,8 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     onSwap: table => upstreams.retain(table)
   })
   const loginAudit = createLoginAudit(audit, log)
-  const ownCookies: ReadonlySet<string> = new Set()
+  const loginMemory = createLoginMemory(database)
+  const ownCookies = { has: isAttemptCookie }
   const answers = { corsOrigin: new URL(settings.frontendUrl).origin }
 
   const signIn = createSignIn({
@@ -84,6 +89,13 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       throttle: { attempt: (_attempt, bind) => bind() },
       signIn,
       onOutcome: loginAudit.record
+    })
+    oauthRoutes(app, {
+      settings,
+      signIn,
+      usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
+      onOutcome: loginAudit.record,
+      log
     })
     tokenRoutes(app, {
       tokens,
@@ -180,6 +192,8 @@ const cloudUnassignedMayPass = ({ cloudidp }: Settings): boolean =>
 const openStores = async (settings: Settings, log: Logger) => {
   const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
+  // Or the first requests would find it away.
+  await redis?.ready(REDIS_WAIT_MS)
   return {
     database,
     users: createUsers(database),

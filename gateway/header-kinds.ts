@@ -77,6 +77,11 @@ const SPOOFABLE = [
 const dropped = new Set([...HOP_BY_HOP, ...SPOOFABLE])
 const DROPPED_PREFIXES = ['x-user-', 'x-forwarded-', 'x-request-id', 'x-ratelimit-']
 
+/** Names of cookies that only the gateway may set and see. */
+export interface OwnCookies {
+  has(name: string): boolean
+}
+
 /** Every byte outside `[a-z0-9]` as `-`: how CGI, WSGI and PHP make one variable of several spellings. */
 export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 

@@ -1,4 +1,5 @@
 // A request that may pass goes upstream and its answer comes back, streaming both ways; whatever breaks, both sides are told.
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   BadUpstreamResponse,
@@ -10,6 +11,7 @@ import {
   UpstreamUnreachable
 } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
+import type { OwnCookies } from '../header-kinds.ts'
 import { hasBody } from '../request-head.ts'
 import type { Route, Upstream } from '../routes/route.ts'
 import { clientHead, clientTrailers } from './response-head.ts'
@@ -30,7 +32,7 @@ export interface Forwarding {
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
   /** Flat `[name, value, …]` fields that the gateway adds to every forwarded answer. */
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
-  readonly ownCookies: ReadonlySet<string>
+  readonly ownCookies: OwnCookies
   /** Answers a refusal, or breaks off an answer already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** An event stream has begun; returns what to call when it is over. `end` closes it. */
@@ -268,7 +270,6 @@ export const createForwardHttp =
   (exchange: Exchange, route: Route, upstream: Upstream): void => {
     const length = exchange.head.contentLength
     if (route.maxBodyBytes !== undefined && length !== undefined && Number(length) > route.maxBodyBytes) {
-      return forwarding.refuse(exchange, new BodyTooLarge({ reason: 'body-too-large' }))
-    }
-    new HttpForward(exchange, route, upstream, forwarding).begin()
+      forwarding.refuse(exchange, new BodyTooLarge({ reason: 'body-too-large' }))
+    } else new HttpForward(exchange, route, upstream, forwarding).begin()
   }

@@ -1,7 +1,9 @@
 // An upgrade that may pass is a WebSocket between client and upstream, or was refused in plain HTTP before any 101.
+
 import type { Duplex } from 'node:stream'
 import { BadUpstreamResponse, GatewayError, Internal, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
+import type { OwnCookies } from '../header-kinds.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { OpenStreams, StreamEnd, StreamInfo } from './open-streams.ts'
 import { clientHead } from './response-head.ts'
@@ -18,7 +20,7 @@ export interface SocketForwarding {
   readonly headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) => string
   /** `[name, value, …]` on every answer. */
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
-  readonly ownCookies: ReadonlySet<string>
+  readonly ownCookies: OwnCookies
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** The 101 has been sent: the exchange is over, the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void

@@ -1,4 +1,5 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
+import type { OwnCookies } from '../header-kinds.ts'
 import type { ResponseHead } from './response-parser.ts'
 
 const PASS = 0
@@ -45,7 +46,7 @@ const kindOf = (name: string): number => {
 
 export interface ResponseContext {
   /** Cookie names that only the gateway may set. */
-  ownCookies: ReadonlySet<string>
+  ownCookies: OwnCookies
   /** Origin of the target that answered, e.g. `http://127.0.0.1:4001`: never shown to a client. */
   targetOrigin: string
   /** Put before a path that the upstream sees without it. */

@@ -1,6 +1,8 @@
 // The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and nothing gets lost between polls.
+
 import { BadRequest, BadUpstreamResponse, BodyTooLarge, GatewayError, Internal, RequestTimeout } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
+import type { OwnCookies } from '../header-kinds.ts'
 import { readEnginePayload, SEPARATOR } from './engineio-packets.ts'
 import { clientHead } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
@@ -16,7 +18,7 @@ const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-re
 export interface PollingForwarding {
   readonly upstreams: Upstreams
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
-  readonly ownCookies: ReadonlySet<string>
+  readonly ownCookies: OwnCookies
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
 }
 

@@ -108,6 +108,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   let written = false
   let finished = false
   let reusable = true
+  let paused = false
   let keepAliveMs = DEFAULT_KEEP_ALIVE_MS
   let timeoutMs = 0
   let sentAt = 0
@@ -115,6 +116,11 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   let deadline = events.now() + upstream.connectTimeoutMs
   let idleSince = 0
   let firstError: NodeJS.ErrnoException | undefined
+
+  const unpause = () => {
+    paused = false
+    socket.resume()
+  }
 
   const alive = () => {
     if (deadline !== NEVER) deadline = events.now() + timeoutMs
@@ -169,6 +175,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
 
   const settle = () => {
     if (!reusable || !finished || keepAliveMs === 0) return destroy()
+    // The requester may have paused on the very last bytes.
+    if (paused) unpause()
     idleSince = events.now()
     deadline = idleSince + keepAliveMs
     events.onFree(connection, keepAliveMs)
@@ -234,11 +242,12 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     pause() {
       // Silence while we do not listen is not the upstream's.
       deadline = NEVER
+      paused = true
       socket.pause()
     },
     resume() {
       deadline = events.now() + timeoutMs
-      socket.resume()
+      unpause()
     },
     waitForever() {
       deadline = NEVER

@@ -1,5 +1,7 @@
 // What an upstream is asked for a client's request: path, forwarding fields, identity, and nothing of the gateway's own secrets.
+
 import type { Exchange } from '../exchange.ts'
+import type { OwnCookies } from '../header-kinds.ts'
 import { bearerToken } from '../request-head.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
@@ -9,7 +11,7 @@ import type { ForwardedValues, UpstreamHeadParts } from './upstream-head.ts'
 export interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may see. */
-  ownCookies: ReadonlySet<string>
+  ownCookies: OwnCookies
 }
 
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
@@ -27,8 +29,8 @@ const forwardedValues = ({ req, head, peerTrusted }: Exchange): ForwardedValues 
 }
 
 /** The Cookie field without ours; undefined when nothing is left. */
-const foreignCookies = (cookie: string | undefined, ownCookies: ReadonlySet<string>): string | undefined => {
-  if (cookie === undefined || ownCookies.size === 0) return cookie
+const foreignCookies = (cookie: string | undefined, ownCookies: OwnCookies): string | undefined => {
+  if (cookie === undefined) return cookie
   const kept = cookie.split(';').filter(pair => !ownCookies.has((pair.split('=', 1)[0] ?? '').trim()))
   return kept.length === 0 ? undefined : kept.join(';').trim()
 }

@@ -1,0 +1,59 @@
+import t from 'tap'
+import { connectUpstream, type Requester, type UpstreamConnection } from '../gateway/forward/upstream-connection.ts'
+import type { Upstream } from '../gateway/routes/route.ts'
+import { OK, startRawUpstream } from './support/raw-upstream.ts'
+
+const upstreamAt = (port: number): Upstream => ({
+  name: 'raw',
+  targets: [
+    {
+      url: `http://127.0.0.1:${port}`,
+      tls: false,
+      host: '127.0.0.1',
+      port,
+      socketPath: undefined,
+      authority: `127.0.0.1:${port}`
+    }
+  ],
+  timeoutMs: 1000,
+  connectTimeoutMs: 1000,
+  ca: undefined,
+  healthCheck: undefined,
+  place: { file: 'test', line: 1, column: 1 }
+})
+
+t.test('a connection paused on the last bytes of an answer carries the next request all the same', async t => {
+  const raw = await startRawUpstream(t)
+  const upstream = upstreamAt(raw.port)
+  const [target] = upstream.targets
+  if (target === undefined) return t.fail('no target')
+  const connection: UpstreamConnection = connectUpstream(upstream, target, {
+    now: () => performance.now(),
+    onFree: () => undefined,
+    onClosed: () => undefined
+  })
+  t.teardown(() => connection.destroy())
+  const ask = (pauseOnBody: boolean) =>
+    new Promise<number>((resolve, reject) => {
+      let status = 0
+      const requester: Requester = {
+        onInterim: () => undefined,
+        onHead: head => {
+          status = head.status
+        },
+        onBody: () => {
+          if (pauseOnBody) connection.pause()
+        },
+        onEnd: () => resolve(status),
+        onFault: (_fault, cause) => reject(cause),
+        onDrain: () => undefined
+      }
+      connection.send('GET', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n', requester, 1000)
+      connection.finish()
+    })
+  raw.respond(() => 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n')
+  t.equal(await ask(true), 200)
+  raw.respond(() => OK)
+  t.equal(await ask(false), 200)
+  t.equal(raw.accepted(), 1)
+})
