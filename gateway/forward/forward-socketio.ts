@@ -92,6 +92,14 @@ const readHandshake = (body: string): Handshake | undefined => {
   }
 }
 
+/** Bodies are read here, so they must come as text, uncoded. */
+const judgeBodyFields = ({ req }: Exchange) => {
+  const type = req.headers['content-type']
+  if ((type !== undefined && !PLAIN_TEXT.test(type)) || req.headers['content-encoding'] !== undefined) {
+    throw new BadRequest({ reason: 'content-type' })
+  }
+}
+
 const isDuration = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < 3_600_000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {
@@ -252,13 +260,10 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
   const post = async (exchange: Exchange, route: Route, sid: string) => {
     const { polling, session } = known(sid, route)
     if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
-    const type = exchange.req.headers['content-type']
-    if ((type !== undefined && !PLAIN_TEXT.test(type)) || exchange.req.headers['content-encoding'] !== undefined) {
-      throw new BadRequest({ reason: 'content-type' })
-    }
     const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
     const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
     try {
+      judgeBodyFields(exchange)
       const body = await readBody(exchange, limit)
       if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
       if (!session.proven) session.unprovenBytes += body.length
