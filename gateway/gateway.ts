@@ -63,13 +63,14 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     log
   })
   const verifiedTokens = createVerifiedTokens({ tokens, revocations })
-  const upstreams = createUpstreams()
+  const upstreams = createUpstreams({ log })
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
     ownRoutes: ownRoutes(),
     log,
     onSwap: table => upstreams.retain(table)
   })
+  upstreams.retain(routes.current())
   const loginAudit = createLoginAudit(audit, log)
   const loginMemory = createLoginMemory(database)
   const ownCookies = { has: isAttemptCookie }
@@ -128,6 +129,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     database: (await databaseOk()) ? 'ok' : 'degraded',
     rateLimit: limiter.status().mode === 'degraded' ? 'degraded' : 'ok',
     routes: routes.status().ok ? 'ok' : 'degraded',
+    upstreams: upstreams.hasDown() ? 'degraded' : 'ok',
     revocations: feed.staleness() > REVOCATIONS_OLD_MS ? 'degraded' : 'ok',
     ...(settings.ldap.insecure ? { directory: 'insecure' as const } : {})
   })

@@ -13,7 +13,7 @@ import {
 import type { Exchange } from '../exchange.ts'
 import type { OwnCookies } from '../header-kinds.ts'
 import { hasBody } from '../request-head.ts'
-import type { Route, Upstream } from '../routes/route.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
 import { clientHead, clientTrailers } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
@@ -57,6 +57,8 @@ class HttpForward implements Requester {
   readonly #withBody: boolean
   #connection: UpstreamConnection | undefined
   #attempts = 0
+  /** Targets that could not be reached; rarely any. */
+  #unreached: Target[] | undefined
   #uploading = false
   #uploaded = 0
   #over = false
@@ -77,7 +79,7 @@ class HttpForward implements Requester {
   }
 
   begin() {
-    const connection = this.#forwarding.upstreams.poolOf(this.#upstream).acquire()
+    const connection = this.#forwarding.upstreams.poolOf(this.#upstream).acquire(undefined, this.#unreached)
     if (connection === undefined) return this.#fail(new Unavailable({ reason: 'upstream-connections-exhausted' }))
     this.#connection = connection
     this.#attempts++
@@ -256,7 +258,9 @@ class HttpForward implements Requester {
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean) {
     if (this.#over) return
     const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
+    const target = this.#connection?.target
     this.#connection = undefined
+    if (fault !== 'reset' && target !== undefined) this.#unreached = [...(this.#unreached ?? []), target]
     // Not a byte has left, and nothing of the body has been read: another connection may be tried. A warm one that was
     // closed meanwhile says nothing against its target; a target that can't be reached is not asked twice.
     const tries = fault === 'reset' ? pool.targets + 1 : pool.targets

@@ -8,6 +8,7 @@ import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { OpenStreams, StreamEnd, StreamInfo } from './open-streams.ts'
 import { clientHead } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
+import { healthOf, healthyFirst } from './target-health.ts'
 import type { UpstreamFault } from './upstream-connection.ts'
 import { dialWebSocket, type OpenUpstream } from './websocket-dial.ts'
 import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './websocket-handshake.ts'
@@ -88,6 +89,7 @@ export const openUpstream = (
       {
         onOpen(open) {
           exchange.onAbort = undefined
+          healthOf(target)?.answered(performance.now())
           try {
             onOpen(open, target)
           } catch (error) {
@@ -101,6 +103,7 @@ export const openUpstream = (
           passRefusal(forwarding, exchange, route, target, head)
         },
         onFault(fault, cause, nothingSent) {
+          healthOf(target)?.failed(fault, nothingSent)
           if (nothingSent && attempt < targets.length) next()
           else giveUp(FAULTS[fault](cause))
         }
@@ -185,13 +188,13 @@ const infoOf = ({ identity, path, requestId, client }: Exchange, route: Route): 
 
 const turns = new WeakMap<Upstream, number>()
 
-/** The upstream's targets in the order in which they are to be tried: each is the first in its turn. */
+/** The upstream's targets in the order in which they are to be tried: each is the first in its turn, those out the last. */
 export const targetsInTurn = (upstream: Upstream): readonly Target[] => {
   const { targets } = upstream
   if (targets.length === 1) return targets
   const turn = ((turns.get(upstream) ?? -1) + 1) % targets.length
   turns.set(upstream, turn)
-  return [...targets.slice(turn), ...targets.slice(0, turn)]
+  return healthyFirst([...targets.slice(turn), ...targets.slice(0, turn)])
 }
 
 const startRelay = (

@@ -37,6 +37,8 @@ export interface UpstreamConnection {
   /** Milliseconds of the clock passed to the pool; what the pool's sweep compares. */
   readonly deadline: number
   readonly idleSince: number
+  /** When the dialling began. */
+  readonly openedAt: number
   /** Called by the sweep when `deadline` has passed. */
   expire(): void
   /** Time between the request's first byte written and the response head, ms; -1 before. */
@@ -47,6 +49,10 @@ export interface ConnectionEvents {
   /** The exchange is over and the socket is clean. */
   onFree(connection: UpstreamConnection, keepAliveMs: number): void
   onClosed(connection: UpstreamConnection): void
+  /** A response head has come. */
+  onAnswer(connection: UpstreamConnection): void
+  /** A request failed; told before its requester is. */
+  onFault(fault: UpstreamFault, nothingSent: boolean): void
   now(): number
 }
 
@@ -113,7 +119,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   let timeoutMs = 0
   let sentAt = 0
   let waitedMs = -1
-  let deadline = events.now() + upstream.connectTimeoutMs
+  const openedAt = events.now()
+  let deadline = openedAt + upstream.connectTimeoutMs
   let idleSince = 0
   let firstError: NodeJS.ErrnoException | undefined
 
@@ -130,7 +137,9 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     const failed = requester
     requester = undefined
     destroy()
-    failed?.onFault(fault, cause, nothingSent)
+    if (failed === undefined) return
+    events.onFault(fault, nothingSent)
+    failed.onFault(fault, cause, nothingSent)
   }
 
   const destroy = () => {
@@ -148,6 +157,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       waitedMs = events.now() - sentAt
       reusable = head.keepAlive
       if (reusable) keepAliveMs = keepAliveHint(head)
+      events.onAnswer(connection)
       requester?.onHead(head, whole)
     },
     onBody: chunk => requester?.onBody(chunk),
@@ -255,6 +265,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     },
     destroy,
     target,
+    openedAt,
     get destroyed() {
       return destroyed
     },

@@ -1,94 +1,119 @@
-// Each upstream keeps warm connections to its targets, chooses between them, and lets go of what is idle or too slow.
+// Each upstream keeps warm connections to its targets, chooses the fittest for each request, and knows who is out.
 import type { RouteTable, Target, Upstream } from '../routes/route.ts'
-import { connectUpstream, type UpstreamConnection } from './upstream-connection.ts'
+import { probeOf } from './health-checks.ts'
+import { type TargetHealthStatus, watchTarget } from './target-health.ts'
+import { createTargetPool, type TargetPool } from './target-pool.ts'
+import type { UpstreamConnection } from './upstream-connection.ts'
 
 const SWEEP_MS = 100
-const MAX_CONNECTIONS_PER_TARGET = 8192
-const MAX_IDLE_PER_TARGET = 256
-
-/** One target's connections. */
-interface TargetPool {
-  readonly target: Target
-  readonly idle: UpstreamConnection[]
-  /** Open connections, busy and idle. */
-  readonly open: Set<UpstreamConnection>
-  closing: boolean
-}
 
 export interface UpstreamPool {
-  /** A connection to the next target, or to the one given; undefined when it has all the connections it may have. */
-  acquire(only?: Target): UpstreamConnection | undefined
+  /**
+   * A connection to the fittest target, to none of `not` while there are others, or to the `only` one given; undefined when
+   * it has all the connections it may have.
+   */
+  acquire(only?: Target, not?: readonly Target[]): UpstreamConnection | undefined
   /** Idle connections close now, busy ones when they become free. */
   drain(): void
   readonly targets: number
 }
 
+export interface TargetStatus extends TargetHealthStatus {
+  readonly url: string
+  /** Connections with a request under way. */
+  readonly busy: number
+  readonly connections: number
+}
+
+export interface UpstreamStatus {
+  readonly name: string
+  readonly targets: readonly TargetStatus[]
+}
+
 export interface Upstreams {
   poolOf(upstream: Upstream): UpstreamPool
-  /** Drains the pools of upstreams that the table no longer names; the others stay warm. */
+  /** Watches the table's upstreams and drains the pools of those that it no longer names; the others stay warm. */
   retain(table: RouteTable): void
   /** Open upstream connections, busy and idle. */
   connections(): number
+  /** Of the upstreams in use. */
+  status(): UpstreamStatus[]
+  /** Whether some upstream has no target left that is in. */
+  hasDown(): boolean
   close(): void
 }
 
-const createTargetPool = (upstream: Upstream, target: Target, now: () => number) => {
-  const pool: TargetPool = { target, idle: [], open: new Set(), closing: false }
-  const events = {
-    now,
-    onFree(connection: UpstreamConnection) {
-      if (pool.closing || pool.idle.length >= MAX_IDLE_PER_TARGET) return connection.destroy()
-      pool.idle.push(connection)
-    },
-    onClosed(connection: UpstreamConnection) {
-      pool.open.delete(connection)
-      const at = pool.idle.indexOf(connection)
-      if (at !== -1) pool.idle.splice(at, 1)
-    }
+export interface UpstreamsOptions {
+  /** Monotonic ms. */
+  readonly now?: () => number
+  readonly log?: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
   }
-  const busy = () => pool.open.size - pool.idle.length
-  const acquire = (): UpstreamConnection | undefined => {
-    const warm = pool.idle.pop()
-    if (warm !== undefined) return warm
-    if (pool.open.size >= MAX_CONNECTIONS_PER_TARGET) return undefined
-    const connection = connectUpstream(upstream, target, events)
-    pool.open.add(connection)
-    return connection
-  }
-  const sweep = (at: number) => {
-    for (const connection of pool.open) if (connection.deadline <= at) connection.expire()
-  }
-  const drain = () => {
-    pool.closing = true
-    for (const connection of [...pool.idle]) connection.destroy()
-  }
-  const destroy = () => {
-    pool.closing = true
-    for (const connection of [...pool.open]) connection.destroy()
-  }
-  return { pool, busy, acquire, sweep, drain, destroy }
 }
 
-const createPool = (upstream: Upstream, now: () => number) => {
-  const members = upstream.targets.map(target => createTargetPool(upstream, target, now))
+/** Fewest requests under way wins, equals take turns; who is out or not yet fully back is passed over. */
+const createChoice = (members: readonly TargetPool[]) => {
   let turn = 0
-  // Fewest requests under way wins; equals take turns.
-  const acquire = (only?: Target): UpstreamConnection | undefined => {
-    const [first] = members
-    if (members.length === 1 && first !== undefined) return first.acquire()
-    if (only !== undefined) return members.find(({ pool }) => pool.target.url === only.url)?.acquire()
-    turn = (turn + 1) % members.length
-    let best = members[turn]
-    for (let i = 1; i < members.length; i++) {
-      const other = members[(turn + i) % members.length]
-      if (other !== undefined && best !== undefined && other.busy() < best.busy()) best = other
-    }
-    return best?.acquire()
+  const at = (i: number): TargetPool | undefined => members[(turn + i) % members.length]
+
+  // Nobody is never an answer: rather somebody who comes back, somebody who is out, or the same one again.
+  const lastResort = (not: readonly Target[]): TargetPool | undefined => {
+    const inTurn = members.map((_, i) => at(i)).filter(member => member !== undefined)
+    const untried = inTurn.filter(({ target }) => !not.includes(target))
+    return untried.find(({ health }) => !health.isOut) ?? untried[0] ?? inTurn[0]
   }
+
+  return (not: readonly Target[]): TargetPool | undefined => {
+    turn = (turn + 1) % members.length
+    let best: TargetPool | undefined
+    for (let i = 0; i < members.length; i++) {
+      const member = at(i)
+      if (member === undefined || member.health.isOut || (not.length > 0 && not.includes(member.target))) continue
+      if (!member.health.takesTurn()) continue
+      if (best === undefined || member.busy() < best.busy()) best = member
+    }
+    return best ?? lastResort(not)
+  }
+}
+
+const NOBODY: readonly Target[] = []
+
+const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions['log']) => {
+  const members = upstream.targets.map(target => {
+    const health = watchTarget(target, {
+      probe: probeOf(upstream, target, now),
+      checkEveryMs: upstream.healthCheck?.intervalMs,
+      now,
+      onChange(state, reason) {
+        const fields = { upstream: upstream.name, target: target.url, reason }
+        if (state === 'down') log?.warn(fields, 'an upstream target is out')
+        else log?.info(fields, 'an upstream target is back')
+      }
+    })
+    return createTargetPool(upstream, target, health, now)
+  })
+  const choose = createChoice(members)
+  const [first] = members
+  const single = members.length === 1 ? first : undefined
   return {
-    acquire,
+    acquire(only?: Target, not: readonly Target[] = NOBODY): UpstreamConnection | undefined {
+      if (single !== undefined) return single.acquire()
+      if (only !== undefined) return members.find(({ target }) => target.url === only.url)?.acquire()
+      return choose(not)?.acquire()
+    },
     targets: members.length,
-    connections: () => members.reduce((sum, member) => sum + member.pool.open.size, 0),
+    connections: () => members.reduce((sum, member) => sum + member.connections(), 0),
+    isDown: () => members.every(({ health }) => health.isOut),
+    status: (): UpstreamStatus => ({
+      name: upstream.name,
+      targets: members.map(({ target, health, busy, connections }) => ({
+        url: target.url,
+        ...health.status(),
+        busy: busy(),
+        connections: connections()
+      }))
+    }),
     sweep: (at: number) => {
       for (const member of members) member.sweep(at)
     },
@@ -101,7 +126,8 @@ const createPool = (upstream: Upstream, now: () => number) => {
   }
 }
 
-export const createUpstreams = (now: () => number = () => performance.now()): Upstreams => {
+export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
+  const { now = () => performance.now(), log } = options
   const pools = new Map<Upstream, ReturnType<typeof createPool>>()
   const draining = new Set<ReturnType<typeof createPool>>()
 
@@ -116,14 +142,16 @@ export const createUpstreams = (now: () => number = () => performance.now()): Up
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()
 
+  const poolOf = (upstream: Upstream) => {
+    const known = pools.get(upstream)
+    if (known !== undefined) return known
+    const pool = createPool(upstream, now, log)
+    pools.set(upstream, pool)
+    return pool
+  }
+
   return {
-    poolOf(upstream) {
-      const known = pools.get(upstream)
-      if (known !== undefined) return known
-      const pool = createPool(upstream, now)
-      pools.set(upstream, pool)
-      return pool
-    },
+    poolOf,
     retain(table) {
       const kept = new Set(table.upstreams.values())
       for (const [upstream, pool] of pools) {
@@ -132,8 +160,11 @@ export const createUpstreams = (now: () => number = () => performance.now()): Up
         pool.drain()
         draining.add(pool)
       }
+      for (const upstream of kept) poolOf(upstream)
     },
     connections: () => [...pools.values(), ...draining].reduce((sum, pool) => sum + pool.connections(), 0),
+    status: () => [...pools.values()].map(pool => pool.status()),
+    hasDown: () => [...pools.values()].some(pool => pool.isDown()),
     close() {
       clearInterval(timer)
       for (const pool of [...pools.values(), ...draining]) pool.destroy()

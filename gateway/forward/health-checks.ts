@@ -1,0 +1,66 @@
+// A target was asked whether it is fit: its health path when the route file names one, else whether it takes a connection.
+import type { Target, Upstream } from '../routes/route.ts'
+import type { Probe } from './target-health.ts'
+import { connectUpstream, dial, type Requester } from './upstream-connection.ts'
+
+const MAX_CHECK_MS = 5000
+
+/** One question, one answer: whatever comes first counts, and everything is let go of. */
+const once = (done: (failure: string | undefined) => void, timeoutMs: number, letGo: () => void) => {
+  let isOver = false
+  const end = (): boolean => {
+    if (isOver) return false
+    isOver = true
+    clearTimeout(timer)
+    letGo()
+    return true
+  }
+  const settle = (failure: string | undefined) => {
+    if (end()) done(failure)
+  }
+  const timer = setTimeout(() => settle('check-timeout'), timeoutMs).unref()
+  return { settle, abort: () => void end() }
+}
+
+const probeConnection =
+  (upstream: Upstream, target: Target): Probe =>
+  done => {
+    const socket = dial(upstream, target)
+    const { settle, abort } = once(done, upstream.connectTimeoutMs, () => socket.destroy())
+    socket.once(target.tls ? 'secureConnect' : 'connect', () => settle(undefined))
+    socket.on('error', () => settle('unreachable'))
+    return abort
+  }
+
+/** 2xx and 3xx are fit. */
+const probePath =
+  (upstream: Upstream, target: Target, path: string, timeoutMs: number, now: () => number): Probe =>
+  done => {
+    const connection = connectUpstream(upstream, target, {
+      now,
+      onFree: free => free.destroy(),
+      onClosed: () => undefined,
+      onAnswer: () => undefined,
+      onFault: () => undefined
+    })
+    const { settle, abort } = once(done, timeoutMs, () => connection.destroy())
+    const requester: Requester = {
+      onInterim: () => undefined,
+      onDrain: () => undefined,
+      onHead: ({ status }) => settle(status < 400 ? undefined : 'check-status'),
+      onBody: () => undefined,
+      onEnd: () => undefined,
+      onFault: fault => settle(`check-${fault}`)
+    }
+    const head = `GET ${path} HTTP/1.1\r\nhost: ${target.authority}\r\nuser-agent: portaria-health-check\r\naccept: */*\r\nconnection: close\r\n\r\n`
+    connection.send('GET', head, requester, timeoutMs)
+    connection.finish()
+    return abort
+  }
+
+export const probeOf = (upstream: Upstream, target: Target, now: () => number): Probe => {
+  const { healthCheck } = upstream
+  if (healthCheck === undefined) return probeConnection(upstream, target)
+  const timeoutMs = Math.min(MAX_CHECK_MS, upstream.timeoutMs + upstream.connectTimeoutMs)
+  return probePath(upstream, target, healthCheck.path, timeoutMs, now)
+}

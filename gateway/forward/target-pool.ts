@@ -1,0 +1,81 @@
+// One target's connections are kept warm, reused, bounded, and let go of when they are idle, too old or too slow.
+import net from 'node:net'
+import type { Target, Upstream } from '../routes/route.ts'
+import type { TargetHealth } from './target-health.ts'
+import { connectUpstream, type UpstreamConnection } from './upstream-connection.ts'
+
+const MAX_CONNECTIONS = 8192
+const MAX_IDLE = 256
+/** A name may have another address by now: its connections end after so long, and new ones ask again. */
+const MAX_AGE_MS = 20_000
+
+export interface TargetPool {
+  readonly target: Target
+  readonly health: TargetHealth
+  busy(): number
+  connections(): number
+  acquire(): UpstreamConnection | undefined
+  /** Ends what is past its deadline. */
+  sweep(at: number): void
+  /** Idle connections close now, busy ones when they become free. */
+  drain(): void
+  destroy(): void
+}
+
+export const createTargetPool = (
+  upstream: Upstream,
+  target: Target,
+  health: TargetHealth,
+  now: () => number
+): TargetPool => {
+  const idle: UpstreamConnection[] = []
+  /** Busy and idle. */
+  const open = new Set<UpstreamConnection>()
+  const maxAgeMs =
+    target.socketPath === undefined && net.isIP(target.host) === 0 ? MAX_AGE_MS : Number.POSITIVE_INFINITY
+  let isClosing = false
+  const events = {
+    now,
+    onFree(connection: UpstreamConnection) {
+      const isOld = connection.idleSince - connection.openedAt > maxAgeMs
+      if (isClosing || isOld || idle.length >= MAX_IDLE) return connection.destroy()
+      idle.push(connection)
+    },
+    onClosed(connection: UpstreamConnection) {
+      open.delete(connection)
+      const at = idle.indexOf(connection)
+      if (at !== -1) idle.splice(at, 1)
+    },
+    onAnswer: (connection: UpstreamConnection) => health.answered(connection.openedAt),
+    onFault: health.failed
+  }
+  const close = () => {
+    isClosing = true
+    health.close()
+  }
+  return {
+    target,
+    health,
+    busy: () => open.size - idle.length,
+    connections: () => open.size,
+    acquire() {
+      const warm = idle.pop()
+      if (warm !== undefined) return warm
+      if (open.size >= MAX_CONNECTIONS) return undefined
+      const connection = connectUpstream(upstream, target, events)
+      open.add(connection)
+      return connection
+    },
+    sweep(at) {
+      for (const connection of open) if (connection.deadline <= at) connection.expire()
+    },
+    drain() {
+      close()
+      for (const connection of [...idle]) connection.destroy()
+    },
+    destroy() {
+      close()
+      for (const connection of [...open]) connection.destroy()
+    }
+  }
+}
