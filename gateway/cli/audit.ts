@@ -1,0 +1,27 @@
+// Whether the audit log is what was written, entry by entry, is known.
+import type { Command } from 'commander'
+import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { withDatabase } from './open-store.ts'
+
+export const addAudit = (program: Command, cli: Cli): void => {
+  const audit = program.command('audit').description('look after the audit log')
+  addCommand(audit, 'verify', 'check every link of the hash chain of the audit log', [
+    'audit verify',
+    'audit verify --json'
+  ]).action((options: CommonOptions) => run(cli, options, () => verify(cli)))
+}
+
+const verify = ({ environment }: Cli): Promise<Report> =>
+  withDatabase(environment, async database => {
+    const { createAuditLog } = await import('../store/audit-log.ts')
+    const verdict = await createAuditLog(database).verify()
+    const { ok, entries, firstBroken } = verdict
+    return {
+      found: !ok,
+      json: verdict,
+      text: ({ green, red }) =>
+        ok
+          ? green(`The audit log is whole: ${entries} entries, each follows from the one before.`)
+          : red(`The audit log was changed: entry ${firstBroken} of ${entries} is missing or not what was written.`)
+    }
+  })

@@ -1,0 +1,88 @@
+// Settings and route files are judged, and their tests run, before anything counts on them.
+import type { Command } from 'commander'
+import { formatComplaint } from '../routes/route-file.ts'
+import { type Mistake, readSettings, SettingsError } from '../settings.ts'
+import { addCommand, type Cli, type CommonOptions, type Environment, type Report, run } from './command.ts'
+import { hasGatewaySettings, routeFolder } from './command-settings.ts'
+import { judgeRoutes } from './read-routes.ts'
+
+interface CheckOptions extends CommonOptions {
+  readonly settings?: boolean
+}
+
+export const addCheck = (program: Command, cli: Cli): void => {
+  addCommand(program, 'check', 'validate the route files, run their tests, and validate the settings', [
+    'check',
+    'check upstream-config',
+    'check /etc/portaria/routes --no-settings --json'
+  ])
+    .argument('[folder]', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .option('--settings', 'judge the environment too, even if nothing of a gateway is set in it')
+    .option('--no-settings', 'leave the environment alone')
+    .addHelpText('after', SETTINGS_HELP)
+    .action((folder: string | undefined, options: CheckOptions) =>
+      run(cli, options, () => check(cli.environment, folder, options.settings))
+    )
+}
+
+const SETTINGS_HELP = `
+Without --settings and --no-settings the environment is judged when it holds any variable
+of a gateway such as JWT_SECRET, LDAP_URL or PUBLIC_URL.`
+
+const check = async (
+  environment: Environment,
+  given: string | undefined,
+  withSettings = hasGatewaySettings(environment)
+): Promise<Report> => {
+  const folder = routeFolder(environment, given)
+  const routes = await judgeRoutes(folder)
+  const settings = withSettings ? judgeSettings(environment) : { mistakes: [], warnings: [] }
+  const proxied = routes.table?.routes.filter(route => route.upstream !== undefined).length ?? 0
+  const found = routes.complaints.length > 0 || settings.mistakes.length > 0
+  return {
+    found,
+    json: {
+      ok: !found,
+      folder,
+      files: routes.files,
+      routes: proxied,
+      tests: routes.tests,
+      complaints: routes.complaints,
+      warnings: routes.warnings,
+      settings: { judged: withSettings, ...settings }
+    },
+    text: ({ red, yellow, green, dim }) =>
+      [
+        ...routes.complaints.map(complaint => red(formatComplaint(complaint))),
+        ...routes.warnings.map(warning => yellow(`${formatComplaint(warning)} (warning)`)),
+        ...settings.mistakes.map(({ variable, message }) => red(`${variable} ${message}`)),
+        ...settings.warnings.map(warning => yellow(`${warning} (warning)`)),
+        routes.table === undefined
+          ? red(`${folder}: ${count(routes.complaints.length, 'mistake')}`)
+          : green(
+              `${folder}: ${count(proxied, 'route')} in ${count(routes.files, 'file')}, ${testWords(routes.tests)}`
+            ),
+        settingsWords(withSettings, settings.mistakes.length, { red, green, dim })
+      ].join('\n')
+  }
+}
+
+const judgeSettings = (environment: Environment): { mistakes: readonly Mistake[]; warnings: readonly string[] } => {
+  try {
+    return { mistakes: [], warnings: readSettings(environment).warnings }
+  } catch (error) {
+    if (error instanceof SettingsError) return { mistakes: error.mistakes, warnings: [] }
+    throw error
+  }
+}
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
+
+const testWords = (tests: number): string => (tests === 0 ? 'no tests' : `${count(tests, 'test')} hold`)
+
+type Paints = Record<'red' | 'green' | 'dim', (text: string) => string>
+
+const settingsWords = (judged: boolean, mistakes: number, { red, green, dim }: Paints): string => {
+  if (!judged) return dim('settings: not judged (nothing of a gateway is set here; --settings judges anyway)')
+  return mistakes === 0 ? green('settings: fine') : red(`settings: ${count(mistakes, 'mistake')}`)
+}

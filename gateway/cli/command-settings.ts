@@ -1,0 +1,63 @@
+// A command reads only the variables it needs, judged as the gateway judges them.
+import { formatMistakes } from '../settings.ts'
+import { VARIABLES, type VariableName } from '../settings-table.ts'
+import { createReader, type Reader } from '../settings-values.ts'
+import { CannotRun, type Environment } from './command.ts'
+
+/** Throws {@link CannotRun} when `read` finds a mistake in one of `names`; mistakes in others are not its business. */
+const readSome = <T>(environment: Environment, names: readonly VariableName[], read: (reader: Reader) => T): T => {
+  const reader = createReader(Object.fromEntries(names.map(name => [name, environment[name]])))
+  const value = read(reader)
+  if (reader.mistakes.length > 0)
+    throw new CannotRun('These settings are not right:', [formatMistakes(reader.mistakes)])
+  return value
+}
+
+/** The folder of route files: as given, else UPSTREAM_CONFIG, else its default. */
+export const routeFolder = (environment: Environment, given: string | undefined): string =>
+  given ?? readSome(environment, ['UPSTREAM_CONFIG'], reader => reader.text('UPSTREAM_CONFIG') ?? '')
+
+export interface StoreSettings {
+  readonly databaseUrl: string | undefined
+  readonly dataDir: string
+}
+
+export const storeSettings = (environment: Environment): StoreSettings =>
+  readSome(environment, ['DATABASE_URL', 'DATA_DIR'], reader => {
+    const databaseUrl = reader.text('DATABASE_URL')
+    const isUrl = databaseUrl === undefined || (/^postgres(?:ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl))
+    if (!isUrl) reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name')
+    return { databaseUrl, dataDir: reader.text('DATA_DIR') ?? '' }
+  })
+
+/** PRODUCT §4: where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
+export const cloudUnassignedMayPass = (environment: Environment): boolean =>
+  readSome(environment, ['CLOUDIDP_TENANT_ID', 'CLOUDIDP_ALLOWED_TENANTS'], reader => {
+    const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? ''
+    return reader.given('CLOUDIDP_ALLOWED_TENANTS') || !['common', 'organizations', 'consumers'].includes(tenant)
+  })
+
+/** The secrets that verify tokens, the current one first; none when JWT_SECRET is unset. */
+export const verifyingSecrets = (environment: Environment): readonly string[] =>
+  readSome(environment, ['JWT_SECRET', 'JWT_PREVIOUS_SECRETS'], reader => {
+    const secret = reader.text('JWT_SECRET')
+    return secret === undefined ? [] : [secret, ...reader.list('JWT_PREVIOUS_SECRETS')]
+  })
+
+/** Where the gateway of this environment is reached. */
+export const publicUrl = (environment: Environment): string =>
+  readSome(
+    environment,
+    ['PUBLIC_URL', 'PORT'],
+    reader => reader.text('PUBLIC_URL') ?? `http://localhost:${reader.text('PORT')}`
+  )
+
+// Names that any environment may hold for reasons of its own, or that other commands need too.
+const SAYS_NOTHING: ReadonlySet<string> = new Set(
+  'PORT HOST LOG_LEVEL WORKERS CONTACT DATABASE_URL REDIS_URL DATA_DIR UPSTREAM_CONFIG'.split(' ')
+)
+
+/** Whether somebody has set up a gateway in this environment, so that its settings are worth judging. */
+export const hasGatewaySettings = (environment: Environment): boolean =>
+  Object.keys(environment).some(name => /^(?:JWT_|LDAP_|CLOUDIDP_|RATE_LIMIT_)/.test(name)) ||
+  VARIABLES.some(({ name }) => !SAYS_NOTHING.has(name) && (environment[name] ?? '') !== '')

@@ -1,0 +1,84 @@
+// A command ends as a report and an exit code, 0 fine, 1 found something, 2 could not run; never as a stack trace.
+import type { Command } from 'commander'
+import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'
+
+export interface Report {
+  /** Whether there is something to see to: exit code 1. */
+  readonly found: boolean
+  /** What `--json` prints. */
+  readonly json: unknown
+  /** What people read, without a line break at the end. */
+  readonly text: (terminal: Terminal) => string
+  /** The text is no result, so that it goes to standard error. */
+  readonly isMessage?: boolean
+}
+
+/** The command could not do its work: exit code 2. Each detail is one more line. */
+export class CannotRun extends Error {
+  readonly details: readonly string[]
+
+  constructor(message: string, details: readonly string[] = []) {
+    super(message)
+    this.name = 'CannotRun'
+    this.details = details
+  }
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+interface Output extends NodeJS.WritableStream {
+  readonly isTTY?: boolean
+  readonly columns?: number
+}
+
+/** What a command may touch of the process. */
+export interface Cli {
+  readonly environment: Environment
+  readonly stdin: NodeJS.ReadableStream
+  readonly stdout: Output
+  readonly stderr: Output
+  setExitCode(code: 0 | 1 | 2): void
+}
+
+export interface CommonOptions {
+  readonly json?: boolean
+}
+
+/** Registers a command with what all of them have in common: `--json`, and examples under its help. */
+export const addCommand = (parent: Command, usage: string, summary: string, examples: readonly string[]): Command =>
+  parent
+    .command(usage)
+    .description(summary)
+    .option('--json', 'print JSON for machines instead of text')
+    .addHelpText('after', `\nExamples:\n${examples.map(line => `  npm run portaria -- ${line}`).join('\n')}`)
+
+/** Runs a command's work and prints its report; whatever it throws becomes one readable message. */
+export const run = async (cli: Cli, { json = false }: CommonOptions, work: () => Promise<Report>): Promise<void> => {
+  try {
+    const report = await work()
+    const output = report.isMessage === true && !json ? cli.stderr : cli.stdout
+    const terminal = createTerminal(output, cli.environment)
+    output.write(`${json ? JSON.stringify(report.json, null, 2) : report.text(terminal)}\n`)
+    cli.setExitCode(report.found ? 1 : 0)
+  } catch (error) {
+    const failure = error instanceof CannotRun ? error : new CannotRun(unexpected(error))
+    tell(cli, json, failure)
+    cli.setExitCode(2)
+  }
+}
+
+const tell = (cli: Cli, json: boolean, { message, details }: CannotRun): void => {
+  if (json) {
+    cli.stdout.write(`${JSON.stringify({ error: message, details }, null, 2)}\n`)
+    return
+  }
+  const terminal = createTerminal(cli.stderr, cli.environment)
+  const [first = '', ...more] = wrap(plain(message), terminal.width)
+  cli.stderr.write(`${[terminal.red(first), ...more, ...details.map(plain)].join('\n')}\n`)
+}
+
+const unexpected = (error: unknown): string => {
+  const message = error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : ''
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : ''
+  return message === '' ? `This could not be done${code}` : `This could not be done: ${message}${code}`
+}

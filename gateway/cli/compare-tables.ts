@@ -1,0 +1,155 @@
+// What became open and what became closed between two route tables is listed, loudest first.
+import { ASKERS, HALF_ASSIGNED, type NamedAsker } from '../routes/askers.ts'
+import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
+import { compareShapes } from '../routes/specificity.ts'
+import { compareNamespaces } from './compare-namespaces.ts'
+import { compareOptions, compareUpstreams, type Note } from './compare-options.ts'
+import { methodWords, sentence } from './difference-words.ts'
+import { type MethodClass, representativeRequests } from './representative-requests.ts'
+
+export interface Difference {
+  readonly change: 'opened' | 'closed'
+  /** Of the more specific of the two routes; `namespace …` for one of Socket.IO. */
+  readonly path: string
+  /** Empty: all methods; `*`: all that are not named. */
+  readonly methods: readonly string[]
+  /** Who passes now and did not, or the other way round. */
+  readonly who: readonly string[]
+  readonly text: string
+  readonly example: { readonly method: string; readonly path: string }
+  readonly was: Side
+  readonly now: Side
+  /** The louder, the higher. */
+  readonly weight: number
+}
+
+export interface Side {
+  /** undefined: no route. */
+  readonly route: string | undefined
+  readonly place: Place | undefined
+  /** Everybody who passes. */
+  readonly allowed: readonly string[]
+}
+
+export interface Comparison {
+  readonly opened: readonly Difference[]
+  readonly closed: readonly Difference[]
+  readonly notes: readonly Note[]
+  /** False when there were too many combinations of routes to look at all. */
+  readonly isComplete: boolean
+}
+
+const EVERYBODY: readonly NamedAsker[] = [...ASKERS, ...HALF_ASSIGNED]
+
+interface Group {
+  readonly was: RouteMatch
+  readonly now: RouteMatch
+  readonly methods: Map<string, MethodClass>
+  readonly example: { readonly method: string; readonly path: string }
+}
+
+/** Asks both tables every request that could tell them apart, as everybody. */
+export const compareTables = (before: RouteTable, after: RouteTable, options: DecideOptions): Comparison => {
+  const routes = [...before.routes, ...after.routes].filter(route => route.upstream !== undefined)
+  const { paths, methods, isComplete } = representativeRequests(routes)
+  const groups = new Map<string, Group>()
+  for (const path of paths) {
+    for (const method of methods) {
+      const [was, now] = [before.match(method.method, path), after.match(method.method, path)]
+      if (was.route?.upstream === undefined && now.route?.upstream === undefined) continue
+      const key = `${keyOf(was)} → ${keyOf(now)}`
+      const group = groups.get(key) ?? { was, now, methods: new Map(), example: { method: method.method, path } }
+      group.methods.set(method.method, method)
+      groups.set(key, group)
+    }
+  }
+  const found = [...groups.values()]
+  const differences = found.flatMap(group => differencesOf(group, methods, options)).sort(louder)
+  return {
+    opened: differences.filter(({ change }) => change === 'opened'),
+    closed: differences.filter(({ change }) => change === 'closed'),
+    notes: unique([...compareUpstreams(before, after), ...found.flatMap(notesOf)]),
+    isComplete
+  }
+}
+
+const keyOf = (match: RouteMatch): string => match.route?.id ?? match.refusal ?? ''
+
+const louder = (a: Difference, b: Difference): number =>
+  b.weight - a.weight || (a.text < b.text ? -1 : a.text > b.text ? 1 : 0)
+
+const notesOf = ({ was, now }: Group): Note[] =>
+  was.route === undefined || now.route === undefined ? [] : compareOptions(was.route, now.route)
+
+const unique = (notes: readonly Note[]): Note[] =>
+  [...new Map(notes.map(note => [note.text, note])).values()].sort((a, b) => Number(b.looser) - Number(a.looser))
+
+const differencesOf = (group: Group, all: readonly MethodClass[], options: DecideOptions): Difference[] => {
+  const { was, now, example } = group
+  const path = moreSpecific(was.route, now.route, example.method)
+  if (was.route?.socketio !== undefined || now.route?.socketio !== undefined) {
+    return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass)
+      .map(({ name, before, after }) => ({
+        name: `${path} namespace ${name}`,
+        before,
+        after
+      }))
+      .flatMap(one => asDifferences({ ...one, methods: [] }, group))
+  }
+  const passes = (match: RouteMatch) => EVERYBODY.filter(asker => isAllowed(decide(match, asker, options)))
+  const before = passes(was).map(({ name }) => name)
+  const after = passes(now).map(({ name }) => name)
+  return asDifferences({ name: path, before, after, methods: methodWords(group.methods, all) }, group)
+}
+
+const isAllowed = ({ decision }: Decision): boolean => decision === 'allow'
+
+interface Access {
+  readonly name: string
+  readonly before: readonly string[]
+  readonly after: readonly string[]
+  readonly methods: readonly string[]
+}
+
+const asDifferences = ({ name, before, after, methods }: Access, { was, now, example }: Group): Difference[] => {
+  const side = (match: RouteMatch, allowed: readonly string[]): Side => ({
+    route: match.route?.id,
+    place: match.route?.place,
+    allowed
+  })
+  const difference = (change: Difference['change'], who: readonly string[]): Difference[] => {
+    if (who.length === 0) return []
+    const text = sentence({ change, path: name, methods, who, before, after })
+    const common = { change, path: name, methods, who, text, example }
+    return [{ ...common, was: side(was, before), now: side(now, after), weight: weigh(who, was.route !== undefined) }]
+  }
+  return [
+    ...difference(
+      'opened',
+      after.filter(one => !before.includes(one))
+    ),
+    ...difference(
+      'closed',
+      before.filter(one => !after.includes(one))
+    )
+  ]
+}
+
+const WEIGHTS: Readonly<Record<string, number>> = {
+  anonymous: 1000,
+  'cloud-unassigned': 200,
+  unassigned: 200,
+  Agente: 100,
+  Supervisor: 50,
+  Admin: 10
+}
+
+// What stood behind a rule and now stands behind less is louder than what is altogether new.
+const weigh = (who: readonly string[], wasRoute: boolean): number =>
+  who.reduce((sum, name) => sum + (WEIGHTS[name] ?? 1), 0) * (wasRoute ? 3 : 1)
+
+const moreSpecific = (was: Route | undefined, now: Route | undefined, method: string): string => {
+  if (was === undefined || now === undefined) return (was ?? now)?.path ?? ''
+  return compareShapes(was, now, method) >= 0 ? was.path : now.path
+}

@@ -1,0 +1,56 @@
+// Two folders of route files are compared by what they allow, not by how they are written.
+import type { Command } from 'commander'
+import { lineOf } from '../routes/explain.ts'
+import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { cloudUnassignedMayPass } from './command-settings.ts'
+import { type Comparison, compareTables, type Difference, type Side } from './compare-tables.ts'
+import { readTable } from './read-routes.ts'
+import { plain, type Terminal } from './terminal.ts'
+
+export const addDiff = (program: Command, cli: Cli): void => {
+  addCommand(program, 'diff', 'compare two folders of route files: what becomes more open, what more closed', [
+    'diff /etc/portaria/routes upstream-config',
+    'diff old new --json'
+  ])
+    .argument('<old>', 'folder of route files')
+    .argument('<new>', 'folder of route files')
+    .addHelpText(
+      'after',
+      '\nThe exit code is 1 when anything became more open, so that a pipeline can ask for a second look.'
+    )
+    .action((before: string, after: string, options: CommonOptions) =>
+      run(cli, options, () => diff(cli, before, after))
+    )
+}
+
+const diff = async ({ environment }: Cli, before: string, after: string): Promise<Report> => {
+  const [old, next] = [await readTable(before), await readTable(after)]
+  const options = { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) }
+  const comparison = compareTables(old, next, options)
+  const { opened, notes } = comparison
+  return {
+    found: opened.length > 0 || notes.some(({ looser }) => looser),
+    json: comparison,
+    text: terminal => textOf(comparison, terminal)
+  }
+}
+
+const textOf = ({ opened, closed, notes, isComplete }: Comparison, terminal: Terminal): string => {
+  const { red, yellow, green, dim } = terminal
+  const lines = [
+    ...opened.flatMap(difference => [red(plain(`OPEN    ${difference.text}`)), dim(plain(detail(difference)))]),
+    ...notes.filter(({ looser }) => looser).map(({ text }) => red(plain(`LOOSER  ${text}`))),
+    ...closed.flatMap(difference => [yellow(plain(`CLOSED  ${difference.text}`)), dim(plain(detail(difference)))]),
+    ...notes.filter(({ looser }) => !looser).map(({ text }) => plain(`CHANGED ${text}`))
+  ]
+  if (!isComplete) {
+    lines.push(yellow('There are more combinations of routes than were compared: each route was, not each overlap.'))
+  }
+  return lines.length === 0 ? green('Nothing changed: both allow the same to the same people.') : lines.join('\n')
+}
+
+const detail = ({ example, was, now }: Difference): string =>
+  `        e.g. ${example.method} ${example.path}: was ${side(was)}, is ${side(now)}`
+
+const side = ({ route, place }: Side): string =>
+  route === undefined || place === undefined ? 'on no route' : `"${route}" (${lineOf(place)})`

@@ -1,0 +1,112 @@
+// What the gateway would decide on a request is told in words, with the rule and the line it stands on.
+import type { Command } from 'commander'
+import { readAsker } from '../routes/askers.ts'
+import { type Explanation, explain, lineOf } from '../routes/explain.ts'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
+import { readTable } from './read-routes.ts'
+import { plain, type Terminal, table } from './terminal.ts'
+import { askerOfToken, type TokenAsker } from './token-asker.ts'
+
+interface ExplainOptions extends CommonOptions {
+  readonly as?: readonly string[]
+  readonly token?: string
+  readonly config?: string
+}
+
+export const addExplain = (program: Command, cli: Cli): void => {
+  addCommand(program, 'explain', 'say which route a request takes, why, and what its client would get', [
+    'explain GET /api/orders/7 --as Agente',
+    'explain DELETE /api/orders/7 --as Agente Supervisor',
+    'explain GET /api/%61dmin --as anonymous --config upstream-config',
+    'explain GET /api/orders --token - < token.txt'
+  ])
+    .argument('<method>', 'e.g. GET')
+    .argument('<path>', 'as a client would send it; a query takes no part')
+    .option('--as <who...>', 'profiles of one person, or anonymous, unassigned, cloud-unassigned (default: everybody)')
+    .option('--token <token>', 'ask as the person of this token; - reads it from standard input')
+    .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .action((method: string, path: string, options: ExplainOptions) =>
+      run(cli, options, () => answer(cli, method.toUpperCase(), path, options))
+    )
+}
+
+const answer = async (cli: Cli, method: string, path: string, options: ExplainOptions): Promise<Report> => {
+  if (!/^[A-Z][A-Z0-9-]{0,31}$/.test(method)) throw new CannotRun('METHOD must be a method such as GET')
+  const target = path.replace(/^https?:\/\/[^/?#]*/i, '')
+  if (!target.startsWith('/')) throw new CannotRun('PATH must begin with /')
+  if (options.as !== undefined && options.token !== undefined) throw new CannotRun('Choose one of --as and --token')
+  const { environment } = cli
+  const routes = await readTable(routeFolder(environment, options.config))
+  const who = await whoAsks(cli, options)
+  const explanation = explain(
+    routes,
+    { method, target, asker: who.asker, tokenFault: who.fault },
+    { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) }
+  )
+  const isForEverybody = options.as === undefined && options.token === undefined
+  return {
+    found: false,
+    json: { ...toJson(explanation, isForEverybody), ...(who.note === undefined ? {} : { note: who.note }) },
+    text: terminal => textOf(explanation, who, isForEverybody, terminal)
+  }
+}
+
+const whoAsks = async (cli: Cli, { as, token }: ExplainOptions): Promise<TokenAsker> => {
+  if (token !== undefined) return askerOfToken(cli, token)
+  const read = readAsker(as?.join(' ') ?? 'anonymous')
+  if (read.complaint !== undefined) throw new CannotRun(read.complaint)
+  return { asker: read.asker, fault: undefined, note: undefined }
+}
+
+const toJson = (explanation: Explanation, isForEverybody: boolean) => {
+  const { question, path, candidates, match, decision, words, forwarded, others } = explanation
+  return {
+    method: question.method,
+    target: question.target,
+    path: path ?? null,
+    as: question.asker.name,
+    decision: decision.decision,
+    code: decision.code ?? null,
+    reason: decision.reason,
+    words,
+    route: match.route === undefined ? null : { id: match.route.id, ...match.route.place },
+    upstream: forwarded === undefined ? null : { name: match.route?.upstream?.name, path: forwarded },
+    candidates: candidates.map(({ route, chosen, why }) => ({ id: route.id, ...route.place, chosen, why })),
+    ...(isForEverybody
+      ? { everybody: Object.fromEntries(others.map(other => [other.name, other.decision.decision])) }
+      : {})
+  }
+}
+
+const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boolean, terminal: Terminal): string => {
+  const { question, path, candidates, match, decision, words, forwarded, others } = explanation
+  const { bold, dim, green, red } = terminal
+  const paint = decision.decision === 'allow' ? green : red
+  const asker = `as ${question.asker.name}`
+  const client = decision.decision === 'allow' ? 'allow' : `${decision.decision} ${decision.code}`
+  const readAs = path === undefined || path === question.target ? '' : dim(` read as ${path}`)
+  const lines = [
+    `${bold(plain(`${question.method} ${question.target}`))}${readAs} ${asker}`,
+    `${paint(client)} ${dim(`(${decision.reason})`)}`,
+    words,
+    ...(forwarded === undefined ? [] : [plain(`Forwarded to ${match.route?.upstream?.name} as ${forwarded}`)]),
+    ...(who.note === undefined ? [] : [dim(who.note)])
+  ]
+  const rows = candidates.map(({ route, chosen, why }) => [
+    { text: chosen ? '→' : '', paint: green },
+    { text: route.id, ...(chosen ? { paint: bold } : {}) },
+    lineOf(route.place),
+    why
+  ])
+  if (rows.length > 0) lines.push('', table(['', 'route', 'place', 'why'], rows, terminal))
+  if (isForEverybody) {
+    const answers = others.map(({ name, decision: one }) => [
+      name,
+      { text: String(one.decision), paint: one.decision === 'allow' ? green : red },
+      one.code ?? ''
+    ])
+    lines.push('', table(['who', 'answer', 'code'], answers, terminal))
+  }
+  return lines.join('\n')
+}

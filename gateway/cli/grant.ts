@@ -1,0 +1,91 @@
+// Somebody who has logged in before has the profiles and areas they were given here, and the audit log says so.
+import type { Command } from 'commander'
+import { PROFILES } from '../identity.ts'
+import { nearestHint } from '../routes/complaint.ts'
+import type { StoredPerson, Users } from '../store/users.ts'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { withDatabase } from './open-store.ts'
+
+interface GrantOptions extends CommonOptions {
+  readonly profile: readonly string[]
+  readonly area: readonly string[]
+}
+
+const ACTOR = { id: null, username: 'cli' }
+
+export const addGrant = (program: Command, cli: Cli): void => {
+  addCommand(program, 'grant', 'give a person profiles and areas, beside those they have', [
+    'grant maria --profile Admin --area Geral',
+    'grant ldap:maria --profile Agente Supervisor --area Norte Sul',
+    'grant id:7 --profile Agente --area Geral'
+  ])
+    .argument('<user>', 'username, ldap:username, cloudidp:username, or id:NUMBER; has logged in at least once')
+    .requiredOption('--profile <profile...>', PROFILES.join(', '))
+    .requiredOption('--area <area...>', 'areas that do not exist are created')
+    .addHelpText('after', '\nTokens of the person become stale at once; the main area is kept, else the first one.')
+    .action((user: string, options: GrantOptions) => run(cli, options, () => grant(cli, user, options)))
+}
+
+const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> => {
+  const unknown = profile.find(one => !(PROFILES as readonly string[]).includes(one))
+  if (unknown !== undefined) throw new CannotRun(`Unknown profile "${unknown}"${nearestHint(unknown, PROFILES)}`)
+  return withDatabase(environment, async database => {
+    const { createUsers } = await import('../store/users.ts')
+    const users = createUsers(database)
+    const { user } = await findPerson(users, name)
+    const given = await areasFor(users, area)
+    const areas = [...new Set([...user.areas, ...given])]
+    const access = {
+      profiles: [...new Set([...user.profiles, ...profile])],
+      areas,
+      areaPrincipal: user.areaPrincipal === '' ? (areas[0] ?? null) : user.areaPrincipal
+    }
+    const { user: changed } = await users.setAccess(ACTOR, user.id, access)
+    return {
+      found: false,
+      json: changed,
+      text: ({ green }) =>
+        green(
+          `${changed.username} (id ${changed.id}, ${changed.provider}) now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`
+        )
+    }
+  })
+}
+
+/** Exactly one person. A number alone may be an id or a username: it must not be both. */
+const findPerson = async (users: Users, name: string): Promise<StoredPerson> => {
+  const [, provider, rest = ''] = /^(?:(ldap|cloudidp|id):)?(.+)$/s.exec(name) ?? []
+  const isId = /^[1-9]\d{0,9}$/.test(rest)
+  const byId = isId && (provider === undefined || provider === 'id') ? await users.loadPerson(Number(rest)) : undefined
+  const named = provider === 'id' ? [] : await users.findByUsername(rest)
+  const byName = named.filter(({ user }) => provider === undefined || user.provider === provider)
+  const found = [...new Map([byId, ...byName].flatMap(one => (one === undefined ? [] : [[one.user.id, one]]))).values()]
+  const [person, ...others] = found
+  if (person === undefined) {
+    throw new CannotRun(`Nobody known is "${name}": people must have logged in once (or see BOOTSTRAP_ADMINS)`)
+  }
+  if (others.length > 0) {
+    const all = found.map(({ user }) => `id:${user.id}  ${user.provider}:${user.username}  ${user.name}`)
+    throw new CannotRun(`"${name}" is not one person; say which one:`, all)
+  }
+  return person
+}
+
+const PAGE_SIZE = 200
+
+/** The areas as they are spelled already, in any case; those that are missing are created. */
+const areasFor = async (users: Users, names: readonly string[]): Promise<string[]> => {
+  const known = new Map<string, string>()
+  for (let page = 1; ; page += 1) {
+    const { items } = await users.listAreas({ page, pageSize: PAGE_SIZE })
+    for (const { name } of items) known.set(name.toLowerCase(), name)
+    if (items.length < PAGE_SIZE) break
+  }
+  const areas: string[] = []
+  for (const name of names.map(one => one.trim().normalize('NFC'))) {
+    const area = known.get(name.toLowerCase()) ?? (await users.createArea(ACTOR, name)).name
+    known.set(area.toLowerCase(), area)
+    areas.push(area)
+  }
+  return areas
+}

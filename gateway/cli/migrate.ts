@@ -1,0 +1,25 @@
+// The schema of the database is the one that this version of the gateway needs.
+import type { Command } from 'commander'
+import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { withDatabase } from './open-store.ts'
+
+export const addMigrate = (program: Command, cli: Cli): void => {
+  addCommand(program, 'migrate', 'bring the database schema up to date (a starting gateway does so too)', [
+    'migrate'
+  ]).action((options: CommonOptions) => run(cli, options, () => migrate(cli)))
+}
+
+const migrate = ({ environment }: Cli): Promise<Report> =>
+  withDatabase(
+    environment,
+    async database => {
+      const { migrations } = await import('../../migrations/index.ts')
+      const names = migrations.map(({ name }) => name)
+      return {
+        found: false,
+        json: { ok: true, embedded: database.embedded, migrations: names },
+        text: ({ green }) => green(`The schema is up to date: ${names.length} migrations, the last is ${names.at(-1)}.`)
+      }
+    },
+    { create: true }
+  )

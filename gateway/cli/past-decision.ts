@@ -1,0 +1,93 @@
+// A line of the access log is a past decision on access, or tells why it is none.
+import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
+import { askerNamed, type NamedAsker } from '../routes/askers.ts'
+import type { Decision } from '../routes/decide.ts'
+
+export interface PastDecision {
+  readonly method: string
+  readonly target: string
+  /** Whose id it was; undefined: none was taken. */
+  readonly route: string | undefined
+  readonly asker: NamedAsker
+  readonly decision: Decision['decision']
+}
+
+/** `foreign`: no access-log line. `other`: decided by something else than routes and roles, e.g. a rate limit. */
+export type PastLine = PastDecision | 'foreign' | 'other'
+
+const STATUS_OF_CODE: Readonly<Record<string, Decision['decision']>> = {
+  [BadPath.code]: 400,
+  GW_UNAUTHENTICATED: 401,
+  GW_TOKEN_EXPIRED: 401,
+  GW_TOKEN_REVOKED: 401,
+  GW_TOKEN_STALE: 401,
+  [Forbidden.code]: 403,
+  [Unassigned.code]: 403,
+  [NoRoute.code]: 404,
+  [MethodNotAllowed.code]: 405
+}
+
+/** Codes of failures that happen only after a request was let through. */
+const AFTER_ACCESS: ReadonlySet<string> = new Set([
+  'GW_UPSTREAM_UNREACHABLE',
+  'GW_UPSTREAM_TIMEOUT',
+  'GW_BAD_UPSTREAM_RESPONSE',
+  'GW_BODY_TOO_LARGE'
+])
+
+/** Reads a line as `access-log.ts` writes it; everything else in a log is tolerated. */
+export const readPastDecision = (line: string): PastLine => {
+  const entry = parse(line)
+  if (entry === undefined || entry.msg !== 'request') return 'foreign'
+  const { method, path, route, decision } = entry
+  if (typeof method !== 'string' || typeof path !== 'string' || typeof decision !== 'string') return 'foreign'
+  const past = decisionOf(entry)
+  if (past === undefined || isPreflight(entry) || !path.startsWith('/')) return 'other'
+  return {
+    method,
+    target: path,
+    route: typeof route === 'string' ? route : undefined,
+    asker: askerOf(entry),
+    decision: past
+  }
+}
+
+type Entry = Readonly<Record<string, unknown>>
+
+const parse = (line: string): Entry | undefined => {
+  // Collectors put a time stamp before what they were given, or a carriage return behind it.
+  const start = line.indexOf('{')
+  if (start === -1) return undefined
+  try {
+    const value: unknown = JSON.parse(line.slice(start))
+    return typeof value === 'object' && value !== null ? (value as Entry) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined => {
+  if (decision === 'allow') return 'allow'
+  if (typeof code !== 'string') return undefined
+  if (AFTER_ACCESS.has(code)) return 'allow'
+  return decision === 'refuse' ? STATUS_OF_CODE[code] : undefined
+}
+
+// A preflight is judged by the method that it asks leave for, which the line does not hold.
+const isPreflight = ({ method, reason, status, user }: Entry): boolean =>
+  reason === 'preflight' || (method === 'OPTIONS' && status === 204 && user === undefined)
+
+const askerOf = ({ profiles, accessStatus, provider }: Entry): NamedAsker => {
+  const isPerson = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
+  if (!isPerson) return { name: 'anonymous' }
+  const isCloud = provider === 'cloudidp'
+  const isAssigned = accessStatus === 'assigned'
+  const unassigned = isCloud ? 'cloud-unassigned' : 'unassigned'
+  const words = profiles.length === 0 ? unassigned : profiles.toSorted().join('+')
+  const name = !isAssigned && profiles.length > 0 ? `${words} (${unassigned})` : words
+  return askerNamed(name, {
+    profiles,
+    accessStatus: isAssigned ? 'assigned' : 'unassigned',
+    provider: isCloud ? 'cloudidp' : 'ldap'
+  })
+}

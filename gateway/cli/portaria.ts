@@ -1,0 +1,47 @@
+// The command line: one command a file, every outcome an exit code.
+import { Command, CommanderError } from 'commander'
+import { addAudit } from './audit.ts'
+import { addCheck } from './check.ts'
+import type { Cli } from './command.ts'
+import { addDiff } from './diff.ts'
+import { addExplain } from './explain.ts'
+import { addGrant } from './grant.ts'
+import { addMatrix } from './matrix.ts'
+import { addMigrate } from './migrate.ts'
+import { addReplay } from './replay.ts'
+import { addToken } from './token.ts'
+
+const COMMANDS = [addCheck, addExplain, addMatrix, addDiff, addReplay, addMigrate, addGrant, addAudit, addToken]
+
+const EXIT_CODES = `
+Exit codes: 0 fine, 1 found something, 2 could not run.
+Everything that needs no running gateway works without one; each command has its own --help.`
+
+const cli: Cli = {
+  environment: process.env,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  setExitCode(code) {
+    process.exitCode = code
+  }
+}
+
+// Whoever reads only the first lines (`| head`) closes the pipe: no reason to complain.
+process.stdout.on('error', () => process.exit())
+
+const program = new Command('portaria')
+program
+  .description('Operate the gateway: judge, explain, compare and test its routes, people and logs')
+  .exitOverride()
+  .addHelpText('after', EXIT_CODES)
+for (const add of COMMANDS) add(program, cli)
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error
+  // Help that was asked for is fine; help shown because nothing was asked is not.
+  const isFine = error.exitCode === 0 && error.code !== 'commander.help'
+  cli.setExitCode(isFine ? 0 : 2)
+}

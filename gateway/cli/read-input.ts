@@ -1,0 +1,59 @@
+// Input is read in bounds, and a password is typed without being shown.
+import { CannotRun, type Cli } from './command.ts'
+
+export const MAX_INPUT_CHARACTERS = 64 * 1024
+
+/** Everything a stream says, as text. Throws {@link CannotRun} beyond `max` characters. */
+export const readAll = async (stream: NodeJS.ReadableStream, max: number): Promise<string> => {
+  let text = ''
+  for await (const chunk of stream) {
+    text += String(chunk)
+    if (text.length > max) throw new CannotRun('The input is too long')
+  }
+  return text
+}
+
+interface Keyboard extends NodeJS.ReadableStream {
+  readonly isTTY?: boolean
+  setRawMode?(on: boolean): unknown
+}
+
+/** Asks on standard error, so that standard output holds nothing but the answer; `isSecret` shows nothing of it. */
+export const ask = (cli: Cli, question: string, isSecret: boolean): Promise<string> => {
+  const keyboard: Keyboard = cli.stdin
+  if (keyboard.isTTY !== true || keyboard.setRawMode === undefined) {
+    throw new CannotRun('There is no terminal to ask at: give --username, and the password with --password-stdin')
+  }
+  cli.stderr.write(question)
+  keyboard.setRawMode(true)
+  keyboard.setEncoding('utf8')
+  return new Promise((resolve, reject) => {
+    let typed = ''
+    const end = (settle: () => void) => {
+      keyboard.setRawMode?.(false)
+      keyboard.off('data', onData)
+      keyboard.off('end', onEnd)
+      keyboard.pause()
+      cli.stderr.write('\n')
+      settle()
+    }
+    const stop = () => end(() => reject(new CannotRun('Stopped')))
+    const onEnd = () => stop()
+    const onData = (chunk: string | Buffer) => {
+      for (const key of String(chunk)) {
+        if (key === '\r' || key === '\n') return end(() => resolve(typed))
+        if (key === '\u0003' || key === '\u0004') return stop()
+        const isBackspace = key === '\u007f' || key === '\b'
+        if (isBackspace && typed !== '' && !isSecret) cli.stderr.write('\b \b')
+        if (isBackspace) typed = [...typed].slice(0, -1).join('')
+        else if (key >= ' ') {
+          typed += key
+          if (!isSecret) cli.stderr.write(key)
+        }
+      }
+    }
+    keyboard.on('data', onData)
+    keyboard.on('end', onEnd)
+    keyboard.resume()
+  })
+}

@@ -1,0 +1,52 @@
+// The route files that a command is asked about are a table, or the reason why the command cannot run.
+import { ownRoutes } from '../routes/own-routes.ts'
+import { listRouteFiles, readRouteFiles } from '../routes/read-route-files.ts'
+import type { Route, RouteTable } from '../routes/route.ts'
+import { type Complaint, formatComplaint, loadRoutes, RouteFileError } from '../routes/route-file.ts'
+import { CannotRun } from './command.ts'
+
+export interface JudgedRoutes {
+  /** undefined when anything is wrong. */
+  readonly table: RouteTable | undefined
+  readonly complaints: readonly Complaint[]
+  readonly warnings: readonly Complaint[]
+  /** Lines under `tests:`. */
+  readonly tests: number
+  readonly files: number
+}
+
+/** Reads, judges and tests a folder of route files. Throws {@link CannotRun} when there is no such folder. */
+export const judgeRoutes = async (folder: string): Promise<JudgedRoutes> => {
+  const files = (await namesIn(folder)).length
+  let tests = 0
+  const read = async (from: string) => {
+    const definitions = await readRouteFiles(from)
+    tests = definitions.tests.length
+    return definitions
+  }
+  try {
+    const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read })
+    return { table, complaints: [], warnings, tests, files }
+  } catch (error) {
+    if (!(error instanceof RouteFileError)) throw error
+    return { table: undefined, complaints: error.complaints, warnings: [], tests, files }
+  }
+}
+
+/** The table of a folder. Throws {@link CannotRun} with every complaint when the files are not right. */
+export const readTable = async (folder: string): Promise<RouteTable> => {
+  const { table, complaints } = await judgeRoutes(folder)
+  if (table !== undefined) return table
+  throw new CannotRun(`The route files in ${folder} are not right:`, complaints.map(formatComplaint))
+}
+
+/** `file:line:column`. */
+export const placeOf = ({ place: { file, line, column } }: Route): string => `${file}:${line}:${column}`
+
+const namesIn = async (folder: string): Promise<string[]> => {
+  try {
+    return await listRouteFiles(folder)
+  } catch {
+    throw new CannotRun(`The folder ${folder} cannot be read`)
+  }
+}

@@ -1,0 +1,115 @@
+// Past requests are decided again under other route files, and what would change is counted by route and role.
+import type { Command } from 'commander'
+import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import type { RouteTable } from '../routes/route.ts'
+import { matchTarget } from '../routes/route-tests.ts'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
+import { type PastDecision, readPastDecision } from './past-decision.ts'
+import { readLines } from './read-lines.ts'
+import { readTable } from './read-routes.ts'
+import { type Terminal, table } from './terminal.ts'
+
+interface ReplayOptions extends CommonOptions {
+  readonly config?: string
+}
+
+export const addReplay = (program: Command, cli: Cli): void => {
+  addCommand(program, 'replay', 'decide past requests of an access log again under new route files', [
+    'replay access.log --config upstream-config',
+    'replay access.log.1.gz --config new --json',
+    'replay - --config new < access.log'
+  ])
+    .argument('<log>', "the gateway's log (JSON lines; .gz too), or - for standard input")
+    .option('--config <folder>', 'the new folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .addHelpText('after', HELP)
+    .action((log: string, options: ReplayOptions) => run(cli, options, () => replay(cli, log, options)))
+}
+
+const HELP = `
+Only decisions on access count: rate limits, logins and preflights are left out. On a public
+route the log does not know who asked: under new rules such a request counts as anonymous.`
+
+interface Change {
+  readonly route: string
+  readonly role: string
+  readonly was: Decision['decision']
+  readonly now: Decision['decision']
+  readonly example: string
+  count: number
+}
+
+interface Tally {
+  readonly changes: Map<string, Change>
+  decisions: number
+  unchanged: number
+  foreign: number
+  other: number
+  /** Changes beyond those that are told apart. */
+  uncounted: number
+}
+
+const MAX_CHANGES = 10_000
+
+const replay = async (cli: Cli, log: string, { config }: ReplayOptions): Promise<Report> => {
+  const routes = await readTable(routeFolder(cli.environment, config))
+  const options = { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) }
+  const tally: Tally = { changes: new Map(), decisions: 0, unchanged: 0, foreign: 0, other: 0, uncounted: 0 }
+  for await (const line of readLines(cli, log)) {
+    const past = readPastDecision(line)
+    if (past === 'foreign') tally.foreign += line.trim() === '' ? 0 : 1
+    else if (past === 'other') tally.other += 1
+    else count(tally, past, routes, options)
+  }
+  if (tally.decisions === 0 && tally.other === 0) {
+    throw new CannotRun(`${log} holds no line of an access log (${tally.foreign} other lines)`)
+  }
+  const changes = [...tally.changes.values()].sort(louder)
+  const { decisions, unchanged, foreign, other, uncounted } = tally
+  return {
+    found: changes.length > 0,
+    json: { decisions, unchanged, foreign, other, uncounted, changes },
+    text: terminal => textOf(changes, tally, terminal)
+  }
+}
+
+const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: DecideOptions): void => {
+  tally.decisions += 1
+  const match = matchTarget(routes, past.method, past.target)
+  const now = decide(match, past.asker, options).decision
+  if (now === past.decision) {
+    tally.unchanged += 1
+    return
+  }
+  const route = match.route?.id ?? past.route ?? 'no route'
+  const key = JSON.stringify([route, past.asker.name, past.decision, now])
+  const known = tally.changes.get(key)
+  if (known !== undefined) known.count += 1
+  else if (tally.changes.size >= MAX_CHANGES) tally.uncounted += 1
+  else {
+    const example = `${past.method} ${past.target}`.slice(0, 200)
+    tally.changes.set(key, { route, role: past.asker.name, was: past.decision, now, example, count: 1 })
+  }
+}
+
+// Doors that would open come first, then those that would close, then refusals that would become others.
+const rank = ({ was, now }: Change): number => (now === 'allow' ? 0 : was === 'allow' ? 1 : 2)
+
+const louder = (a: Change, b: Change): number =>
+  rank(a) - rank(b) || b.count - a.count || (a.example < b.example ? -1 : 1)
+
+const textOf = (changes: readonly Change[], tally: Tally, terminal: Terminal): string => {
+  const { red, yellow, green, dim } = terminal
+  const paint = (change: Change) => [red, yellow, dim][rank(change)] ?? dim
+  const leftOut = `${tally.other} lines of other decisions and ${tally.foreign} foreign lines were left out`
+  const summary = `${tally.decisions} decisions, ${tally.decisions - tally.unchanged} would change; ${leftOut}.`
+  if (changes.length === 0) return green(summary)
+  const rows = changes.map(change => [
+    String(change.count),
+    { text: `${change.was} → ${change.now}`, paint: paint(change) },
+    change.role,
+    change.route,
+    change.example
+  ])
+  return `${table(['requests', 'decision', 'role', 'route', 'first seen'], rows, terminal)}\n\n${summary}`
+}

@@ -1,0 +1,110 @@
+// What is printed fits its terminal, is coloured only where somebody looks, and cannot command the terminal.
+
+export interface Terminal {
+  /** Columns; Infinity where the output is no terminal. */
+  readonly width: number
+  readonly red: Paint
+  readonly green: Paint
+  readonly yellow: Paint
+  readonly dim: Paint
+  readonly bold: Paint
+}
+
+export type Paint = (text: string) => string
+
+interface Stream {
+  readonly isTTY?: boolean
+  readonly columns?: number
+}
+
+/** Colour needs a terminal that can, and no NO_COLOR (https://no-color.org: any value that is not empty). */
+export const createTerminal = (stream: Stream, environment: Readonly<Record<string, string | undefined>>): Terminal => {
+  const isTerminal = stream.isTTY === true
+  const isColoured = isTerminal && (environment.NO_COLOR ?? '') === '' && environment.TERM !== 'dumb'
+  const paint = (code: number): Paint => (isColoured ? text => `\u001b[${code}m${text}\u001b[0m` : text => text)
+  return {
+    width: isTerminal ? Math.max(40, stream.columns ?? 80) : Number.POSITIVE_INFINITY,
+    red: paint(31),
+    green: paint(32),
+    yellow: paint(33),
+    dim: paint(2),
+    bold: paint(1)
+  }
+}
+
+/** Control and direction characters made visible: what a log or a server says must not steer the terminal. */
+export const plain = (text: string): string =>
+  text.replace(
+    /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    character => `\\u{${character.codePointAt(0)?.toString(16)}}`
+  )
+
+export interface Cell {
+  readonly text: string
+  readonly paint?: Paint
+}
+
+const GAP = 2
+const NARROWEST = 6
+
+/** Rows under a heading, in columns; where they are wider than `width`, the widest columns are wrapped. */
+export const table = (
+  heading: readonly string[],
+  rows: readonly (readonly (string | Cell)[])[],
+  { width, dim }: Terminal
+): string => {
+  const cells = [
+    heading.map(text => ({ text, paint: dim })),
+    ...rows.map(row => row.map(cell => (typeof cell === 'string' ? { text: cell } : cell)))
+  ]
+  const widths = fit(
+    heading.map((_, column) => Math.max(...cells.map(row => lengthOf(row[column]?.text ?? '')))),
+    width - GAP * (heading.length - 1)
+  )
+  return cells.map(row => renderRow(row, widths)).join('\n')
+}
+
+const lengthOf = (text: string): number => [...text].length
+
+const fit = (widths: number[], room: number): number[] => {
+  const fitted = [...widths]
+  let excess = fitted.reduce((sum, one) => sum + one, 0) - room
+  while (excess > 0) {
+    const widest = fitted.indexOf(Math.max(...fitted))
+    const current = fitted[widest] ?? 0
+    if (current <= NARROWEST) break
+    fitted[widest] = current - 1
+    excess -= 1
+  }
+  return fitted
+}
+
+const renderRow = (row: readonly Cell[], widths: readonly number[]): string => {
+  const columns = row.map(({ text }, index) => wrap(plain(text), widths[index] ?? 0))
+  const height = Math.max(...columns.map(lines => lines.length))
+  return Array.from({ length: height }, (_, line) =>
+    row
+      .map(({ paint }, index) => {
+        const text = columns[index]?.[line] ?? ''
+        const padding = ' '.repeat(Math.max(0, (widths[index] ?? 0) - lengthOf(text)))
+        return (paint === undefined ? text : paint(text)) + padding
+      })
+      .join(' '.repeat(GAP))
+      .trimEnd()
+  ).join('\n')
+}
+
+/** Lines of at most `width` characters, broken at blanks where there are any. */
+export const wrap = (text: string, width: number): string[] => {
+  if (width === Number.POSITIVE_INFINITY) return [text]
+  const lines: string[] = []
+  let rest = [...text]
+  while (rest.length > width) {
+    const blank = rest.slice(0, width + 1).lastIndexOf(' ')
+    const cut = blank > 0 ? blank : width
+    lines.push(rest.slice(0, cut).join(''))
+    rest = rest.slice(blank > 0 ? cut + 1 : cut)
+  }
+  lines.push(rest.join(''))
+  return lines
+}

@@ -1,0 +1,61 @@
+// Who a token on the command line speaks for is known, and whether the gateway would take it.
+
+import { GatewayError } from '../errors.ts'
+import { askerNamed, type NamedAsker } from '../routes/askers.ts'
+import { CannotRun, type Cli } from './command.ts'
+import { verifyingSecrets } from './command-settings.ts'
+import { MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'
+
+export interface TokenAsker {
+  readonly asker: NamedAsker
+  readonly fault: { readonly code: string; readonly reason: string } | undefined
+  /** What could not be judged. */
+  readonly note: string | undefined
+}
+
+const NOT_KNOWN = 'Whether the token was revoked or has become stale only the running gateway knows.'
+const NOT_VERIFIED = `JWT_SECRET is not set: the token is taken at its word, its signature was not verified. ${NOT_KNOWN}`
+
+/** Verifies with JWT_SECRET and JWT_PREVIOUS_SECRETS where they are set; `-` reads the token from standard input. */
+export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker> => {
+  const text = given === '-' ? await readAll(cli.stdin, MAX_INPUT_CHARACTERS) : given
+  const token = text.trim().replace(/^bearer\s+/i, '')
+  const [secret, ...previousSecrets] = verifyingSecrets(cli.environment)
+  if (secret === undefined) return takenAtItsWord(token)
+  const { createAccessTokens } = await import('../tokens/access-token.ts')
+  const tokens = createAccessTokens({ secret, previousSecrets, expiresInMs: 365 * 86_400_000 })
+  try {
+    const { user } = tokens.verify(token)
+    return { asker: askerNamed(nameOf(user.username, user.profiles), user), fault: undefined, note: NOT_KNOWN }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const fault = { code: error.code, reason: error.reason ?? '' }
+    return { asker: { name: 'the sender of this token' }, fault, note: undefined }
+  }
+}
+
+const nameOf = (username: string, profiles: readonly string[]): string =>
+  `${username === '' ? 'somebody' : username} (${profiles.length === 0 ? 'no profile' : profiles.join(', ')})`
+
+const takenAtItsWord = (token: string): TokenAsker => {
+  const claims = claimsOf(token)
+  const profiles = claims.profiles
+  const isClaims = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
+  if (!isClaims) throw new CannotRun('This is no token of a gateway')
+  const provider = claims.provider === 'cloudidp' ? 'cloudidp' : 'ldap'
+  const accessStatus = claims.accessStatus === 'assigned' ? 'assigned' : 'unassigned'
+  const username = typeof claims.username === 'string' ? claims.username : ''
+  const asker = askerNamed(nameOf(username, profiles), { profiles, accessStatus, provider })
+  const isExpired = typeof claims.exp !== 'number' || claims.exp * 1000 <= Date.now()
+  const fault = isExpired ? { code: 'GW_TOKEN_EXPIRED', reason: 'expired' } : undefined
+  return { asker: fault === undefined ? asker : { name: asker.name }, fault, note: NOT_VERIFIED }
+}
+
+const claimsOf = (token: string): Readonly<Record<string, unknown>> => {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    return typeof claims === 'object' && claims !== null ? (claims as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,127 @@
+// Why a request is decided as it is can be read: its path, every route that could take it, why each lost, and the answer.
+import { Unauthenticated } from '../errors.ts'
+import { ASKERS, type NamedAsker } from './askers.ts'
+import { canonicalPath, splitTarget } from './canonical-path.ts'
+import { type DecideOptions, type Decision, decide } from './decide.ts'
+import { reasonInWords } from './decision-words.ts'
+import { forwardedPath } from './forwarded-path.ts'
+import { foldCase, laxReadings } from './lax-readings.ts'
+import { RESERVED } from './own-routes.ts'
+import type { Place, Route, RouteMatch, RouteTable } from './route.ts'
+import { matchTarget } from './route-tests.ts'
+import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
+
+export interface Question {
+  readonly method: string
+  /** In origin-form, as sent; a query takes no part. */
+  readonly target: string
+  readonly asker: NamedAsker
+  /** The asker sent a token that is not accepted: what a private route then answers. */
+  readonly tokenFault?: { readonly code: string; readonly reason: string } | undefined
+}
+
+export interface Candidate {
+  readonly route: Route
+  readonly chosen: boolean
+  /** Why it was chosen, or lost, in words. */
+  readonly why: string
+}
+
+export interface Explanation {
+  readonly question: Question
+  /** After canonicalisation; undefined when the path is refused. */
+  readonly path: string | undefined
+  /** The chosen one first, then from the most to the least specific. */
+  readonly candidates: readonly Candidate[]
+  readonly match: RouteMatch
+  /** What the live gateway decides: status or `allow`, code, and the stable reason. */
+  readonly decision: Decision
+  readonly words: string
+  /** The path that the upstream is asked for; undefined unless the request is forwarded. */
+  readonly forwarded: string | undefined
+  /** The same request asked by everybody else. */
+  readonly others: readonly { readonly name: string; readonly decision: Decision }[]
+}
+
+/** The answer of `decide(matchTarget(…))`, and its reasons. Costs a look at every route: not for the hot path. */
+export const explain = (table: RouteTable, question: Question, options: DecideOptions): Explanation => {
+  const { method, target, asker, tokenFault } = question
+  const match = matchTarget(table, method, target)
+  const decision = withToken(decide(match, asker, options), tokenFault)
+  const path = match.route === undefined ? pathOf(table, target) : match.path
+  const candidates = path === undefined ? [] : candidatesOf(table, method, path, match)
+  return {
+    question,
+    path,
+    candidates,
+    match,
+    decision,
+    words: reasonInWords(decision, match, asker) + laxWords(table, method, path, match),
+    forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
+    others: ASKERS.map(other => ({ name: other.name, decision: decide(match, other, options) }))
+  }
+}
+
+/** `file:line`, as people and terminals read it. */
+export const lineOf = ({ file, line }: Place): string => (file === 'gateway' ? "the gateway's own" : `${file}:${line}`)
+
+const forwardedBy = (match: RouteMatch): string | undefined =>
+  match.route?.upstream === undefined ? undefined : forwardedPath(match.route, match.path)
+
+// A refused token is only met where a token is asked for at all.
+const withToken = (decision: Decision, fault: Question['tokenFault']): Decision =>
+  fault === undefined || decision.code !== Unauthenticated.code
+    ? decision
+    : { decision: 401, code: fault.code, reason: fault.reason }
+
+const pathOf = (table: RouteTable, target: string): string | undefined => {
+  const split = splitTarget(target)
+  if (split.refusal !== undefined) return undefined
+  const exceptions = [...new Set(table.routes.flatMap(route => route.allowInPath))]
+  return canonicalPath(split.path, exceptions).path
+}
+
+const candidatesOf = (table: RouteTable, method: string, path: string, match: RouteMatch): Candidate[] => {
+  const segments = segmentsOf(path)
+  const isOurs = isReserved(segments)
+  const fits = table.routes.filter(route => pathMatches(route.path, segments))
+  const order = (a: Route, b: Route) =>
+    Number(b === match.route) - Number(a === match.route) || compareShapes(b, a, method)
+  const winner = match.route ?? fits.filter(route => takesMethod(route, method)).sort(order)[0]
+  return fits.sort(order).map(route => {
+    if (route === match.route) return { route, chosen: true, why: 'the most specific route that takes this method' }
+    if (isOurs && route.upstream !== undefined) {
+      return { route, chosen: false, why: "this path belongs to the gateway, route files don't reach it" }
+    }
+    if (route === winner) return { route, chosen: false, why: 'it would be the one, but the path is refused' }
+    return { route, chosen: false, why: whyLost(route, winner, method) }
+  })
+}
+
+const isReserved = (segments: readonly string[]): boolean =>
+  RESERVED.some(({ segment, extent }) => segment === segments[0] && (extent === 'subtree' || segments.length === 1))
+
+const laxWords = (table: RouteTable, method: string, path: string | undefined, match: RouteMatch): string => {
+  if (path === undefined || match.refusal !== 'bad-path' || match.reason !== 'lax-reading') return ''
+  const best = (segments: readonly string[], spelling: (text: string) => string) =>
+    table.routes
+      .filter(route => takesMethod(route, method) && pathMatches(route.path, segments, spelling))
+      .sort((a, b) => compareShapes(b, a, method))[0]
+  const exact = best(segmentsOf(path), text => text)
+  for (const segments of laxReadings(path, Number.MAX_SAFE_INTEGER)) {
+    const found = best(segments.map(foldCase), text => foldCase(decodeQuietly(text)))
+    if (found !== exact) {
+      const where = found === undefined ? 'no route' : `the route "${found.id}" (${lineOf(found.place)})`
+      return ` Read as /${segments.map(foldCase).join('/')} it would belong to ${where}.`
+    }
+  }
+  return ''
+}
+
+const decodeQuietly = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
