@@ -21,6 +21,10 @@ const SOCKETIO = {
 const world = async (t: Teardown, harness = {}) => {
   const server = http.createServer()
   const sockets = new Server(server, { serveClient: false })
+  // A stock polling transport waits 30 s for a last poll.
+  sockets.engine.on('connection', (socket: { transport: { closeTimeout: number } }) => {
+    socket.transport.closeTimeout = 100
+  })
   const reached: string[] = []
   for (const name of ['/', '/messaging', '/open', '/hidden']) {
     sockets.of(name).on('connection', socket => {
