@@ -14,10 +14,18 @@ import {
   targetsInTurn,
   type UpgradeRequest
 } from './forward-websocket.ts'
-import { clientFields, createPollingTransport, type PollingTransport, readBody } from './socketio-polling.ts'
+import { hashId, type NamespaceState, type SharedSids, type SidOrigin } from './sid-store.ts'
+import {
+  clientFields,
+  createPollingTransport,
+  type PollingShare,
+  type PollingTransport,
+  readBody
+} from './socketio-polling.ts'
 import {
   createSession,
   isProving,
+  PROVE_MS,
   type Session,
   type SessionOrigin,
   type SessionParts,
@@ -52,9 +60,11 @@ export interface ForwardSocketIo {
 interface PollingSession {
   readonly session: Session
   readonly polling: PollingTransport
+  readonly share: PollingShare | undefined
   readonly sessionMs: number
   lastSeen: number
-  busy: number
+  /** Let go of here, while other instances may still serve it. */
+  isElsewhere: boolean
   /** An upgrade of it is under way or done. */
   relay: Relay | undefined
   upgrading: boolean
@@ -100,12 +110,61 @@ const judgeBodyFields = ({ req }: Exchange) => {
   }
 }
 
+const storeAway = (cause: unknown): never => {
+  throw new Unavailable({ cause, reason: 'sid-store' })
+}
+
+/** Keeps one session of this instance in step with what the others know. */
+const createShare = (shared: SharedSids, sid: string, session: Session, pollMs: number): PollingShare => {
+  const { state } = session
+  // As last read or written: only differences are written.
+  let seen = new Map(state.namespaces)
+  let due = { ...state.due }
+  const note = () => {
+    seen = new Map(state.namespaces)
+    due = { ...state.due }
+  }
+  return {
+    async reload() {
+      const record = await shared.load(sid).catch(storeAway)
+      if (record === undefined) {
+        session.leave()
+        throw new BadRequest({ reason: 'unknown-sid' })
+      }
+      session.adopt(record)
+      note()
+    },
+    async persist() {
+      const namespaces: Record<string, NamespaceState | undefined> = {}
+      for (const name of seen.keys()) if (!state.namespaces.has(name)) namespaces[name] = undefined
+      for (const [name, known] of state.namespaces) if (seen.get(name) !== known) namespaces[name] = known
+      const { client, upstream, dropped } = state.due
+      const isNews = due.upstream !== upstream || due.dropped !== dropped
+      const changes = {
+        namespaces,
+        ...(session.proven ? { proven: true } : { bytes: session.unprovenBytes }),
+        ...(due.client === client ? {} : { dueFromClient: client }),
+        ...(isNews ? { dueFromUpstream: { count: upstream, dropped } } : {})
+      }
+      note()
+      await shared.save(sid, changes).catch(storeAway)
+    },
+    mail: packets => shared.mail(sid, packets),
+    collect: () => shared.collect(sid),
+    lease: () => shared.lease(sid, pollMs),
+    release: () => shared.release(sid)
+  }
+}
+
 const isDuration = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < 3_600_000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {
   const { now, refuse } = forwarding
+  const { shared } = forwarding.sidStore
   const maxUnproven = forwarding.limits?.unprovenPerIp ?? MAX_UNPROVEN_PER_IP
   const polled = new Map<string, PollingSession>()
+  /** Hashes of the sids in `polled`, for mail from other instances. */
+  const hashed = new Map<string, string>()
   const sessions = new Set<Session>()
   // Counted from before the handshake, so that a burst can't pass all at once.
   const unproven = new Map<string, number>()
@@ -163,7 +222,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
     try {
       const { answer, target } = await firstAnswer(exchange, route, upstream)
       if (exchange.res.destroyed) return
-      openPolling(exchange, originOf(exchange, route, upstream, target), answer)
+      await openPolling(exchange, originOf(exchange, route, upstream, target), answer)
     } finally {
       leaveUnproven()
     }
@@ -191,45 +250,64 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
     throw new Unavailable({ reason: 'no-target' })
   }
 
-  const openPolling = (exchange: Exchange, origin: SessionOrigin, { head, body }: Answer) => {
+  const openPolling = async (exchange: Exchange, origin: SessionOrigin, { head, body }: Answer) => {
     const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
-    let release: (() => void) | undefined
-    const session = startSession(origin, () => {
-      release?.()
-      // Kept until the sweep: its last word may still wait for a poll.
-      const entry = opened === undefined ? undefined : polled.get(opened.sid)
-      if (entry !== undefined) entry.lastSeen = now()
-    })
-    const fields = clientFields(head, forwarding, session)
-    const polling = createPollingTransport({
-      forwarding,
-      session,
-      fields,
-      pollMs: opened?.pollMs ?? 0,
-      ownHead: length => ownHead(origin, opened?.sid ?? '', length),
-      onViolation: () => session.end(1008)
-    })
-    session.carrier = polling.carrier
+    const { route, target } = origin
+    const fields = clientFields(head, forwarding, origin)
     const { res } = exchange
     if (opened === undefined || polled.has(opened.sid)) {
-      session.leave()
       const status = head.status >= 400 ? head.status : 502
       res.writeHead(status, [...fields, ...forwarding.addedHeaders(exchange), 'content-length', '0']).end()
       return
     }
-    release = forwarding.streams.admit({ userId: undefined, ip: origin.ipKey })
-    const { sessionMs } = opened
-    polled.set(opened.sid, {
-      session,
-      polling,
-      sessionMs,
-      lastSeen: now(),
-      busy: 0,
-      relay: undefined,
-      upgrading: false
-    })
+    const { sid, sessionMs, pollMs } = opened
+    const record: SidOrigin = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
+    hold(sid, origin, record)
+    if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
     res.writeHead(200, [...fields, ...cookiesOf(head), ...forwarding.addedHeaders(exchange), ...type]).end(body)
+  }
+
+  /** Makes a polling session known on this instance. */
+  const hold = (sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession => {
+    const release = forwarding.streams.admit({ userId: undefined, ip: origin.ipKey })
+    const session = startSession(origin, () => {
+      release()
+      // Kept until the sweep: its last word may still wait for a poll.
+      entry.lastSeen = now()
+      if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
+    })
+    session.proveUntil = record.createdAt + PROVE_MS
+    const share = shared && createShare(shared, sid, session, record.pollMs)
+    const polling = createPollingTransport({
+      forwarding,
+      session,
+      share,
+      fields: record.fields,
+      pollMs: record.pollMs,
+      ownHead: length => ownHead(origin, sid, length),
+      onViolation: () => session.end(1008)
+    })
+    session.carrier = polling.carrier
+    if (shared !== undefined) session.claim = namespace => shared.dropNamespace(sid, namespace)
+    const entry: PollingSession = {
+      session,
+      polling,
+      share,
+      sessionMs: record.sessionMs,
+      lastSeen: now(),
+      relay: undefined,
+      upgrading: false,
+      isElsewhere: false
+    }
+    polled.set(sid, entry)
+    if (shared !== undefined) hashed.set(hashId(sid), sid)
+    return entry
+  }
+
+  const forget = (sid: string) => {
+    polled.delete(sid)
+    hashed.delete(hashId(sid))
   }
 
   /** An affinity cookie of the backend's own, given with the handshake alone. */
@@ -243,29 +321,46 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
     `POST ${path}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${target.authority}\r\n` +
     `content-type: text/plain;charset=UTF-8\r\ncontent-length: ${length}\r\nx-request-id: ${requestId}\r\n\r\n`
 
-  const known = (sid: string, route: Route): PollingSession => {
-    const entry = polled.get(sid)
-    if (entry === undefined || entry.session.origin.route.id !== route.id)
-      throw new BadRequest({ reason: 'unknown-sid' })
-    entry.lastSeen = now()
-    return entry
+  const unknown = () => new BadRequest({ reason: 'unknown-sid' })
+
+  /** The session of a sid, as its last request left it, wherever that was. */
+  const known = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession> => {
+    const local = polled.get(sid)
+    if (local !== undefined) {
+      if (local.session.origin.route.id !== route.id) throw unknown()
+      local.lastSeen = now()
+      if (!local.session.over) await local.share?.reload()
+      return local
+    }
+    const record = await shared?.load(sid).catch(storeAway)
+    const target = upstream.targets.find(({ url }) => url === record?.target)
+    if (record === undefined || target === undefined || record.routeId !== route.id) throw unknown()
+    const taken = polled.get(sid) ?? hold(sid, originOf(exchange, route, upstream, target), record)
+    try {
+      await taken.share?.reload()
+    } catch (error) {
+      // A right in it has ended while nobody here knew of it.
+      taken.session.end(4401)
+      throw error
+    }
+    return taken
   }
 
-  const poll = (exchange: Exchange, route: Route, sid: string) => {
-    const { polling, session } = known(sid, route)
-    if (session.over && !polling.hasMail) throw new BadRequest({ reason: 'unknown-sid' })
+  const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
+    const { polling, session } = await known(exchange, route, upstream, sid)
+    if (session.over && !polling.hasMail) throw unknown()
     polling.get(exchange, headFor(exchange, route, session.origin.target))
   }
 
-  const post = async (exchange: Exchange, route: Route, sid: string) => {
-    const { polling, session } = known(sid, route)
-    if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
+  const post = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
+    const { polling, session } = await known(exchange, route, upstream, sid)
+    if (session.over) throw unknown()
     const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
     const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
     try {
       judgeBodyFields(exchange)
       const body = await readBody(exchange, limit)
-      if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
+      if (session.over) throw unknown()
       if (!session.proven) session.unprovenBytes += body.length
       await polling.post(exchange, length => headFor(exchange, route, session.origin.target, length), body)
     } catch (error) {
@@ -284,10 +379,10 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
     if (asked?.transport !== 'polling') throw new BadRequest({ reason: 'engineio-query' })
     if (req.method === 'POST') {
       if (asked.sid === undefined) throw new BadRequest({ reason: 'engineio-handshake' })
-      return post(exchange, route, asked.sid)
+      return post(exchange, route, upstream, asked.sid)
     }
     if (hasBody(head)) throw new BadRequest({ reason: 'engineio-body' })
-    return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, asked.sid)
+    return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, upstream, asked.sid)
   }
 
   // WebSocket
@@ -343,8 +438,9 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
     taken.polling.divertTo(packets => carrier.toClient(packets))
   }
 
-  const upgradeKnown = (request: UpgradeRequest, sid: string, head: Buffer) => {
-    const taken = known(sid, request.route)
+  const upgradeKnown = async (request: UpgradeRequest, sid: string, head: Buffer) => {
+    const taken = await known(request.exchange, request.route, request.upstream, sid)
+    if (request.exchange.res.destroyed) return
     const { session } = taken
     if (session.over) throw new BadRequest({ reason: 'unknown-sid' })
     if (taken.upgrading || session.carrier !== taken.polling.carrier)
@@ -403,17 +499,33 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
     const targets = asked.sid === undefined ? targetsInTurn(upstream) : []
     const request: UpgradeRequest = { exchange, route, upstream, socket, offer, targets }
     if (asked.sid === undefined) upgradeNew(request, head)
-    else upgradeKnown(request, asked.sid, head)
+    else upgradeKnown(request, asked.sid, head).catch(error => fail(exchange, error))
   }
 
   const sweep = () => {
     const at = now()
-    for (const session of [...sessions]) if (at >= session.proveUntil && isProving(session)) session.end(1008)
-    for (const [sid, { session, sessionMs, lastSeen, polling }] of polled) {
-      if (session.over && at - lastSeen > FAREWELL_MS) polled.delete(sid)
-      else if (session.carrier === polling.carrier && at - lastSeen > sessionMs) session.leave()
+    for (const session of [...sessions]) {
+      if (at >= session.proveUntil && isProving(session)) void endUnproven(session)
+    }
+    for (const [sid, entry] of polled) {
+      const { session, sessionMs, lastSeen, polling } = entry
+      if (session.over && at - lastSeen > FAREWELL_MS) forget(sid)
+      else if (!session.over && session.carrier === polling.carrier && at - lastSeen > sessionMs) {
+        // Another instance may have its requests now.
+        entry.isElsewhere = shared !== undefined
+        session.leave()
+      }
     }
   }
+
+  /** Where instances share sessions, another may have proved this one. */
+  const endUnproven = async (session: Session) => {
+    const entry = [...polled.values()].find(other => other.session === session)
+    await entry?.share?.reload().catch(() => undefined)
+    if (isProving(session)) session.end(1008)
+  }
+
+  shared?.onMail(hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail())
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()
 

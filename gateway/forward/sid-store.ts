@@ -8,20 +8,60 @@ export interface NamespaceState {
   readonly identity: Identity
 }
 
-/** A polling session as any instance can take it up. Times in milliseconds since the epoch. */
-export interface SidRecord {
+export interface AttachmentsDue {
+  client: number
+  upstream: number
+  /** Those due from the upstream belong to a packet that was not delivered. */
+  dropped: boolean
+}
+
+/** What never changes of a polling session. Times in milliseconds (since the epoch). */
+export interface SidOrigin {
   readonly routeId: string
   /** `url` of the target that knows the session. */
   readonly target: string
-  readonly ip: string
   readonly createdAt: number
+  /** How long the server keeps a session that nobody polls, and how long it may hold a poll. */
   readonly sessionMs: number
+  readonly pollMs: number
+  /** `[name, value, …]` of answers to this client. */
+  readonly fields: readonly string[]
+}
+
+/** A polling session as any instance can take it up. */
+export interface SidRecord extends SidOrigin {
   /** Bytes taken from the client before its first open namespace. */
-  bytes: number
-  proven: boolean
-  /** Binary messages still due from the client and from the upstream. */
-  due: { client: number; upstream: number; dropped: boolean }
-  namespaces: Record<string, NamespaceState>
+  readonly bytes: number
+  readonly proven: boolean
+  readonly due: AttachmentsDue
+  readonly namespaces: Readonly<Record<string, NamespaceState>>
+}
+
+/** What one instance has learnt; each field is written by only one kind of request at a time. */
+export interface SidChanges {
+  readonly bytes?: number
+  readonly proven?: boolean
+  readonly dueFromClient?: number
+  readonly dueFromUpstream?: { readonly count: number; readonly dropped: boolean }
+  /** undefined: not connected any more. */
+  readonly namespaces: Readonly<Record<string, NamespaceState | undefined>>
+}
+
+/** The state of polling sessions where several instances serve their requests. All reject when the store is away. */
+export interface SharedSids {
+  create(sid: string, origin: SidOrigin): Promise<void>
+  load(sid: string): Promise<SidRecord | undefined>
+  save(sid: string, changes: SidChanges): Promise<void>
+  /** Whether it was there: only who took it away tells the upstream. */
+  dropNamespace(sid: string, namespace: string): Promise<boolean>
+  remove(sid: string): Promise<void>
+  /** Packets for the client, for whichever instance its next or waiting poll is at. */
+  mail(sid: string, packets: readonly string[]): Promise<void>
+  collect(sid: string): Promise<string[]>
+  /** Whether the session's one poll to the upstream is ours to make. */
+  lease(sid: string, forMs: number): Promise<boolean>
+  release(sid: string): Promise<void>
+  onMail(listener: (hashedSid: string) => void): void
 }
 
 /** Whose state a recovery id brings back. */
@@ -33,11 +73,8 @@ export interface PidOwner {
 }
 
 export interface SidStore {
-  /** Whether other instances see it. */
-  readonly shared: boolean
-  load(sid: string): Promise<SidRecord | undefined>
-  save(sid: string, record: SidRecord): Promise<void>
-  remove(sid: string): Promise<void>
+  /** undefined: there is one instance, or its balancer is sticky. */
+  readonly shared: SharedSids | undefined
   bindPid(pid: string, owner: PidOwner, lifetimeMs: number): Promise<void>
   pidOwner(pid: string): Promise<PidOwner | undefined>
 }
@@ -51,10 +88,7 @@ const MAX_PIDS = 100_000
 export const createMemorySidStore = (now: () => number = Date.now): SidStore => {
   const pids = new Map<string, { owner: PidOwner; until: number }>()
   return {
-    shared: false,
-    load: async () => undefined,
-    save: async () => undefined,
-    remove: async () => undefined,
+    shared: undefined,
     async bindPid(pid, owner, lifetimeMs) {
       const key = hashId(pid)
       // Insertion order is age: the oldest goes first.

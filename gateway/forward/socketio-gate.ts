@@ -3,7 +3,7 @@ import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { EnginePacket } from './engineio-packets.ts'
-import type { NamespaceState, PidOwner, SidStore } from './sid-store.ts'
+import type { AttachmentsDue, NamespaceState, PidOwner, SidStore } from './sid-store.ts'
 import { namespaceRoute } from './socketio-namespaces.ts'
 import {
   BINARY_ACK,
@@ -27,7 +27,7 @@ export type PacketVerdict =
 export interface GateState {
   readonly namespaces: Map<string, NamespaceState>
   /** Binary messages still due. */
-  due: { client: number; upstream: number; dropped: boolean }
+  due: AttachmentsDue
 }
 
 export interface GateParts {

@@ -6,7 +6,7 @@ import type { OwnCookies } from '../header-kinds.ts'
 import { readEnginePayload, SEPARATOR } from './engineio-packets.ts'
 import { clientHead } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
-import type { Session } from './socketio-session.ts'
+import type { Session, SessionOrigin } from './socketio-session.ts'
 import { type Answer, callUpstream, type PendingCall } from './upstream-call.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -22,8 +22,11 @@ export interface PollingForwarding {
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
 }
 
-export const clientFields = (head: ResponseHead, forwarding: PollingForwarding, session: Session): string[] => {
-  const { target, route } = session.origin
+export const clientFields = (
+  head: ResponseHead,
+  forwarding: PollingForwarding,
+  { target, route }: SessionOrigin
+): string[] => {
   const context = {
     ownCookies: forwarding.ownCookies,
     targetOrigin: target.url,
@@ -62,7 +65,18 @@ export const readBody = (exchange: Exchange, limit: number): Promise<Buffer> =>
     req.on('close', () => settle(() => reject(new BadRequest({ reason: 'client-gone' }))))
   })
 
+/** What instances share of one session; see `SharedSids`. */
+export interface PollingShare {
+  reload(): Promise<void>
+  persist(): Promise<void>
+  mail(packets: readonly string[]): Promise<void>
+  collect(): Promise<readonly string[]>
+  lease(): Promise<boolean>
+  release(): Promise<void>
+}
+
 export interface PollingOptions {
+  readonly share: PollingShare | undefined
   readonly forwarding: PollingForwarding
   readonly session: Session
   /** Fields of answers: those the upstream gave to this client's handshake. */
@@ -75,7 +89,7 @@ export interface PollingOptions {
 }
 
 export const createPollingTransport = (options: PollingOptions) => {
-  const { forwarding, session } = options
+  const { forwarding, session, share } = options
   const { upstream, target, route } = session.origin
   const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
   let fields = options.fields
@@ -119,6 +133,14 @@ export const createPollingTransport = (options: PollingOptions) => {
     answer(exchange, body)
   }
 
+  /** To the poll that waits here, or to wherever the next one will be. */
+  const deliver = async () => {
+    if (share === undefined || waiting !== undefined || divert !== undefined) return flush()
+    const packets = mailbox
+    mailbox = []
+    if (packets.length > 0) await share.mail(packets)
+  }
+
   const failPoll = (error: unknown) => {
     poll = undefined
     const exchange = waiting
@@ -130,10 +152,13 @@ export const createPollingTransport = (options: PollingOptions) => {
   }
 
   /** What the upstream had to say, as far as the client may hear it. */
-  const takeAnswer = ({ head, body }: Answer) => {
+  const takeAnswer = async ({ head, body }: Answer) => {
     poll = undefined
+    await share?.release()
+    // Another instance may have let a CONNECT through meanwhile.
+    await share?.reload()
     if (head.status !== 200) return passFailure(head)
-    fields = clientFields(head, forwarding, session)
+    fields = clientFields(head, forwarding, session.origin)
     bytes += body.length
     const packets = readEnginePayload(body.toString('utf8'))
     if (packets === undefined) return failPoll(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
@@ -142,8 +167,9 @@ export const createPollingTransport = (options: PollingOptions) => {
       if (judged.verdict === 'violation') return options.onViolation(judged.reason)
       if (judged.verdict === 'pass') mailbox.push(judged.text ?? packet.text)
     }
+    await share?.persist()
     if (mailbox.length === 0) mailbox.push(NOOP)
-    flush()
+    await deliver()
   }
 
   /** The session is unknown or broken there: the client hears the same status and starts anew. */
@@ -154,7 +180,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     if (exchange === undefined) return
     exchange.onAbort = undefined
     exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
-      ...clientFields(head, forwarding, session),
+      ...clientFields(head, forwarding, session.origin),
       ...forwarding.addedHeaders(exchange),
       'content-length',
       '0'
@@ -175,6 +201,19 @@ export const createPollingTransport = (options: PollingOptions) => {
       poll = undefined
       if (divert === undefined) session.leave()
     }
+    if (share === undefined) return ask(head)
+    share
+      .collect()
+      .then(mail => {
+        mailbox.push(...mail)
+        // An earlier poll may still be under way, here or at another instance: its answer comes as mail.
+        return mailbox.length > 0 || poll !== undefined ? false : share.lease()
+      })
+      .then(mayAsk => (mayAsk ? ask(head) : flush()))
+      .catch(failPoll)
+  }
+
+  const ask = (head: string) => {
     if (mailbox.length > 0) return flush()
     // After an answer of the gateway's own the upstream's earlier poll is still under way.
     if (poll !== undefined) return
@@ -206,7 +245,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     if (head.status === 200) return answer(exchange, said.length === 2 ? said.toString('latin1') : 'ok')
     session.leave()
     exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
-      ...clientFields(head, forwarding, session),
+      ...clientFields(head, forwarding, session.origin),
       ...forwarding.addedHeaders(exchange),
       'content-length',
       '0'
@@ -235,7 +274,9 @@ export const createPollingTransport = (options: PollingOptions) => {
     bytes += payload.length
     try {
       const packets = await judge(payload.toString('utf8'))
-      flush()
+      // Before the upstream can answer, to whichever instance.
+      await share?.persist()
+      await deliver()
       const work = posted.then(() => forwardPost(exchange, headOf, packets))
       posted = work.catch(() => undefined)
       await work
@@ -271,6 +312,17 @@ export const createPollingTransport = (options: PollingOptions) => {
         flush()
       }
     },
+    /** Another instance has left something for this client. */
+    onMail() {
+      if (share === undefined || (waiting === undefined && divert === undefined)) return
+      share
+        .collect()
+        .then(mail => {
+          mailbox.push(...mail)
+          flush()
+        })
+        .catch(() => undefined)
+    },
     /** A last word that waits for the client's next poll. */
     get hasMail() {
       return mailbox.length > 0
@@ -278,14 +330,14 @@ export const createPollingTransport = (options: PollingOptions) => {
     carrier: {
       toClient(packets: readonly string[]) {
         mailbox.push(...packets)
-        if (!closed) queueMicrotask(flush)
+        if (!closed) queueMicrotask(() => void deliver().catch(() => undefined))
       },
       toUpstream: (packets: readonly string[]) => void tellUpstream(packets),
       close() {
         closed = true
         // A stock client would take a close in the same payload before the DISCONNECT that explains it.
         if (mailbox.length === 0) mailbox.push(ENGINE_CLOSE)
-        flush()
+        deliver().catch(() => undefined)
         void tellUpstream([ENGINE_CLOSE]).then(() => poll?.abort())
       },
       bytes: () => bytes

@@ -5,6 +5,7 @@ import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { OpenStreams, StreamEnd, StreamHandle } from './open-streams.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
 import { createGate, type Gate, type GateState } from './socketio-gate.ts'
+import { namespaceRoute } from './socketio-namespaces.ts'
 import { disconnectPacket } from './socketio-packets.ts'
 
 /** What carries packets to both sides; packets are Engine.IO text packets. */
@@ -53,7 +54,9 @@ export interface Session {
   end(code: number): void
   /** The carrier is gone: nothing more can be told. */
   leave(): void
-  /** Takes up what another instance has written. */
+  /** Where instances share sessions: whether an ended namespace is ours to tell the upstream of. */
+  claim: ((namespace: string) => Promise<boolean>) | undefined
+  /** Takes up what another instance has written; throws when a right in it has ended. */
   adopt(record: SidRecord): void
 }
 
@@ -91,6 +94,17 @@ export const createSession = (
   const endNamespace = (namespace: string, code: StreamEnd) => {
     handles.delete(namespace)
     if (session.over || !gate.end(namespace)) return
+    const { claim } = session
+    if (claim === undefined) return tellEnd(namespace, code)
+    // Several instances may learn of it; a second DISCONNECT would cost the session its other namespaces.
+    claim(namespace).then(
+      isOurs => (isOurs ? tellEnd(namespace, code) : undefined),
+      () => tellEnd(namespace, code)
+    )
+  }
+
+  const tellEnd = (namespace: string, code: StreamEnd) => {
+    if (session.over) return
     if (state.namespaces.size === 0) return close([namespace], code)
     session.carrier?.toUpstream([disconnectPacket(namespace)])
     session.carrier?.toClient([disconnectPacket(namespace)])
@@ -139,13 +153,14 @@ export const createSession = (
     proveUntil: parts.now() + PROVE_MS,
     unprovenBytes: 0,
     over: false,
+    claim: undefined,
     end(code) {
       if (!session.over) close([...state.namespaces.keys()], code)
     },
     leave,
     adopt(record) {
-      session.proven = record.proven
-      session.unprovenBytes = record.bytes
+      session.proven ||= record.proven
+      session.unprovenBytes = Math.max(session.unprovenBytes, record.bytes)
       state.due = { ...record.due }
       for (const name of [...state.namespaces.keys()]) {
         if (record.namespaces[name] !== undefined) continue
@@ -153,7 +168,10 @@ export const createSession = (
         release(name)
       }
       for (const [name, namespace] of Object.entries(record.namespaces)) {
+        const judgedBy = namespaceRoute(route, name)
+        if (judgedBy === undefined) continue
         state.namespaces.set(name, namespace)
+        if (!handles.has(name)) register(name, judgedBy, namespace.identity)
       }
     }
   }
