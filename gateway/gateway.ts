@@ -18,6 +18,7 @@ import { createUpstreams } from './forward/upstreams.ts'
 import { type Check, healthRoutes } from './health.ts'
 import { createDirectory } from './login/directory.ts'
 import { loginRoutes } from './login/login-routes.ts'
+import { createLoginThrottle } from './login/login-throttle.ts'
 import { isAttemptCookie } from './login/oauth-attempts.ts'
 import { oauthRoutes } from './login/oauth-routes.ts'
 import { createSignIn } from './login/sign-in.ts'
@@ -31,6 +32,7 @@ import { listenAccessChanges } from './store/access-changes.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'
 import { createLoginMemory } from './store/login-memory.ts'
+import { createLoginPermits } from './store/login-permits.ts'
 import { openRedis } from './store/redis.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers } from './store/users.ts'
@@ -87,7 +89,16 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     loginRoutes(app, {
       cloudidpActive: settings.cloudidp.active,
       directory: settings.ldap.active ? createDirectory(settings.ldap) : undefined,
-      throttle: { attempt: (_attempt, bind) => bind() },
+      throttle: createLoginThrottle({
+        ldap: settings.ldap,
+        loginFailures: settings.loginFailures,
+        secret: settings.jwt.secret,
+        accountPermits: createLoginPermits(database),
+        redis,
+        knowsAddress: loginMemory.knowsAddress,
+        log
+      }),
+      rememberAddress: loginMemory.rememberAddress,
       signIn,
       onOutcome: loginAudit.record
     })

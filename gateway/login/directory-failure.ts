@@ -7,6 +7,8 @@ export const DIRECTORY_REASONS = [
   'bad-password',
   'foreign-domain',
   'too-many-logins',
+  /** The directory refused the very same password a moment ago. */
+  'repeated-wrong-password',
   /** The directory's judgement on the bind. */
   'invalid-credentials',
   'unknown-user',

@@ -38,10 +38,11 @@ export interface DirectoryOptions {
 }
 
 const MAX_PASSWORD_LENGTH = 1024
+export const FAILURE_FLOOR_MS = 250
 
 /** @throws Error when template, domain or filter cannot work for any login. */
 export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}): Directory => {
-  const { failureFloorMs = 250, maxConcurrent = 1000 } = options
+  const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000 } = options
   const plan = planOf(settings)
   if (plan.search !== undefined) FilterParser.parseString(plan.search.filter('x'))
   let underWay = 0

@@ -1,34 +1,21 @@
 // Which doors are open, and the directory's: name and password in, the gateway's own token out.
 import type { FastifyInstance } from 'fastify'
-import { LoginFailed } from '../errors.ts'
+import { LoginFailed, LoginThrottled } from '../errors.ts'
 import { tokenAnswerSchema } from '../user-schema.ts'
 import type { Directory } from './directory.ts'
 import { DirectoryFailure } from './directory-failure.ts'
 import type { DirectoryPerson } from './directory-person.ts'
+import { createReports } from './login-reports.ts'
+import type { LoginThrottle } from './login-throttle.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
-
-/** One try of one client with one name and password. */
-export interface LoginAttempt {
-  /** The name as the directory sees it; undefined when no bind would be tried. */
-  login: string | undefined
-  password: string
-  /** What limits count by: the client's address, IPv6 as its /64. */
-  ipKey: string
-}
-
-export interface LoginThrottle {
-  /**
-   * Runs `bind` when this attempt may be made. Throws `GW_LOGIN_THROTTLED` when not, and what `bind` threw before when the
-   * same wrong password is tried again.
-   */
-  attempt(attempt: LoginAttempt, bind: () => Promise<DirectoryPerson>): Promise<DirectoryPerson>
-}
 
 export interface LoginRoutesParts {
   cloudidpActive: boolean
   /** undefined: directory login is not active. */
   directory: Directory | undefined
   throttle: LoginThrottle
+  /** Remembers where a login succeeded, for the throttle. */
+  rememberAddress: (login: string, ipKey: string, userId: number) => Promise<void>
   signIn: SignIn
   onOutcome: (outcome: LoginOutcome) => void
 }
@@ -56,7 +43,8 @@ const configSchema = {
 } as const
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
-  const { cloudidpActive, directory, throttle, signIn, onOutcome } = parts
+  const { cloudidpActive, directory, throttle, rememberAddress, signIn, onOutcome } = parts
+  const isNews = createReports(() => performance.now())
 
   app.get(
     '/auth/config',
@@ -74,20 +62,31 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       const { username, password } = request.body
       const { requestId, client } = request.exchange
       const context = { requestId, ip: client.address }
-      const refused = (reason: string, cause: unknown) => {
+      const report = (reason: string) =>
         onOutcome({ ...context, provider: 'ldap', ok: false, reason, username, userId: undefined })
+      const refused = (reason: string, cause: unknown) => {
+        report(reason)
         return new LoginFailed({ reason, cause })
       }
       if (directory === undefined) throw refused('ldap-not-active', undefined)
-      const attempt = { login: directory.normaliseLogin(username), password, ipKey: client.key }
+      const login = directory.normaliseLogin(username)
       let person: DirectoryPerson
       try {
+        const attempt = { login, password, ipKey: client.key }
         person = await throttle.attempt(attempt, () => directory.authenticate(username, password))
       } catch (error) {
         if (error instanceof DirectoryFailure) throw refused(error.reason, error)
+        // The access log has a line for each; a flood of them must not become one of the audit log.
+        const { reason = '' } = error instanceof LoginThrottled ? error : {}
+        const flood = reason === 'login-throttled-client' ? client.key : (login ?? '')
+        if (reason !== '' && isNews(`${reason} ${flood}`)) report(reason)
         throw error
       }
-      return signIn({ provider: 'ldap', ...person }, context)
+      const signedIn = await signIn({ provider: 'ldap', ...person }, context)
+      await rememberAddress(person.username, client.key, signedIn.user.id).catch(error =>
+        request.log.warn({ err: error, requestId, reason: 'address-unremembered' }, 'a login was not remembered')
+      )
+      return signedIn
     }
   )
 }

@@ -1,0 +1,186 @@
+// A login begins only with a permit in hand, taken atomically from a store that all instances share.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Unavailable } from '../errors.ts'
+import {
+  decodePermits,
+  encodePermits,
+  livePermits,
+  type PermitOutcome,
+  type PermitRules,
+  type Permits,
+  type PermitVerdict,
+  reservePermit,
+  settlePermit
+} from './login-permits.ts'
+
+/** Text by key that changes only where it still is what was read (compare and swap). */
+export interface PermitStore {
+  /** `now`: ms since the epoch by the store's own clock, the only one that counts. */
+  read(key: string): Promise<{ readonly text: string | undefined; readonly now: number }>
+  /** Whether it was still `before`; then it is `after` (undefined: absent), for `ttlMs` at least. */
+  swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
+}
+
+export interface GateEntry {
+  /** Fixed length and alphabet, whatever it stands for. */
+  readonly key: string
+  /** Whether the last permit may be used. */
+  readonly known: boolean
+  /** When to stop waiting, by `performance.now()`. */
+  readonly deadline: number
+}
+
+export interface Gate {
+  /** @returns what ends the permit. @throws {GateClosed}, and what the store throws. */
+  enter(entry: GateEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
+}
+
+/** No permit, and no sooner than in `retryAfterMs`. */
+export class GateClosed extends Error {
+  readonly retryAfterMs: number
+
+  constructor(retryAfterMs: number) {
+    super('no permit is free')
+    this.name = 'GateClosed'
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+export interface GateParts {
+  readonly store: PermitStore
+  readonly rules: PermitRules
+  /** Monotonic ms. */
+  readonly clock: () => number
+}
+
+/** A refusal is repeated without asking for so long: another instance may meanwhile have freed a permit. */
+const REMEMBERED_MS = 1000
+const MAX_REMEMBERED = 10_000
+/** Waiting for the same account on the same terms at once. */
+const MAX_QUEUE = 250
+const FIRST_POLL_MS = 20
+const LAST_POLL_MS = 200
+const MAX_SWAPS = 200
+
+export const createGate = ({ store, rules, clock }: GateParts): Gate => {
+  const change = createChanges(store, rules)
+  const queue = createQueues()
+  const wakers = new Map<string, Set<() => void>>()
+  const closed = new Map<string, { readonly since: number; readonly retryAfterMs: number }>()
+
+  const remember = (lane: string, retryAfterMs: number): GateClosed => {
+    if (closed.size >= MAX_REMEMBERED) closed.clear()
+    closed.set(lane, { since: clock(), retryAfterMs })
+    return new GateClosed(retryAfterMs)
+  }
+
+  const recall = (lane: string): GateClosed | undefined => {
+    const { since, retryAfterMs } = closed.get(lane) ?? { since: 0, retryAfterMs: 0 }
+    const ageMs = clock() - since
+    return ageMs < Math.min(REMEMBERED_MS, retryAfterMs) ? new GateClosed(retryAfterMs - ageMs) : undefined
+  }
+
+  const take = async ({ key, known, deadline }: GateEntry, lane: string, id: string): Promise<void> => {
+    for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
+      const remembered = recall(lane)
+      if (remembered !== undefined) throw remembered
+      const woken = wait(wakers, key)
+      try {
+        const verdict = await change<PermitVerdict>(key, (permits, now) => {
+          const reserved = reservePermit(permits, now, rules, { id, known })
+          return [reserved.permits, reserved.verdict]
+        })
+        if (verdict.kind === 'granted') return
+        if (verdict.kind === 'refused') throw remember(lane, verdict.retryAfterMs)
+        const leftMs = deadline - performance.now()
+        if (leftMs <= 0) throw new GateClosed(REMEMBERED_MS)
+        await Promise.race([woken.done, delay(Math.min(pollMs, leftMs))])
+      } finally {
+        woken.stop()
+      }
+    }
+  }
+
+  const settle = async (key: string, id: string, outcome: PermitOutcome): Promise<void> => {
+    await change(key, (permits, now) => [settlePermit(permits, now, id, outcome), undefined])
+    if (outcome !== 'failed' && outcome !== 'lost') for (const known of [true, false]) closed.delete(laneOf(key, known))
+    for (const wake of wakers.get(key) ?? []) wake()
+  }
+
+  return {
+    enter: async entry => {
+      const lane = laneOf(entry.key, entry.known)
+      const id = randomBytes(9).toString('base64url')
+      await queue(lane, () => take(entry, lane, id))
+      return outcome => settle(entry.key, id, outcome)
+    }
+  }
+}
+
+const laneOf = (key: string, known: boolean): string => `${known ? 'known' : 'stranger'} ${key}`
+
+/** Whoever waits asks the store for all behind them, so that a crowd costs no more than one. */
+const createQueues = () => {
+  const lanes = new Map<string, { last: Promise<unknown>; length: number }>()
+  return async <T>(name: string, work: () => Promise<T>): Promise<T> => {
+    const lane = lanes.get(name) ?? { last: Promise.resolve(), length: 0 }
+    if (lane.length >= MAX_QUEUE) throw new GateClosed(REMEMBERED_MS)
+    lanes.set(name, lane)
+    lane.length += 1
+    const result = lane.last.then(work)
+    lane.last = result.catch(() => {})
+    try {
+      return await result
+    } finally {
+      lane.length -= 1
+      if (lane.length === 0) lanes.delete(name)
+    }
+  }
+}
+
+const wait = (wakers: Map<string, Set<() => void>>, key: string) => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const waiting = wakers.get(key) ?? new Set()
+  wakers.set(key, waiting.add(resolve))
+  const stop = () => {
+    waiting.delete(resolve)
+    if (waiting.size === 0 && wakers.get(key) === waiting) wakers.delete(key)
+  }
+  return { done: promise, stop }
+}
+
+type Change = <Result>(
+  key: string,
+  next: (permits: Permits, now: number) => readonly [Permits, Result]
+) => Promise<Result>
+
+/** Reads, decides, swaps; again when another instance was faster. Within this instance one after the other. */
+const createChanges = (store: PermitStore, rules: PermitRules): Change => {
+  const last = new Map<string, Promise<unknown>>()
+  const ttlMs = rules.windowMs + rules.patienceMs
+
+  const swap: Change = async (key, next) => {
+    for (let round = 0; round < MAX_SWAPS; round++) {
+      const { text, now } = await store.read(key)
+      const live = livePermits(text === undefined ? [] : decodePermits(text), now, rules)
+      const [permits, result] = next(live, now)
+      if (permits === live) return result
+      const after = permits.length === 0 ? undefined : encodePermits(permits)
+      if (after === text || (await store.swap(key, text, after, ttlMs))) return result
+      await delay(Math.random() * Math.min(2 ** round, 20))
+    }
+    throw new Unavailable({ reason: 'login-permits-contended' })
+  }
+
+  return (key, next) => {
+    const result = (last.get(key) ?? Promise.resolve()).then(() => swap(key, next))
+    const settled: Promise<unknown> = result
+      .catch(() => {})
+      .finally(() => {
+        if (last.get(key) === settled) last.delete(key)
+      })
+    last.set(key, settled)
+    return result
+  }
+}

@@ -1,0 +1,49 @@
+// The same work wanted several times at once has been begun by one, and the others know how it went.
+import { GateClosed } from './login-gate.ts'
+
+export interface Leader {
+  /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {GateClosed} */
+  accepted(deadline: number): Promise<boolean>
+}
+
+export interface Leaders {
+  /** Who is at work on `key` now. */
+  of(key: string): Leader | undefined
+  /** Runs `work` ahead of all who ask for `key` meanwhile; undefined and errors are no result. */
+  lead<T>(key: string, work: () => Promise<T | undefined>): Promise<T | undefined>
+}
+
+const RETRY_MS = 1000
+
+export const createLeaders = (): Leaders => {
+  const leaders = new Map<string, Promise<boolean>>()
+  return {
+    of: key => {
+      const leader = leaders.get(key)
+      return leader && { accepted: deadline => before(deadline, leader) }
+    },
+    lead: async (key, work) => {
+      const { promise, resolve } = Promise.withResolvers<boolean>()
+      leaders.set(key, promise)
+      let isAccepted = false
+      try {
+        const result = await work()
+        isAccepted = result !== undefined
+        return result
+      } finally {
+        leaders.delete(key)
+        resolve(isAccepted)
+      }
+    }
+  }
+}
+
+const before = async (deadline: number, leader: Promise<boolean>): Promise<boolean> => {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new GateClosed(RETRY_MS)), Math.max(0, deadline - performance.now()))
+  try {
+    return await Promise.race([leader, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

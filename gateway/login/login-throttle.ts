@@ -1,0 +1,203 @@
+// Failed logins are few per client and per account, so few that no directory ever locks an account because of us.
+import { createHmac, hash, hkdfSync } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { LoginThrottled } from '../errors.ts'
+import type { RedisStore } from '../store/redis.ts'
+import { FAILURE_FLOOR_MS } from './directory.ts'
+import { DirectoryFailure, type DirectoryReason } from './directory-failure.ts'
+import type { DirectoryPerson } from './directory-person.ts'
+import { createGate, GateClosed, type GateEntry, type PermitStore } from './login-gate.ts'
+import { createLeaders } from './login-leaders.ts'
+import type { PermitOutcome } from './login-permits.ts'
+import { createAskRedis, createSharedPermits, type SharedLog } from './login-shared.ts'
+import { createWrongPasswords } from './login-wrong-passwords.ts'
+
+/** One try of one client with one name and password. */
+export interface LoginAttempt {
+  /** The name as the directory sees it; undefined when no bind would be tried. */
+  readonly login: string | undefined
+  readonly password: string
+  /** What limits count by: the client's address, IPv6 as its /64. */
+  readonly ipKey: string
+}
+
+export interface LoginThrottle {
+  /**
+   * Runs `bind` as soon as this attempt may be made, at the latest after LDAP_TIMEOUT_MS. Throws what `bind` throws,
+   * DirectoryFailure `repeated-wrong-password` without a bind, or `GW_LOGIN_THROTTLED` with Retry-After and one of the
+   * reasons `login-throttled-client`, `login-throttled-account`, `login-throttled-busy`.
+   */
+  attempt(attempt: LoginAttempt, bind: () => Promise<DirectoryPerson>): Promise<DirectoryPerson>
+}
+
+export interface LoginThrottleParts {
+  readonly ldap: { readonly timeoutMs: number; readonly lockoutThreshold: number; readonly lockoutWindowMs: number }
+  readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
+  /** JWT_SECRET: the key that wrong passwords are hashed with is derived from it. */
+  readonly secret: string
+  /**
+   * Permits of accounts. They must outlive a crash of any part and be the same for all instances, or two of them could
+   * together lock an account: so they lie in Postgres, without which nobody can log in anyway, and not in Redis, which
+   * may be emptied, fail over or be away while the directory's own count goes on.
+   */
+  readonly accountPermits: PermitStore
+  /** Counts clients and remembers wrong passwords for all instances; without it each does so alone. */
+  readonly redis: RedisStore | undefined
+  readonly knowsAddress: (login: string, ipKey: string) => Promise<boolean>
+  readonly log: SharedLog
+  /** Ms since the epoch, for what this instance counts alone. */
+  readonly now?: () => number
+  /** Monotonic ms. */
+  readonly clock?: () => number
+  /** Earliest answer to a repeated wrong password, in ms. */
+  readonly failureFloorMs?: number
+}
+
+/** Attempts under way at once on one instance; those beyond wait for nothing. */
+const MAX_UNDER_WAY = 2000
+/** What a bind may take beyond LDAP_TIMEOUT_MS, with all that surrounds it, on a busy machine. */
+const GRACE_MS = 2000
+/** Clocks of directories that count in whole seconds. */
+const CLOCK_MARGIN_MS = 1000
+
+export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle => {
+  const { ldap, knowsAddress, clock = () => performance.now(), now = Date.now } = parts
+  const { failureFloorMs = FAILURE_FLOOR_MS } = parts
+  const digest = digester(parts.secret)
+  const ask = createAskRedis(parts.redis, clock, parts.log)
+  const wrongPasswords = createWrongPasswords(ask, clock)
+  const clients = createGate({ store: createSharedPermits(ask, now), rules: clientRules(parts), clock })
+  const accounts = createGate({ store: parts.accountPermits, rules: accountRules(ldap), clock })
+  const leaders = createLeaders()
+  let underWay = 0
+
+  const bindWithPermit = async (entry: GateEntry, secret: string, bind: () => Promise<DirectoryPerson>) => {
+    const settle = await closable('login-throttled-account', accounts.enter(entry))
+    let outcome: PermitOutcome = 'lost'
+    try {
+      const person = await bind()
+      outcome = 'accepted'
+      return person
+    } catch (error) {
+      outcome = outcomeOf(error)
+      if (isWrongPassword(error)) await wrongPasswords.add(secret)
+      throw error
+    } finally {
+      await settle(outcome).catch(logUnsettled(parts.log))
+    }
+  }
+
+  const judge = async (
+    { login, password, ipKey }: LoginAttempt,
+    deadline: number,
+    bind: () => Promise<DirectoryPerson>
+  ): Promise<DirectoryPerson> => {
+    if (login === undefined) return bind()
+    const secret = digest('password', login, password)
+    const entry = { key: accountKey(login), known: await knowsAddress(login, ipKey), deadline }
+    const bindNow = () => bindWithPermit(entry, secret, bind)
+    while (!(await wrongPasswords.has(secret))) {
+      const leader = leaders.of(secret)
+      if (leader !== undefined) {
+        if (await closable('login-throttled-account', leader.accepted(deadline))) return bindNow()
+        continue
+      }
+      const person = await leaders.lead(secret, async () =>
+        (await wrongPasswords.has(secret)) ? undefined : bindNow()
+      )
+      if (person !== undefined) return person
+    }
+    await delay(failureFloorMs)
+    throw new DirectoryFailure('repeated-wrong-password', 'refused by the directory a moment ago; not asked again')
+  }
+
+  return {
+    attempt: async (attempt, bind) => {
+      if (underWay >= MAX_UNDER_WAY) throw throttled('login-throttled-busy', CLOCK_MARGIN_MS)
+      underWay += 1
+      try {
+        const deadline = performance.now() + ldap.timeoutMs
+        const client = { key: digest('client', attempt.ipKey), known: false, deadline }
+        const settle = await closable('login-throttled-client', clients.enter(client))
+        let outcome: PermitOutcome = 'returned'
+        try {
+          return await judge(attempt, deadline, bind)
+        } catch (error) {
+          if (isClientsFault(error)) outcome = 'failed'
+          throw error
+        } finally {
+          await settle(outcome).catch(logUnsettled(parts.log))
+        }
+      } finally {
+        underWay -= 1
+      }
+    }
+  }
+}
+
+const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LoginThrottleParts['ldap']) => ({
+  max: lockoutThreshold - 1,
+  // A directory that locks at the second failure leaves one permit, which must do for strangers too.
+  maxForStrangers: Math.max(1, lockoutThreshold - 2),
+  windowMs: lockoutWindowMs + CLOCK_MARGIN_MS,
+  patienceMs: timeoutMs + GRACE_MS,
+  forget: 'together' as const
+})
+
+const clientRules = ({ ldap, loginFailures: { perIp, windowMs } }: LoginThrottleParts) => ({
+  max: perIp,
+  maxForStrangers: perIp,
+  windowMs,
+  // Waiting for the account's permit, then for the directory.
+  patienceMs: 2 * (ldap.timeoutMs + GRACE_MS),
+  forget: 'singly' as const
+})
+
+const closable = async <T>(reason: string, work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    throw error instanceof GateClosed ? throttled(reason, error.retryAfterMs) : error
+  }
+}
+
+const throttled = (reason: string, retryAfterMs: number) =>
+  new LoginThrottled({ reason, headers: { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) } })
+
+/** Its permit then counts until the window ends, which is safe. */
+const logUnsettled = (log: SharedLog) => (error: unknown) =>
+  log.warn({ err: error, reason: 'login-permit-unsettled' }, 'the end of a login could not be counted')
+
+const outcomeOf = (error: unknown): PermitOutcome => {
+  if (!(error instanceof DirectoryFailure)) return 'lost'
+  if (error.bind === 'accepted') return 'accepted'
+  if (error.bind === 'refused') return 'failed'
+  return error.countsAsBind ? 'lost' : 'returned'
+}
+
+const WRONG_PASSWORD: ReadonlySet<DirectoryReason> = new Set(['invalid-credentials', 'unknown-user', 'wrong-password'])
+const REFUSED_BY_US: ReadonlySet<DirectoryReason> = new Set([
+  'bad-login-name',
+  'bad-password',
+  'foreign-domain',
+  'repeated-wrong-password',
+  'no-entry',
+  'ambiguous-entry',
+  'foreign-entry'
+])
+
+const isWrongPassword = (error: unknown): boolean =>
+  error instanceof DirectoryFailure && error.bind === 'refused' && WRONG_PASSWORD.has(error.reason)
+
+/** A directory that is away or late must not use up what a whole office behind one address may fail. */
+const isClientsFault = (error: unknown): boolean =>
+  error instanceof DirectoryFailure && (error.bind === 'refused' || REFUSED_BY_US.has(error.reason))
+
+/** Not keyed: after a change of JWT_SECRET the same accounts must still be found. */
+const accountKey = (login: string): string => hash('sha256', `login\0${login}`, 'base64url')
+
+/** A keyed hash (HMAC-SHA-256, RFC 2104) under a key of its own (HKDF, RFC 5869); parts cannot run into each other. */
+const digester = (secret: string) => {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login throttle', 32))
+  return (...parts: string[]): string => createHmac('sha256', key).update(JSON.stringify(parts)).digest('base64url')
+}

@@ -1,0 +1,40 @@
+// How many logins of an account failed of late is kept where all instances look, and survives each of them.
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+
+export interface LoginPermits {
+  /** `now`: ms since the epoch by the database's clock. */
+  read(key: string): Promise<{ readonly text: string | undefined; readonly now: number }>
+  /** Whether the text under `key` still was `before` (undefined: absent) and now is `after`, for `ttlMs` at least. */
+  swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
+}
+
+/**
+ * Rows that are over are removed with the other purges (`token-state.ts`). `now` stands in for the database's clock.
+ * Throws `GW_UNAVAILABLE` when the database is away.
+ */
+export const createLoginPermits = (database: Database, now?: () => number): LoginPermits => ({
+  read: async key => {
+    const [row] = await database.read(manager => query<{ permits: string | null; now: number }>(manager, READ, [key]))
+    return { text: row?.permits ?? undefined, now: now?.() ?? row?.now ?? Date.now() }
+  },
+  swap: async (key, before, after, ttlMs) => {
+    const rows = await database.read(manager => {
+      if (before === undefined) return query(manager, INSERT, [key, after ?? '', ttlMs])
+      if (after === undefined) return query(manager, DELETE, [key, before])
+      return query(manager, UPDATE, [key, before, after, ttlMs])
+    })
+    return rows.length === 1
+  }
+})
+
+const READ = `
+  SELECT (SELECT permits FROM login_permits WHERE key = $1) AS permits,
+    floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`
+const END = (parameter: string) => `now() + ${parameter}::float8 * interval '1 millisecond'`
+const INSERT = `
+  INSERT INTO login_permits (key, permits, expires_at) VALUES ($1, $2, ${END('$3')})
+  ON CONFLICT DO NOTHING RETURNING key`
+const UPDATE = `
+  UPDATE login_permits SET permits = $3, expires_at = ${END('$4')} WHERE key = $1 AND permits = $2 RETURNING key`
+const DELETE = 'DELETE FROM login_permits WHERE key = $1 AND permits = $2 RETURNING key'

@@ -1,0 +1,21 @@
+// Failed logins of an account are counted for all instances, in a table of their own.
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+export class LoginPermits implements MigrationInterface {
+  name = 'LoginPermits1763769600000'
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(`
+      CREATE TABLE login_permits (
+        key text PRIMARY KEY,
+        permits text NOT NULL,
+        expires_at timestamptz NOT NULL
+      );
+      CREATE INDEX login_permits_expires ON login_permits (expires_at);
+    `)
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE login_permits')
+  }
+}
