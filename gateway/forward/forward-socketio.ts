@@ -149,6 +149,12 @@ const createShare = (shared: SharedSids, sid: string, session: Session, pollMs: 
       note()
       await shared.save(sid, changes).catch(storeAway)
     },
+    async takeOver() {
+      const record = await shared.load(sid).catch(storeAway)
+      if (record !== undefined) session.adopt(record)
+      session.claim = undefined
+      await shared.save(sid, { upgraded: true, namespaces: {} }).catch(storeAway)
+    },
     mail: packets => shared.mail(sid, packets),
     collect: () => shared.collect(sid),
     lease: () => shared.lease(sid, pollMs),
@@ -399,6 +405,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
       session,
       relay: () => relay,
       onViolation,
+      beforeUpgrade: taken?.share?.takeOver,
       onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
     })
     if (taken === undefined) session.carrier = transport.carrier

@@ -41,6 +41,8 @@ export interface SidRecord extends SidOrigin {
 export interface SidChanges {
   readonly bytes?: number
   readonly proven?: boolean
+  /** A WebSocket carries it now: its instance alone tells the upstream what ends. */
+  readonly upgraded?: boolean
   readonly dueFromClient?: number
   readonly dueFromUpstream?: { readonly count: number; readonly dropped: boolean }
   /** undefined: not connected any more. */

@@ -69,6 +69,8 @@ export const readBody = (exchange: Exchange, limit: number): Promise<Buffer> =>
 export interface PollingShare {
   reload(): Promise<void>
   persist(): Promise<void>
+  /** A WebSocket at this instance carries the session from now on. */
+  takeOver(): Promise<void>
   mail(packets: readonly string[]): Promise<void>
   collect(): Promise<readonly string[]>
   lease(): Promise<boolean>

@@ -17,6 +17,8 @@ export interface TransportOptions {
   readonly relay: () => Relay | undefined
   /** A session begun by polling: until its packet `5` only the probe passes. */
   readonly onUpgraded?: (() => void) | undefined
+  /** Runs before the upgrade is passed on, e.g. to learn what another instance let through meanwhile. */
+  readonly beforeUpgrade?: (() => Promise<void>) | undefined
   readonly onViolation: (reason: string) => void
 }
 
@@ -82,6 +84,10 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
     if (!probing) return session.gate.fromClient(packet)
     if (packet.text === '2probe') return { verdict: 'pass' }
     if (packet.text !== '5') return { verdict: 'violation', reason: 'packet-before-upgrade' }
+    return options.beforeUpgrade === undefined ? upgrade() : options.beforeUpgrade().then(upgrade)
+  }
+
+  const upgrade = (): PacketVerdict => {
     probing = false
     // What the polling side still holds for the client comes first on the new transport.
     queueMicrotask(() => options.onUpgraded?.())
