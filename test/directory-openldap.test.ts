@@ -64,7 +64,7 @@ t.test('names full of DN and filter syntax belong to exactly their owner', async
     '\\2a'
   ]
   for (const login of injections) {
-    t.match(await failureOf(directory.authenticate(login, ldap.password)), { reason: 'invalid-credentials' }, login)
+    t.match(await failureOf(directory.authenticate(login, ldap.password)), { reason: 'unknown-user' }, login)
   }
 })
 
@@ -112,7 +112,7 @@ t.test('a login that was given to somebody else is somebody else', async t => {
   const dn = await ldap.addPerson({ uid: 'novo', password: 'Primeira-1', displayName: 'Primeira Pessoa' })
   const first = await directory.authenticate('novo', 'Primeira-1')
   await ldap.remove(dn)
-  t.match(await failureOf(directory.authenticate('novo', 'Primeira-1')), { reason: 'invalid-credentials' })
+  t.match(await failureOf(directory.authenticate('novo', 'Primeira-1')), { reason: 'unknown-user' })
   await ldap.addPerson({ uid: 'novo', password: 'Segunda-2', displayName: 'Segunda Pessoa' })
   const second = await directory.authenticate('novo', 'Segunda-2')
   t.equal(second.username, first.username)
@@ -172,7 +172,7 @@ t.test('a hundred people log in at once, each on a connection of their own, and 
   outcomes.forEach((outcome, index) => {
     t.match(
       outcome,
-      index % 4 === 3 ? { reason: 'invalid-credentials' } : { username: ['maria', 'carlos', 'ana'][index % 4] }
+      index % 4 === 3 ? { reason: 'wrong-password' } : { username: ['maria', 'carlos', 'ana'][index % 4] }
     )
   })
   await noConnectionLeft()
@@ -234,4 +234,31 @@ t.test('a directory that is stopped or frozen fails in time, and works again aft
 
   await ldap.start()
   t.match(await directory.authenticate('maria', ldap.password), { username: 'maria' })
+})
+
+// LD-12
+t.test('the log tells a wrong password from an unknown user where anybody may read entries', async t => {
+  const byDn = directory
+  const wrong = await failureOf(byDn.authenticate('maria', WRONG))
+  t.match(wrong, { reason: 'wrong-password', bind: 'refused', countsAsBind: true })
+  const unknown = await failureOf(byDn.authenticate('nobody', WRONG))
+  t.match(unknown, { reason: 'unknown-user', bind: 'refused', countsAsBind: true })
+  const elsewhere = createDirectory(ldap.settings({ userDnTemplate: `uid={{username}},ou=nowhere,${ldap.baseDn}` }))
+  t.match(
+    await failureOf(elsewhere.authenticate('maria', WRONG)),
+    { reason: 'invalid-credentials' },
+    'the place for people is missing: a mistake in the template, of which nothing follows for the person'
+  )
+})
+
+// LD-12
+t.test('where entries are hidden, nobody is said to be unknown or known', async t => {
+  for (const readable of ['all', 'self'] as const) {
+    const closed = await startOpenLdap(t, { readable })
+    const hidden = createDirectory(closed.settings())
+    for (const login of ['maria', 'nobody']) {
+      const failure = await failureOf(hidden.authenticate(login, WRONG))
+      t.match(failure, { reason: 'invalid-credentials', bind: 'refused' }, `${login}, ${readable}`)
+    }
+  }
 })

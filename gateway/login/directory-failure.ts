@@ -64,6 +64,11 @@ export class DirectoryFailure extends Error {
     return this.bind === 'unanswered' || this.bind === 'refused' || this.bind === 'accepted'
   }
 
+  /** The same failure with a better word for it. */
+  because(reason: DirectoryReason): DirectoryFailure {
+    return new DirectoryFailure(reason, this.message, { bind: this.bind, cause: this.cause })
+  }
+
   /** The same failure after the bind came so far. */
   after(bind: BindOutcome): DirectoryFailure {
     return new DirectoryFailure(this.reason, this.message, { bind, cause: this.cause })

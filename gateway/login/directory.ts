@@ -11,7 +11,7 @@ import {
   personOf
 } from './directory-person.ts'
 import { type DirectoryPlan, planOf } from './directory-plan.ts'
-import { isSameDn } from './distinguished-names.ts'
+import { isParentDn, isSameDn } from './distinguished-names.ts'
 import { connectDirectory, type DirectoryConnection } from './ldap-connection.ts'
 import { isPlainLogin, readLogin } from './ldap-names.ts'
 
@@ -38,7 +38,9 @@ export interface DirectoryOptions {
 }
 
 const MAX_PASSWORD_LENGTH = 1024
+/** The answer waits for so long after a failure anyway. */
 export const FAILURE_FLOOR_MS = 250
+const EXPLANATION_TIMEOUT_MS = 200
 
 /** @throws Error when template, domain or filter cannot work for any login. */
 export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}): Directory => {
@@ -111,7 +113,11 @@ const exchange = async (plan: DirectoryPlan, login: string, password: string): P
     connection = await within(connectDirectory(plan.settings, signal))
     const client = clientOn(connection, plan.settings)
     bind = 'unanswered'
-    await within(bindAs(client, plan.bindName(login), password))
+    await within(bindAs(client, plan.bindName(login), password)).catch(async (error: unknown) => {
+      if (!isPlainRefusal(error)) throw error
+      const why = await within(explainRefusal(plan, client, connection, login, signal)).catch(() => undefined)
+      throw why === undefined ? error : error.because(why)
+    })
     bind = 'accepted'
     const person = await within(readPerson(plan, client, connection, login))
     // A polite end; that it was said matters to the directory's log only.
@@ -151,6 +157,37 @@ const bindAs = async (client: Client, bindName: string, password: string): Promi
   const reason = policyReason(policy.value?.error)
   if (reason !== undefined)
     throw new DirectoryFailure(reason, 'the password policy allows no login', { bind: 'refused' })
+}
+
+/** A result 49 that says nothing more. */
+const isPlainRefusal = (error: unknown): error is DirectoryFailure =>
+  error instanceof DirectoryFailure && error.reason === 'invalid-credentials' && error.bind === 'refused'
+
+/**
+ * Why a bind was refused, as far as anybody may know: after a refused bind the connection is anonymous (RFC 4513 §4).
+ * For the log alone. An entry that is hidden is answered like one that is absent, but without the entry above it
+ * (matchedDN): only a directory that shows this one is believed that there is no such person.
+ */
+const explainRefusal = async (
+  plan: DirectoryPlan,
+  client: Client,
+  connection: DirectoryConnection | undefined,
+  login: string,
+  signal: AbortSignal
+): Promise<'wrong-password' | 'unknown-user' | undefined> => {
+  const bindName = plan.bindName(login)
+  const where = plan.bindsByDn ? { base: bindName } : plan.search && { ...plan.search }
+  if (where === undefined || connection === undefined) return undefined
+  const filter = 'filter' in where ? { scope: 'sub' as const, filter: where.filter(login) } : { scope: 'base' as const }
+  const search = client.search(where.base, { ...filter, attributes: ['1.1'], sizeLimit: 2, timeLimit: 1 })
+  const patience = delay(EXPLANATION_TIMEOUT_MS, undefined, { signal, ref: false })
+  try {
+    const found = await Promise.race([search, patience])
+    return found?.searchEntries.length === 1 ? 'wrong-password' : undefined
+  } catch (error) {
+    const isAbsent = error instanceof ResultCodeError && error.code === 32 && plan.bindsByDn
+    return isAbsent && isParentDn(connection.lastMatchedDn(), bindName) ? 'unknown-user' : undefined
+  }
 }
 
 /** The server's own text, without what ldapts adds. */

@@ -13,6 +13,8 @@ export interface DirectoryConnection {
   readonly fault: () => LdapFault | undefined
   /** Result code of the last response, which libraries sometimes swallow. */
   readonly lastResultCode: () => number | undefined
+  /** Where the directory's last search ended, which libraries do not tell. */
+  readonly lastMatchedDn: () => string
 }
 
 /** Far more than two small entries and their surroundings need. */
@@ -169,6 +171,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
     // ldapts uses a socket only as a stream and looks at these two properties.
     stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
     fault: () => fault,
-    lastResultCode: () => last?.resultCode
+    lastResultCode: () => last?.resultCode,
+    lastMatchedDn: () => last?.matchedDn ?? ''
   }
 }

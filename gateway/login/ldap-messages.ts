@@ -15,6 +15,8 @@ export interface LdapResponse {
   readonly operation: number
   /** undefined for entries and references. */
   readonly resultCode: number | undefined
+  /** The last entry on the way to the one that was not found (RFC 4511 §4.1.9); `''` when the directory does not say. */
+  readonly matchedDn: string
 }
 
 export interface MessageLimits {
@@ -103,23 +105,31 @@ export const readResponse = (message: Buffer): LdapResponse => {
   if (controls !== undefined) checkControls(controls)
   // Message id 0 is only for notices, and the one that exists says good-bye (RFC 4511 §4.4.1).
   if (id.content.every(byte => byte === 0)) throw new LdapFault('the directory gave notice of disconnection')
-  return { operation: operation.tag, resultCode: checkOperation(operation) }
+  return { operation: operation.tag, ...checkOperation(operation) }
 }
 
-const checkOperation = ({ tag, content }: BerElement): number | undefined => {
+const NO_RESULT = { resultCode: undefined, matchedDn: '' }
+
+const checkOperation = ({ tag, content }: BerElement): Pick<LdapResponse, 'resultCode' | 'matchedDn'> => {
   const parts = readElements(content)
-  if (tag === OPERATION.entry) return checkEntry(parts)
-  if (tag === OPERATION.reference) return expectAll(parts, TAG.octets)
+  if (tag === OPERATION.entry) {
+    checkEntry(parts)
+    return NO_RESULT
+  }
+  if (tag === OPERATION.reference) {
+    expectAll(parts, TAG.octets)
+    return NO_RESULT
+  }
   if (tag !== OPERATION.bind && tag !== OPERATION.searchDone && tag !== OPERATION.extended) {
     throw new LdapFault(`an operation 0x${tag.toString(16)} that nobody asked for`)
   }
   const [code, matchedDn, diagnostic] = parts
   const isResult = code?.tag === TAG.enumerated && matchedDn?.tag === TAG.octets && diagnostic?.tag === TAG.octets
   if (!isResult || code.content.length < 1 || code.content.length > 3) throw new LdapFault('no result in a response')
-  return code.content.readIntBE(0, code.content.length)
+  return { resultCode: code.content.readIntBE(0, code.content.length), matchedDn: matchedDn.content.toString('utf8') }
 }
 
-const checkEntry = ([name, attributes, ...surplus]: BerElement[]): undefined => {
+const checkEntry = ([name, attributes, ...surplus]: BerElement[]): void => {
   if (name?.tag !== TAG.octets || attributes?.tag !== TAG.sequence || surplus.length > 0)
     throw new LdapFault('no entry')
   for (const attribute of readElements(attributes.content)) {
@@ -139,6 +149,6 @@ const checkControls = ({ tag, content }: BerElement): void => {
   }
 }
 
-const expectAll = (elements: readonly BerElement[], tag: number): undefined => {
+const expectAll = (elements: readonly BerElement[], tag: number): void => {
   if (elements.some(element => element.tag !== tag)) throw new LdapFault('an element of the wrong kind')
 }

@@ -7,10 +7,12 @@ export interface SlapdConfig {
   readonly baseDn: string
   readonly admin: { readonly dn: string; readonly password: string }
   readonly schema: string
-  readonly readable: 'all' | 'self'
+  readonly readable: 'everybody' | 'all' | 'self'
   readonly tls: { readonly ca: string; readonly keyFile: string; readonly certFile: string } | undefined
 }
 
+/** slapd.access(5) */
+const READERS = { everybody: '*', all: 'users', self: 'self' } as const
 const SCHEMA_FOLDERS = ['/etc/ldap/schema', '/etc/openldap/schema', '/opt/homebrew/etc/openldap/schema']
 const MODULE_FOLDERS = ['/usr/lib/ldap', '/usr/lib64/openldap', '/usr/lib/openldap', '/usr/libexec/openldap']
 
@@ -51,8 +53,8 @@ export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: Sl
     'dbnosync',
     'index objectClass,uid eq',
     'access to attrs=userPassword by self write by anonymous auth by * none',
-    `access to dn.base="${baseDn}" by users search by * none`,
-    readable === 'all' ? 'access to * by users read by * none' : 'access to * by self read by * none',
+    ...(readable === 'everybody' ? [] : [`access to dn.base="${baseDn}" by users search by * none`]),
+    `access to * by ${READERS[readable]} read${readable === 'everybody' ? '' : ' by * none'}`,
     'overlay ppolicy',
     `ppolicy_default "cn=default,ou=policies,${baseDn}"`,
     'ppolicy_use_lockout'

@@ -25,8 +25,8 @@ export interface OpenLdapOptions {
   /** Wrong passwords after which the server locks an account; 0: never. */
   lockoutThreshold?: number
   certificate?: 'valid' | 'expired' | 'wrong-host' | 'self-signed'
-  /** What bound people may read: all entries (the usual) or only their own. */
-  readable?: 'all' | 'self'
+  /** Who may read entries: anybody, as in a fresh OpenLDAP; people once bound; or bound people, and their own only. */
+  readable?: 'everybody' | 'all' | 'self'
   /** Answers plain LDAP only; STARTTLS is refused. */
   withoutTls?: boolean
 }
@@ -78,7 +78,7 @@ export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}):
       baseDn: BASE_DN,
       admin: ADMIN,
       schema: findSchema(),
-      readable: options.readable ?? 'all',
+      readable: options.readable ?? 'everybody',
       tls: options.withoutTls === true ? undefined : { ca: authority.caFile, ...certificateFor(authority, options) }
     })
   )
