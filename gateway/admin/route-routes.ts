@@ -1,7 +1,10 @@
 // Admins see which route asks for which role, and why a request would be decided as it is.
 import type { FastifyInstance } from 'fastify'
+import { BadRequest } from '../errors.ts'
 import { PROFILES, type User } from '../identity.ts'
+import { readAsker } from '../routes/askers.ts'
 import { decide } from '../routes/decide.ts'
+import { explain, explanationJson } from '../routes/explain.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from './admin-schemas.ts'
 
@@ -57,6 +60,52 @@ const matrixRow = (route: Route, cloudUnassignedMayPass: boolean) => ({
   )
 })
 
+const explainQuerySchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['method', 'path'],
+  properties: {
+    method: { type: 'string', pattern: '^[A-Z][A-Z0-9-]{0,31}$' },
+    path: { type: 'string', pattern: '^/', maxLength: 8192, description: 'As a client would send it' },
+    as: {
+      type: 'string',
+      maxLength: 200,
+      default: 'anonymous',
+      description: 'Profiles of one person joined by a comma, or anonymous, unassigned, cloud-unassigned'
+    }
+  }
+} as const
+
+const text = { type: 'string' } as const
+
+const explanationSchema = {
+  type: 'object',
+  required: ['method', 'target', 'path', 'as', 'decision', 'code', 'reason', 'words', 'route', 'place', 'candidates'],
+  properties: {
+    method: text,
+    target: text,
+    path: { ...text, description: "After canonicalisation; '' when the path is refused" },
+    as: text,
+    decision: { type: ['string', 'integer'], description: 'allow, or the status of the refusal' },
+    code: { ...text, description: "'' when allowed" },
+    reason: text,
+    words: text,
+    route: { ...text, description: "'' for none" },
+    place: { ...text, description: 'file:line:column' },
+    upstream: { ...text, description: "'' unless the request would be forwarded" },
+    forwarded: { ...text, description: 'The path that the upstream is asked for' },
+    candidates: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['id', 'place', 'chosen', 'why'],
+        properties: { id: text, place: text, chosen: { type: 'boolean' }, why: text }
+      }
+    },
+    everybody: { type: 'object', description: 'The same asked by others', additionalProperties: text }
+  }
+} as const
+
 export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPass }: RouteRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/routes',
@@ -74,6 +123,23 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
         .slice((page - 1) * pageSize, page * pageSize)
         .map(route => matrixRow(route, cloudUnassignedMayPass))
       return { items, page, pageSize, total: all.length }
+    }
+  )
+
+  app.get<{ Querystring: { method: string; path: string; as: string } }>(
+    '/auth/admin/explain',
+    {
+      schema: {
+        summary: 'Which route a request takes, why, and what its client would get',
+        querystring: explainQuerySchema,
+        response: { 200: explanationSchema }
+      }
+    },
+    async ({ query }) => {
+      const { asker, complaint } = readAsker(query.as)
+      if (complaint !== undefined) throw new BadRequest({ message: 'querystring/as names nobody known', reason: 'who' })
+      const question = { method: query.method, target: query.path, asker }
+      return explanationJson(explain(routes(), question, { cloudUnassignedMayPass }))
     }
   )
 }

@@ -1,7 +1,7 @@
 // What the gateway would decide on a request is told in words, with the rule and the line it stands on.
 import type { Command } from 'commander'
 import { readAsker } from '../routes/askers.ts'
-import { type Explanation, explain, lineOf } from '../routes/explain.ts'
+import { type Explanation, explain, explanationJson, lineOf } from '../routes/explain.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
@@ -47,7 +47,7 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   const isForEverybody = options.as === undefined && options.token === undefined
   return {
     found: false,
-    json: { ...toJson(explanation, isForEverybody), ...(who.note === undefined ? {} : { note: who.note }) },
+    json: { ...explanationJson(explanation), ...(who.note === undefined ? {} : { note: who.note }) },
     text: terminal => textOf(explanation, who, isForEverybody, terminal)
   }
 }
@@ -57,26 +57,6 @@ const whoAsks = async (cli: Cli, { as, token }: ExplainOptions): Promise<TokenAs
   const read = readAsker(as?.join(' ') ?? 'anonymous')
   if (read.complaint !== undefined) throw new CannotRun(read.complaint)
   return { asker: read.asker, fault: undefined, note: undefined }
-}
-
-const toJson = (explanation: Explanation, isForEverybody: boolean) => {
-  const { question, path, candidates, match, decision, words, forwarded, others } = explanation
-  return {
-    method: question.method,
-    target: question.target,
-    path: path ?? null,
-    as: question.asker.name,
-    decision: decision.decision,
-    code: decision.code ?? null,
-    reason: decision.reason,
-    words,
-    route: match.route === undefined ? null : { id: match.route.id, ...match.route.place },
-    upstream: forwarded === undefined ? null : { name: match.route?.upstream?.name, path: forwarded },
-    candidates: candidates.map(({ route, chosen, why }) => ({ id: route.id, ...route.place, chosen, why })),
-    ...(isForEverybody
-      ? { everybody: Object.fromEntries(others.map(other => [other.name, other.decision.decision])) }
-      : {})
-  }
 }
 
 const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boolean, terminal: Terminal): string => {

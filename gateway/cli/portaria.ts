@@ -4,6 +4,7 @@ import { addAudit } from './audit.ts'
 import { addCheck } from './check.ts'
 import type { Cli } from './command.ts'
 import { addDiff } from './diff.ts'
+import { addDoctor } from './doctor.ts'
 import { addExplain } from './explain.ts'
 import { addGrant } from './grant.ts'
 import { addMatrix } from './matrix.ts'
@@ -11,7 +12,18 @@ import { addMigrate } from './migrate.ts'
 import { addReplay } from './replay.ts'
 import { addToken } from './token.ts'
 
-const COMMANDS = [addCheck, addExplain, addMatrix, addDiff, addReplay, addMigrate, addGrant, addAudit, addToken]
+const COMMANDS = [
+  addCheck,
+  addExplain,
+  addMatrix,
+  addDiff,
+  addReplay,
+  addMigrate,
+  addGrant,
+  addAudit,
+  addToken,
+  addDoctor
+]
 
 const EXIT_CODES = `
 Exit codes: 0 fine, 1 found something, 2 could not run.

@@ -32,7 +32,9 @@ export const HALF_ASSIGNED: readonly NamedAsker[] = PROFILES.toReversed().map(pr
  */
 export const readAsker = (
   words: string
-): { readonly asker: NamedAsker; readonly complaint?: undefined } | { readonly complaint: string } => {
+):
+  | { readonly asker: NamedAsker; readonly complaint?: undefined }
+  | { readonly asker?: undefined; readonly complaint: string } => {
   const names = [...new Set(words.split(/[\s,+]+/).filter(name => name !== ''))]
   const [only] = names
   const known = names.length === 1 ? ASKERS.find(({ name }) => name === only) : undefined

@@ -7,6 +7,7 @@ import { reasonInWords } from './decision-words.ts'
 import { forwardedPath } from './forwarded-path.ts'
 import { foldCase, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
+import { formatPlace } from './read-route-files.ts'
 import type { Place, Route, RouteMatch, RouteTable } from './route.ts'
 import { matchTarget } from './route-tests.ts'
 import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
@@ -65,8 +66,36 @@ export const explain = (table: RouteTable, question: Question, options: DecideOp
 /** `file:line`, as people and terminals read it. */
 export const lineOf = ({ file, line }: Place): string => (file === 'gateway' ? "the gateway's own" : `${file}:${line}`)
 
-const forwardedBy = (match: RouteMatch): string | undefined =>
-  match.route?.upstream === undefined ? undefined : forwardedPath(match.route, match.path)
+const forwardedBy = (match: RouteMatch): string | undefined => {
+  if (match.route === undefined || match.route.upstream === undefined) return undefined
+  return forwardedPath(match.route, match.path)
+}
+
+/** As JSON, for `--json` and the administration API. */
+export const explanationJson = (explanation: Explanation) => {
+  const { question, path, candidates, match, decision, words, forwarded, others } = explanation
+  return {
+    method: question.method,
+    target: question.target,
+    path: path ?? '',
+    as: question.asker.name,
+    decision: decision.decision,
+    code: decision.code ?? '',
+    reason: decision.reason,
+    words,
+    route: match.route?.id ?? '',
+    place: match.route === undefined ? '' : formatPlace(match.route.place),
+    upstream: forwarded === undefined ? '' : (match.route?.upstream?.name ?? ''),
+    forwarded: forwarded ?? '',
+    candidates: candidates.map(({ route, chosen, why }) => ({
+      id: route.id,
+      place: formatPlace(route.place),
+      chosen,
+      why
+    })),
+    everybody: Object.fromEntries(others.map(other => [other.name, String(other.decision.decision)]))
+  }
+}
 
 // A refused token is only met where a token is asked for at all.
 const withToken = (decision: Decision, fault: Question['tokenFault']): Decision =>

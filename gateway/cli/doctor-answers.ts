@@ -1,0 +1,181 @@
+// What a gateway's answers give away, allow or forget is looked at: origins, limits, leaks, cookies and TLS.
+import { randomBytes } from 'node:crypto'
+import tls from 'node:tls'
+import { isLoopbackHost } from '../ip-network.ts'
+import { endpointOf, type Probe } from './doctor-client.ts'
+import { type Check, collect, type DoctorWorld, getsIn, show } from './doctor-world.ts'
+
+const FOREIGN = 'https://foreign.invalid'
+
+export const ANSWER_CHECKS: readonly Check[] = [
+  {
+    id: 'cors',
+    severity: 'high',
+    title: 'Scripts of any origin may read answers (HD-30)',
+    fix: 'Answer Access-Control-Allow-Origin with exactly the one origin of the frontend, never with what was asked.',
+    look: foreignOrigins
+  },
+  {
+    id: 'rate-limit-missing',
+    severity: 'medium',
+    title: 'No rate limit is to be seen',
+    fix: 'Limit requests per address before anything costly, and say so in x-ratelimit-* headers.',
+    look: async ({ client, closed }) => {
+      const probe = { target: closed[0]?.path ?? '/' }
+      const { headers } = await client.ask(probe)
+      const has = [...headers.keys()].some(name => /^(?:x-)?ratelimit(?:-|$)/.test(name))
+      return has ? [] : [`GET ${probe.target}: no x-ratelimit-* header`]
+    }
+  },
+  {
+    id: 'rate-limit-address',
+    severity: 'high',
+    title: 'Whoever changes X-Forwarded-For is not limited (HD-09)',
+    fix: 'Believe X-Forwarded-For only from listed proxies (TRUST_PROXY), from the right.',
+    look: spoofedAddress
+  },
+  {
+    id: 'operations-open',
+    severity: 'medium',
+    title: 'Operational endpoints answer on the public address',
+    fix: 'Serve metrics and debugging on a second listener that the public does not reach.',
+    look: world =>
+      collect(['/metrics', '/debug/vars', '/actuator/env', '/server-status', '/.env'], path =>
+        getsIn(world, path, target => ({ target }))
+      )
+  },
+  {
+    id: 'leak',
+    severity: 'medium',
+    title: 'Refusals hold stack traces, internal addresses or what was sent (RT-19, HD-24)',
+    fix: 'Answer refusals from a table of fixed texts; keep causes for the log.',
+    look: leaks
+  },
+  {
+    id: 'challenge-missing',
+    severity: 'low',
+    title: 'A 401 does not say how to authenticate',
+    fix: 'Send WWW-Authenticate with each 401 (RFC 9110 §11.6.1).',
+    look: async ({ client, closed }) => {
+      const path = closed.find(({ status }) => status === 401)?.path
+      if (path === undefined) return []
+      const { headers } = await client.ask({ target: path })
+      return headers.has('www-authenticate') ? [] : [`GET ${path} → 401 without WWW-Authenticate`]
+    }
+  },
+  {
+    id: 'tls',
+    severity: 'high',
+    title: 'Traffic can be read or changed on its way',
+    fix: 'Serve https with a valid certificate and TLS 1.2 or newer only.',
+    look: transport
+  },
+  {
+    id: 'cookies',
+    severity: 'medium',
+    title: 'Cookies can be read by scripts, or travel where they should not',
+    fix: 'Set HttpOnly and SameSite on every cookie, and Secure.',
+    // Last, when all answers have been seen.
+    look: async ({ client }) => [...client.cookies].flatMap(cookie => judgeCookie(cookie, client.url.protocol))
+  }
+]
+
+async function foreignOrigins({ client, closed, open }: DoctorWorld): Promise<string[]> {
+  const paths = [closed[0]?.path ?? '/', ...open.slice(0, 1)]
+  const probes = paths.flatMap((target): { probe: Probe; origin: string }[] => [
+    { origin: FOREIGN, probe: { target, headers: [['Origin', FOREIGN]] } },
+    { origin: 'null', probe: { target, headers: [['Origin', 'null']] } },
+    {
+      origin: FOREIGN,
+      probe: {
+        method: 'OPTIONS',
+        target,
+        headers: [
+          ['Origin', FOREIGN],
+          ['Access-Control-Request-Method', 'GET'],
+          ['Access-Control-Request-Headers', 'authorization']
+        ]
+      }
+    }
+  ])
+  return collect(probes, async ({ probe, origin }) => {
+    const { headers } = await client.ask(probe)
+    const allowed = headers.get('access-control-allow-origin')
+    const isWide = allowed === '*' && headers.get('access-control-allow-credentials') === 'true'
+    return allowed === origin || isWide ? `${probe.method ?? 'GET'} ${probe.target} allows ${origin}` : undefined
+  })
+}
+
+async function spoofedAddress({ client, closed }: DoctorWorld): Promise<string[]> {
+  const target = closed[0]?.path ?? '/'
+  const remaining = async (address?: string): Promise<number> => {
+    const headers = address === undefined ? [] : [['X-Forwarded-For', address] as const]
+    const answer = await client.ask({ target, headers })
+    const text = answer.headers.get('x-ratelimit-remaining') ?? answer.headers.get('ratelimit-remaining')
+    return text === undefined ? Number.NaN : Number(text)
+  }
+  const before = await remaining()
+  const claimed = [await remaining('198.51.100.7'), await remaining('198.51.100.8')]
+  const after = await remaining()
+  // A window that ends in between resets the count for everybody, also for who claims nothing.
+  const isReset = claimed.every(one => one > before) && after < Math.min(...claimed)
+  return isReset ? [`remaining ${before}, with X-Forwarded-For ${claimed.join(' and ')}, without it ${after}`] : []
+}
+
+const LEAKS: readonly (readonly [what: string, pattern: RegExp])[] = [
+  ['a stack trace', /\n?\s+at .{1,200}:\d+:\d+|Traceback \(most recent call last\)|\bnode_modules\b/],
+  ['an error of the operating system', /\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|HOSTUNREACH|TIMEDOUT)\b/],
+  [
+    'an internal address',
+    /\b(?:127\.0\.0\.1|10\.\d+\.\d+\.\d+|192\.168\.\d+\.\d+|172\.(?:1[6-9]|2\d|3[01])\.\d+\.\d+):\d+/
+  ]
+]
+
+async function leaks({ client }: DoctorWorld): Promise<string[]> {
+  const mark = `doctor${randomBytes(6).toString('hex')}`
+  const evidence = await collect([`/${mark}%zz`, `/${mark}%c0%af`, `/%00${mark}`], async target => {
+    const answer = await client.ask({ target })
+    return answer.status >= 400 && answer.body.includes(mark) ? `${show({ target }, answer)} repeats it` : undefined
+  })
+  for (const { status, body, headers } of client.refusals) {
+    for (const [what, pattern] of LEAKS) if (pattern.test(body)) evidence.push(`an answer ${status} holds ${what}`)
+    const software = headers.get('x-powered-by') ?? /^.*\/\d.*$/.exec(headers.get('server') ?? '')?.[0]
+    if (software !== undefined) evidence.push(`an answer ${status} names ${software}`)
+  }
+  return [...new Set(evidence)]
+}
+
+async function transport({ client: { url } }: DoctorWorld): Promise<string[]> {
+  if (url.protocol === 'http:') return isLoopbackHost(url.hostname) ? [] : ['the address is http://']
+  const evidence: string[] = []
+  const now = await handshake(url, {})
+  if (now.fault !== undefined) evidence.push(`the certificate is not valid: ${now.fault}`)
+  const old = await handshake(url, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
+  if (old.connected) evidence.push('TLS 1.1 or older is accepted')
+  return evidence
+}
+
+const handshake = (url: URL, options: tls.ConnectionOptions): Promise<{ connected: boolean; fault?: string }> =>
+  new Promise(resolve => {
+    const endpoint = endpointOf(url)
+    const name = /[a-z]/i.test(endpoint.host) && !endpoint.host.includes(':') ? { servername: endpoint.host } : {}
+    const socket = tls.connect({ ...endpoint, ...name, ...options, rejectUnauthorized: false, timeout: 5_000 }, () => {
+      const fault = socket.authorized ? {} : { fault: String(socket.authorizationError) }
+      socket.destroy()
+      resolve({ connected: true, ...fault })
+    })
+    const fail = () => {
+      socket.destroy()
+      resolve({ connected: false })
+    }
+    socket.on('error', fail)
+    socket.on('timeout', fail)
+  })
+
+const judgeCookie = (cookie: string, protocol: string): string[] => {
+  const [pair = '', ...attributes] = cookie.split(';').map(part => part.trim())
+  const names = new Set(attributes.map(attribute => attribute.split('=')[0]?.toLowerCase()))
+  const wanted = ['HttpOnly', 'SameSite', ...(protocol === 'https:' ? ['Secure'] : [])]
+  const missing = wanted.filter(name => !names.has(name.toLowerCase()))
+  return missing.length === 0 ? [] : [`the cookie ${pair.split('=')[0]} lacks ${missing.join(', ')}`]
+}

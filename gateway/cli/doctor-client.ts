@@ -1,0 +1,134 @@
+// A request leaves exactly as it is written, path and all, and its answer is read in bounds of size, time and number.
+import net from 'node:net'
+import tls from 'node:tls'
+
+export interface Probe {
+  /** Only harmless ones (RFC 9110 §9.2.1). */
+  readonly method?: 'GET' | 'HEAD' | 'OPTIONS'
+  readonly target: string
+  /** In order; `Host` and `Connection` are added when they are missing. */
+  readonly headers?: readonly (readonly [name: string, value: string])[]
+}
+
+export interface Answer {
+  /** 0: no answer that can be read. */
+  readonly status: number
+  /** Names in lower case; several values joined by a line break. */
+  readonly headers: ReadonlyMap<string, string>
+  readonly body: string
+}
+
+/** No more probes may be sent; says why. */
+export class ProbesEnded extends Error {}
+
+export interface DoctorClient {
+  readonly url: URL
+  /** Throws {@link ProbesEnded} beyond the bounds, and when the gateway limits us. */
+  ask(probe: Probe): Promise<Answer>
+  /** Requests sent so far. */
+  asked(): number
+  /** Every refusal seen so far. */
+  readonly refusals: readonly Answer[]
+  readonly cookies: ReadonlySet<string>
+}
+
+export interface Bounds {
+  readonly maxRequests: number
+  readonly maxTimeMs: number
+}
+
+const ANSWER_TIMEOUT_MS = 5_000
+const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_KEPT = 50
+
+export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds): DoctorClient => {
+  const deadline = performance.now() + maxTimeMs
+  const refusals: Answer[] = []
+  const cookies = new Set<string>()
+  let asked = 0
+  return {
+    url,
+    refusals,
+    cookies,
+    asked: () => asked,
+    async ask(probe) {
+      if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
+      if (performance.now() > deadline) throw new ProbesEnded(`${maxTimeMs / 1000} seconds were over`)
+      asked += 1
+      const answer = parse(await exchange(url, render(url, probe)))
+      if (answer.status === 429) throw new ProbesEnded('the gateway limits us (429); try again later')
+      if (answer.status >= 400 && refusals.length < MAX_KEPT) refusals.push(answer)
+      for (const cookie of answer.headers.get('set-cookie')?.split('\n') ?? []) cookies.add(cookie)
+      return answer
+    }
+  }
+}
+
+const render = (url: URL, { method = 'GET', target, headers = [] }: Probe): Buffer => {
+  const names = new Set(headers.map(([name]) => name.toLowerCase()))
+  const lines = headers.map(([name, value]) => `${name}: ${value}`)
+  if (!names.has('host')) lines.unshift(`Host: ${url.host}`)
+  if (!names.has('connection')) lines.push('Connection: close')
+  return Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+}
+
+/** Where to connect to: brackets around an IPv6 address belong to the URL only. */
+export const endpointOf = (url: URL) => ({
+  host: url.hostname.replace(/^\[|\]$/g, ''),
+  port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+})
+
+// Whether the certificate is good is a question of its own; here it only must not hide the answers.
+const connect = (url: URL): net.Socket => {
+  const endpoint = endpointOf(url)
+  if (url.protocol !== 'https:') return net.connect(endpoint)
+  const name = net.isIP(endpoint.host) === 0 ? { servername: endpoint.host } : {}
+  return tls.connect({ ...endpoint, ...name, rejectUnauthorized: false })
+}
+
+const exchange = (url: URL, request: Buffer): Promise<Buffer> =>
+  new Promise(resolve => {
+    const socket = connect(url)
+    const chunks: Buffer[] = []
+    let size = 0
+    const end = () => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(Buffer.concat(chunks))
+    }
+    const timer = setTimeout(end, ANSWER_TIMEOUT_MS)
+    socket.on('data', chunk => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > MAX_ANSWER_BYTES || isComplete(Buffer.concat(chunks))) end()
+    })
+    socket.on('error', end)
+    socket.on('close', end)
+    socket.write(request)
+  })
+
+const isComplete = (bytes: Buffer): boolean => {
+  const text = bytes.toString('latin1')
+  const end = text.indexOf('\r\n\r\n')
+  if (end === -1) return false
+  const head = text.slice(0, end)
+  if (/^HTTP\/1\.[01] (?:101|204|304)/.test(head)) return true
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+  return length !== undefined && text.length - end - 4 >= Number(length)
+}
+
+const parse = (bytes: Buffer): Answer => {
+  const text = bytes.toString('latin1')
+  const end = text.indexOf('\r\n\r\n')
+  const [first = '', ...lines] = text.slice(0, end === -1 ? 0 : end).split('\r\n')
+  const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(first)?.[1] ?? 0)
+  const headers = new Map<string, string>()
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).toLowerCase()
+    const value = line.slice(colon + 1).trim()
+    const known = headers.get(name)
+    headers.set(name, known === undefined ? value : `${known}\n${value}`)
+  }
+  return { status, headers, body: end === -1 ? '' : bytes.subarray(end + 4).toString('utf8') }
+}

@@ -1,0 +1,133 @@
+// Headers that some gateways or backends believe, wherever they come from, are tried on closed and open paths.
+import { randomBytes } from 'node:crypto'
+import type { Probe } from './doctor-client.ts'
+import { type Check, collect, type DoctorWorld, getsIn, isSuccess, show } from './doctor-world.ts'
+
+type Header = readonly [name: string, value: string]
+
+/** Closed paths asked with headers of the client's own. */
+const believed = (world: DoctorWorld, sets: readonly (readonly Header[])[], method: Probe['method'] = 'GET') =>
+  collect(sets, async headers => {
+    const path = world.closed[0]?.path ?? '/'
+    const found = await getsIn(world, path, target => ({ method, target, headers }))
+    return found === undefined ? undefined : `${found} with ${headers.map(([name]) => name).join(', ')}`
+  })
+
+const each = (names: readonly string[], value: string): (readonly Header[])[] =>
+  names.map(name => [[name, value] as const])
+
+export const HEADER_CHECKS: readonly Check[] = [
+  {
+    id: 'header-original-url',
+    severity: 'high',
+    title: 'A header with another URL leads to a closed path (RT-34)',
+    fix: 'Remove X-Original-URL, X-Rewrite-URL and their kin before forwarding.',
+    look: async world => {
+      const path = world.closed[0]?.path ?? '/'
+      const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-Original-URI', 'X-Forwarded-Uri', 'X-Forwarded-Path']
+      const carriers = [...new Set([...world.open.slice(0, 1), '/'])]
+      const pairs = carriers.flatMap(carrier => names.map(name => ({ carrier, name })))
+      return collect(pairs, async ({ carrier, name }) => {
+        const found = await getsIn(world, path, value => ({ target: carrier, headers: [[name, value]] }))
+        return found === undefined ? undefined : `${found} with ${name}: ${path}`
+      })
+    }
+  },
+  {
+    id: 'header-method-override',
+    severity: 'high',
+    title: 'A method-override header opens a closed path (RT-16)',
+    fix: 'Remove X-HTTP-Method-Override and its kin; decide on the method of the request line.',
+    look: world =>
+      believed(world, [
+        ...each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'], 'OPTIONS'),
+        ...each(['X-HTTP-Method-Override', 'X-Method-Override'], 'HEAD')
+      ])
+  },
+  {
+    id: 'method-unguarded',
+    severity: 'high',
+    title: 'A method passes that no rule names (RT-17)',
+    fix: 'Rules hold for all methods unless they name some; HEAD follows GET, OPTIONS is no exception.',
+    look: async world => {
+      const path = world.closed[0]?.path ?? '/'
+      const found = await collect(['HEAD', 'OPTIONS'] as const, method =>
+        getsIn(world, path, target => ({ method, target }))
+      )
+      return found
+    }
+  },
+  {
+    id: 'identity-believed',
+    severity: 'high',
+    title: "The client's own identity headers open a closed path (HD-01, HD-33)",
+    fix: 'Remove every identity header of the client, in every spelling, before adding your own.',
+    look: world =>
+      believed(world, [
+        [
+          ['X-User-Id', '1'],
+          ['X-User-Name', 'Admin'],
+          ['X-User-Profiles', 'Admin'],
+          ['X-User-Access-Status', 'assigned']
+        ],
+        ...each(['X-Forwarded-User', 'X-Remote-User', 'X-Auth-Request-User', 'X-Authenticated-User'], 'admin')
+      ])
+  },
+  {
+    id: 'address-believed',
+    severity: 'high',
+    title: 'A claimed address or host opens a closed path (HD-08, HD-09, HD-10)',
+    fix: 'Believe X-Forwarded-* only from listed proxies (TRUST_PROXY), and never for access.',
+    look: world =>
+      believed(world, [
+        ...each(['X-Forwarded-For', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP'], '127.0.0.1'),
+        ...each(['Forwarded'], 'for=127.0.0.1;host=localhost'),
+        ...each(['X-Forwarded-Host', 'Host'], 'localhost')
+      ])
+  },
+  {
+    id: 'identity-forged',
+    severity: 'high',
+    title: "The client's own identity headers reach a backend (HD-01 to HD-05, HD-33)",
+    fix: 'Remove X-User-* in every spelling (X_User_Id too, and what Connection names), on public routes as well.',
+    look: forgedIdentity
+  },
+  {
+    id: 'two-hosts',
+    severity: 'medium',
+    title: 'A request with two Host headers is accepted (HD-12)',
+    fix: 'Answer 400 (RFC 9112 §3.2).',
+    look: async ({ client, open, closed }) => {
+      const probe: Probe = {
+        target: open[0] ?? closed[0]?.path ?? '/',
+        headers: [
+          ['Host', client.url.host],
+          ['Host', 'other.invalid']
+        ]
+      }
+      const answer = await client.ask(probe)
+      return isSuccess(answer) || [401, 403, 404].includes(answer.status) ? [show(probe, answer)] : []
+    }
+  }
+]
+
+/** Seen only where a backend's answer repeats what it was sent. */
+async function forgedIdentity({ client, open, closed, token }: DoctorWorld): Promise<string[]> {
+  const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
+  const carriers = [
+    ...open.map(target => ({ target, headers: [] as Header[] })),
+    ...(token === undefined ? [] : closed.map(({ path }) => ({ target: path, headers: authorization })))
+  ]
+  const names = ['X-User-Id', 'X_User_Id', 'x-user_profiles', 'X-USER-EMAIL', 'X.User.Name', 'X-User-Areas']
+  return collect(carriers, async ({ target, headers }) => {
+    const marks = names.map(name => [name, `doctor${randomBytes(6).toString('hex')}`] as const)
+    const probe: Probe = {
+      target,
+      headers: [...headers, ...marks, ['Connection', 'close, x-user-areas, x-user-email']]
+    }
+    const answer = await client.ask(probe)
+    const seen = [...answer.headers.values(), answer.body].join('\n')
+    const arrived = marks.filter(([, mark]) => seen.includes(mark)).map(([name]) => name)
+    return arrived.length === 0 ? undefined : `${show(probe, answer)} repeats ${arrived.join(', ')}`
+  })
+}

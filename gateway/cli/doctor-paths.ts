@@ -1,0 +1,114 @@
+// Other ways to write a closed path, which lax backends read as that path, are tried one family after the other.
+import { type Check, collect, getsIn } from './doctor-world.ts'
+
+/** Targets for a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
+type Spell = (path: string, open: string, host: string) => string[]
+
+const CANONICAL =
+  'Decide on one canonical spelling of the path, refuse the others with 400, and forward what was decided on.'
+
+/** How many closed paths each family is tried on. */
+const MAX_PATHS = 2
+
+const family = (id: string, title: string, spell: Spell, fix = CANONICAL): Check => ({
+  id,
+  severity: 'high',
+  title,
+  fix,
+  look: async world => {
+    const [open = '/x'] = world.open
+    const evidence: string[] = []
+    for (const { path } of world.closed.slice(0, MAX_PATHS)) {
+      const targets = spell(path, open, world.client.url.host)
+      const found = await collect([...targets.keys()], index =>
+        getsIn(world, path, other => ({ target: spell(other, open, world.client.url.host)[index] ?? '/' }))
+      )
+      evidence.push(...found)
+    }
+    return evidence
+  }
+})
+
+const first = (path: string): string => `/${path.split('/')[1] ?? ''}`
+const rest = (path: string): string => path.slice(first(path).length)
+const encode = (text: string, percent = '%'): string =>
+  text.replace(/[A-Za-z0-9]/g, letter => `${percent}${letter.charCodeAt(0).toString(16)}`)
+const lastSlash = (path: string, slash: string): string => path.replace(/(.)\/([^/]*)$/, `$1${slash}$2`)
+
+export const PATH_CHECKS: readonly Check[] = [
+  family('path-dots', 'Dot segments lead to a closed path', (path, open) => [
+    `/.${path}`,
+    `/%2e${path}`,
+    `${first(path)}/.${rest(path)}`,
+    `${first(path)}/%2E${rest(path)}`,
+    `${path}/.`,
+    `${path}/x/..`,
+    `/x/..${path}`,
+    `/x/%2e%2e${path}`,
+    `${open}/..${path}`,
+    `${open}/.%2e${path}`,
+    `${open}/../..${path}`
+  ]),
+  family('path-slashes', 'Doubled slashes lead to a closed path', path => [
+    `/${path}`,
+    `//${path}`,
+    `${first(path)}/${rest(path)}`,
+    `${path}//`
+  ]),
+  family('path-encoded-slash', 'An encoded slash leads to a closed path', (path, open) => [
+    lastSlash(path, '%2f'),
+    lastSlash(path, '%2F'),
+    `/%2f${path.slice(1)}`,
+    `${open}/..%2f${path.slice(1)}`,
+    `${open}%2f..${path}`
+  ]),
+  family('path-encoding', 'An encoded letter leads to a closed path', path => [
+    `/${encode(path.slice(1, 2))}${path.slice(2)}`,
+    `/${encode(first(path).slice(1))}${rest(path)}`
+  ]),
+  family('path-double-encoding', 'A path encoded twice leads to a closed path', (path, open) => [
+    `/${encode(path.slice(1, 2), '%25')}${path.slice(2)}`,
+    lastSlash(path, '%252f'),
+    `${open}/%252e%252e${path}`
+  ]),
+  family('path-backslash', 'A backslash leads to a closed path', (path, open) => [
+    path.replaceAll('/', '\\').replace(/^\\/, '/\\'),
+    lastSlash(path, '\\'),
+    lastSlash(path, '%5c'),
+    `/%5c${path.slice(1)}`,
+    `${open}\\..${path}`
+  ]),
+  family('path-parameters', 'A path parameter (;) leads to a closed path', (path, open) => [
+    `${first(path)};x=1${rest(path)}`,
+    `${path};x`,
+    `/;${path}`,
+    `${path}%3bx`,
+    `${open}/..;${path}`
+  ]),
+  family('path-case', 'Another case leads to a closed path', path => [
+    path.toUpperCase(),
+    path.replace(/[a-z]/, letter => letter.toUpperCase()),
+    path.replace(/[a-z](?=[^a-z]*$)/, letter => letter.toUpperCase())
+  ]),
+  family('path-tail', 'Blanks, dots or control characters at the end lead to a closed path', path => [
+    `${path}/`,
+    `${path}%20`,
+    `${path}.`,
+    `${path}%00`,
+    `${path}%09`,
+    `${path}%0a`,
+    `${path}%3f`,
+    `${path}%23`,
+    `${path}#`
+  ]),
+  family('path-absolute', 'A target with scheme and host leads to a closed path', (path, _open, host) => [
+    `http://${host}${path}`,
+    `http://other.invalid${path}`,
+    `http://${host}/.${path}`
+  ]),
+  family('path-unicode', 'Overlong or look-alike bytes lead to a closed path', path => [
+    lastSlash(path, '%c0%af'),
+    lastSlash(path, '%ef%bc%8f'),
+    `/%c1%${(path.charCodeAt(1) + 0x40).toString(16).slice(-2)}${path.slice(2)}`
+  ])
+]

@@ -1,0 +1,88 @@
+// Upgrades without a token, from foreign pages, or to other protocols are tried, and end with their handshake.
+import { randomBytes } from 'node:crypto'
+import type { Probe } from './doctor-client.ts'
+import { unsignedToken } from './doctor-tokens.ts'
+import { type Check, collect, type DoctorWorld, isSuccess, show } from './doctor-world.ts'
+
+type Header = readonly [name: string, value: string]
+
+const FOREIGN = 'https://foreign.invalid'
+
+const upgrade = (target: string, more: readonly Header[] = []): Probe => ({
+  target,
+  headers: [
+    ['Connection', 'Upgrade'],
+    ['Upgrade', 'websocket'],
+    ['Sec-WebSocket-Version', '13'],
+    ['Sec-WebSocket-Key', randomBytes(16).toString('base64')],
+    ...more
+  ]
+})
+
+const opens = ({ client }: DoctorWorld, probes: readonly { probe: Probe; how: string }[]): Promise<string[]> =>
+  collect(probes, async ({ probe, how }) => {
+    const answer = await client.ask(probe)
+    return answer.status === 101 ? `${show(probe, answer)} ${how}` : undefined
+  })
+
+export const SOCKET_CHECKS: readonly Check[] = [
+  {
+    id: 'websocket-no-token',
+    severity: 'high',
+    title: 'A WebSocket opens without a valid token (WS-02)',
+    fix: 'Decide before the 101, with the same rules as for HTTP; refuse with plain HTTP.',
+    look: world => {
+      const forged = unsignedToken()
+      return opens(
+        world,
+        [...world.sockets, ...world.closed.slice(0, 1).map(({ path }) => path)].flatMap(path => [
+          { how: 'without a token', probe: upgrade(path) },
+          { how: 'with an unsigned token', probe: upgrade(path, [['Authorization', `Bearer ${forged}`]]) },
+          {
+            how: 'with an unsigned subprotocol token',
+            probe: upgrade(path, [['Sec-WebSocket-Protocol', `bearer, ${forged}`]])
+          },
+          { how: 'with an unsigned token in the query', probe: upgrade(`${path}?access_token=${forged}`) }
+        ])
+      )
+    }
+  },
+  {
+    id: 'websocket-origin',
+    severity: 'high',
+    title: 'A WebSocket opens for a page of another origin (WS-01)',
+    fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); null is no origin to allow.',
+    look: world => {
+      const { token, sockets } = world
+      const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
+      return opens(
+        world,
+        sockets.flatMap(path =>
+          [FOREIGN, 'null', `${world.client.url.origin}.foreign.invalid`].map(origin => ({
+            how: `for ${origin}`,
+            probe: upgrade(path, [...authorization, ['Origin', origin]])
+          }))
+        )
+      )
+    }
+  },
+  {
+    id: 'upgrade-bypass',
+    severity: 'high',
+    title: 'An Upgrade header opens a closed path (RT-30, WS-19)',
+    fix: 'Judge a request the same, whatever it asks to be upgraded to; never forward h2c upgrades.',
+    look: world =>
+      collect(world.closed.slice(0, 1), async ({ path }) => {
+        const h2c: Header[] = [
+          ['Connection', 'Upgrade, HTTP2-Settings'],
+          ['Upgrade', 'h2c'],
+          ['HTTP2-Settings', 'AAMAAABkAAQAAP__']
+        ]
+        for (const probe of [{ target: path, headers: h2c }, upgrade(path)]) {
+          const answer = await world.client.ask(probe)
+          if (answer.status === 101 || isSuccess(answer)) return `${show(probe, answer)} with Upgrade`
+        }
+        return undefined
+      })
+  }
+]

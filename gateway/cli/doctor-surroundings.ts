@@ -1,0 +1,51 @@
+// The paths that the doctor asks for are known: given, taken from route files, or the gateway's own.
+import type { Route } from '../routes/route.ts'
+import { shapeOf } from '../routes/route-trie.ts'
+import { takesMethod } from '../routes/specificity.ts'
+import { CannotRun } from './command.ts'
+import { readTable } from './read-routes.ts'
+
+export interface Surroundings {
+  readonly candidates: readonly { readonly path: string; readonly isGiven: boolean }[]
+  readonly open: readonly string[]
+  readonly sockets: readonly string[]
+}
+
+export interface GivenPaths {
+  readonly config?: string
+  readonly private?: readonly string[]
+  readonly public?: readonly string[]
+  readonly websocket?: readonly string[]
+}
+
+/** The gateway's own; other gateways may not have them. */
+const OWN = ['/auth/admin/users', '/auth/me']
+const MAX_PATHS = 3
+
+export const surroundingsOf = async (given: GivenPaths): Promise<Surroundings> => {
+  const routes = given.config === undefined ? [] : (await readTable(given.config)).routes.filter(isProxied)
+  const closed = routes.filter(route => !route.public && route.socketio === undefined)
+  const paths = [...(given.private ?? []), ...closed.sort(byRoles).slice(0, MAX_PATHS).map(example)]
+  const sockets = routes.filter(({ websocket }) => websocket !== undefined)
+  const surroundings = {
+    candidates: [
+      ...[...new Set(paths)].map(path => ({ path, isGiven: true })),
+      ...OWN.map(path => ({ path, isGiven: false }))
+    ],
+    open: [...(given.public ?? []), ...routes.filter(route => route.public).map(example)].slice(0, MAX_PATHS),
+    sockets: [...(given.websocket ?? []), ...sockets.map(example)].slice(0, MAX_PATHS)
+  }
+  const all = [...paths, ...surroundings.open, ...surroundings.sockets]
+  if (all.some(path => !/^\/[\x21-\x7e]*$/.test(path))) throw new CannotRun('Paths begin with / and hold no blanks')
+  return surroundings
+}
+
+const isProxied = (route: Route): boolean => route.upstream !== undefined && takesMethod(route, 'GET')
+
+// The fewer roles, the more there is to lose; routes without roles last.
+const byRoles = (a: Route, b: Route): number => (a.roles?.length ?? 99) - (b.roles?.length ?? 99)
+
+const example = ({ path }: Route): string =>
+  `/${shapeOf(path)
+    .map(segment => (segment.startsWith(':') || segment === '*' ? 'x1' : segment))
+    .join('/')}`

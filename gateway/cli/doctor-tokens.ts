@@ -1,0 +1,190 @@
+// Tokens that nobody was given are shown to a closed path, and none of them may be accepted.
+import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
+import type { Probe } from './doctor-client.ts'
+import { type Check, collect, type DoctorWorld, isSuccess } from './doctor-world.ts'
+
+type Part = Readonly<Record<string, unknown>>
+
+const encode = (part: Part): string => Buffer.from(JSON.stringify(part)).toString('base64url')
+
+/** Claims that would be an Admin's. Seconds since the epoch. */
+const claims = (more: Part = {}): Part => {
+  const now = Math.floor(Date.now() / 1000)
+  return {
+    sub: '1',
+    name: 'doctor',
+    email: '',
+    provider: 'ldap',
+    username: 'doctor',
+    perfis: ['Admin'],
+    profiles: ['Admin'],
+    areas: ['Geral'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned',
+    role: 'Admin',
+    jti: 'doctor',
+    ver: 0,
+    iat: now,
+    exp: now + 600,
+    ...more
+  }
+}
+
+const HASHES: Readonly<Record<string, string>> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }
+
+const sign = (secret: string, header: Part = {}, payload: Part = claims()): string => {
+  const full: Part = { alg: 'HS256', typ: 'JWT', ...header }
+  const signed = `${encode(full)}.${encode(payload)}`
+  return `${signed}.${createHmac(HASHES[String(full.alg)] ?? 'sha256', secret)
+    .update(signed)
+    .digest('base64url')}`
+}
+
+const unsigned = (alg: string, signature = ''): string =>
+  `${encode({ alg, typ: 'JWT' })}.${encode(claims())}.${signature}`
+
+/** Secrets of manuals, starter kits and bored administrators. */
+const WEAK =
+  `secret password changeme jwt_secret jwtsecret your-256-bit-secret supersecret mysecret secretkey secret-key
+  secret123 123456 admin test default key private shhhhh token jwt development
+  your-secret-key a-string-secret-at-least-256-bits-long`.split(/\s+/)
+
+interface Named {
+  readonly name: string
+  readonly token: string
+}
+
+/** Accepted is whatever is not answered as no token is: also "you lack a role", "not found", "the backend is away". */
+const accepted = ({ client, closed }: DoctorWorld, tokens: readonly Named[]): Promise<string[]> => {
+  const target = closed.find(({ status }) => status === 401) ?? closed[0]
+  const means = target?.status === 401 ? [403, 404, 502] : [404, 502]
+  return collect(tokens, async ({ name, token }) => {
+    const probe: Probe = { target: target?.path ?? '/', headers: [['Authorization', `Bearer ${token}`]] }
+    const answer = await client.ask(probe)
+    const isAccepted = isSuccess(answer) || means.includes(answer.status)
+    return isAccepted ? `${name}: GET ${probe.target} → ${answer.status}` : undefined
+  })
+}
+
+const withSecret = (world: DoctorWorld, tokens: (secret: string) => readonly Named[]): Promise<string[]> =>
+  world.secret === undefined ? Promise.resolve([]) : accepted(world, tokens(world.secret))
+
+export const TOKEN_CHECKS: readonly Check[] = [
+  {
+    id: 'jwt-none',
+    severity: 'high',
+    title: 'Tokens without a signature are accepted (JW-01)',
+    fix: 'Accept exactly one algorithm, chosen by the server, never by the token (RFC 8725 §3.1).',
+    look: world =>
+      accepted(
+        world,
+        ['none', 'None', 'NONE', 'nOnE', ''].map(alg => ({ name: `alg "${alg}"`, token: unsigned(alg) }))
+      )
+  },
+  {
+    id: 'jwt-signature',
+    severity: 'high',
+    title: 'The signature of tokens is not verified (JW-13)',
+    fix: 'Verify the signature before anything of the payload is believed.',
+    look: world => accepted(world, badlySigned(world.token))
+  },
+  {
+    id: 'jwt-weak-secret',
+    severity: 'high',
+    title: 'Tokens are signed with a secret that can be guessed (JW-19)',
+    fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everybody out.',
+    look: async world => {
+      const guesses = ['', ...WEAK].map(secret => ({ name: `secret "${secret}"`, token: sign(secret) }))
+      const others = ['HS384', 'HS512'].flatMap(alg =>
+        ['', 'secret', 'changeme'].map(secret => ({ name: `${alg}, secret "${secret}"`, token: sign(secret, { alg }) }))
+      )
+      return accepted(world, [...guesses, ...others])
+    }
+  },
+  {
+    id: 'jwt-key-by-token',
+    severity: 'high',
+    title: 'A token may choose the key that verifies it (JW-03, JW-16)',
+    fix: 'Never take a key, or where to find one, from a token: ignore kid paths, jwk, jku and x5u.',
+    look: world => accepted(world, keysOfTheirOwn())
+  },
+  {
+    id: 'jwt-algorithm',
+    severity: 'medium',
+    title: 'Another algorithm is accepted with the right secret (JW-02)',
+    fix: 'Accept HS256 only, whatever the token says.',
+    look: world =>
+      withSecret(world, secret => ['HS384', 'HS512'].map(alg => ({ name: alg, token: sign(secret, { alg }) })))
+  },
+  {
+    id: 'jwt-lifetime',
+    severity: 'high',
+    title: 'Tokens that have expired, or never do, are accepted (JW-04, JW-05)',
+    fix: 'Ask for exp, refuse what has expired, is not yet valid, or lives longer than any token you issue.',
+    look: world => withSecret(world, outOfTime)
+  },
+  {
+    id: 'jwt-place',
+    severity: 'medium',
+    title: 'A token is accepted where it is written down or sent along unasked (JW-23)',
+    fix: 'Take tokens from the Authorization header only: queries end in logs, cookies are sent by any page.',
+    look: misplaced
+  }
+]
+
+const badlySigned = (token: string | undefined): Named[] => {
+  const forged = sign('portaria doctor: nobody uses this as a secret')
+  const [head = '', , signature = ''] = (token ?? forged).split('.')
+  return [
+    { name: 'a signature by another secret', token: forged },
+    { name: 'an empty signature', token: `${forged.slice(0, forged.lastIndexOf('.'))}.` },
+    ...(token === undefined ? [] : [{ name: 'other claims', token: `${head}.${encode(claims())}.${signature}` }])
+  ]
+}
+
+const keysOfTheirOwn = (): Named[] => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const header = { alg: 'RS256', typ: 'JWT', jwk: publicKey.export({ format: 'jwk' }) }
+  const signed = `${encode(header)}.${encode(claims())}`
+  const rsa = `${signed}.${createSign('sha256').update(signed).sign(privateKey).toString('base64url')}`
+  const own = 'a key that the token brings along'
+  const jwk = { kty: 'oct', k: Buffer.from(own).toString('base64url') }
+  return [
+    { name: 'jwk with RS256', token: rsa },
+    { name: 'jwk with HS256', token: sign(own, { jwk }) },
+    { name: 'kid /dev/null', token: sign('', { kid: '../../../../../../dev/null' }) },
+    { name: "kid ' UNION", token: sign('doctor', { kid: "x' UNION SELECT 'doctor" }) }
+  ]
+}
+
+const outOfTime = (secret: string): Named[] => {
+  const now = Math.floor(Date.now() / 1000)
+  return [
+    { name: 'expired an hour ago', token: sign(secret, {}, claims({ iat: now - 7200, exp: now - 3600 })) },
+    { name: 'without exp', token: sign(secret, {}, claims({ exp: undefined })) },
+    { name: 'valid for ten years', token: sign(secret, {}, claims({ exp: now + 10 * 365 * 86_400 })) },
+    { name: 'valid from tomorrow', token: sign(secret, {}, claims({ nbf: now + 86_400 })) }
+  ]
+}
+
+async function misplaced({ client, closed, token }: DoctorWorld): Promise<string[]> {
+  if (token === undefined) return []
+  const path = closed[0]?.path ?? '/'
+  const probes: (Probe & { where: string })[] = [
+    ...['access_token', 'token', 'jwt'].map(name => ({
+      where: `in the query as ${name}`,
+      target: `${path}?${name}=${token}`
+    })),
+    ...['token', 'access_token', 'authToken', 'jwt'].map(name => ({
+      where: `in the cookie ${name}`,
+      target: path,
+      headers: [['Cookie', `${name}=${token}`] as const]
+    })),
+    { where: 'in X-Access-Token', target: path, headers: [['X-Access-Token', token]] }
+  ]
+  // The token itself is not repeated in what is reported.
+  return collect(probes, async probe => (isSuccess(await client.ask(probe)) ? `${path} ${probe.where}` : undefined))
+}
+
+/** For probes beyond HTTP. */
+export const unsignedToken = (): string => unsigned('none')

@@ -1,0 +1,81 @@
+// What the doctor knows of a gateway: what is closed there, what is open, and how to tell that a closed door let us in.
+import { randomBytes } from 'node:crypto'
+import type { Answer, DoctorClient, Probe } from './doctor-client.ts'
+
+export interface DoctorWorld {
+  readonly client: DoctorClient
+  /** Paths that refuse whoever has no token; at least one. */
+  readonly closed: readonly ClosedPath[]
+  /** Paths that need no token. */
+  readonly open: readonly string[]
+  readonly sockets: readonly string[]
+  /** An accepted token, when one was given. */
+  readonly token: string | undefined
+  /** The gateway's secret, when it may be used to sign what must be refused all the same. */
+  readonly secret: string | undefined
+}
+
+export interface ClosedPath {
+  readonly path: string
+  /** What it answers without a token: 401 or 403. */
+  readonly status: number
+}
+
+export type Severity = 'high' | 'medium' | 'low'
+
+/** One known weakness, and how to see it. */
+export interface Check {
+  readonly id: string
+  readonly severity: Severity
+  readonly title: string
+  readonly fix: string
+  /** Evidence, one line each; none: the gateway is sound here. */
+  readonly look: (world: DoctorWorld) => Promise<string[]>
+}
+
+export interface Finding extends Omit<Check, 'look'> {
+  readonly evidence: readonly string[]
+}
+
+export const isSuccess = ({ status }: Answer): boolean => status >= 200 && status < 300
+
+export const show = ({ method = 'GET', target }: Probe, { status }: Answer): string => `${method} ${target} → ${status}`
+
+/** Letters that stand for nothing on any gateway, as long as `text`. */
+const noise = (text: string): string =>
+  text.replace(/[A-Za-z0-9]/g, () => String.fromCharCode(97 + ((randomBytes(1)[0] ?? 0) % 26)))
+
+/**
+ * Whether a way to write a closed path gets in: an answer of success that the same way to write a path which does not
+ * exist does not get. A page that is served for any path is so no evidence.
+ */
+export const getsIn = async (
+  { client }: DoctorWorld,
+  path: string,
+  probeFor: (path: string) => Probe
+): Promise<string | undefined> => {
+  const probe = probeFor(path)
+  const answer = await client.ask(probe)
+  if (!isSuccess(answer)) return undefined
+  const nowhere = noise(path)
+  const control = await client.ask(probeFor(nowhere))
+  const isSame = control.status === answer.status && without(control.body, nowhere) === without(answer.body, path)
+  return isSame ? undefined : show(probe, answer)
+}
+
+// Bodies that repeat the path differ by it alone.
+const without = (body: string, path: string): string =>
+  [path, ...path.split('/').filter(part => part.length > 1)].reduce((text, part) => text.replaceAll(part, ''), body)
+
+/** Evidence from many probes, one after the other. */
+export const collect = async <T>(
+  items: readonly T[],
+  look: (item: T) => Promise<string | undefined>
+): Promise<string[]> => {
+  const evidence: string[] = []
+  for (const item of items) {
+    const found = await look(item)
+    if (found !== undefined) evidence.push(found)
+  }
+  return evidence
+}

@@ -1,0 +1,150 @@
+// A running gateway has been asked every known way around its rules, harmlessly, and what worked is named with its remedy.
+import { type Command, InvalidArgumentError } from 'commander'
+import { isLoopbackHost } from '../ip-network.ts'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { verifyingSecrets } from './command-settings.ts'
+import { ANSWER_CHECKS } from './doctor-answers.ts'
+import { createDoctorClient, type DoctorClient, ProbesEnded } from './doctor-client.ts'
+import { HEADER_CHECKS } from './doctor-headers.ts'
+import { PATH_CHECKS } from './doctor-paths.ts'
+import { SOCKET_CHECKS } from './doctor-sockets.ts'
+import { type Surroundings, surroundingsOf } from './doctor-surroundings.ts'
+import { TOKEN_CHECKS } from './doctor-tokens.ts'
+import { type Check, type ClosedPath, type DoctorWorld, type Finding, isSuccess } from './doctor-world.ts'
+import { plain, type Terminal } from './terminal.ts'
+
+interface DoctorOptions extends CommonOptions {
+  readonly iOwnThis?: boolean
+  readonly config?: string
+  readonly private?: readonly string[]
+  readonly public?: readonly string[]
+  readonly websocket?: readonly string[]
+  readonly token?: string
+  readonly withSecret?: boolean
+  readonly maxRequests: number
+  readonly maxSeconds: number
+}
+
+const CHECKS: readonly Check[] = [...PATH_CHECKS, ...HEADER_CHECKS, ...TOKEN_CHECKS, ...SOCKET_CHECKS, ...ANSWER_CHECKS]
+
+const HELP = `
+It sends GET, HEAD and OPTIONS only, one after the other. Beyond this machine it needs --i-own-this.
+The more it knows the more it sees: --config names the routes, --token shows what reaches a backend,
+--with-secret signs tokens with JWT_SECRET that must be refused all the same (expired, HS384, …).`
+
+export const addDoctor = (program: Command, cli: Cli): void => {
+  addCommand(program, 'doctor', 'try known ways around a running gateway and say how to close them', [
+    'doctor http://localhost:3000',
+    'doctor http://localhost:3000 --config upstream-config --token "$TOKEN"',
+    'doctor https://gateway.example --i-own-this --private /api/orders --websocket /live --json'
+  ])
+    .argument('<url>', 'the gateway')
+    .option('--i-own-this', 'you may test this gateway, which is not on this machine')
+    .option('--config <folder>', 'its folder of route files: closed, public and WebSocket paths are taken from there')
+    .option('--private <path...>', 'paths that need a token')
+    .option('--public <path...>', 'paths that need none')
+    .option('--websocket <path...>', 'paths of WebSockets')
+    .option('--token <token>', 'an accepted token (of somebody with few rights)')
+    .option('--with-secret', 'sign tokens that must be refused with JWT_SECRET of this environment')
+    .option('--max-requests <number>', 'requests at most', positive, 300)
+    .option('--max-seconds <number>', 'seconds at most', positive, 120)
+    .addHelpText('after', HELP)
+    .action((url: string, options: DoctorOptions) => run(cli, options, () => doctor(cli, url, options)))
+}
+
+const positive = (text: string): number => {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.')
+  return Number(text)
+}
+
+const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promise<Report> => {
+  const url = targetOf(address, options.iOwnThis === true)
+  const surroundings = await surroundingsOf(options)
+  const [secret] = options.withSecret === true ? verifyingSecrets(cli.environment) : []
+  if (options.withSecret === true && secret === undefined) throw new CannotRun('--with-secret needs JWT_SECRET')
+  const client = createDoctorClient(url, {
+    maxRequests: options.maxRequests,
+    maxTimeMs: options.maxSeconds * 1000
+  })
+  const { closed, findings } = await findClosed(client, surroundings)
+  const world: DoctorWorld = { ...surroundings, client, closed, token: options.token, secret }
+  const ended = closed.length === 0 ? undefined : await examine(world, findings)
+  if (findings.length === 0 && closed.length === 0) {
+    throw new CannotRun('No path there refuses whoever has no token: name one with --private or --config')
+  }
+  if (findings.length === 0 && ended !== undefined)
+    throw new CannotRun(`Nothing was found, but not all tried: ${ended}`)
+  return {
+    found: findings.length > 0,
+    json: { url: url.href, requests: client.asked(), complete: ended === undefined, ended: ended ?? '', findings },
+    text: terminal => textOf(world, findings, ended, terminal)
+  }
+}
+
+const targetOf = (address: string, isOwned: boolean): URL => {
+  if (!URL.canParse(address)) throw new CannotRun('URL must be one such as http://localhost:3000')
+  const url = new URL(address)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new CannotRun('URL must be http:// or https://')
+  if (!isOwned && !isLoopbackHost(url.hostname)) {
+    throw new CannotRun('This gateway is not on this machine. If you may test it, say so with --i-own-this')
+  }
+  return url
+}
+
+/** Which of the paths refuse us; one that should and does not is a finding by itself. */
+const findClosed = async (client: DoctorClient, { candidates }: Surroundings) => {
+  const closed: ClosedPath[] = []
+  const evidence: string[] = []
+  let answers = 0
+  for (const { path, isGiven } of candidates) {
+    const answer = await client.ask({ target: path })
+    if (answer.status !== 0) answers += 1
+    if (answer.status === 401 || answer.status === 403) closed.push({ path, status: answer.status })
+    else if (isGiven && isSuccess(answer)) evidence.push(`GET ${path} → ${answer.status} without a token`)
+  }
+  if (answers === 0) throw new CannotRun(`${client.url.origin} does not answer`)
+  const findings: Finding[] = evidence.length === 0 ? [] : [{ ...OPEN, evidence }]
+  return { closed, findings }
+}
+
+const OPEN: Omit<Finding, 'evidence'> = {
+  id: 'private-open',
+  severity: 'high',
+  title: 'A path that needs a token answers without one',
+  fix: 'Look for a wider public route with `explain`, and make paths private by default.'
+}
+
+/** Adds to `findings`; returns why it had to stop, if it had to. */
+const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string | undefined> => {
+  for (const { look, ...check } of CHECKS) {
+    try {
+      const evidence = await look(world)
+      if (evidence.length > 0) findings.push({ ...check, evidence })
+    } catch (error) {
+      if (error instanceof ProbesEnded) return error.message
+      throw error
+    }
+  }
+  return undefined
+}
+
+const ORDER = { high: 0, medium: 1, low: 2 } as const
+const MAX_EVIDENCE = 5
+
+const textOf = (world: DoctorWorld, findings: readonly Finding[], ended: string | undefined, terminal: Terminal) => {
+  const { red, yellow, green, bold, dim } = terminal
+  const paint = { high: red, medium: yellow, low: dim }
+  const lines = findings
+    .toSorted((a, b) => ORDER[a.severity] - ORDER[b.severity])
+    .flatMap(({ severity, title, evidence, fix }) => [
+      `${paint[severity](severity.toUpperCase())} ${bold(title)}`,
+      ...evidence.slice(0, MAX_EVIDENCE).map(line => `  ${plain(line)}`),
+      ...(evidence.length > MAX_EVIDENCE ? [dim(`  and ${evidence.length - MAX_EVIDENCE} more`)] : []),
+      `  ${green('Fix:')} ${fix}`,
+      ''
+    ])
+  const tried = `${world.client.asked()} requests to ${world.client.url.origin}, closed paths: ${world.closed.map(({ path }) => path).join(', ')}`
+  if (findings.length === 0) lines.push(green('Nothing found.'))
+  if (ended !== undefined) lines.push(yellow(`Not everything was tried: ${ended}`))
+  return [...lines, dim(plain(tried))].join('\n')
+}
