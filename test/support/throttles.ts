@@ -1,0 +1,123 @@
+// A test has several instances' login throttles on one directory, one Postgres and, if wanted, one Redis.
+import { GatewayError } from '../../gateway/errors.ts'
+import { createDirectory, type Directory } from '../../gateway/login/directory.ts'
+import { DirectoryFailure } from '../../gateway/login/directory-failure.ts'
+import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/login-throttle.ts'
+import type { LdapSettings } from '../../gateway/settings.ts'
+import { parseRedisUrl } from '../../gateway/settings-redis.ts'
+import { createLoginPermits } from '../../gateway/store/login-permits.ts'
+import { openRedis } from '../../gateway/store/redis.ts'
+import type { OpenLdap } from './openldap.ts'
+import type { TestPostgres } from './postgres.ts'
+import { quiet } from './quiet.ts'
+import { openStore } from './store.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+export interface ThrottleOptions {
+  ldap: OpenLdap
+  postgres: TestPostgres
+  redisUrl?: string | undefined
+  instances?: number
+  secret?: string
+  perIp?: number
+  settings?: Partial<LdapSettings>
+  databaseUrl?: string
+  failureFloorMs?: number
+}
+
+export interface Answer {
+  /** `in`, or the reason of the refusal. */
+  readonly what: string
+  readonly retryAfterS: number | undefined
+}
+
+export interface Login {
+  readonly username: string
+  readonly password: string
+  readonly from: string
+  /** Which instance is asked. */
+  readonly at?: number
+}
+
+export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
+  const { ldap, postgres, redisUrl, instances = 3, perIp = 20, failureFloorMs = 5 } = options
+  const settings = ldap.settings(options.settings)
+  let offsetMs = 0
+  let binds = 0
+  let databaseUrl = options.databaseUrl
+  const throttles: {
+    throttle: LoginThrottle
+    directory: Directory
+    store: Awaited<ReturnType<typeof openStore>>
+  }[] = []
+  for (let index = 0; index < instances; index++) {
+    const store = await openStore(t, postgres, databaseUrl)
+    databaseUrl = store.url
+    const redis = redisUrl === undefined ? undefined : openRedis(parseRedis(redisUrl), { debug: () => {} })
+    t.teardown(() => redis?.close())
+    if (redis !== undefined) await redis.ready(5000)
+    const directory = createDirectory(settings, { failureFloorMs })
+    const throttle = createLoginThrottle({
+      ldap: settings,
+      loginFailures: { perIp, windowMs: 300_000 },
+      secret: options.secret ?? 'a secret for tests that is long enough',
+      accountPermits: createLoginPermits(store.database, () => Date.now() + offsetMs),
+      redis,
+      knowsAddress: store.memory.knowsAddress,
+      log: quiet,
+      now: () => Date.now() + offsetMs,
+      clock: () => performance.now() + offsetMs,
+      failureFloorMs
+    })
+    throttles.push({ throttle, directory, store })
+  }
+
+  const login = async ({ username, password, from, at = 0 }: Login): Promise<Answer> => {
+    const instance = throttles[at % throttles.length]
+    if (instance === undefined) throw new Error('no such instance')
+    const { throttle, directory } = instance
+    const attempt = { login: directory.normaliseLogin(username), password, ipKey: from }
+    try {
+      await throttle.attempt(attempt, () => {
+        binds += 1
+        return directory.authenticate(username, password)
+      })
+      return { what: 'in', retryAfterS: undefined }
+    } catch (error) {
+      if (error instanceof DirectoryFailure) return { what: error.reason, retryAfterS: undefined }
+      if (!(error instanceof GatewayError)) throw error
+      const retryAfter = error.headers['retry-after']
+      return {
+        what: error.reason ?? error.code,
+        retryAfterS: retryAfter === undefined ? undefined : Number(retryAfter)
+      }
+    }
+  }
+
+  return {
+    login,
+    /** Logins that came as far as the directory client. */
+    binds: () => binds,
+    advance: (ms: number) => {
+      offsetMs += ms
+    },
+    databaseUrl: databaseUrl ?? '',
+    remember: (username: string, from: string) => throttles[0]?.store.memory.rememberAddress(username, from, 1)
+  }
+}
+
+const parseRedis = (url: string) => {
+  const settings = parseRedisUrl(url)
+  if ('mistake' in settings) throw new Error(settings.mistake)
+  return settings
+}
+
+/** How often each thing happened. */
+export const tally = (answers: readonly Answer[]): Record<string, number> => {
+  const counts: Record<string, number> = {}
+  for (const { what } of answers) counts[what] = (counts[what] ?? 0) + 1
+  return counts
+}
