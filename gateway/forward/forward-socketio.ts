@@ -68,6 +68,8 @@ interface PollingSession {
   /** An upgrade of it is under way or done. */
   relay: Relay | undefined
   upgrading: boolean
+  /** The WebSocket carries the session. */
+  isTakenOver: boolean
 }
 
 const SWEEP_MS = 1000
@@ -281,6 +283,8 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
       release()
       // Kept until the sweep: its last word may still wait for a poll.
       entry.lastSeen = now()
+      // A probe of the other transport ends with the session that it probes for.
+      if (!entry.isTakenOver) entry.relay?.end({ code: 1008, reason: '' })
       if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
     })
     session.proveUntil = record.createdAt + PROVE_MS
@@ -304,6 +308,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
       lastSeen: now(),
       relay: undefined,
       upgrading: false,
+      isTakenOver: false,
       isElsewhere: false
     }
     polled.set(sid, entry)
@@ -355,6 +360,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
   const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
     const { polling, session } = await known(exchange, route, upstream, sid)
     if (session.over && !polling.hasMail) throw unknown()
+    if (exchange.res.destroyed) return
     polling.get(exchange, headFor(exchange, route, session.origin.target))
   }
 
@@ -442,6 +448,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
   const takeOver = (session: Session, taken: PollingSession, carrier: Session['carrier']) => {
     if (session.over || carrier === undefined) return taken.relay?.end({ code: 1008, reason: '' })
     session.carrier = carrier
+    taken.isTakenOver = true
     taken.polling.divertTo(packets => carrier.toClient(packets))
   }
 
