@@ -1,10 +1,14 @@
 // One line per request: who, where to, decided how and why, and how long it took. Never a query, a header or a body.
-import type { Logger } from 'pino'
 import type { Exchange } from './exchange.ts'
-
-export type Outcome = 'allow' | 'refuse' | 'fail'
+import type { Identity } from './identity.ts'
+import { type Log, lineWriter } from './logging.ts'
+import { redactText, redactUrl } from './redaction.ts'
+import type { Route } from './routes/route.ts'
 
 /** `fail`: allowed, but the upstream or the gateway could not do it. */
+export const OUTCOMES = ['allow', 'refuse', 'fail'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
 export const outcomeOf = ({ error }: Exchange): Outcome => {
   if (error === undefined) return 'allow'
   return error.statusCode >= 500 ? 'fail' : 'refuse'
@@ -17,45 +21,65 @@ const causes = (error: unknown): string[] => {
   const words: string[] = []
   for (let cause = error; cause instanceof Error && words.length < 5; cause = cause.cause) {
     const code = 'code' in cause && typeof cause.code === 'string' ? `${cause.code}: ` : ''
-    words.push(`${code}${cause.message}`.slice(0, 300))
+    words.push(redactText(`${code}${cause.message}`.slice(0, 300)))
   }
   return words
 }
 
-const lineOf = (exchange: Exchange) => {
-  const { req, res, route, identity, error, client } = exchange
-  const user = identity?.user
-  return {
-    requestId: exchange.requestId,
-    method: req.method,
-    // What could not be read as a path is cut and shown as it came; JSON escapes it.
-    path: exchange.path === '' ? (req.url ?? '').split('?', 1)[0]?.slice(0, 256) : exchange.path,
-    route: route?.id,
-    status: res.headersSent ? res.statusCode : undefined,
-    decision: outcomeOf(exchange),
-    code: error?.code,
-    reason: error?.reason ?? (res.writableFinished ? undefined : 'client-gone'),
-    user: user?.id,
-    profiles: user?.profiles,
-    accessStatus: user?.accessStatus,
-    provider: user?.provider,
-    ip: client.address,
-    ms: rounded(performance.now() - exchange.startedAt),
-    upstreamMs: exchange.upstreamMs < 0 ? undefined : rounded(exchange.upstreamMs)
+// The same for every request of a route or a token: written once.
+const routeFields = new WeakMap<Route, string>()
+const identityFields = new WeakMap<Identity, string>()
+
+const remembered = <K extends WeakKey>(known: WeakMap<K, string>, key: K, write: (key: K) => string): string => {
+  let text = known.get(key)
+  if (text === undefined) {
+    text = write(key)
+    known.set(key, text)
   }
+  return text
 }
 
-/** The observer of finished exchanges that writes the access log; costs nothing where `info` is off. */
-export const createAccessLog = (log: Logger) => {
-  const written = log.isLevelEnabled('info')
+const routeField = ({ id }: Route): string => `,"route":${JSON.stringify(id)}`
+
+const identityField = ({ user }: Identity): string =>
+  `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"`
+
+/** A path may be a link with a token in it. What could not be read as a path is cut and shown as it came. */
+const pathOf = ({ path, req }: Exchange): string =>
+  JSON.stringify(redactText(redactUrl(path === '' ? (req.url ?? '').split('?', 1)[0]?.slice(0, 256) : path)))
+
+const whyFields = ({ error, res }: Exchange): string => {
+  if (error === undefined) return res.writableFinished ? '' : ',"reason":"client-gone"'
+  const reason = error.reason === undefined ? '' : `,"reason":${JSON.stringify(error.reason)}`
+  const chain = causes(error.cause)
+  return `,"code":"${error.code}"${reason}${chain.length === 0 ? '' : `,"causes":${JSON.stringify(chain)}`}`
+}
+
+/**
+ * The line's fields as JSON text, each after a comma. By hand, because copying and judging an object of known shape field
+ * by field costs several times the writing: all values but the path are the gateway's own words, numbers and ids.
+ */
+const fieldsOf = (exchange: Exchange): string => {
+  const { req, res, route, identity, client, upstreamMs, headMs } = exchange
+  const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
+  return (
+    `,"requestId":"${requestId}","method":"${req.method}","path":${pathOf(exchange)}` +
+    (route === undefined ? '' : remembered(routeFields, route, routeField)) +
+    (res.headersSent ? `,"status":${res.statusCode}` : '') +
+    `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +
+    (identity === undefined ? '' : remembered(identityFields, identity, identityField)) +
+    `,"ip":${JSON.stringify(client.address)},"ms":${rounded(performance.now() - exchange.startedAt)}` +
+    (upstreamMs < 0 ? '' : `,"upstreamMs":${rounded(upstreamMs)}`) +
+    (headMs < 0 ? '' : `,"gatewayMs":${rounded(Math.max(0, headMs - upstreamMs))}`)
+  )
+}
+
+/** The observer of finished exchanges that writes the access log; costs nothing where its level is off. */
+export const createAccessLog = (log: Log) => {
+  const info = log.isLevelEnabled('info') ? lineWriter(log, 'info', 'request') : undefined
+  const warn = log.isLevelEnabled('warn') ? lineWriter(log, 'warn', 'request') : undefined
   return (exchange: Exchange): void => {
-    const { error } = exchange
-    if (error !== undefined && error.statusCode >= 500)
-      log.warn({ ...lineOf(exchange), causes: causes(error.cause) }, 'request')
-    else if (written)
-      log.info(
-        error?.cause === undefined ? lineOf(exchange) : { ...lineOf(exchange), causes: causes(error.cause) },
-        'request'
-      )
+    const write = exchange.error !== undefined && exchange.error.statusCode >= 500 ? warn : info
+    if (write !== undefined) write(fieldsOf(exchange))
   }
 }

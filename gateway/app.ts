@@ -30,6 +30,8 @@ export interface AppParts {
   forwardUpgrade: (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer) => void
   /** The HTTP side of a Socket.IO route. */
   forwardPolling: (exchange: Exchange, route: Route, upstream: Upstream) => void
+  /** Told of each exchange before its first step. */
+  onOpen?: ((exchange: Exchange) => void) | undefined
   /** Told once per exchange, when its answer has left or its client is gone. */
   observe: (exchange: Exchange) => void
 }
@@ -118,6 +120,7 @@ export const buildApp = (parts: AppParts): App => {
 
   const open = (req: IncomingMessage, res: ServerResponse): Exchange => {
     const exchange = createExchange(req, res, parts.clientAddress)
+    parts.onOpen?.(exchange)
     res.on('close', () => {
       exchange.onAbort?.()
       parts.observe(exchange)

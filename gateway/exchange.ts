@@ -7,6 +7,7 @@ import { type GatewayError, Unauthenticated } from './errors.ts'
 import type { Identity } from './identity.ts'
 import { type RequestHead, readHead } from './request-head.ts'
 import type { Route, RouteMatch } from './routes/route.ts'
+import type { TraceFields } from './trace-context.ts'
 
 /** How this process names itself to the next gateway, should there be one. */
 export const GATEWAY_NAME = randomBytes(6).toString('hex')
@@ -39,6 +40,10 @@ export interface Exchange {
   error: GatewayError | undefined
   /** Milliseconds that the upstream took to its response head; -1 when none was asked. */
   upstreamMs: number
+  /** Milliseconds from the start to the upstream's response head; -1 without one. */
+  headMs: number
+  /** Sent upstream in place of the client's; undefined when tracing is off: then its own pass as they came. */
+  trace: TraceFields | undefined
   /** Called once when the client's side is gone before the answer was complete. */
   onAbort: (() => void) | undefined
 }
@@ -67,6 +72,8 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
     identity: undefined,
     error: undefined,
     upstreamMs: -1,
+    headMs: -1,
+    trace: undefined,
     onAbort: undefined
   }
 }

@@ -5,10 +5,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createClientAddress } from './access/client-address.ts'
 import { createLimiter } from './access/request-limiter.ts'
-import { createAccessLog } from './access-log.ts'
 import { adminRoutes } from './admin/admin-routes.ts'
 import { addedHeaders } from './answer.ts'
 import { buildApp } from './app.ts'
+import { createAuditWatch } from './audit-state.ts'
 import { Unavailable } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
@@ -21,8 +21,9 @@ import { loginRoutes } from './login/login-routes.ts'
 import { createLoginThrottle } from './login/login-throttle.ts'
 import { isAttemptCookie } from './login/oauth-attempts.ts'
 import { oauthRoutes } from './login/oauth-routes.ts'
-import { createSignIn } from './login/sign-in.ts'
+import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginAudit } from './login-audit.ts'
+import { startObservation } from './observation.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
 import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
@@ -44,6 +45,8 @@ import { createVerifiedTokens } from './tokens/verified-tokens.ts'
 
 export interface Gateway {
   readonly port: number
+  /** Of the ops listener; undefined without one. */
+  readonly opsPort: number | undefined
   /** Reads the route files again. */
   reload(): Promise<boolean>
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
@@ -55,6 +58,8 @@ const REDIS_WAIT_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
 export const startGateway = async (settings: Settings, log: Logger): Promise<Gateway> => {
+  const startedAt = new Date()
+  const observation = await startObservation(settings, log)
   const stores = await openStores(settings, log)
   const { database, users, audit, tokenState, redis, limiter } = stores
   const tokens = createAccessTokens(settings.jwt)
@@ -70,17 +75,42 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     folder: settings.upstreamConfig,
     ownRoutes: ownRoutes(),
     log,
-    onSwap: table => upstreams.retain(table)
+    onSwap: table => {
+      upstreams.retain(table)
+      observation.onSwap(table)
+    },
+    onReload: observation.onReload
   })
   upstreams.retain(routes.current())
   const loginAudit = createLoginAudit(audit, log)
+  const auditWatch = createAuditWatch(audit, log)
+  const onOutcome = (outcome: LoginOutcome) => {
+    loginAudit.record(outcome)
+    observation.onLogin(outcome)
+  }
+  const revocationState = () => ({ known: revocations.size, stalenessMs: feed.staleness() })
+  const streamCounts = () => ({ websocket: 0, socketio: 0, sse: 0 })
+  const reloadState = () => {
+    const { ok, loadedAt, checksum, lastError } = routes.status()
+    return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
+  }
+  observation.attach({
+    streams: streamCounts,
+    limiter: limiter.status,
+    routes: () => ({ ...routes.status(), count: routes.current().routes.length }),
+    tokenCache: verifiedTokens,
+    tokensByKey: () => tokens.verified,
+    revocations: revocationState,
+    upstreams: upstreams.status,
+    audit: auditWatch.last
+  })
   const loginMemory = createLoginMemory(database)
   const ownCookies = { has: isAttemptCookie }
   const answers = { corsOrigin: new URL(settings.frontendUrl).origin }
 
   const signIn = createSignIn({
     tokens,
-    onOutcome: loginAudit.record,
+    onOutcome,
     syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
   })
 
@@ -100,13 +130,13 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       }),
       rememberAddress: loginMemory.rememberAddress,
       signIn,
-      onOutcome: loginAudit.record
+      onOutcome
     })
     oauthRoutes(app, {
       settings,
       signIn,
       usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
-      onOutcome: loginAudit.record,
+      onOutcome,
       log
     })
     tokenRoutes(app, {
@@ -126,7 +156,19 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       users,
       listAudit: audit.list,
       routes: routes.current,
-      cloudUnassignedMayPass: cloudUnassignedMayPass(settings)
+      cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
+      status: {
+        checks,
+        startedAt,
+        upstreams: upstreams.status,
+        limiter: limiter.status,
+        reload: reloadState,
+        audit: auditWatch.ask,
+        revocations: revocationState,
+        streams: streamCounts,
+        insecure: observation.insecure,
+        traffic: observation.traffic
+      }
     })
   }
 
@@ -177,14 +219,18 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     forwardHttp,
     forwardUpgrade: exchange => refuse(exchange, new Unavailable({ reason: 'sockets' })),
     forwardPolling: exchange => refuse(exchange, new Unavailable({ reason: 'sockets' })),
-    observe: createAccessLog(log)
+    onOpen: observation.onOpen,
+    observe: observation.onClose
   })
 
   const port = await listen(app.server, settings)
+  observation.nowReady()
   return {
     port,
+    opsPort: observation.opsPort,
     reload: routes.reload,
     async close() {
+      observation.nowDraining()
       await drain(app.server, settings.drainTimeoutMs)
       upstreams.close()
       await routes.close()
@@ -194,6 +240,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       await limiter.close()
       await redis?.close()
       await database.close()
+      await observation.close()
     }
   }
 }

@@ -44,6 +44,27 @@ export const createLog = (
   return log
 }
 
+/**
+ * Writes lines of one level and message whose other fields are JSON text already (`,"name":value…`), to the same output
+ * and with the same bindings. Nothing is redacted here: only for fields that cannot hold a secret.
+ */
+export const lineWriter = (log: Log, level: 'info' | 'warn', message: string): ((fields: string) => void) => {
+  // What pino writes itself: its output and its bindings as text.
+  const { [pino.symbols.streamSym]: sink, [pino.symbols.chindingsSym]: bindings } = log as unknown as {
+    [pino.symbols.streamSym]: Pick<LogSink, 'write'>
+    [pino.symbols.chindingsSym]: string
+  }
+  const start = `{"level":${log.levels.values[level]},"time":`
+  const end = `,"msg":${JSON.stringify(message)}}\n`
+  return fields => sink.write(`${start}${Date.now()}${bindings}${fields}${end}`)
+}
+
+/** Lines that the logger's output has lost so far; 0 when it does not tell. */
+export const droppedLines = (log: Log): number => {
+  const { [pino.symbols.streamSym]: sink } = log as unknown as { [pino.symbols.streamSym]: Partial<LogSink> }
+  return sink.dropped?.() ?? 0
+}
+
 export interface ErrorDescription {
   type: string
   message: string

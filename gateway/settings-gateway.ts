@@ -3,6 +3,7 @@ import { isLoopbackHost, parseNetwork } from './ip-network.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'
 import { readCloudIdp } from './settings-cloudidp.ts'
 import { readLdap } from './settings-ldap.ts'
+import { isTracing, readSampler, tracingWarnings } from './settings-otel.ts'
 import { parseRedisUrl } from './settings-redis.ts'
 import { readSecrets } from './settings-secrets.ts'
 import { baseUrl } from './settings-urls.ts'
@@ -15,6 +16,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
   const isListed = readProviders(reader)
   const ldap = readLdap(reader, isListed('ldap'), warnings)
   const cloudidp = readCloudIdp(reader, isListed('cloudidp'), origins, warnings)
+  warnings.push(...tracingWarnings(environment))
   if (!ldap.active && !cloudidp.active) warnings.push('No login provider is active: nobody can log in')
   return {
     ...listener,
@@ -41,6 +43,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     revealReason: reader.boolean('REVEAL_REASON'),
     contact: readContact(reader),
     otel: isTracing(environment),
+    otelSampler: readSampler(environment),
     warnings
   }
 }
@@ -150,14 +153,4 @@ const readContact = (reader: Reader): string | undefined => {
   if (contact !== undefined && !/^[^\p{Cc}]{1,200}$/u.test(contact))
     reader.mistake('CONTACT', 'must be one line of at most 200 characters')
   return contact
-}
-
-/** OpenTelemetry's own variables; what they mean in detail is the SDK's business. */
-const isTracing = (environment: Environment): boolean => {
-  const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } =
-    environment
-  if (OTEL_SDK_DISABLED?.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return false
-  return [OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT].some(
-    value => (value ?? '') !== ''
-  )
 }

@@ -1,6 +1,7 @@
 // The environment, read once and checked whole: a frozen Settings, or every mistake by name.
 
 import { readGateway } from './settings-gateway.ts'
+import type { SamplerSettings } from './settings-otel.ts'
 import type { RedisSettings } from './settings-redis.ts'
 import { judgeNames, judgeNode } from './settings-surroundings.ts'
 import { createReader, type Environment, type Mistake } from './settings-values.ts'
@@ -44,6 +45,7 @@ export interface Settings {
   readonly contact: string | undefined
   /** Whether any OTEL_* variable asks for trace export. */
   readonly otel: boolean
+  readonly otelSampler: SamplerSettings
   /** Things to say at start that are no errors, e.g. no active login provider. */
   readonly warnings: readonly string[]
 }

@@ -15,7 +15,7 @@ const ROWS: readonly (readonly string[])[] = [
 
 // Root files that know nothing of the folders; every other root file assembles.
 const VOCABULARY =
-  /^(?:errors|identity|exchange|request-head|header-kinds|ip-network|settings.*|user-schema|refusal-page|redaction|log-sink|logging)\.ts$/
+  /^(?:errors|identity|exchange|request-head|header-kinds|ip-network|settings.*|user-schema|refusal-page|redaction|log-sink|logging|trace-context)\.ts$/
 
 // One home per library; `import type` is free.
 const HOMES: Record<string, RegExp> = {
@@ -32,6 +32,10 @@ const HOMES: Record<string, RegExp> = {
   ws: /^gateway\/forward\//,
   commander: /^gateway\/cli\//,
   'prom-client': /^gateway\/(?:metrics|ops)[a-z-]*\.ts$/,
+  '@opentelemetry/api': /^gateway\/tracing\.ts$/,
+  '@opentelemetry/sdk-trace': /^gateway\/tracing\.ts$/,
+  '@opentelemetry/resources': /^gateway\/tracing\.ts$/,
+  '@opentelemetry/exporter-trace-otlp-proto': /^gateway\/tracing\.ts$/,
   pino: /^gateway\/logging\.ts$/,
   fastify: /^gateway\/own-endpoints\.ts$/,
   '@fastify/swagger': /^gateway\/own-endpoints\.ts$/

@@ -199,6 +199,7 @@ class HttpForward implements Requester {
     const connection = this.#connection
     if (connection === undefined) return
     this.#exchange.upstreamMs = connection.waitedMs
+    this.#exchange.headMs = performance.now() - this.#exchange.startedAt
     const { headers, eventStream } = clientHead(head, {
       ownCookies: this.#forwarding.ownCookies,
       targetOrigin: connection.target.url,

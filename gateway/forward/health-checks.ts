@@ -39,9 +39,7 @@ const probePath =
     const connection = connectUpstream(upstream, target, {
       now,
       onFree: free => free.destroy(),
-      onClosed: () => undefined,
-      onAnswer: () => undefined,
-      onFault: () => undefined
+      onClosed: () => undefined
     })
     const { settle, abort } = once(done, timeoutMs, () => connection.destroy())
     const requester: Requester = {

@@ -50,9 +50,9 @@ export interface ConnectionEvents {
   onFree(connection: UpstreamConnection, keepAliveMs: number): void
   onClosed(connection: UpstreamConnection): void
   /** A response head has come. */
-  onAnswer(connection: UpstreamConnection): void
+  onAnswer?(connection: UpstreamConnection): void
   /** A request failed; told before its requester is. */
-  onFault(fault: UpstreamFault, nothingSent: boolean): void
+  onFault?(fault: UpstreamFault, nothingSent: boolean): void
   now(): number
 }
 
@@ -138,7 +138,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     requester = undefined
     destroy()
     if (failed === undefined) return
-    events.onFault(fault, nothingSent)
+    events.onFault?.(fault, nothingSent)
     failed.onFault(fault, cause, nothingSent)
   }
 
@@ -157,7 +157,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       waitedMs = events.now() - sentAt
       reusable = head.keepAlive
       if (reusable) keepAliveMs = keepAliveHint(head)
-      events.onAnswer(connection)
+      events.onAnswer?.(connection)
       requester?.onHead(head, whole)
     },
     onBody: chunk => requester?.onBody(chunk),

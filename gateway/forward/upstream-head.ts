@@ -2,6 +2,7 @@
 import { type Exchange, GATEWAY_NAME } from '../exchange.ts'
 import { ACCEPT, AUTHORIZATION, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../header-kinds.ts'
 import { connectionNames, type RequestHead } from '../request-head.ts'
+import { isReplaced } from '../trace-context.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
 export interface ForwardedValues {
@@ -24,15 +25,18 @@ const passedLines = (
   without: ReadonlySet<string> | undefined
 ): string => {
   const raw = exchange.req.rawHeaders
+  const { trace } = exchange
   const named = connectionNames(exchange.head.connection)
   let lines = ''
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
     const kind = headerKind(name)
     const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
-    if (passes && !named?.has(name.toLowerCase()) && !without?.has(name.toLowerCase()))
-      lines += `${name}: ${raw[i + 1]}\r\n`
+    if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
+    if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue
+    lines += `${name}: ${raw[i + 1]}\r\n`
   }
+  if (trace !== undefined) lines += `traceparent: ${trace.traceparent}\r\n`
   if (cookie !== undefined && !named?.has('cookie')) lines += `cookie: ${cookie}\r\n`
   return lines
 }

@@ -22,6 +22,8 @@ export interface AccessTokens {
   isOurs(token: string): boolean
   /** Which secret signed it: 0 is the current one; -1 none. */
   signedBy(token: string): number
+  /** Tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
+  readonly verified: readonly number[]
 }
 
 export interface AccessTokenOptions {
@@ -99,6 +101,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   const now = options.now ?? Date.now
   const lifeS = Math.floor(options.expiresInMs / 1000)
   const keys = [options.secret, ...options.previousSecrets].map(secret => Buffer.from(secret, 'utf8'))
+  const verified = keys.map(() => 0)
   const signingKey = keys[0] ?? Buffer.alloc(0)
 
   const sign = (user: User, version: number, life: { id: string; issuedAt: number; expiresAt: number }) =>
@@ -125,7 +128,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   const verify = (token: string): Identity => {
     const parts = token.split('.', 4)
     const [headerPart, payloadPart] = parts
-    if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined || signedBy(token) === -1) {
+    const key = parts.length === 3 ? signedBy(token) : -1
+    if (headerPart === undefined || payloadPart === undefined || key === -1) {
       throw new Unauthenticated({ reason: 'bad-signature' })
     }
     const header = decodePart(headerPart)
@@ -139,7 +143,9 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     ) {
       throw new Unauthenticated({ reason: 'bad-header' })
     }
-    return identityOf(decodePart(payloadPart))
+    const identity = identityOf(decodePart(payloadPart))
+    verified[key] = (verified[key] ?? 0) + 1
+    return identity
   }
 
   const identityOf = (claims: unknown): Identity => {
@@ -177,6 +183,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       return sign(user, version, { id: login.tokenId, issuedAt, expiresAt: login.expiresAt })
     },
     verify,
+    verified,
     signedBy,
     isOurs: token => signedBy(token) !== -1
   }

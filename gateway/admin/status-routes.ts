@@ -1,0 +1,120 @@
+// Admins see how the gateway, its upstreams and its stores fare, and the last hour's traffic.
+import type { FastifyInstance } from 'fastify'
+import { BadRequest } from '../errors.ts'
+import { statusSchema, trafficQuery, trafficSchema } from './status-schemas.ts'
+
+interface TargetView {
+  url: string
+  state: string
+  since: number
+  reason: string | undefined
+  busy: number
+  connections: number
+  faults: Readonly<Record<string, number>>
+}
+
+interface TrafficStep {
+  at: number
+  requests: number
+  allowed: number
+  refused: number
+  failed: number
+  codes: Readonly<Record<string, number>>
+  p50Ms: number
+  p95Ms: number
+  logins: number
+  loginsRefused: number
+}
+
+/** Each is read when it is asked for; none may be costly. Times are ms since the epoch where they are numbers. */
+export interface StatusParts {
+  checks: () => Promise<Readonly<Record<string, string>>>
+  startedAt: Date
+  upstreams: () => readonly { name: string; targets: readonly TargetView[] }[]
+  limiter: () => {
+    mode: string
+    since: number
+    reason?: string | undefined
+    commands: number
+    entries: number
+    leases: number
+  }
+  reload: () => {
+    ok: boolean
+    loadedAt: Date
+    checksum: string
+    routes: number
+    complaints: readonly { file: string; line: number; column: number; message: string }[]
+  }
+  audit: () => {
+    state: string
+    entries: number
+    firstBroken: number | undefined
+    checkedAt: Date | undefined
+  }
+  revocations: () => { known: number; stalenessMs: number }
+  streams: () => Readonly<Record<string, number>>
+  /** Names of settings. */
+  insecure: readonly string[]
+  traffic: { stepMs: number; since: (since: number) => readonly TrafficStep[] }
+}
+
+export interface StatusRoutesParts {
+  status: StatusParts
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString()
+
+const statusOf = async (parts: StatusParts) => {
+  const checks = await parts.checks()
+  const limiter = parts.limiter()
+  const { loadedAt, ...reload } = parts.reload()
+  const audit = parts.audit()
+  return {
+    status: Object.values(checks).includes('degraded') ? 'degraded' : 'ok',
+    checks,
+    startedAt: parts.startedAt.toISOString(),
+    upstreams: parts.upstreams().map(({ name, targets }) => ({
+      name,
+      targets: targets.map(({ since, reason = '', ...target }) => ({ ...target, since: iso(since), reason }))
+    })),
+    limiter: { ...limiter, since: iso(limiter.since), reason: limiter.reason ?? '' },
+    reload: { ...reload, loadedAt: loadedAt.toISOString() },
+    audit: { ...audit, firstBroken: audit.firstBroken ?? null, checkedAt: audit.checkedAt?.toISOString() ?? '' },
+    revocations: { ...parts.revocations(), stalenessMs: Math.round(parts.revocations().stalenessMs) },
+    streams: parts.streams(),
+    insecure: [...parts.insecure]
+  }
+}
+
+/** ms since the epoch; @throws 400 for a day that no calendar has */
+const sinceOf = (text: string | undefined): number => {
+  if (text === undefined) return 0
+  const ms = /^\d+$/.test(text) ? Number(text) : Date.parse(text)
+  if (Number.isNaN(ms)) throw new BadRequest({ message: 'querystring/since is no time', reason: 'invalid-request' })
+  return ms
+}
+
+export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts): void => {
+  app.get(
+    '/auth/admin/status',
+    { schema: { summary: 'Upstreams, limiter, reload, audit chain', response: { 200: statusSchema } } },
+    async () => statusOf(status)
+  )
+
+  app.get<{ Querystring: { since?: string } }>(
+    '/auth/admin/traffic',
+    {
+      schema: {
+        summary: "This instance's traffic of the last hour, in steps",
+        querystring: trafficQuery,
+        response: { 200: trafficSchema }
+      }
+    },
+    async ({ query }) => ({
+      now: new Date().toISOString(),
+      stepMs: status.traffic.stepMs,
+      points: status.traffic.since(sinceOf(query.since)).map(point => ({ ...point, at: iso(point.at) }))
+    })
+  )
+}

@@ -1,0 +1,197 @@
+// Each metric has a name, a help text, a type and one place where its values are read from.
+import type { LimiterStatus } from './access/request-limiter.ts'
+import type { UpstreamStatus } from './forward/upstreams.ts'
+import { requestFamilies } from './metrics-requests.ts'
+import type { RequestCounters } from './request-counters.ts'
+
+export interface Value {
+  readonly value: number
+  readonly labels: Readonly<Record<string, string>>
+  /** Of a histogram's parts. */
+  readonly metricName?: string
+}
+
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly read: () => Value[]
+}
+
+export interface MetricSources {
+  readonly requests: RequestCounters
+  readonly streams: () => Readonly<Record<string, number>>
+  readonly limiter: () => LimiterStatus
+  readonly routes: () => { ok: boolean; loadedAt: Date; checksum: string; count: number }
+  readonly reloads: () => { ok: number; failed: number }
+  readonly tokenCache: { readonly hits: number; readonly misses: number; readonly size: number }
+  /** Verified tokens by the secret that signed them, the current one first. */
+  readonly tokensByKey: () => readonly number[]
+  readonly revocations: () => { known: number; stalenessMs: number }
+  readonly upstreams: () => readonly UpstreamStatus[]
+  readonly logLinesDropped: () => number
+  readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; entries: number }
+  /** Settings that weaken a protection, and whether they do. */
+  readonly insecure: Readonly<Record<string, boolean>>
+  readonly isReady: () => boolean
+}
+
+type Read = (sources: MetricSources) => Value[]
+type Row = readonly [name: string, type: 'counter' | 'gauge', help: string, read: Read]
+
+const one = (value: number, labels: Record<string, string> = {}): Value[] => [{ value, labels }]
+const each = <T>(items: Iterable<T>, labels: (item: T) => Record<string, string>, value: (item: T) => number) =>
+  Array.from(items, item => ({ value: value(item), labels: labels(item) }))
+
+const keyName = (index: number): string => (index === 0 ? 'current' : `previous-${index}`)
+
+const targetsOf = (sources: MetricSources) =>
+  sources
+    .upstreams()
+    .flatMap(({ name, targets }) =>
+      targets.map(target => ({ ...target, labels: { upstream: name, target: target.url } }))
+    )
+
+const ROWS: readonly Row[] = [
+  ['ready', 'gauge', 'Whether requests are wanted', sources => one(Number(sources.isReady()))],
+  [
+    'open_streams',
+    'gauge',
+    'Open WebSockets, Socket.IO connections and event streams',
+    sources =>
+      each(
+        Object.entries(sources.streams()),
+        ([kind]) => ({ kind }),
+        ([, count]) => count
+      )
+  ],
+  [
+    'limiter_mode',
+    'gauge',
+    'Where requests are counted: 1 for the mode in use',
+    sources =>
+      each(
+        ['memory', 'redis', 'degraded'],
+        mode => ({ mode }),
+        mode => Number(sources.limiter().mode === mode)
+      )
+  ],
+  ['limiter_redis_commands_total', 'counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
+  ['limiter_windows', 'gauge', 'Windows kept in memory', sources => one(sources.limiter().entries)],
+  ['limiter_leases', 'gauge', 'Keys that hold permits lent by Redis', sources => one(sources.limiter().leases)],
+  [
+    'logins_total',
+    'counter',
+    'Logins by provider, result and reason',
+    sources =>
+      each(
+        sources.requests.logins(),
+        ({ provider, result, reason }) => ({ provider, result, reason }),
+        ({ count }) => count
+      )
+  ],
+  [
+    'reloads_total',
+    'counter',
+    'Reloads of the route files by result',
+    sources =>
+      each(
+        Object.entries(sources.reloads()),
+        ([result]) => ({ result }),
+        ([, count]) => count
+      )
+  ],
+  ['routes_ok', 'gauge', 'Whether the files on disk are those in use', sources => one(Number(sources.routes().ok))],
+  [
+    'routes_loaded_timestamp_seconds',
+    'gauge',
+    'When the table in use was loaded',
+    sources => one(sources.routes().loadedAt.getTime() / 1000)
+  ],
+  [
+    'routes',
+    'gauge',
+    "Routes in use, the gateway's own included, labelled with the checksum of their files",
+    sources => one(sources.routes().count, { checksum: sources.routes().checksum })
+  ],
+  ['token_cache_hits_total', 'counter', 'Tokens known already', sources => one(sources.tokenCache.hits)],
+  ['token_cache_misses_total', 'counter', 'Tokens that had to be verified', sources => one(sources.tokenCache.misses)],
+  ['token_cache_entries', 'gauge', 'Tokens remembered', sources => one(sources.tokenCache.size)],
+  [
+    'tokens_verified_total',
+    'counter',
+    'Tokens verified, by the secret that signed them',
+    sources =>
+      each(
+        sources.tokensByKey().entries(),
+        ([index]) => ({ key: keyName(index) }),
+        ([, count]) => count
+      )
+  ],
+  ['revocations', 'gauge', 'Ended tokens and changed people known', sources => one(sources.revocations().known)],
+  [
+    'revocations_staleness_seconds',
+    'gauge',
+    'Since revocations were last known to be complete',
+    sources => one(sources.revocations().stalenessMs / 1000)
+  ],
+  [
+    'upstream_target_up',
+    'gauge',
+    '1 up, 0.5 coming back, 0 out',
+    sources =>
+      each(
+        targetsOf(sources),
+        ({ labels }) => labels,
+        ({ state }) => ({ up: 1, returning: 0.5, down: 0 })[state]
+      )
+  ],
+  [
+    'upstream_connections',
+    'gauge',
+    'Connections to a target',
+    sources =>
+      targetsOf(sources).flatMap(({ labels, busy, connections }) => [
+        { value: busy, labels: { ...labels, state: 'busy' } },
+        { value: connections - busy, labels: { ...labels, state: 'idle' } }
+      ])
+  ],
+  [
+    'upstream_faults_total',
+    'counter',
+    'Requests that failed at a target',
+    sources =>
+      targetsOf(sources).flatMap(({ labels, faults }) =>
+        Object.entries(faults).map(([fault, value]) => ({ value, labels: { ...labels, fault } }))
+      )
+  ],
+  [
+    'audit_chain_ok',
+    'gauge',
+    'Whether the last check of the audit log found it whole; absent before the first',
+    sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok')))
+  ],
+  ['log_lines_dropped_total', 'counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
+  [
+    'insecure',
+    'gauge',
+    'Settings that switch a protection off: 1 when they do',
+    sources =>
+      each(
+        Object.entries(sources.insecure),
+        ([setting]) => ({ setting }),
+        ([, on]) => Number(on)
+      )
+  ]
+]
+
+export const families = (sources: () => MetricSources | undefined): Family[] => {
+  const reading = (read: Read) => () => {
+    const known = sources()
+    return known === undefined ? [] : read(known)
+  }
+  return [
+    ...requestFamilies(() => sources()?.requests),
+    ...ROWS.map(([name, type, help, read]) => ({ name: `portaria_${name}`, help, type, read: reading(read) }))
+  ]
+}

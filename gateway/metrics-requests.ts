@@ -1,0 +1,70 @@
+// Counted requests and their times are told as Prometheus counters and cumulative histograms, by route.
+import { OUTCOMES } from './access-log.ts'
+import type { Family, Value } from './metrics-families.ts'
+import { BUCKETS_MS, type RequestCounters, type RouteCounts, STATUS_CLASSES, type Times } from './request-counters.ts'
+
+const countsOf = ({ id, requests }: RouteCounts): Value[] =>
+  OUTCOMES.flatMap((decision, o) =>
+    STATUS_CLASSES.flatMap((status, s) => {
+      const value = requests[o * STATUS_CLASSES.length + s] ?? 0
+      return value === 0 ? [] : [{ value, labels: { route: id, decision, status } }]
+    })
+  )
+
+const histogramOf = (name: string, route: string, { buckets, sumMs }: Times): Value[] => {
+  const values: Value[] = []
+  let count = 0
+  buckets.forEach((inBucket, i) => {
+    count += inBucket
+    const bound = BUCKETS_MS[i]
+    const le = bound === undefined ? '+Inf' : String(bound / 1000)
+    values.push({ value: count, labels: { le, route }, metricName: `${name}_bucket` })
+  })
+  if (count === 0) return []
+  values.push({ value: sumMs / 1000, labels: { route }, metricName: `${name}_sum` })
+  values.push({ value: count, labels: { route }, metricName: `${name}_count` })
+  return values
+}
+
+const histogram = (
+  name: string,
+  help: string,
+  routes: () => RouteCounts[],
+  times: (counts: RouteCounts) => Times
+): Family => ({
+  name,
+  help,
+  type: 'histogram',
+  read: () => routes().flatMap(counts => histogramOf(name, counts.id, times(counts)))
+})
+
+export const requestFamilies = (counters: () => RequestCounters | undefined): Family[] => {
+  const routes = () => counters()?.routes() ?? []
+  return [
+    {
+      name: 'portaria_requests_total',
+      help: 'Finished requests by route, decision (allow, refuse, fail) and status class',
+      type: 'counter',
+      read: () => routes().flatMap(countsOf)
+    },
+    {
+      name: 'portaria_refusals_total',
+      help: 'Requests refused or failed, by code and reason',
+      type: 'counter',
+      read: () =>
+        (counters()?.refusals() ?? []).map(({ code, reason, count }) => ({ value: count, labels: { code, reason } }))
+    },
+    histogram(
+      'portaria_gateway_duration_seconds',
+      "Until the response head, without the upstream's share",
+      routes,
+      ({ gateway }) => gateway
+    ),
+    histogram(
+      'portaria_upstream_duration_seconds',
+      "The upstream's share: from the request sent to its response head",
+      routes,
+      ({ upstream }) => upstream
+    )
+  ]
+}

@@ -1,0 +1,123 @@
+// Everything that happens is seen in one place: counters, live traffic, access log, traces, and the listener that tells of them.
+import { createAccessLog } from './access-log.ts'
+import type { Exchange } from './exchange.ts'
+import { isLoopbackHost } from './ip-network.ts'
+import { droppedLines, type Log } from './logging.ts'
+import type { LoginOutcome } from './login/sign-in.ts'
+import type { MetricSources } from './metrics-families.ts'
+import type { OpsListener } from './ops-listener.ts'
+import { createRequestCounters } from './request-counters.ts'
+import type { RouteTable } from './routes/route.ts'
+import type { Settings } from './settings.ts'
+import { createTraffic, STEP_MS } from './traffic.ts'
+
+/** What other parts know and metrics tell. */
+export type Observed = Omit<MetricSources, 'requests' | 'reloads' | 'logLinesDropped' | 'insecure' | 'isReady'>
+
+export interface Observation {
+  /** Opens a request's span; undefined when tracing is off. */
+  readonly onOpen: ((exchange: Exchange) => void) | undefined
+  /** A request is over. */
+  readonly onClose: (exchange: Exchange) => void
+  readonly onLogin: (outcome: LoginOutcome) => void
+  readonly onReload: (ok: boolean) => void
+  readonly onSwap: (table: RouteTable) => void
+  readonly traffic: { stepMs: number; since: ReturnType<typeof createTraffic>['since'] }
+  /** Names of settings that switch a protection off. */
+  readonly insecure: readonly string[]
+  /** Of the ops listener; undefined without one. */
+  readonly opsPort: number | undefined
+  /** From now on all metrics can be told. */
+  attach(observed: Observed): void
+  /** `/ready` says so; before it says `starting`. */
+  nowReady(): void
+  nowDraining(): void
+  close(): Promise<void>
+}
+
+/** Settings that weaken a protection, and whether they do. */
+const insecureSettings = ({ ldap, cloudidp, publicUrl }: Settings): Record<string, boolean> => ({
+  LDAP_INSECURE: ldap.active && ldap.insecure,
+  CLOUDIDP_INSECURE: cloudidp.active && cloudidp.insecure,
+  CLOUDIDP_ALLOWED_TENANTS: cloudidp.active && (cloudidp.allowedTenants?.includes('*') ?? false),
+  PUBLIC_URL: publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)
+})
+
+const openOps = async (
+  { port, host }: Settings['ops'],
+  sources: () => MetricSources | undefined,
+  readiness: () => string
+): Promise<OpsListener | undefined> => {
+  if (port === undefined) return undefined
+  // Loaded only where it is used: the start is waited for.
+  const [{ createMetrics }, { openOpsListener }] = await Promise.all([
+    import('./metrics.ts'),
+    import('./ops-listener.ts')
+  ])
+  return openOpsListener({ port, host, metrics: createMetrics(sources), readiness })
+}
+
+const openTracing = async (settings: Settings) => {
+  if (!settings.otel) return undefined
+  const { createTracing } = await import('./tracing.ts')
+  return createTracing(settings.otelSampler)
+}
+
+/** Opens the ops listener at once: to start is to live already. Rejects when its port cannot be had. */
+export const startObservation = async (settings: Settings, log: Log): Promise<Observation> => {
+  const requests = createRequestCounters()
+  const traffic = createTraffic()
+  const writeLog = createAccessLog(log)
+  const insecure = insecureSettings(settings)
+  const reloads = { ok: 0, failed: 0 }
+  let readiness = 'starting'
+  let sources: MetricSources | undefined
+  const tracing = await openTracing(settings)
+  const ops = await openOps(
+    settings.ops,
+    () => sources,
+    () => readiness
+  )
+
+  return {
+    onOpen: tracing?.begin,
+    onClose(exchange) {
+      const now = performance.now()
+      requests.record(exchange, now)
+      traffic.record(exchange, now)
+      writeLog(exchange)
+      tracing?.end(exchange)
+    },
+    onLogin(outcome) {
+      requests.recordLogin(outcome)
+      traffic.recordLogin(outcome.ok)
+    },
+    onReload: ok => {
+      reloads[ok ? 'ok' : 'failed']++
+    },
+    onSwap: requests.retain,
+    traffic: { stepMs: STEP_MS, since: traffic.since },
+    insecure: Object.keys(insecure).filter(name => insecure[name] === true),
+    opsPort: ops?.port,
+    attach(observed) {
+      sources = {
+        ...observed,
+        requests,
+        reloads: () => reloads,
+        logLinesDropped: () => droppedLines(log),
+        insecure,
+        isReady: () => readiness === 'ready'
+      }
+    },
+    nowReady() {
+      readiness = 'ready'
+    },
+    nowDraining() {
+      readiness = 'draining'
+    },
+    async close() {
+      await tracing?.close()
+      await ops?.close()
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// Operators ask on a listener of their own whether the process lives, wants requests, and how it fares; the public never can.
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Metrics } from './metrics.ts'
+
+export interface OpsListenerOptions {
+  readonly port: number
+  readonly host: string
+  readonly metrics: Metrics
+  /** `ready`, or a word that says why not yet or no more. */
+  readonly readiness: () => Promise<string> | string
+}
+
+export interface OpsListener {
+  readonly port: number
+  close(): Promise<void>
+}
+
+const send = (res: ServerResponse, status: number, type: string, text: string) => {
+  res.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff'
+  })
+  res.end(text)
+}
+
+const PLAIN = 'text/plain; charset=utf-8'
+
+const answer = async (req: IncomingMessage, res: ServerResponse, options: OpsListenerOptions): Promise<void> => {
+  if (req.method !== 'GET' && req.method !== 'HEAD') return send(res, 405, PLAIN, 'only GET\n')
+  switch (req.url?.split('?', 1)[0]) {
+    // To be able to answer is to live: a stopped event loop is silent.
+    case '/live':
+      return send(res, 200, PLAIN, 'live\n')
+    case '/ready': {
+      const word = await options.readiness()
+      return send(res, word === 'ready' ? 200 : 503, PLAIN, `${word}\n`)
+    }
+    case '/metrics':
+      return send(res, 200, options.metrics.contentType, await options.metrics.text())
+    default:
+      return send(res, 404, PLAIN, 'nothing here\n')
+  }
+}
+
+/** Rejects when the port cannot be had. Never keeps the process alive. */
+export const openOpsListener = async (options: OpsListenerOptions): Promise<OpsListener> => {
+  const server = http.createServer({ maxHeaderSize: 8 * 1024, requestTimeout: 10_000 }, (req, res) => {
+    answer(req, res, options).catch(() => {
+      if (!res.headersSent) send(res, 500, PLAIN, 'failed\n')
+      else res.destroy()
+    })
+  })
+  server.maxConnections = 64
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  server.unref()
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+  }
+}

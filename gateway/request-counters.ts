@@ -1,0 +1,131 @@
+// Finished requests and logins are counted in plain numbers, by few and bounded labels; who asks turns them into metrics.
+import { OUTCOMES, type Outcome, outcomeOf } from './access-log.ts'
+import type { Exchange } from './exchange.ts'
+import type { LoginOutcome } from './login/sign-in.ts'
+import type { Route, RouteTable } from './routes/route.ts'
+
+/** Upper bounds in milliseconds; one more bucket follows for all that took longer. */
+export const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000] as const
+
+/** First digit of the status; `none`: the client was gone before an answer began. */
+export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
+
+export interface Times {
+  /** Not cumulated: one entry a bucket of BUCKETS_MS, one for the rest. */
+  readonly buckets: Float64Array
+  sumMs: number
+}
+
+export interface RouteCounts {
+  /** The route's id, or `other`. */
+  readonly id: string
+  /** By outcome × status class: index `outcome * STATUS_CLASSES.length + class`. */
+  readonly requests: Float64Array
+  /** Until the response head, without the upstream's share. */
+  readonly gateway: Times
+  /** From the request's first byte written to the response head. */
+  readonly upstream: Times
+}
+
+export interface RequestCounters {
+  /** Costs well under a microsecond. @param now monotonic ms */
+  record(exchange: Exchange, now: number): void
+  recordLogin(outcome: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void
+  /** Forgets routes that the table no longer has. */
+  retain(table: RouteTable): void
+  routes(): RouteCounts[]
+  refusals(): { code: string; reason: string; count: number }[]
+  logins(): { provider: string; result: 'ok' | 'refused'; reason: string; count: number }[]
+}
+
+/** More routes than these share the counts of `other`. */
+const MAX_ROUTES = 500
+const MAX_REASONS = 500
+
+const createTimes = (): Times => ({ buckets: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 })
+
+const createRouteCounts = (id: string): RouteCounts => ({
+  id,
+  requests: new Float64Array(OUTCOMES.length * STATUS_CLASSES.length),
+  gateway: createTimes(),
+  upstream: createTimes()
+})
+
+const addTime = (times: Times, ms: number): void => {
+  let i = 0
+  while (i < BUCKETS_MS.length && ms > (BUCKETS_MS[i] ?? 0)) i++
+  times.buckets[i] = (times.buckets[i] ?? 0) + 1
+  times.sumMs += ms
+}
+
+/** Milliseconds until the client could get its response head. */
+export const answeredAfterMs = (exchange: Exchange, now: number): number =>
+  exchange.headMs < 0 ? now - exchange.startedAt : exchange.headMs
+
+const OUTCOME_INDEX: Record<Outcome, number> = { allow: 0, refuse: 1, fail: 2 }
+
+/** Counts by two words; words beyond the bound share one entry. */
+const createPairCounts = () => {
+  const counts = new Map<string, Map<string, number>>()
+  let size = 0
+  const add = (one: string, two: string) => {
+    let inner = counts.get(one)
+    if (inner === undefined) {
+      inner = new Map()
+      counts.set(one, inner)
+    }
+    const known = inner.get(two)
+    if (known === undefined) size++
+    const word = known === undefined && size > MAX_REASONS ? 'other' : two
+    inner.set(word, (inner.get(word) ?? 0) + 1)
+  }
+  const list = () => [...counts].flatMap(([one, inner]) => [...inner].map(([two, count]) => ({ one, two, count })))
+  return { add, list }
+}
+
+export const createRequestCounters = (): RequestCounters => {
+  const other = createRouteCounts('other')
+  const byId = new Map<string, RouteCounts>()
+  let byRoute = new WeakMap<Route, RouteCounts>()
+  const refusals = createPairCounts()
+  const logins = createPairCounts()
+
+  const countsOf = (route: Route | undefined): RouteCounts => {
+    if (route === undefined) return other
+    const known = byRoute.get(route)
+    if (known !== undefined) return known
+    let counts = byId.get(route.id)
+    if (counts === undefined) {
+      counts = byId.size < MAX_ROUTES ? createRouteCounts(route.id) : other
+      if (counts !== other) byId.set(route.id, counts)
+    }
+    byRoute.set(route, counts)
+    return counts
+  }
+
+  return {
+    record(exchange, now) {
+      const { route, res, error, upstreamMs } = exchange
+      const counts = countsOf(route)
+      const statusClass = res.headersSent ? Math.trunc(res.statusCode / 100) : 0
+      const index = OUTCOME_INDEX[outcomeOf(exchange)] * STATUS_CLASSES.length + statusClass
+      counts.requests[index] = (counts.requests[index] ?? 0) + 1
+      addTime(counts.gateway, Math.max(0, answeredAfterMs(exchange, now) - Math.max(0, upstreamMs)))
+      if (upstreamMs >= 0) addTime(counts.upstream, upstreamMs)
+      if (error !== undefined) refusals.add(error.code, error.reason ?? '')
+    },
+    recordLogin: ({ provider, ok, reason }) => logins.add(`${provider} ${ok ? 'ok' : 'refused'}`, reason),
+    retain(table) {
+      const ids = new Set(table.routes.map(route => route.id))
+      for (const id of byId.keys()) if (!ids.has(id)) byId.delete(id)
+      byRoute = new WeakMap()
+    },
+    routes: () => [...byId.values(), other],
+    refusals: () => refusals.list().map(({ one, two, count }) => ({ code: one, reason: two, count })),
+    logins: () =>
+      logins.list().map(({ one, two, count }) => {
+        const [provider = '', result] = one.split(' ')
+        return { provider, result: result === 'ok' ? 'ok' : 'refused', reason: two, count }
+      })
+  }
+}

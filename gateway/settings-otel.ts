@@ -1,0 +1,42 @@
+// What the OpenTelemetry variables ask for is read as the standard has it; the exporter reads its own address and headers.
+import type { Environment } from './settings-values.ts'
+
+/** Which requests are traced: all, none, or a share; `parentBased`: a client's decision counts first. */
+export interface SamplerSettings {
+  readonly parentBased: boolean
+  /** From 0 to 1. */
+  readonly ratio: number
+}
+
+export const isTracing = (environment: Environment): boolean => {
+  const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } =
+    environment
+  if (OTEL_SDK_DISABLED?.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return false
+  return [OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT].some(
+    value => (value ?? '') !== ''
+  )
+}
+
+/** What the variables ask for and is not done, to be said at start. */
+export const tracingWarnings = (environment: Environment): string[] => {
+  if (!isTracing(environment)) return []
+  const { OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = environment
+  const protocol = OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? OTEL_EXPORTER_OTLP_PROTOCOL ?? ''
+  return [
+    ...(['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '')
+      ? []
+      : ['OTEL_TRACES_EXPORTER: only otlp is known; it is used']),
+    ...(['', 'http/protobuf'].includes(protocol)
+      ? []
+      : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is known; it is used'])
+  ]
+}
+
+/** OTEL_TRACES_SAMPLER and its argument; what is not known means the standard's default, parentbased_always_on. */
+export const readSampler = ({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG }: Environment): SamplerSettings => {
+  const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(OTEL_TRACES_SAMPLER) ?? []
+  if (kind === undefined) return { parentBased: true, ratio: 1 }
+  const given = Number(OTEL_TRACES_SAMPLER_ARG ?? '1')
+  const share = given >= 0 && given <= 1 ? given : 1
+  return { parentBased: parent !== undefined, ratio: { always_on: 1, always_off: 0, traceidratio: share }[kind] ?? 1 }
+}

@@ -1,0 +1,31 @@
+// A client's place in a trace is taken as the standard has it, or as no place at all (W3C Trace Context §3.2).
+
+export interface TraceParent {
+  readonly traceId: string
+  readonly spanId: string
+  readonly flags: number
+}
+
+/** What goes upstream in place of the client's fields. */
+export interface TraceFields {
+  readonly traceparent: string
+  /** Whether the client's tracestate still belongs to it (§3.3.1.1: it is worth nothing beside a broken traceparent). */
+  readonly keepsState: boolean
+}
+
+// Version 00 ends behind the flags; a later one may go on behind another dash (§4).
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+
+export const parseTraceparent = (text: string | undefined): TraceParent | undefined => {
+  const [, version, traceId = '', spanId = '', flags = '', rest] = TRACEPARENT.exec(text?.trim() ?? '') ?? []
+  if (version === undefined || version === 'ff' || (version === '00' && rest !== undefined)) return undefined
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
+  return { traceId, spanId, flags: Number.parseInt(flags, 16) & 1 }
+}
+
+export const formatTraceparent = ({ traceId, spanId, flags }: TraceParent): string =>
+  `00-${traceId}-${spanId}-${(flags & 1) === 1 ? '01' : '00'}`
+
+/** Whether one of the client's fields (lower case) is left out beside ours. */
+export const isReplaced = (name: string, { keepsState }: TraceFields): boolean =>
+  name === 'traceparent' || (name === 'tracestate' && !keepsState)

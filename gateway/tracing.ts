@@ -1,0 +1,96 @@
+// Each request is a span in its client's trace, exported in the background; without OTEL_* none of this is even loaded.
+import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector
+} from '@opentelemetry/resources'
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider
+} from '@opentelemetry/sdk-trace'
+import { outcomeOf } from './access-log.ts'
+import type { Exchange } from './exchange.ts'
+import { redactText } from './redaction.ts'
+import type { SamplerSettings } from './settings-otel.ts'
+import { formatTraceparent, parseTraceparent } from './trace-context.ts'
+
+export interface Tracing {
+  /** Opens the request's span and notes what goes upstream in place of the client's traceparent. */
+  begin(exchange: Exchange): void
+  end(exchange: Exchange): void
+  /** Sends what is left, for two seconds at most. */
+  close(): Promise<void>
+}
+
+const CLOSE_MS = 2000
+
+const contextOf = (exchange: Exchange): Context => {
+  // Joined with a comma when sent twice: then it is none (§3.2).
+  const given = exchange.req.headers.traceparent
+  const parent = parseTraceparent(typeof given === 'string' ? given : undefined)
+  if (parent === undefined) return ROOT_CONTEXT
+  const { traceId, spanId, flags } = parent
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: flags, isRemote: true })
+}
+
+const describe = (span: Span, exchange: Exchange) => {
+  const { req, res, route, error, upstreamMs } = exchange
+  if (route !== undefined) span.updateName(`${req.method} ${route.path}`).setAttribute('http.route', route.path)
+  if (res.headersSent) span.setAttribute('http.response.status_code', res.statusCode)
+  span.setAttribute('url.path', redactText(exchange.path))
+  span.setAttribute('portaria.request_id', exchange.requestId)
+  span.setAttribute('portaria.decision', outcomeOf(exchange))
+  if (upstreamMs >= 0) span.setAttribute('portaria.upstream_ms', upstreamMs)
+  if (error === undefined) return
+  span.setAttribute('error.type', error.code)
+  if (error.reason !== undefined) span.setAttribute('portaria.reason', error.reason)
+  if (error.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
+}
+
+/** The exporter reads OTEL_EXPORTER_OTLP_*, the resource OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. */
+export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing => {
+  const root = new TraceIdRatioBasedSampler(ratio)
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'portaria' }))
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
+    sampler: parentBased ? new ParentBasedSampler({ root }) : root,
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })]
+  })
+  const tracer = provider.getTracer('portaria')
+  const spans = new WeakMap<Exchange, Span>()
+
+  return {
+    begin(exchange) {
+      const parent = contextOf(exchange)
+      const method = exchange.req.method ?? ''
+      const span = tracer.startSpan(
+        method,
+        { kind: SpanKind.SERVER, attributes: { 'http.request.method': method, 'url.scheme': 'http' } },
+        parent
+      )
+      const { traceId, spanId, traceFlags } = span.spanContext()
+      spans.set(exchange, span)
+      exchange.trace = {
+        traceparent: formatTraceparent({ traceId, spanId, flags: traceFlags }),
+        keepsState: parent !== ROOT_CONTEXT
+      }
+    },
+    end(exchange) {
+      const span = spans.get(exchange)
+      if (span === undefined) return
+      if (span.isRecording()) describe(span, exchange)
+      span.end()
+    },
+    async close() {
+      const late = new Promise(resolve => setTimeout(resolve, CLOSE_MS).unref())
+      await Promise.race([provider.shutdown().catch(() => undefined), late])
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// The last hour's traffic is known in steps of five seconds, in bounded memory, for whoever watches it live.
+import { outcomeOf } from './access-log.ts'
+import type { Exchange } from './exchange.ts'
+import { answeredAfterMs } from './request-counters.ts'
+
+export interface TrafficPoint {
+  /** Begin of the step, ms since the epoch. */
+  readonly at: number
+  readonly requests: number
+  readonly allowed: number
+  readonly refused: number
+  /** Allowed, but the upstream or the gateway could not do it. */
+  readonly failed: number
+  /** Refused and failed ones by code. */
+  readonly codes: Readonly<Record<string, number>>
+  /** Until the response head, within a quarter; 0 without requests. */
+  readonly p50Ms: number
+  readonly p95Ms: number
+  readonly logins: number
+  readonly loginsRefused: number
+}
+
+export interface Traffic {
+  /** @param now monotonic ms */
+  record(exchange: Exchange, now: number): void
+  recordLogin(ok: boolean): void
+  /** Steps that ended after `since` (ms since the epoch), oldest first; the last one may still be growing. */
+  since(since: number): TrafficPoint[]
+}
+
+export const STEP_MS = 5000
+const STEPS = 720
+/** Bounds of latency buckets grow by a quarter from 0.1 ms; the last is beyond a minute. */
+const LEAST_MS = 0.1
+const GROWTH = Math.log(1.25)
+const BUCKETS = 62
+
+interface Step {
+  /** Begin ÷ STEP_MS. */
+  number: number
+  allow: number
+  refuse: number
+  fail: number
+  logins: number
+  loginsRefused: number
+  readonly codes: Map<string, number>
+  readonly buckets: Uint32Array
+}
+
+const bucketOf = (ms: number): number =>
+  ms <= LEAST_MS ? 0 : Math.min(BUCKETS - 1, Math.ceil(Math.log(ms / LEAST_MS) / GROWTH))
+
+const quantile = ({ buckets }: Step, total: number, share: number): number => {
+  let seen = 0
+  for (let i = 0; i < BUCKETS; i++) {
+    seen += buckets[i] ?? 0
+    if (seen > 0 && seen >= total * share) return Math.round(LEAST_MS * Math.exp(i * GROWTH) * 100) / 100
+  }
+  return 0
+}
+
+const pointOf = (step: Step): TrafficPoint => {
+  const requests = step.allow + step.refuse + step.fail
+  return {
+    at: step.number * STEP_MS,
+    requests,
+    allowed: step.allow,
+    refused: step.refuse,
+    failed: step.fail,
+    codes: Object.fromEntries(step.codes),
+    p50Ms: quantile(step, requests, 0.5),
+    p95Ms: quantile(step, requests, 0.95),
+    logins: step.logins,
+    loginsRefused: step.loginsRefused
+  }
+}
+
+/** @param now ms since the epoch */
+export const createTraffic = (now: () => number = Date.now): Traffic => {
+  const steps: Step[] = []
+
+  const current = (): Step => {
+    const number = Math.floor(now() / STEP_MS)
+    const last = steps.at(-1)
+    // A clock set back must not open the same step twice.
+    if (last !== undefined && last.number >= number) return last
+    const fresh = { number, allow: 0, refuse: 0, fail: 0, logins: 0, loginsRefused: 0 }
+    const step = { ...fresh, codes: new Map<string, number>(), buckets: new Uint32Array(BUCKETS) }
+    steps.push(step)
+    if (steps.length > STEPS) steps.shift()
+    return step
+  }
+
+  return {
+    record(exchange, at) {
+      const step = current()
+      const { error } = exchange
+      step[outcomeOf(exchange)]++
+      const bucket = bucketOf(answeredAfterMs(exchange, at))
+      step.buckets[bucket] = (step.buckets[bucket] ?? 0) + 1
+      if (error !== undefined) step.codes.set(error.code, (step.codes.get(error.code) ?? 0) + 1)
+    },
+    recordLogin(ok) {
+      if (ok) current().logins++
+      else current().loginsRefused++
+    },
+    since: since => steps.filter(step => (step.number + 1) * STEP_MS > since).map(pointOf)
+  }
+}
