@@ -4,8 +4,8 @@ import { BadRequest, GatewayError, Internal, MethodNotAllowed, RateLimited, Unav
 import type { Exchange } from '../exchange.ts'
 import { hasBody } from '../request-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import { readEnginePayload } from './engineio-packets.ts'
-import { type EngineRequest, isSid, readEngineQuery } from './engineio-request.ts'
+import { readHandshake } from './engineio-handshake.ts'
+import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
 import {
   joinSockets,
   openUpstream,
@@ -14,7 +14,7 @@ import {
   targetsInTurn,
   type UpgradeRequest
 } from './forward-websocket.ts'
-import { hashId, type NamespaceState, type SharedSids, type SidOrigin } from './sid-store.ts'
+import { hashId, type SidOrigin } from './sid-store.ts'
 import {
   clientFields,
   createPollingTransport,
@@ -31,6 +31,7 @@ import {
   type SessionParts,
   UNPROVEN_BYTES
 } from './socketio-session.ts'
+import { createShare, storeAway } from './socketio-share.ts'
 import { createWebSocketTransport } from './socketio-websocket.ts'
 import { type Answer, callUpstream } from './upstream-call.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -80,30 +81,6 @@ const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
 // Bodies are read here, so they must come as they are; the rest belongs to one hop or one transport.
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
-interface Handshake {
-  sid: string
-  /** How long the server keeps a session that nobody polls. */
-  sessionMs: number
-  pollMs: number
-}
-
-/** The open packet of a handshake answer; undefined: it is none. */
-const readHandshake = (body: string): Handshake | undefined => {
-  const [first] = readEnginePayload(body) ?? []
-  if (first?.type !== '0') return undefined
-  try {
-    const open: unknown = JSON.parse(first.text.slice(1))
-    if (typeof open !== 'object' || open === null) return undefined
-    const { sid, pingInterval, pingTimeout } = open as Record<string, unknown>
-    if (!isSid(sid)) return undefined
-    const silenceMs =
-      (isDuration(pingInterval) ? pingInterval : 25_000) + (isDuration(pingTimeout) ? pingTimeout : 20_000)
-    return { sid, sessionMs: silenceMs + 5000, pollMs: silenceMs }
-  } catch {
-    return undefined
-  }
-}
-
 /** Bodies are read here, so they must come as text, uncoded. */
 const judgeBodyFields = ({ req }: Exchange) => {
   const type = req.headers['content-type']
@@ -111,60 +88,6 @@ const judgeBodyFields = ({ req }: Exchange) => {
     throw new BadRequest({ reason: 'content-type' })
   }
 }
-
-const storeAway = (cause: unknown): never => {
-  throw new Unavailable({ cause, reason: 'sid-store' })
-}
-
-/** Keeps one session of this instance in step with what the others know. */
-const createShare = (shared: SharedSids, sid: string, session: Session, pollMs: number): PollingShare => {
-  const { state } = session
-  // As last read or written: only differences are written.
-  let seen = new Map(state.namespaces)
-  let due = { ...state.due }
-  const note = () => {
-    seen = new Map(state.namespaces)
-    due = { ...state.due }
-  }
-  return {
-    async reload() {
-      const record = await shared.load(sid).catch(storeAway)
-      if (record === undefined) {
-        session.leave()
-        throw new BadRequest({ reason: 'unknown-sid' })
-      }
-      session.adopt(record)
-      note()
-    },
-    async persist() {
-      const namespaces: Record<string, NamespaceState | undefined> = {}
-      for (const name of seen.keys()) if (!state.namespaces.has(name)) namespaces[name] = undefined
-      for (const [name, known] of state.namespaces) if (seen.get(name) !== known) namespaces[name] = known
-      const { client, upstream, dropped } = state.due
-      const isNews = due.upstream !== upstream || due.dropped !== dropped
-      const changes = {
-        namespaces,
-        ...(session.proven ? { proven: true } : { bytes: session.unprovenBytes }),
-        ...(due.client === client ? {} : { dueFromClient: client }),
-        ...(isNews ? { dueFromUpstream: { count: upstream, dropped } } : {})
-      }
-      note()
-      await shared.save(sid, changes).catch(storeAway)
-    },
-    async takeOver() {
-      const record = await shared.load(sid).catch(storeAway)
-      if (record !== undefined) session.adopt(record)
-      session.claim = undefined
-      await shared.save(sid, { upgraded: true, namespaces: {} }).catch(storeAway)
-    },
-    mail: packets => shared.mail(sid, packets),
-    collect: () => shared.collect(sid),
-    lease: () => shared.lease(sid, pollMs),
-    release: () => shared.release(sid)
-  }
-}
-
-const isDuration = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < 3_600_000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {
   const { now, refuse } = forwarding

@@ -1,9 +1,10 @@
 // Every open stream is known by its person and token, and ends within a second of the right to it.
 import { randomBytes } from 'node:crypto'
-import { type GatewayError, RateLimited, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
+import { TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Revocations } from '../tokens/revocations.ts'
+import { createPlaces, type StreamLimits } from './stream-places.ts'
 
 export type StreamKind = 'websocket' | 'socketio' | 'sse'
 
@@ -50,12 +51,6 @@ export interface StreamHandle {
 
 /** Today's access of a person; undefined: there is no such person any more, or they are disabled. */
 export type FreshAccess = (userId: number) => Promise<{ user: User; version: number } | undefined>
-
-export interface StreamLimits {
-  readonly perUser: number
-  readonly perIp: number
-  readonly total: number
-}
 
 export interface OpenStreamsOptions {
   revocations: Pick<Revocations, 'standing'>
@@ -296,38 +291,3 @@ const drainAll = (
     const timer = setInterval(step, DRAIN_TICK_MS)
     step()
   })
-
-/** Places by person and address, so that one of them can't take them all. */
-const createPlaces = (limits: StreamLimits) => {
-  const byUser = new Map<number, number>()
-  const byIp = new Map<string, number>()
-  let total = 0
-  const leave = <K>(counts: Map<K, number>, key: K) => {
-    const left = (counts.get(key) ?? 1) - 1
-    if (left === 0) counts.delete(key)
-    else counts.set(key, left)
-  }
-  const refusalOf = (userId: number | undefined, ip: string): GatewayError | undefined => {
-    if (total >= limits.total) return new Unavailable({ reason: 'too-many-streams' })
-    const ofUser = userId === undefined ? 0 : (byUser.get(userId) ?? 0)
-    if (ofUser < limits.perUser && (byIp.get(ip) ?? 0) < limits.perIp) return undefined
-    return new RateLimited({ reason: 'too-many-streams', headers: { 'retry-after': '10' } })
-  }
-  return {
-    take({ userId, ip }: { userId: number | undefined; ip: string }): () => void {
-      const refusal = refusalOf(userId, ip)
-      if (refusal !== undefined) throw refusal
-      total++
-      byIp.set(ip, (byIp.get(ip) ?? 0) + 1)
-      if (userId !== undefined) byUser.set(userId, (byUser.get(userId) ?? 0) + 1)
-      let taken = true
-      return () => {
-        if (!taken) return
-        taken = false
-        total--
-        leave(byIp, ip)
-        if (userId !== undefined) leave(byUser, userId)
-      }
-    }
-  }
-}
