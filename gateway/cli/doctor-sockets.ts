@@ -22,7 +22,9 @@ const upgrade = (target: string, more: readonly Header[] = []): Probe => ({
 const opens = ({ client }: DoctorWorld, probes: readonly { probe: Probe; how: string }[]): Promise<string[]> =>
   collect(probes, async ({ probe, how }) => {
     const answer = await client.ask(probe)
-    return answer.status === 101 ? `${show(probe, answer)} ${how}` : undefined
+    // The query may hold a token.
+    const [path = ''] = probe.target.split('?', 1)
+    return answer.status === 101 ? `${show({ target: path }, answer)} ${how}` : undefined
   })
 
 export const SOCKET_CHECKS: readonly Check[] = [

@@ -1,0 +1,193 @@
+// A small proxy that is sound, but for the one mistake it is told to make.
+import { createHash, createHmac } from 'node:crypto'
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** How a lax backend reads a path, where the proxy only looks for the exact one. */
+const HABITS = {
+  dots: path => new URL(path.replace(/^\/+/, '/'), 'http://backend').pathname,
+  slashes: path => path.replace(/\/+/g, '/'),
+  'encoded-slash': path => path.replace(/%2f/gi, '/'),
+  encoding: path =>
+    path.replace(/%(?:3[0-9]|[4-7][0-9a-f])/gi, text => (/%5c/i.test(text) ? text : decodeURIComponent(text))),
+  'double-encoding': path => decode(decode(path)),
+  backslash: path => path.replace(/\\|%5c/gi, '/'),
+  parameters: path => path.replace(/(?:;|%3b)[^/]*/gi, '').replace(/\/{2,}/g, '/'),
+  case: path => path.toLowerCase(),
+  tail: path => path.replace(/(?:%20|%00|%0a|%09|\.|#)$/, ''),
+  absolute: path => path.replace(/^http:\/\/[^/]*/, '')
+} satisfies Record<string, (path: string) => string>
+
+export const MISTAKES = [
+  ...(Object.keys(HABITS) as (keyof typeof HABITS)[]),
+  'private-open',
+  'original-url',
+  'method-override',
+  'head-open',
+  'options-open',
+  'identity-believed',
+  'address-believed',
+  'identity-forwarded',
+  'underscore-forwarded',
+  'two-hosts',
+  'alg-none',
+  'signature-ignored',
+  'weak-secret',
+  'any-hmac',
+  'key-from-token',
+  'expiry-ignored',
+  'token-in-query',
+  'socket-open',
+  'socket-origin',
+  'upgrade-open',
+  'cors-mirror',
+  'no-limit',
+  'limit-by-header',
+  'metrics-open',
+  'stack-trace',
+  'input-mirrored',
+  'no-challenge',
+  'lax-cookie'
+] as const
+export type Mistake = (typeof MISTAKES)[number]
+
+export const PROXY_SECRET = 'the secret of the small proxy, which is long enough'
+const CLOSED = '/private/data'
+const LIMIT = 100_000
+
+const decode = (path: string): string => {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
+interface Refusal {
+  readonly status: number
+  readonly text: string
+}
+
+/** Starts the proxy on a free port of loopback; `/private/data` is closed, `/public/…` open, `/private/live` a socket. */
+export const startVulnerableProxy = async (
+  t: { teardown(fn: () => unknown): unknown },
+  mistake?: Mistake
+): Promise<{ readonly url: string }> => {
+  const has = (one: Mistake): boolean => one === mistake
+  const counts = new Map<string, number>()
+
+  const handle = (req: IncomingMessage, res: ServerResponse) => {
+    limit(req, res)
+    if (has('lax-cookie')) res.setHeader('set-cookie', 'session=1')
+    if (has('cors-mirror')) res.setHeader('access-control-allow-origin', req.headers.origin ?? '')
+    const [path = ''] = (req.url ?? '').split('?', 1)
+    const rewritten = has('original-url') ? req.headers['x-original-url'] : undefined
+    const refusal = refusalOf(req, path)
+    if (refusal === undefined) return backend(req, res, String(rewritten ?? readBy(path)))
+    if (refusal.status === 401 && !has('no-challenge')) res.setHeader('www-authenticate', 'Bearer')
+    const trace = has('stack-trace') ? `\n    at authorize (/srv/proxy/server.js:10:20)` : ''
+    res.statusCode = refusal.status
+    res.end(`${refusal.text}${has('input-mirrored') ? ` ${path}` : ''}${trace}`)
+  }
+
+  const limit = (req: IncomingMessage, res: ServerResponse) => {
+    if (has('no-limit')) return
+    const claimed = has('limit-by-header') ? req.headers['x-forwarded-for'] : undefined
+    const key = String(claimed ?? req.socket.remoteAddress)
+    const count = (counts.get(key) ?? 0) + 1
+    counts.set(key, count)
+    res.setHeader('x-ratelimit-remaining', LIMIT - count)
+  }
+
+  const readBy = (path: string): string => {
+    const habit = Object.entries(HABITS).find(([name]) => name === mistake)?.[1]
+    return habit === undefined ? path : habit(path)
+  }
+
+  const refusalOf = (req: IncomingMessage, path: string): Refusal | undefined => {
+    const hosts = req.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length
+    if (hosts !== 1 && !has('two-hosts')) return { status: 400, text: 'bad request' }
+    if (path === CLOSED) return judge(req)
+    if (/^(?:\/[A-Za-z0-9-]+)+$/.test(path)) return undefined
+    return readBy(path) === path ? { status: 400, text: 'bad path' } : undefined
+  }
+
+  const judge = (req: IncomingMessage): Refusal | undefined => {
+    if (isExempt(req)) return undefined
+    const bearer = /^Bearer (.+)$/.exec(req.headers.authorization ?? '')?.[1]
+    const inQuery = has('token-in-query') ? /[?&]access_token=([^&]+)/.exec(req.url ?? '')?.[1] : undefined
+    const token = bearer ?? inQuery
+    return token !== undefined && isAccepted(token) ? undefined : { status: 401, text: 'no token' }
+  }
+
+  const isExempt = ({ method, headers }: IncomingMessage): boolean =>
+    has('private-open') ||
+    (has('head-open') && method === 'HEAD') ||
+    (has('options-open') && method === 'OPTIONS') ||
+    (has('method-override') && headers['x-http-method-override'] === 'OPTIONS') ||
+    (has('identity-believed') && headers['x-user-id'] !== undefined) ||
+    (has('address-believed') && headers['x-forwarded-for'] === '127.0.0.1') ||
+    (has('upgrade-open') && headers.upgrade !== undefined)
+
+  const isAccepted = (token: string): boolean => {
+    const [head = '', payload = '', signature = ''] = token.split('.')
+    const header = parse(head)
+    const claims = parse(payload)
+    const secret = has('weak-secret') ? 'changeme' : PROXY_SECRET
+    const isAlive = typeof claims.exp === 'number' && claims.exp > Date.now() / 1000 && claims.nbf === undefined
+    const isShort = Number(claims.exp) - Number(claims.iat) < 86_400 * 2
+    if (!has('expiry-ignored') && !(isAlive && isShort)) return false
+    if (has('signature-ignored')) return header.alg === 'HS256'
+    if (has('alg-none') && String(header.alg).toLowerCase() === 'none') return true
+    const hash = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }[String(header.alg)]
+    if (hash === undefined || (hash !== 'sha256' && !has('any-hmac'))) return false
+    const brought = header.jwk as { k?: string } | undefined
+    const key = has('key-from-token') && brought?.k !== undefined ? Buffer.from(brought.k, 'base64url') : secret
+    return createHmac(hash, key).update(`${head}.${payload}`).digest('base64url') === signature
+  }
+
+  const backend = (req: IncomingMessage, res: ServerResponse, path: string) => {
+    if (path === CLOSED) return res.end('what only people with a token may read')
+    if (path === '/metrics' && has('metrics-open')) return res.end('# HELP requests\nrequests 1\n')
+    if (!path.startsWith('/public')) {
+      res.statusCode = 404
+      return res.end('nothing here')
+    }
+    const seen = Object.entries(req.headers).filter(([name]) => isForwarded(name))
+    return res.end(JSON.stringify(seen))
+  }
+
+  const isForwarded = (name: string): boolean =>
+    (has('identity-forwarded') && name.startsWith('x-user-')) ||
+    (has('underscore-forwarded') && name.startsWith('x_user_'))
+
+  const upgrade = (req: IncomingMessage, socket: Duplex) => {
+    const foreign = req.headers.origin !== undefined && !has('socket-origin')
+    const isOpen = !foreign && (has('socket-open') || judge(req) === undefined)
+    const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    socket.end(
+      isOpen
+        ? `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept.digest('base64')}\r\n\r\n`
+        : 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n',
+      () => socket.destroy()
+    )
+  }
+
+  const server = http.createServer({ requireHostHeader: false }, handle)
+  server.on('upgrade', upgrade)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+const parse = (part: string): Record<string, unknown> => {
+  try {
+    return JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}
