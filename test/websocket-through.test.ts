@@ -1,11 +1,16 @@
 // A WebSocket behaves through the gateway as it does without it.
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { buildFrame } from '../gateway/forward/websocket-frames.ts'
 import { acceptOf } from '../gateway/forward/websocket-handshake.ts'
+import { createCertificateAuthority } from './support/certificates.ts'
 import { rawWebSocket } from './support/raw-websocket.ts'
 import { routeAt, startHarness, startRawUpstream, until, upstreamAt, WEBSOCKET } from './support/socket-harness.ts'
 
@@ -241,4 +246,48 @@ t.test('several targets take turns, and one that is away is passed over', async 
   }
   t.equal(first.requests.length + second.requests.length, 6)
   t.ok(first.requests.length >= 2 && second.requests.length >= 2)
+})
+
+// RX-11, WS-07
+t.test('TLS and Unix-socket upstreams work, and a certificate nobody vouches for is a 502', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-wss-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const authority = createCertificateAuthority(folder)
+  const { keyFile, certFile } = authority.issue('backend')
+  const secure = https.createServer({ key: readFileSync(keyFile), cert: readFileSync(certFile) })
+  const plain = http.createServer()
+  for (const server of [secure, plain]) {
+    const sockets = new WebSocketServer({ server })
+    sockets.on('connection', socket => socket.on('message', (data, binary) => socket.send(data, { binary })))
+    t.teardown(() => {
+      for (const client of sockets.clients) client.terminate()
+      return new Promise(resolve => server.close(resolve))
+    })
+  }
+  await new Promise<void>(resolve => secure.listen(0, '127.0.0.1', resolve))
+  const socketPath = join(folder, 'backend.sock')
+  await new Promise<void>(resolve => plain.listen(socketPath, resolve))
+  const tls = upstreamAt((secure.address() as AddressInfo).port)
+  const overTls = { ...tls, targets: tls.targets.map(target => ({ ...target, tls: true })) }
+  const overUnix = { ...tls, targets: tls.targets.map(target => ({ ...target, socketPath })) }
+  const gateway = await startHarness(t, {
+    routes: [
+      routeAt('/tls', { ...overTls, ca: authority.ca }, { websocket: WEBSOCKET }),
+      routeAt('/unix', overUnix, { websocket: WEBSOCKET }),
+      routeAt('/doubtful', overTls, { websocket: WEBSOCKET })
+    ]
+  })
+  const authorization = `Bearer ${await gateway.tokenFor()}`
+  for (const path of ['/tls', '/unix']) {
+    const socket = new WebSocket(gateway.ws + path, { headers: { authorization } })
+    await once(socket, 'open')
+    for (const message of [Buffer.alloc(500_000, 3), Buffer.from('small')]) {
+      socket.send(message)
+      t.ok((await next(socket)).data.equals(message), path)
+    }
+    socket.close(1000)
+    t.equal((await once(socket, 'close'))[0], 1000)
+  }
+  const refused = await rawWebSocket(gateway.port, { path: '/doubtful', headers: { authorization } })
+  t.match(refused.head(), /^HTTP\/1\.1 502 /)
 })
