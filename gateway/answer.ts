@@ -3,12 +3,14 @@ import type { Socket } from 'node:net'
 import { limitHeaders } from './access/limit-rate.ts'
 import { errorBody, GatewayError, Internal } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import { refusalPage } from './refusal-page.ts'
+import { refusalPage, wantsPage } from './refusal-page.ts'
 import { hasBody } from './request-head.ts'
 
 export interface AnswerOptions {
   /** The one origin whose scripts may read these answers (FRONTEND_URL). */
   corsOrigin: string
+  /** Where a navigation that lacks a valid session goes; undefined: nowhere, it is refused. */
+  loginAddress?: (exchange: Exchange) => string | undefined
 }
 
 /** `[name, value, …]` on everything that goes to a client through this exchange, forwarded answers too. */
@@ -47,13 +49,6 @@ export const answerPreflight = (exchange: Exchange, options: AnswerOptions): voi
 }
 
 /** A small readable page for somebody who navigated here, JSON for everything else. */
-export const wantsPage = ({ req, head }: Exchange): boolean => {
-  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
-  const mode = req.headers['sec-fetch-mode']
-  const destination = req.headers['sec-fetch-dest']
-  return (mode === undefined || mode === 'navigate') && (destination === undefined || destination === 'document')
-}
-
 const body = (exchange: Exchange, error: GatewayError): [type: string, body: string] =>
   wantsPage(exchange)
     ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
@@ -95,6 +90,11 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   exchange.error = error
   if (res.headersSent) {
     res.destroy(error)
+    return
+  }
+  const login = error.statusCode === 401 ? options.loginAddress?.(exchange) : undefined
+  if (login !== undefined) {
+    res.writeHead(302, [...ownHeaders(exchange, options), 'location', login, 'cache-control', 'no-store']).end()
     return
   }
   const [type, text] = body(exchange, error)

@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
 import { createClientAddress } from './access/client-address.ts'
 import { createLimiter } from './access/request-limiter.ts'
 import { adminRoutes } from './admin/admin-routes.ts'
@@ -16,6 +17,7 @@ import { upstreamHead } from './forward/upstream-head.ts'
 import { createUpstreamRequest } from './forward/upstream-request.ts'
 import { createUpstreams } from './forward/upstreams.ts'
 import { type Check, healthRoutes } from './health.ts'
+import type { Identity } from './identity.ts'
 import { createDirectory } from './login/directory.ts'
 import { loginRoutes } from './login/login-routes.ts'
 import { createLoginThrottle } from './login/login-throttle.ts'
@@ -25,6 +27,7 @@ import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginAudit } from './login-audit.ts'
 import { startObservation } from './observation.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
+import { pageRoutes } from './pages/page-routes.ts'
 import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
@@ -105,8 +108,24 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     audit: auditWatch.last
   })
   const loginMemory = createLoginMemory(database)
-  const ownCookies = { has: isAttemptCookie }
-  const answers = { corsOrigin: new URL(settings.frontendUrl).origin }
+  const ownCookies = { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) }
+  const endLogin = ({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) =>
+    tokenState.revokeToken(tokenId, expiresAt, {
+      actor: { id: user.id, username: user.username, ...context },
+      action: 'logout',
+      target: `user:${user.id}`
+    })
+  const sessionCookies = settings.browserSession
+    ? createBrowserSession({
+        publicUrl: settings.publicUrl,
+        verifiedTokens,
+        endReplaced: (login, { requestId, client }) => endLogin(login, { requestId, ip: client.address })
+      })
+    : undefined
+  const answers = {
+    corsOrigin: new URL(settings.frontendUrl).origin,
+    ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
+  }
 
   const signIn = createSignIn({
     tokens,
@@ -117,6 +136,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
   const register = (app: FastifyInstance) => {
     healthRoutes(app, { checks })
     loginRoutes(app, {
+      sessionCookies,
       cloudidpActive: settings.cloudidp.active,
       directory: settings.ldap.active ? createDirectory(settings.ldap) : undefined,
       throttle: createLoginThrottle({
@@ -133,6 +153,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       onOutcome
     })
     oauthRoutes(app, {
+      sessionCookies,
       settings,
       signIn,
       usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
@@ -145,13 +166,10 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
         const person = await users.loadPerson(id)
         return person === undefined ? undefined : { ...person, lowestAccepted: person.lowestAcceptedVersion }
       },
-      revokeLogin: ({ user, tokenId, expiresAt }, { requestId, ip }) =>
-        tokenState.revokeToken(tokenId, expiresAt, {
-          actor: { id: user.id, username: user.username, requestId, ip },
-          action: 'logout',
-          target: `user:${user.id}`
-        })
+      revokeLogin: endLogin,
+      sessionCookies
     })
+    pageRoutes(app, settings)
     adminRoutes(app, {
       users,
       listAudit: audit.list,
@@ -207,7 +225,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       verifiedTokens,
       revocationsTrusted: () =>
         settings.revocationMaxStalenessMs === undefined || feed.staleness() <= settings.revocationMaxStalenessMs,
-      tokenOf: exchange => bearerToken(exchange.head.authorization)
+      tokenOf: exchange => bearerToken(exchange.head.authorization) ?? sessionCookies?.tokenOf(exchange)
     },
     authorization: {
       cloudUnassignedMayPass: cloudUnassignedMayPass(settings),

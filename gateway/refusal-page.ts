@@ -1,6 +1,7 @@
 // A refusal as a small readable page: no script, no style from elsewhere, nothing but its status, words and request id.
 import { STATUS_CODES } from 'node:http'
 import type { GatewayError } from './errors.ts'
+import type { Exchange } from './exchange.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -24,3 +25,11 @@ export const refusalPage = (error: GatewayError, requestId: string): string => `
 </body>
 </html>
 `
+
+/** Whether somebody navigated here: a page then, and JSON for everything else (Fetch Metadata; older browsers by Accept). */
+export const wantsPage = ({ req, head }: Exchange): boolean => {
+  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
+  const mode = req.headers['sec-fetch-mode']
+  const destination = req.headers['sec-fetch-dest']
+  return (mode === undefined || mode === 'navigate') && (destination === undefined || destination === 'document')
+}

@@ -1,5 +1,6 @@
 // Which doors are open, and the directory's: name and password in, the gateway's own token out.
 import type { FastifyInstance } from 'fastify'
+import type { SessionCookies } from '../access/browser-session.ts'
 import { LoginFailed, LoginThrottled } from '../errors.ts'
 import { tokenAnswerSchema } from '../user-schema.ts'
 import type { Directory } from './directory.ts'
@@ -18,6 +19,8 @@ export interface LoginRoutesParts {
   rememberAddress: (login: string, ipKey: string, userId: number) => Promise<void>
   signIn: SignIn
   onOutcome: (outcome: LoginOutcome) => void
+  /** BROWSER_SESSION: the login is also kept in a cookie. */
+  sessionCookies?: SessionCookies | undefined
 }
 
 const credentialsSchema = {
@@ -43,7 +46,7 @@ const configSchema = {
 } as const
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
-  const { cloudidpActive, directory, throttle, rememberAddress, signIn, onOutcome } = parts
+  const { cloudidpActive, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookies } = parts
   const isNews = createReports(() => performance.now())
 
   app.get(
@@ -58,7 +61,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
   app.post<{ Body: { username: string; password: string } }>(
     '/auth/login',
     { schema: { summary: 'Directory login', body: credentialsSchema, response: { 200: tokenAnswerSchema } } },
-    async request => {
+    async (request, reply) => {
       const { username, password } = request.body
       const { requestId, client } = request.exchange
       const context = { requestId, ip: client.address }
@@ -86,6 +89,8 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       await rememberAddress(person.username, client.key, signedIn.user.id).catch(error =>
         request.log.warn({ err: error, requestId, reason: 'address-unremembered' }, 'a login was not remembered')
       )
+      if (sessionCookies !== undefined)
+        reply.header('set-cookie', await sessionCookies.begin(request.exchange, signedIn.token))
       return signedIn
     }
   )

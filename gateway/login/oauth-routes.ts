@@ -1,5 +1,6 @@
 // The cloud's door: a browser is sent to the provider, and comes back once, as somebody.
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { SessionCookies } from '../access/browser-session.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
 import type { Settings } from '../settings.ts'
 import { type Attempt, beginAttempt, endAttempt, findAttempt, type UsedStates } from './oauth-attempts.ts'
@@ -15,6 +16,8 @@ export interface OAuthRoutesParts {
   /** Told of every login that failed after its state was accepted. What fails in `signIn` is told there. */
   onOutcome: (outcome: LoginOutcome) => void
   log: Pick<FastifyBaseLogger, 'warn'>
+  /** BROWSER_SESSION: the login is also kept in a cookie. */
+  sessionCookies?: SessionCookies | undefined
   /** Milliseconds since the epoch. */
   now?: () => number
   /** For everything that one login asks of the provider. */
@@ -73,7 +76,8 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt + CLOCK_DIFFERENCE_MS)
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, client, parts)
-    return redirect(reply, successUrl(settings.cloudidp.successRedirectUrl, signedIn), [returned.end])
+    const cookies = (await parts.sessionCookies?.begin(request.exchange, signedIn.token)) ?? []
+    return redirect(reply, successUrl(settings.cloudidp.successRedirectUrl, signedIn), [returned.end, ...cookies])
   }
 
   // A link preview or scanner asks by HEAD: it learns whether the address is still good, and uses nothing up.

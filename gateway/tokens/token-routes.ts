@@ -1,5 +1,6 @@
 // What the bearer of a token may ask about it: who am I, today's access, and the end of it.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../exchange.ts'
 import type { Identity, User } from '../identity.ts'
@@ -19,13 +20,24 @@ export interface TokenRoutesParts {
   loadPerson: (id: number) => Promise<PersonToday | undefined>
   /** Ends a login durably and everywhere. */
   revokeLogin: (identity: Identity, context: { requestId: string; ip: string }) => Promise<void>
+  /** BROWSER_SESSION: the login may also be kept in a cookie. */
+  sessionCookies?: SessionCookies | undefined
 }
 
-export const tokenRoutes = (app: FastifyInstance, { tokens, loadPerson, revokeLogin }: TokenRoutesParts): void => {
+/** When the session ends, in seconds since the epoch: pages that cannot read a cookie can warn in time. */
+const tellExpiry = (reply: FastifyReply, { expiresAt }: Identity) => reply.header('portaria-session-expires', expiresAt)
+
+export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void => {
+  const { tokens, loadPerson, revokeLogin, sessionCookies } = parts
+
   app.get(
     '/auth/me',
     { schema: { summary: 'The bearer as the token says', response: { 200: userSchema } } },
-    async request => identityOf(request.exchange).user
+    async (request, reply) => {
+      const login = identityOf(request.exchange)
+      tellExpiry(reply, login)
+      return login.user
+    }
   )
 
   app.post(
@@ -33,14 +45,19 @@ export const tokenRoutes = (app: FastifyInstance, { tokens, loadPerson, revokeLo
     {
       schema: { summary: 'A token with the access of today, for the same login', response: { 200: tokenAnswerSchema } }
     },
-    async request => {
+    async (request, reply) => {
       const login = identityOf(request.exchange)
       const person = await loadPerson(login.user.id)
       // The id alone is no proof: a restored or re-filled database may give it to somebody else.
       const same = person?.user.provider === login.user.provider && person.user.username === login.user.username
       if (person === undefined || !same) throw new Unauthenticated({ reason: 'person-unknown' })
       if (person.disabled || login.version < person.lowestAccepted) throw new TokenRevoked({ reason: 'person-revoked' })
-      return { token: await tokens.reissue(person.user, person.version, login), user: person.user }
+      const token = await tokens.reissue(person.user, person.version, login)
+      tellExpiry(reply, login)
+      if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.renew(request.exchange, token))
+      // What scripts could not read before they do not get to read now.
+      const hidden = sessionCookies?.isByCookie(request.exchange) === true
+      return { token: hidden ? '' : token, user: person.user }
     }
   )
 
@@ -50,6 +67,7 @@ export const tokenRoutes = (app: FastifyInstance, { tokens, loadPerson, revokeLo
     async (request, reply) => {
       const { requestId, client } = request.exchange
       await revokeLogin(identityOf(request.exchange), { requestId, ip: client.address })
+      if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.end())
       return reply.code(204).send()
     }
   )

@@ -27,6 +27,8 @@ export interface WorldOptions {
   env?: Record<string, string>
   /** Share a Postgres; its database is not emptied. */
   postgres?: Pick<TestPostgres, 'url'>
+  /** A free one when absent. */
+  port?: number
 }
 
 export interface LogLine {
@@ -137,7 +139,10 @@ export const startGateway = async (t: Teardown, options: WorldOptions = {}): Pro
     ...options.env
   })
   const capture = createCapture()
-  const gateway = await start({ ...settings, port: 0 }, createLog({ level: settings.logLevel }, capture.sink))
+  const gateway = await start(
+    { ...settings, port: options.port ?? 0 },
+    createLog({ level: settings.logLevel }, capture.sink)
+  )
   t.teardown(async () => {
     await gateway.close()
     rmSync(folder, { recursive: true, force: true })

@@ -1,0 +1,148 @@
+// A browser may carry its session by itself: in one cookie that scripts cannot read, and only where that is safe.
+import { BadOrigin, BadRequest } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Identity } from '../identity.ts'
+import { wantsPage } from '../refusal-page.ts'
+import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+import { originAllowed } from './origin.ts'
+
+/** Gives the Set-Cookie fields that login, refresh and logout answer with. */
+export interface SessionCookies {
+  /** A login has succeeded: its token becomes the browser's session; that of somebody else which it replaces ends. */
+  begin(exchange: Exchange, token: string): Promise<string[]>
+  /** The same login has a new token; nothing to set where the browser keeps another login, or none. */
+  renew(exchange: Exchange, token: string): string[]
+  end(): string[]
+  /** Whether the token was in the cookie: then no answer shows it to scripts. */
+  isByCookie(exchange: Exchange): boolean
+}
+
+export interface BrowserSession extends SessionCookies {
+  /**
+   * The token of the cookie, where one may speak for a person: on routes with `browser: true`, and for questions about
+   * the session itself. Throws `GW_BAD_ORIGIN` (403) when another site may be behind the request, `GW_BAD_REQUEST` (400)
+   * when the cookie comes twice.
+   */
+  tokenOf(exchange: Exchange): string | undefined
+  /** Where a navigation without a session goes; undefined: it gets the refusal. */
+  loginAddress(exchange: Exchange): string | undefined
+}
+
+export interface BrowserSessionParts {
+  publicUrl: string
+  verifiedTokens: Pick<VerifiedTokens, 'identify'>
+  /** Ends the login of somebody whom somebody else replaces in the same browser. */
+  endReplaced: (identity: Identity, exchange: Exchange) => Promise<void>
+}
+
+const NAME = 'portaria_session'
+const SECURE_NAME = `__Host-${NAME}`
+/** Browsers keep 4096 bytes of name, value and attributes (RFC 6265bis §5.6). */
+const PART_LENGTH = 3800
+const PARTS = 3
+/** Questions about the session itself. Administration never hears a cookie. */
+const ABOUT_SESSION: ReadonlySet<string> = new Set(['/auth/me', '/auth/refresh', '/auth/logout'])
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+const RETURN_LENGTH = 2048
+
+/** Whether a cookie of this name is the session, in whatever spelling of its prefix. */
+export const isSessionCookie = (name: string): boolean =>
+  /^(?:__(?:host|secure)-)?portaria_session(?:_\d)?$/i.test(name)
+
+export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession => {
+  const publicOrigin = new URL(parts.publicUrl).origin
+  const isSecure = publicOrigin.startsWith('https:')
+  const baseName = isSecure ? SECURE_NAME : NAME
+  const names = Array.from({ length: PARTS }, (_, i) => (i === 0 ? baseName : `${baseName}_${i}`))
+  // No Max-Age: it ends with the browser, as what scripts keep ends with the tab.
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+  const end = () => names.map(name => `${name}=; ${attributes}; Max-Age=0`)
+
+  const setCookies = (token: string): string[] => {
+    // Longer than browsers keep: without a cookie, rather than with half of one.
+    if (token.length > PART_LENGTH * PARTS) return end()
+    return names.map((name, i) => {
+      const value = token.slice(i * PART_LENGTH, (i + 1) * PART_LENGTH)
+      return value === '' ? `${name}=; ${attributes}; Max-Age=0` : `${name}=${value}; ${attributes}`
+    })
+  }
+
+  /** The token in the Cookie field; `twice` when a part came more than once: somebody else has set one of them. */
+  const read = (cookie: string | undefined): { token: string | undefined; twice: boolean } => {
+    const values = new Map<string, string>()
+    if (cookie === undefined || !cookie.includes(baseName)) return { token: undefined, twice: false }
+    for (const pair of cookie.split(';')) {
+      const equals = pair.indexOf('=')
+      const name = pair.slice(0, Math.max(equals, 0)).trim()
+      if (!names.includes(name)) continue
+      if (values.has(name)) return { token: undefined, twice: true }
+      values.set(name, pair.slice(equals + 1).trim())
+    }
+    const token = names.map(name => values.get(name) ?? '').join('')
+    return { token: values.get(baseName) === undefined ? undefined : token, twice: false }
+  }
+
+  /** Whose login a token is, stale or not; undefined: nobody's any more. */
+  const identify = (token: string): Identity | undefined => {
+    try {
+      return parts.verifiedTokens.identify(token, { allowStale: true })
+    } catch {
+      return undefined
+    }
+  }
+
+  const loginIn = (exchange: Exchange): Identity | undefined => {
+    const { token } = read(exchange.head.cookie)
+    return token === undefined ? undefined : identify(token)
+  }
+
+  const judgeOrigin = (exchange: Exchange): void => {
+    const { req, head, route } = exchange
+    const site = req.headers['sec-fetch-site']
+    const changes = !SAFE_METHODS.has(req.method ?? '') || head.upgrade?.toLowerCase() === 'websocket'
+    const ownEndpoint = route?.upstream === undefined
+    // A link from elsewhere may open a page; it may not ask the session anything, and not change anything.
+    if (site !== undefined && site !== 'same-origin' && (changes || (ownEndpoint && site !== 'none'))) {
+      throw new BadOrigin({ reason: 'cookie-cross-site' })
+    }
+    if (!changes) return
+    const sent = originsOf(req.rawHeaders)
+    const allowed = originAllowed({ sent, allowed: [publicOrigin], byCookie: site !== 'same-origin' })
+    if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
+  }
+
+  return {
+    tokenOf(exchange) {
+      const { route, head } = exchange
+      const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
+      // One precedence, always: who sends Authorization is judged by it alone.
+      if (!heard || head.authorizations > 0) return undefined
+      const { token, twice } = read(head.cookie)
+      if (twice) throw new BadRequest({ reason: 'two-session-cookies' })
+      if (token !== undefined) judgeOrigin(exchange)
+      return token
+    },
+    loginAddress(exchange) {
+      const { req, route } = exchange
+      if (route?.browser !== true || !wantsPage(exchange)) return undefined
+      if (!SAFE_METHODS.has(req.method ?? '') || req.headers['x-requested-with'] !== undefined) return undefined
+      const target = exchange.path + exchange.query
+      const kept = target.length <= RETURN_LENGTH && /^\/(?![/\\])/.test(target) ? target : '/'
+      return `/auth/login?returnTo=${encodeURIComponent(kept)}`
+    },
+    async begin(exchange, token) {
+      const [before, now] = [loginIn(exchange), identify(token)]
+      if (before !== undefined && before.subject !== now?.subject) await parts.endReplaced(before, exchange)
+      return setCookies(token)
+    },
+    renew(exchange, token) {
+      const login = loginIn(exchange)
+      return login !== undefined && login.tokenId === exchange.identity?.tokenId ? setCookies(token) : []
+    },
+    end,
+    isByCookie: ({ head, identity }) => head.authorizations === 0 && identity !== undefined
+  }
+}
+
+const originsOf = (rawHeaders: readonly string[]): string[] =>
+  rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'origin')

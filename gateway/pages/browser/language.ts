@@ -1,0 +1,47 @@
+// The reader's language is chosen: what they picked last, else what their browser asks for; Portuguese or English.
+
+export type Language = 'pt' | 'en'
+export type Words<K extends string> = Readonly<Record<Language, Readonly<Record<K, string>>>>
+
+const KEPT = 'portaria.language'
+
+const preferred = (): Language => {
+  const kept = localStorage.getItem(KEPT)
+  if (kept === 'pt' || kept === 'en') return kept
+  return (navigator.languages[0] ?? navigator.language).toLowerCase().startsWith('pt') ? 'pt' : 'en'
+}
+
+let language = preferred()
+
+const tell = () => {
+  document.documentElement.lang = language === 'pt' ? 'pt-BR' : 'en'
+}
+tell()
+
+export const currentLanguage = (): Language => language
+
+export const chooseLanguage = (chosen: Language): void => {
+  language = chosen
+  localStorage.setItem(KEPT, chosen)
+  tell()
+}
+
+/** `{name}` in a text is replaced by the value of that name. */
+export const createText =
+  <K extends string>(words: Words<K>) =>
+  (key: K, values: Readonly<Record<string, string | number>> = {}): string =>
+    words[language][key].replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''))
+
+const locale = () => (language === 'pt' ? 'pt-BR' : 'en')
+
+export const number = (value: number, digits = 0): string =>
+  new Intl.NumberFormat(locale(), { maximumFractionDigits: digits }).format(value)
+
+export const dateTime = (value: string | number): string => {
+  const date = new Date(value)
+  if (value === '' || Number.isNaN(date.getTime())) return '–'
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'short', timeStyle: 'medium' }).format(date)
+}
+
+export const list = (items: readonly string[]): string =>
+  new Intl.ListFormat(locale(), { type: 'conjunction' }).format(items)

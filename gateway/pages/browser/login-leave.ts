@@ -1,0 +1,38 @@
+// After a login somebody is where they wanted to be; never sent in circles.
+import { isPopup, returnTo } from './login-state.ts'
+import { keptToken, type User } from './session.ts'
+
+const SENT = 'portaria.sentTo'
+/** Sent to the same place again so soon: that place does not take the session. */
+const CIRCLE_MS = 10_000
+
+const isCircle = (path: string): boolean => {
+  const [at = '', before] = (sessionStorage.getItem(SENT) ?? '').split(' ')
+  sessionStorage.setItem(SENT, `${Date.now()} ${path}`)
+  return before === path && Date.now() - Number(at) < CIRCLE_MS
+}
+
+/** The page that opened this pop-up keeps its own token: where it had one, it gets the new one. */
+const handBack = (): void => {
+  try {
+    const kept = window.opener?.sessionStorage as Storage | undefined
+    const token = keptToken()
+    if (kept === undefined || token === undefined || kept.getItem('authToken') === null) return
+    kept.setItem('authToken', token)
+    kept.setItem('authUser', sessionStorage.getItem('authUser') ?? '')
+  } catch {
+    // Of another origin: nothing of this session is for it.
+  }
+}
+
+/** Whether this page is being left for good. A fresh login always leads on; an old one only where it was not just sent. */
+export const leave = (user: User): boolean => {
+  if (isPopup) {
+    handBack()
+    window.close()
+    return true
+  }
+  if (returnTo === undefined || user.accessStatus !== 'assigned' || isCircle(returnTo)) return false
+  location.replace(location.origin + returnTo)
+  return true
+}

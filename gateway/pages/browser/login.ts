@@ -1,0 +1,125 @@
+// The login page lives: it shows the doors or the person, waits with the unassigned, and hears what other tabs do.
+import './fragment.ts'
+import { leave } from './login-leave.ts'
+import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
+import { Card, InView, OutView } from './login-views.ts'
+import { html, render, useEffect, useState, type VNode } from './render.ts'
+import { forget, keptToken, logOut, onNews, refresh, type User } from './session.ts'
+import { text } from './words-login.ts'
+
+const FIRST_LOOK_MS = 3000
+const LAST_LOOK_MS = 30_000
+
+/** Looks, ever more rarely, whether an administrator has given access meanwhile; a page nobody sees does not ask. */
+const watchAccess = (onUser: (user: User) => void, onEnd: () => void): (() => void) => {
+  let waitMs = FIRST_LOOK_MS
+  let timer = 0
+  const look = async () => {
+    const answer = document.hidden ? undefined : await refresh()
+    if (answer?.status === 200 && answer.body.user.accessStatus === 'assigned') return onUser(answer.body.user)
+    if (answer?.status === 401) return onEnd()
+    waitMs = Math.min(waitMs * 1.5, LAST_LOOK_MS)
+    timer = window.setTimeout(look, waitMs)
+  }
+  const soon = () => {
+    window.clearTimeout(timer)
+    waitMs = FIRST_LOOK_MS
+    timer = window.setTimeout(look, document.hidden ? waitMs : 500)
+  }
+  timer = window.setTimeout(look, waitMs)
+  document.addEventListener('visibilitychange', soon)
+  return () => {
+    window.clearTimeout(timer)
+    document.removeEventListener('visibilitychange', soon)
+  }
+}
+
+const App = (): VNode => {
+  const [, setLanguageTurn] = useState(0)
+  const [user, setUser] = useState<User | undefined>()
+  const [doors, setDoors] = useState<Doors | undefined>()
+  const [notice, setNotice] = useState<Notice | undefined>()
+  const [isReady, setReady] = useState(false)
+  const [isDone, setDone] = useState(false)
+
+  const out = (why?: Notice) => {
+    setUser(undefined)
+    setNotice(why)
+  }
+  const enter = (who: User, isFresh: boolean) => {
+    setUser(who)
+    setNotice(undefined)
+    if (isFresh || !isPopup) setDone(leave(who) && isPopup)
+  }
+
+  useEffect(() => {
+    const begin = async () => {
+      const start = await findStart()
+      if (start.is === 'in') enter(start.user, start.isFresh)
+      else out(start.notice)
+      setReady(true)
+    }
+    void begin()
+  }, [])
+
+  useEffect(() => {
+    if (!isReady || user !== undefined || doors !== undefined) return
+    void findDoors().then(found => ('key' in found ? setNotice(found) : setDoors(found)))
+  }, [isReady, user, doors])
+
+  useEffect(() => {
+    if (user === undefined) return
+    document.title = `${user.name === '' ? user.username : user.name} · Portaria`
+    const stopHearing = onNews(({ kind, userId }) => {
+      if (kind !== 'logout' || userId !== user.id) return
+      // The other tab may have had a login of its own; this one ends too.
+      if (keptToken() !== undefined) void logOutQuietly()
+      out({ key: 'loggedOutElsewhere', isError: false })
+    })
+    if (user.accessStatus === 'assigned') return stopHearing
+    const stopWatching = watchAccess(
+      granted => {
+        setUser(granted)
+        setNotice({ key: 'granted', isError: false })
+        leave(granted)
+      },
+      () => {
+        forget()
+        out({ key: 'ended', isError: false })
+      }
+    )
+    return () => {
+      stopHearing()
+      stopWatching()
+    }
+  }, [user])
+
+  useEffect(() => {
+    if (user === undefined) document.title = `${text('title')} · Portaria`
+  })
+
+  const leaveAccount = async () => {
+    if (user !== undefined) await logOut(user)
+    out({ key: 'loggedOut', isError: false })
+  }
+
+  const view = isDone
+    ? html`<p role="status">${text('close')}</p>`
+    : user !== undefined
+      ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
+      : isReady
+        ? html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
+        : html`<h1 class="quiet">Portaria</h1><p class="quiet" role="status">${text('loading')}</p>`
+  return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
+}
+
+/** Another tab has told everybody already. */
+const logOutQuietly = async () => {
+  const token = keptToken()
+  forget()
+  if (token === undefined) return
+  await fetch('/auth/logout', { method: 'POST', headers: { authorization: `Bearer ${token}` } }).catch(() => undefined)
+}
+
+const root = document.getElementById('app')
+if (root !== null) render(html`<${App} />`, root)

@@ -1,0 +1,15 @@
+// Views are written as HTML and become elements: text is always text, whatever it holds.
+import htm from 'htm'
+import { type ComponentChildren, h, render, type VNode } from 'preact'
+
+export { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+export type { ComponentChildren, VNode }
+export { render }
+
+type Bind = (create: typeof h) => (strings: TemplateStringsArray, ...values: unknown[]) => unknown
+
+// Its types describe the CommonJS form; browsers get the module, whose default is the function itself.
+const bound = (htm as unknown as { bind: Bind }).bind(h)
+
+/** One element; several only where a fragment is meant. */
+export const html = (strings: TemplateStringsArray, ...values: unknown[]): VNode => bound(strings, ...values) as VNode

@@ -1,0 +1,21 @@
+// Where somebody goes after the login is on this origin, written in the one way that can only be read so.
+
+const MAX_LENGTH = 2048
+
+/**
+ * The path that `text` names on `origin`; undefined for everything else: other origins in whatever spelling, backslashes,
+ * blanks and control characters, and whatever the URL parser would change (RFC 9700 §4.11).
+ */
+export const safeReturnTo = (text: string | null | undefined, origin: string): string | undefined => {
+  if (text === null || text === undefined || text.length > MAX_LENGTH) return undefined
+  if (!/^\/(?![/\\])[!#-;=?-[\]_a-z~]*$/.test(text)) return undefined
+  let url: URL
+  try {
+    url = new URL(text, origin)
+  } catch {
+    return undefined
+  }
+  if (url.origin !== origin || url.pathname + url.search + url.hash !== text) return undefined
+  // Of the gateway itself only the console is a place to be; a login never leads to another login.
+  return /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname) && url.pathname !== '/auth/console' ? undefined : text
+}

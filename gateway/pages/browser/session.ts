@@ -1,0 +1,114 @@
+// The session of this tab: kept in sessionStorage, used for every question to the gateway, its end told to other tabs.
+
+export interface User {
+  readonly id: number
+  readonly name: string
+  readonly email: string
+  readonly username: string
+  readonly provider: string
+  readonly profiles: readonly string[]
+  readonly areas: readonly string[]
+  readonly areaPrincipal: string
+  readonly accessStatus: 'assigned' | 'unassigned'
+}
+
+export interface Answer<T> {
+  /** 0: the gateway could not be reached. */
+  readonly status: number
+  readonly code: string
+  readonly body: T
+  readonly requestId: string
+  /** Seconds, of a 429; 0 when not told. */
+  readonly retryAfter: number
+}
+
+const TOKEN = 'authToken'
+const USER = 'authUser'
+
+export const keptToken = (): string | undefined => sessionStorage.getItem(TOKEN) ?? undefined
+
+export const keep = (token: string, user: User): void => {
+  sessionStorage.setItem(TOKEN, token)
+  sessionStorage.setItem(USER, JSON.stringify(user))
+}
+
+export const forget = (): void => {
+  sessionStorage.removeItem(TOKEN)
+  sessionStorage.removeItem(USER)
+}
+
+export const fact = (name: string): string =>
+  document.querySelector<HTMLMetaElement>(`meta[name="portaria:${name}"]`)?.content ?? ''
+
+interface Question {
+  method?: string
+  body?: unknown
+  /** Instead of the kept one. */
+  token?: string | undefined
+}
+
+const send = async <T>(path: string, { method = 'GET', body, token = keptToken() }: Question): Promise<Answer<T>> => {
+  const headers: Record<string, string> = { accept: 'application/json' }
+  if (token !== undefined) headers.authorization = `Bearer ${token}`
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  try {
+    const response = await fetch(path, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    const text = await response.text()
+    const answer = text === '' ? {} : JSON.parse(text)
+    return {
+      status: response.status,
+      code: typeof answer.code === 'string' && !response.ok ? answer.code : '',
+      body: answer,
+      requestId: response.headers.get('x-request-id') ?? '',
+      retryAfter: Number(response.headers.get('retry-after') ?? 0)
+    }
+  } catch {
+    return { status: 0, code: '', body: {} as T, requestId: '', retryAfter: 0 }
+  }
+}
+
+/** Today's access for the same login; what was kept is replaced. */
+export const refresh = async (): Promise<Answer<{ token: string; user: User }>> => {
+  const before = keptToken()
+  const answer = await send<{ token: string; user: User }>('/auth/refresh', { method: 'POST', token: before })
+  // Logged out meanwhile: not logged in again by an answer that comes late.
+  if (answer.status === 200 && before !== undefined && keptToken() === before) keep(answer.body.token, answer.body.user)
+  return answer
+}
+
+/** Asks the gateway; with a stale token, once more with a fresh one. */
+export const ask = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
+  const answer = await send<T>(path, question)
+  if (answer.code !== 'GW_TOKEN_STALE' || question.token !== undefined) return answer
+  return (await refresh()).status === 200 ? send<T>(path, question) : answer
+}
+
+export interface News {
+  readonly kind: 'login' | 'logout'
+  readonly userId: number
+}
+
+const channel = new BroadcastChannel('portaria.session')
+
+/** Tells the other tabs; never a token. */
+export const announce = (news: News): void => channel.postMessage(news)
+
+export const onNews = (listener: (news: News) => void): (() => void) => {
+  const hear = ({ data }: MessageEvent) => {
+    if (data?.kind === 'login' || data?.kind === 'logout') listener({ kind: data.kind, userId: Number(data.userId) })
+  }
+  channel.addEventListener('message', hear)
+  return () => channel.removeEventListener('message', hear)
+}
+
+/** Ends the login here and everywhere it is used. Resolves even when the gateway cannot be reached. */
+export const logOut = async (user: Pick<User, 'id'>): Promise<void> => {
+  const leaving = send('/auth/logout', { method: 'POST' })
+  forget()
+  await leaving
+  announce({ kind: 'logout', userId: user.id })
+}

@@ -1,0 +1,32 @@
+// A page is a small document that names its parts: everything on it is made by its script, in the reader's language.
+import { escapeHtml } from '../refusal-page.ts'
+import type { Page } from './assets.ts'
+
+export interface PageDocument {
+  readonly page: Page
+  readonly icon: string
+  /** What the script has to know from the start: `<meta name="portaria:NAME" content="VALUE">`. */
+  readonly facts: Readonly<Record<string, string>>
+}
+
+export const pageHtml = ({ page, icon, facts }: PageDocument): string => `<!doctype html>
+<html lang="pt-BR">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+${Object.entries(facts)
+  .map(([name, value]) => `<meta name="portaria:${escapeHtml(name)}" content="${escapeHtml(value)}">\n`)
+  .join('')}<title>Portaria</title>
+<link rel="icon" type="image/svg+xml" href="${icon}">
+${page.styles.map(style => `<link rel="stylesheet" href="${style}">\n`).join('')}${page.preloads
+  .map(module => `<link rel="modulepreload" href="${module}">\n`)
+  .join('')}<script type="module" src="${page.script}"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript><main class="card"><h1>Portaria</h1><p>Esta página precisa de JavaScript.</p><p lang="en">This page needs JavaScript.</p></main></noscript>
+</body>
+</html>
+`

@@ -1,0 +1,81 @@
+// People get the login page and the console; backends' pages get the session script; nothing loads from elsewhere.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { NotFound } from '../errors.ts'
+import { ASSETS, type Asset, createAssets, type Page } from './assets.ts'
+import { pageHtml } from './page-html.ts'
+
+export interface PageRoutesParts {
+  publicUrl: string
+  /** Whether logins are also kept in a cookie. */
+  browserSession: boolean
+  /** CONTACT: whom somebody without access may ask. */
+  contact: string | undefined
+}
+
+// CSP Level 3 and Trusted Types: scripts and styles by file from here, no markup from text, no frame around it.
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'"
+].join('; ')
+
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': POLICY,
+  'x-frame-options': 'DENY',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()'
+}
+
+const A_YEAR = 'public, max-age=31536000, immutable'
+const FIVE_MINUTES = 'public, max-age=300'
+
+export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
+  const assets = createAssets()
+  const isHttps = parts.publicUrl.startsWith('https:')
+
+  const document = (page: Page) => {
+    const facts = { 'browser-session': String(parts.browserSession), contact: parts.contact ?? '' }
+    const html = pageHtml({ page, icon: assets.icon, facts })
+    return async (_request: FastifyRequest, reply: FastifyReply) => {
+      if (isHttps) reply.header('strict-transport-security', 'max-age=31536000')
+      return reply.headers(PAGE_HEADERS).send(html)
+    }
+  }
+
+  app.get('/auth/login', { schema: { summary: 'The login page', produces: ['text/html'] } }, document(assets.login))
+  app.get(
+    '/auth/console',
+    { schema: { summary: 'The admin console', produces: ['text/html'] } },
+    document(assets.console)
+  )
+
+  app.get('/auth/session.js', { schema: { summary: 'Keeps the session of a page alive' } }, async (request, reply) =>
+    sendAsset(request, reply, assets.sessionScript, FIVE_MINUTES)
+  )
+
+  app.get<{ Params: { '*': string } }>(`${ASSETS}*`, { schema: { hide: true } }, async (request, reply) => {
+    const asset = assets.get(request.params['*'])
+    if (asset === undefined) throw new NotFound({ reason: 'no-asset' })
+    return sendAsset(request, reply, asset, A_YEAR)
+  })
+}
+
+const sendAsset = async (request: FastifyRequest, reply: FastifyReply, asset: Asset, caching: string) => {
+  const { encoding, body } = await asset.encoded(request.headers['accept-encoding'])
+  reply.headers({
+    'content-type': asset.type,
+    'cache-control': caching,
+    vary: 'Origin, Accept-Encoding',
+    'cross-origin-resource-policy': 'same-origin'
+  })
+  if (encoding !== undefined) reply.header('content-encoding', encoding)
+  return reply.send(body)
+}

@@ -1,0 +1,74 @@
+// A test has a real browser, which tells of everything that a page should never do.
+import axe from 'axe-core'
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync'
+]
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+export interface Watched {
+  readonly context: BrowserContext
+  /** Policy violations, dialogs, uncaught errors and requests to other origins than those allowed, in words. */
+  readonly faults: string[]
+  newPage(): Promise<Page>
+}
+
+export const launchBrowser = async (t: Teardown): Promise<Browser> => {
+  const browser = await chromium.launch({
+    executablePath: process.env.PORTARIA_TEST_CHROMIUM ?? '/usr/bin/chromium',
+    args: FLAGS
+  })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+// As text: what runs in a page is not of this program.
+const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', event =>
+  window.reportViolation([event.violatedDirective, event.blockedURI, event.sample].join(' ')))`
+
+const RUN_AXE = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+  nodes.map(node => id + ': ' + node.html.slice(0, 160) + ' ' + node.failureSummary)))`
+
+/** A browser profile of its own. `origins` are all that its pages may ask. */
+export const openContext = async (
+  browser: Browser,
+  origins: readonly string[],
+  options: BrowserContextOptions = {}
+): Promise<Watched> => {
+  const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 860 }, ...options })
+  const faults: string[] = []
+  await context.exposeFunction('reportViolation', (text: string) => faults.push(`violates the policy: ${text}`))
+  await context.addInitScript(REPORT_VIOLATIONS)
+  const watch = (page: Page) => {
+    page.on('dialog', dialog => {
+      faults.push(`a dialog: ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    page.on('pageerror', error => faults.push(`an error: ${error.message}`))
+    page.on('request', request => {
+      const { origin } = new URL(request.url())
+      if (!origins.includes(origin)) faults.push(`asked elsewhere: ${request.url()}`)
+    })
+    page.on('console', message => {
+      if (/Content Security Policy|TrustedHTML|Trusted Type/i.test(message.text())) faults.push(message.text())
+    })
+  }
+  context.on('page', watch)
+  return { context, faults, newPage: () => context.newPage() }
+}
+
+/** What axe-core finds on a page: `rule: element`, empty when all is well. */
+export const axeFindings = async (page: Page): Promise<string[]> => {
+  await page.evaluate(axe.source)
+  return page.evaluate<string[]>(RUN_AXE)
+}

@@ -1,0 +1,40 @@
+// A test has the whole gateway behind one public address, with a directory to log in to and perhaps a cloud provider.
+import type { Test } from 'tap'
+import { startGateway, type World, type WorldOptions } from './gateway.ts'
+import { freePort } from './oauth-app.ts'
+import type { OpenLdap } from './openldap.ts'
+
+export interface PagesWorldOptions extends WorldOptions {
+  ldap?: Pick<OpenLdap, 'url' | 'baseDn'>
+  /** Of a cloud provider; the callback is at `callbackOf(port)`. */
+  port?: number
+}
+
+export const callbackOf = (port: number): string => `http://localhost:${port}/auth/oauth/cloudidp/callback`
+
+/** Opens it at `http://localhost:PORT`, which browsers trust as they trust https. */
+export const startPagesWorld = async (
+  t: Pick<Test, 'teardown'>,
+  { ldap, port, env, ...options }: PagesWorldOptions = {}
+): Promise<World & { readonly origin: string }> => {
+  const listening = port ?? (await freePort())
+  const origin = `http://localhost:${listening}`
+  const directory: Record<string, string> =
+    ldap === undefined
+      ? {}
+      : {
+          LDAP_ENABLED: 'true',
+          LDAP_URL: ldap.url,
+          LDAP_DOMAIN: 'corp.example',
+          LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
+          LDAP_SEARCH_BASE: ldap.baseDn,
+          LDAP_SEARCH_FILTER: '(uid={{username}})',
+          BOOTSTRAP_ADMINS: 'ldap:maria'
+        }
+  const world = await startGateway(t, {
+    ...options,
+    port: listening,
+    env: { PUBLIC_URL: origin, ...directory, ...env }
+  })
+  return { ...world, origin }
+}
