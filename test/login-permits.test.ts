@@ -26,13 +26,14 @@ const rules = (max: number, forget: PermitRules['forget'] = 'together'): PermitR
 const createAccount = (of: PermitRules) => {
   let permits: Permits = []
   return {
+    size: () => encodePermits(permits).length,
     reserve: (now: number, id: string, known = true) => {
       const reserved = reservePermit(livePermits(permits, now, of), now, of, { id, known })
       permits = decodePermits(encodePermits(reserved.permits))
       return reserved.verdict
     },
     settle: (now: number, id: string, outcome: PermitOutcome) => {
-      permits = settlePermit(livePermits(permits, now, of), now, id, outcome)
+      permits = settlePermit(livePermits(permits, now, of), now, of, id, outcome)
     }
   }
 }
@@ -57,6 +58,13 @@ const logins = (fates: readonly Login['fate'][]) =>
     { maxLength: 120, size: 'max' }
   )
 
+const OUTCOMES: Readonly<Record<Login['fate'], PermitOutcome | undefined>> = {
+  right: 'accepted',
+  wrong: 'failed',
+  unanswered: 'lost',
+  'instance-dies': undefined
+}
+
 type Step = { readonly at: number; readonly run: (now: number) => void }
 
 /** Runs the logins; `onJudged` hears of each judgement at the moment when the directory makes it. */
@@ -73,9 +81,9 @@ const play = (max: number, all: readonly Login[], onJudged: (now: number, right:
       if (account.reserve(now, id, login.known).kind !== 'granted') return
       later(now + login.judgedAfter, judgedAt => {
         onJudged(judgedAt, login.fate === 'right')
-        if (login.fate === 'instance-dies') return
-        const outcome = { right: 'accepted', wrong: 'failed', unanswered: 'lost' } as const
-        later(judgedAt + login.toldAfter, toldAt => account.settle(toldAt, id, outcome[login.fate]))
+        const outcome = OUTCOMES[login.fate]
+        if (outcome === undefined) return
+        later(judgedAt + login.toldAfter, toldAt => account.settle(toldAt, id, outcome))
       })
     })
   }
@@ -175,5 +183,21 @@ t.test('a clock that was set back makes nobody wait for longer than the window',
 
 t.test('what is no permit is not read as one', async t => {
   t.same(decodePermits(''), [])
-  t.same(decodePermits('x1.a f.b f12 f12.ok o-1.a f99999999999999999999.a'), [{ id: 'ok', kind: 'failed', at: 12 }])
+  t.same(decodePermits('x1.a f.b f12 f12.ok o-1.a f99999999999999999999.a'), [
+    { id: 'ok', kind: 'failed', at: 12, count: 1 }
+  ])
+})
+
+t.test('a high limit is counted to the last, in little space', async t => {
+  for (const forget of ['singly', 'together'] as const) {
+    const client = createAccount({ ...rules(5000, forget), maxForStrangers: 5000 })
+    for (let n = 0; n < 5000; n++) {
+      if (client.reserve(n / 10, `login${n}`).kind !== 'granted') t.fail(`refused after ${n}`)
+      client.settle(Math.floor(n / 10), `login${n}`, 'failed')
+    }
+    t.equal(client.reserve(500, 'next').kind, 'refused')
+    t.ok(client.size() < 5000, `${client.size()} characters`)
+    t.equal(client.reserve(1020, 'next').kind, forget === 'singly' ? 'granted' : 'refused')
+    t.equal(client.reserve(1500, 'next').kind, 'granted')
+  }
 })

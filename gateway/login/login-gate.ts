@@ -103,7 +103,7 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
   }
 
   const settle = async (key: string, id: string, outcome: PermitOutcome): Promise<void> => {
-    await change(key, (permits, now) => [settlePermit(permits, now, id, outcome), undefined])
+    await change(key, (permits, now) => [settlePermit(permits, now, rules, id, outcome), undefined])
     if (outcome !== 'failed' && outcome !== 'lost') for (const known of [true, false]) closed.delete(laneOf(key, known))
     for (const wake of wakers.get(key) ?? []) wake()
   }

@@ -2,12 +2,14 @@
 
 /**
  * One login that was begun and may stand in somebody's count of failures: `open` while under way, `failed` once refused,
- * `lost` when its end will never be known. `at`: ms since the epoch of its last change.
+ * `lost` when its end will never be known. `at`: ms since the epoch of its last change. `count`: how many such logins,
+ * one after the other, this one stands for.
  */
 export interface Permit {
   readonly id: string
   readonly kind: 'open' | 'failed' | 'lost'
   readonly at: number
+  readonly count: number
 }
 
 /** All permits of one account or client in use, in the order of their last change. */
@@ -51,11 +53,12 @@ export const reservePermit = (
   { id, known }: { readonly id: string; readonly known: boolean }
 ): { readonly permits: Permits; readonly verdict: PermitVerdict } => {
   const max = known ? rules.max : rules.maxForStrangers
-  if (permits.length < max)
-    return { permits: [...permits, { id, kind: 'open', at: now }], verdict: { kind: 'granted' } }
+  const used = permits.reduce((sum, { count }) => sum + count, 0)
+  if (used < max) {
+    return { permits: [...permits, { id, kind: 'open', at: now, count: 1 }], verdict: { kind: 'granted' } }
+  }
   if (permits.some(permit => isUnderWay(permit, now, rules))) return { permits, verdict: { kind: 'wait' } }
-  const ends = permits.map(permit => endOf(permit, rules)).sort((a, b) => a - b)
-  const end = (rules.forget === 'together' ? ends.at(-1) : ends[permits.length - max]) ?? now
+  const end = rules.forget === 'together' ? endOfAll(permits, rules) : endOfSome(permits, used - max + 1, rules)
   // A clock that was set back must not make anybody wait for longer than the window.
   const retryAfterMs = Math.min(Math.max(1, end - now), rules.windowMs)
   return { permits, verdict: { kind: 'refused', retryAfterMs } }
@@ -66,14 +69,51 @@ export const reservePermit = (
  * accepted login frees those that had failed before it began. Later ones, and those whose judgement nobody has seen, may
  * have come after it and stay.
  */
-export const settlePermit = (permits: Permits, now: number, id: string, outcome: PermitOutcome): Permits => {
+export const settlePermit = (
+  permits: Permits,
+  now: number,
+  rules: PermitRules,
+  id: string,
+  outcome: PermitOutcome
+): Permits => {
   const place = permits.findIndex(permit => permit.id === id)
   if (outcome === 'failed' || outcome === 'lost') {
-    return [...permits.filter(permit => permit.id !== id), { id, kind: outcome, at: now }]
+    const others = permits.filter((_, index) => index !== place)
+    return compact([...others, { id, kind: outcome, at: now, count: 1 }], rules)
   }
   return permits.filter(
     ({ kind }, index) => index !== place && !(outcome === 'accepted' && kind === 'failed' && index < place)
   )
+}
+
+/** Neighbours of one kind and nearly one time become one, so that a high limit costs no more than a low one. */
+const compact = (permits: Permits, { windowMs }: PermitRules): Permits => {
+  if (permits.length <= MAX_EXACT) return permits
+  const compacted: Permit[] = []
+  for (const permit of permits) {
+    const last = compacted.at(-1)
+    const slot = Math.floor(permit.at / (windowMs / MAX_EXACT))
+    const isNear = last !== undefined && slot === Math.floor(last.at / (windowMs / MAX_EXACT))
+    if (!isNear || permit.kind === 'open' || last.kind !== permit.kind) compacted.push(permit)
+    else compacted[compacted.length - 1] = { ...permit, count: last.count + permit.count }
+  }
+  return compacted
+}
+
+const MAX_EXACT = 100
+
+const endOfAll = (permits: Permits, rules: PermitRules): number =>
+  Math.max(...permits.map(permit => endOf(permit, rules)))
+
+/** When the first `wanted` are over. */
+const endOfSome = (permits: Permits, wanted: number, rules: PermitRules): number => {
+  const ends = permits.map(permit => ({ end: endOf(permit, rules), count: permit.count })).sort((a, b) => a.end - b.end)
+  let over = 0
+  for (const { end, count } of ends) {
+    over += count
+    if (over >= wanted) return end
+  }
+  return 0
 }
 
 const isUnderWay = ({ kind, at }: Permit, now: number, { patienceMs }: PermitRules): boolean =>
@@ -85,14 +125,15 @@ const endOf = ({ kind, at }: Permit, { windowMs, patienceMs }: PermitRules): num
 const LETTERS = { open: 'o', failed: 'f', lost: 'l' } as const
 const KINDS: Readonly<Record<string, Permit['kind']>> = { o: 'open', f: 'failed', l: 'lost' }
 
-/** As text for a store: `o1763683200000.id` and so on, blank-separated. */
+/** As text for a store: `o1763683200000.id` and so on, blank-separated; `*3` behind one that stands for three. */
 export const encodePermits = (permits: Permits): string =>
-  permits.map(({ id, kind, at }) => `${LETTERS[kind]}${at}.${id}`).join(' ')
+  permits.map(({ id, kind, at, count }) => `${LETTERS[kind]}${at}.${id}${count === 1 ? '' : `*${count}`}`).join(' ')
 
 /** What is no permit is left out. */
 export const decodePermits = (text: string): Permits =>
   text.split(' ').flatMap(word => {
-    const [, letter = '', at = '', id = ''] = /^([ofl])(\d{1,15})\.([\w-]{1,32})$/.exec(word) ?? []
+    const [, letter = '', at, id = '', count = 1] =
+      /^([ofl])(\d{1,15})\.([\w-]{1,32})(?:\*(\d{1,9}))?$/.exec(word) ?? []
     const kind = KINDS[letter]
-    return kind === undefined ? [] : [{ id, kind, at: Number(at) }]
+    return kind === undefined ? [] : [{ id, kind, at: Number(at), count: Number(count) }]
   })
