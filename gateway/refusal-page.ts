@@ -20,7 +20,7 @@ export const refusalPage = (error: GatewayError, requestId: string): string => `
 <main>
 <h1>${error.statusCode} ${escapeHtml(STATUS_CODES[error.statusCode] ?? 'Error')}</h1>
 <p>${escapeHtml(error.message)}</p>
-<p><small>${escapeHtml(error.code)} · <span id="request-id">${escapeHtml(requestId)}</span></small></p>
+<p><small>${escapeHtml(error.code)} · Request id / Código do pedido: <span id="request-id">${escapeHtml(requestId)}</span></small></p>
 </main>
 </body>
 </html>

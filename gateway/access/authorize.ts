@@ -20,10 +20,15 @@ export interface RefusalText {
 }
 
 /** What a 403 may say beyond the table's text. */
-const forbiddenText = (match: RouteMatch, { revealReason, contact }: RefusalText): string | undefined => {
+const forbiddenText = (
+  { route }: RouteMatch,
+  isUnassigned: boolean,
+  { revealReason, contact }: RefusalText
+): string | undefined => {
   if (!revealReason) return undefined
-  const roles = match.route?.roles?.join(' or ')
-  const missing = roles === undefined ? 'A profile and an area are needed' : `One of these profiles is needed: ${roles}`
+  const roles = isUnassigned ? undefined : route?.roles
+  const missing =
+    roles === undefined ? 'A profile and an area are needed' : `One of these profiles is needed: ${roles.join(', ')}`
   return contact === undefined ? missing : `${missing}. Ask ${contact}`
 }
 
@@ -42,9 +47,10 @@ const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): Ga
     case Unauthenticated.code:
       return new Unauthenticated({ reason })
     default: {
-      const message = forbiddenText(match, text)
+      const isUnassigned = decision.code === Unassigned.code
+      const message = forbiddenText(match, isUnassigned, text)
       const details = message === undefined ? { reason } : { reason, message }
-      return decision.code === Unassigned.code ? new Unassigned(details) : new Forbidden(details)
+      return isUnassigned ? new Unassigned(details) : new Forbidden(details)
     }
   }
 }
