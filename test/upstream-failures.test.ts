@@ -2,6 +2,7 @@
 import http from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { createSharedLookup, type ResolveAll } from '../gateway/forward/shared-lookup.ts'
 import { healthyFirst, watchTarget } from '../gateway/forward/target-health.ts'
 import { parseTarget } from '../gateway/routes/upstream-definition.ts'
 import { startGateway, type World } from './support/gateway.ts'
@@ -251,4 +252,46 @@ t.test('a target whose health path fails is passed over; its errors alone are on
   t.ok(sick.requests.some(({ head }) => /^GET \/healthz HTTP\/1\.1\r\nhost: 127\.0\.0\.1:\d+\r\n/.test(head)))
   isSick = false
   await until(async () => (await (await world.fetch('/open/x')).text()) === 'sick')
+})
+
+t.test('a name is asked for once at a time, taken anew within 30 s, and kept while the resolver is away', async t => {
+  let clock = 0
+  const asked: Parameters<ResolveAll>[1][] = []
+  const lookup = createSharedLookup({ resolve: (_, done) => asked.push(done), now: () => clock })
+  const ask = (family = 0) =>
+    new Promise<string>(resolve => {
+      lookup('app.internal', { family }, (error, address) => resolve(error?.message ?? String(address)))
+    })
+  const answer = (address: string) => asked.at(-1)?.(null, [{ address, family: 4 }])
+
+  const first = [ask(), ask(), ask()]
+  t.equal(asked.length, 1, 'one thread for all who wait')
+  answer('10.0.0.1')
+  t.same(await Promise.all(first), ['10.0.0.1', '10.0.0.1', '10.0.0.1'])
+  t.match(await ask(6), /no address/)
+  t.equal(asked.length, 1)
+
+  clock = 6000
+  t.equal(await ask(), '10.0.0.1', 'nobody waits for the next answer')
+  t.equal(asked.length, 2)
+  answer('10.0.0.2')
+  t.equal(await ask(), '10.0.0.2')
+
+  clock = 60_000
+  const late = ask()
+  asked.at(-1)?.(new Error('EAI_AGAIN'), [])
+  t.equal(await late, '10.0.0.2', 'an old answer is better than none')
+  clock = 600_000
+  const tooLate = ask()
+  asked.at(-1)?.(new Error('EAI_AGAIN'), [])
+  t.equal(await tooLate, 'EAI_AGAIN')
+})
+
+t.test('an upstream is reached by its name', async t => {
+  const { url, respond } = await startRawUpstream(t)
+  respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  const world = await startGateway(t, { postgres, config: open([url.replace('127.0.0.1', 'localhost')]) })
+  t.equal((await world.fetch('/open/x')).status, 200)
+  const nameless = await startGateway(t, { postgres, config: open(['http://nobody.invalid:80']) })
+  t.match([(await nameless.fetch('/open/x')).status], [502])
 })

@@ -3,6 +3,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'
 import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
+import { sharedLookup } from './shared-lookup.ts'
 
 /** What went wrong with an upstream; `detail` is for the log alone. */
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
@@ -94,6 +95,7 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
     return tls.connect({
       host,
       port: target.port,
+      lookup: sharedLookup,
       servername: net.isIP(host) === 0 ? host : '',
       secureContext: secureContextOf(upstream),
       rejectUnauthorized: true,
@@ -102,7 +104,7 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
   }
   const reading = onread === undefined ? {} : { onread }
   return target.socketPath === undefined
-    ? net.connect({ host, port: target.port, noDelay: true, ...reading })
+    ? net.connect({ host, port: target.port, lookup: sharedLookup, noDelay: true, ...reading })
     : net.connect({ path: target.socketPath, ...reading })
 }
 

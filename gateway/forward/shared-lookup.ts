@@ -1,0 +1,81 @@
+// A name is resolved once for all who need it, again soon, and never so that a slow resolver holds more than one thread by it.
+import dns, { type LookupAddress } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+
+/** Resolves to all addresses of a name, in the resolver's order. */
+export type ResolveAll = (name: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void
+
+export interface SharedLookupOptions {
+  readonly resolve?: ResolveAll
+  /** Monotonic ms. */
+  readonly now?: () => number
+}
+
+interface Answer {
+  readonly addresses: readonly LookupAddress[]
+  readonly at: number
+}
+
+/** Younger answers are taken as they are. */
+const FRESH_MS = 5000
+/** Up to this age an answer is taken while the next one is fetched. */
+const USABLE_MS = 15_000
+/** Up to this age an answer is better than none. */
+const STALE_MS = 5 * 60_000
+const MAX_NAMES = 1000
+
+// The resolver of the C library, as everything else on the machine uses it: it knows /etc/hosts. It takes one of the four
+// threads that files and cryptography need too, which is why each name is asked for once at a time.
+const resolveBySystem: ResolveAll = (name, done) =>
+  dns.lookup(name, { all: true }, (error, addresses) => done(error, addresses ?? []))
+
+export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFunction => {
+  const { resolve = resolveBySystem, now = () => performance.now() } = options
+  const answers = new Map<string, Answer>()
+  const underWay = new Map<string, ((error: Error | null, answer: Answer | undefined) => void)[]>()
+
+  const remember = (name: string, answer: Answer) => {
+    answers.delete(name)
+    const [oldest] = answers.keys()
+    if (answers.size >= MAX_NAMES && oldest !== undefined) answers.delete(oldest)
+    answers.set(name, answer)
+  }
+
+  const ask = (name: string, done: (error: Error | null, answer: Answer | undefined) => void) => {
+    const waiting = underWay.get(name)
+    if (waiting !== undefined) return void waiting.push(done)
+    underWay.set(name, [done])
+    resolve(name, (error, addresses) => {
+      const told = underWay.get(name) ?? []
+      underWay.delete(name)
+      const known = answers.get(name)
+      const answer = error === null ? { addresses, at: now() } : known
+      if (error === null && answer !== undefined) remember(name, answer)
+      const isUsable = answer !== undefined && now() - answer.at < STALE_MS
+      for (const one of told) one(isUsable ? null : error, isUsable ? answer : undefined)
+    })
+  }
+
+  return (name, { family, all }, callback) => {
+    const tell = (error: Error | null, answer: Answer | undefined) => {
+      const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : 0
+      const fitting = (answer?.addresses ?? []).filter(address => wanted === 0 || address.family === wanted)
+      const [first] = fitting
+      if (error !== null || first === undefined) {
+        const none = Object.assign(new Error(`no address of ${name}`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' })
+        return callback(error ?? none, '', 0)
+      }
+      if (all === true) callback(null, fitting)
+      else callback(null, first.address, first.family)
+    }
+    const known = answers.get(name)
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : now() - known.at
+    if (ageMs >= USABLE_MS) return ask(name, tell)
+    if (ageMs >= FRESH_MS) ask(name, () => undefined)
+    // As a real look-up does: never before its caller is ready to hear.
+    process.nextTick(tell, null, known)
+  }
+}
+
+/** For all upstreams. */
+export const sharedLookup = createSharedLookup()
