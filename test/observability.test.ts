@@ -2,7 +2,10 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { startGateway, type World } from './support/gateway.ts'
+import { createLog } from '../gateway/logging.ts'
+import { startObservation } from '../gateway/observation.ts'
+import { readSettings } from '../gateway/settings.ts'
+import { startGateway, TEST_SECRET, type World } from './support/gateway.ts'
 import { startPostgres } from './support/postgres.ts'
 import { startRawUpstream } from './support/raw-upstream.ts'
 import { closedPort } from './support/target-process.ts'
@@ -145,6 +148,26 @@ t.test('ready ends with the first thing that draining does, while requests still
   answer()
   t.equal((await pending).status, 200)
   await closed
+})
+
+t.test('before the gateway listens it lives, but is not ready', async t => {
+  const settings = readSettings({ JWT_SECRET: TEST_SECRET, OPS_PORT: '0' })
+  const observation = await startObservation(settings, createLog({}, { write() {} }))
+  t.teardown(observation.close)
+  const get = (path: string) => fetch(`http://127.0.0.1:${observation.opsPort}${path}`)
+  t.equal((await get('/live')).status, 200)
+  const ready = await get('/ready')
+  t.match([ready.status, await ready.text()], [503, 'starting\n'])
+  t.match(await (await get('/metrics')).text(), /^nodejs_eventloop_lag_seconds /m)
+  observation.nowReady()
+  t.equal((await get('/ready')).status, 200)
+  await t.rejects(
+    startObservation(
+      { ...settings, ops: { port: observation.opsPort, host: '127.0.0.1' } },
+      createLog({}, { write() {} })
+    ),
+    { code: 'EADDRINUSE' }
+  )
 })
 
 t.test('without OPS_PORT there is no second listener', async t => {
