@@ -83,6 +83,17 @@ t.test('a sound proxy gets a clean bill', async t => {
   t.equal(result.code, 0)
 })
 
+t.test('a limited doctor waits as it is told, and says so when that takes too long', async t => {
+  const { url } = await startVulnerableProxy(t, undefined, 40)
+  const patient = await portaria(['doctor', url, '--private', '/private/data', '--json'])
+  t.match(patient.json(), { complete: true, findings: [] })
+  t.equal(patient.code, 0)
+  const shut = await startVulnerableProxy(t, undefined, 1)
+  const hasty = await portaria(['doctor', shut.url, '--private', '/private/data', '--max-seconds', '1'])
+  t.equal(hasty.code, 2)
+  t.match(hasty.stderr, /Nothing could be tried/)
+})
+
 /** A backend that repeats what it was sent, for any path. */
 const startEcho = async (t: Test): Promise<string> => {
   const server = http.createServer((req, res) => res.end(JSON.stringify({ url: req.url, headers: req.headers })))

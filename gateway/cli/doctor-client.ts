@@ -23,7 +23,7 @@ export class ProbesEnded extends Error {}
 
 export interface DoctorClient {
   readonly url: URL
-  /** Throws {@link ProbesEnded} beyond the bounds, and when the gateway limits us. */
+  /** Waits as long as a 429 asks for. Throws {@link ProbesEnded} beyond the bounds. */
   ask(probe: Probe): Promise<Answer>
   /** Requests sent so far. */
   asked(): number
@@ -52,16 +52,29 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
     cookies,
     asked: () => asked,
     async ask(probe) {
-      if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
-      if (performance.now() > deadline) throw new ProbesEnded(`${maxTimeMs / 1000} seconds were over`)
-      asked += 1
-      const answer = parse(await exchange(url, render(url, probe)))
-      if (answer.status === 429) throw new ProbesEnded('the gateway limits us (429); try again later')
-      if (answer.status >= 400 && refusals.length < MAX_KEPT) refusals.push(answer)
-      for (const cookie of answer.headers.get('set-cookie')?.split('\n') ?? []) cookies.add(cookie)
-      return answer
+      for (;;) {
+        if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
+        if (performance.now() > deadline) throw new ProbesEnded(`${maxTimeMs / 1000} seconds were over (--max-seconds)`)
+        asked += 1
+        const answer = parse(await exchange(url, render(url, probe)))
+        if (answer.status === 429) {
+          await waitAsTold(answer, deadline)
+          continue
+        }
+        if (answer.status >= 400 && refusals.length < MAX_KEPT) refusals.push(answer)
+        for (const cookie of answer.headers.get('set-cookie')?.split('\n') ?? []) cookies.add(cookie)
+        return answer
+      }
     }
   }
+}
+
+/** RFC 9110 §10.2.3, in seconds; throws {@link ProbesEnded} when there is no such time left. */
+const waitAsTold = async ({ headers }: Answer, deadline: number): Promise<void> => {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const isInTime = seconds >= 0 && performance.now() + seconds * 1000 < deadline
+  if (!isInTime) throw new ProbesEnded('the gateway limits us (429), for longer than there is time (--max-seconds)')
+  await new Promise(resolve => setTimeout(resolve, Math.max(seconds, 0.1) * 1000))
 }
 
 const render = (url: URL, { method = 'GET', target, headers = [] }: Probe): Buffer => {

@@ -28,7 +28,7 @@ interface DoctorOptions extends CommonOptions {
 const CHECKS: readonly Check[] = [...PATH_CHECKS, ...HEADER_CHECKS, ...TOKEN_CHECKS, ...SOCKET_CHECKS, ...ANSWER_CHECKS]
 
 const HELP = `
-It sends GET, HEAD and OPTIONS only, one after the other. Beyond this machine it needs --i-own-this.
+It sends GET, HEAD and OPTIONS only, one after the other, and waits when it is limited. Beyond this machine it needs --i-own-this.
 The more it knows the more it sees: --config names the routes, --token shows what reaches a backend,
 --with-secret signs tokens with JWT_SECRET that must be refused all the same (expired, HS384, …).`
 
@@ -46,8 +46,8 @@ export const addDoctor = (program: Command, cli: Cli): void => {
     .option('--websocket <path...>', 'paths of WebSockets')
     .option('--token <token>', 'an accepted token (of somebody with few rights)')
     .option('--with-secret', 'sign tokens that must be refused with JWT_SECRET of this environment')
-    .option('--max-requests <number>', 'requests at most', positive, 300)
-    .option('--max-seconds <number>', 'seconds at most', positive, 120)
+    .option('--max-requests <number>', 'requests at most', positive, 600)
+    .option('--max-seconds <number>', 'seconds at most', positive, 180)
     .addHelpText('after', HELP)
     .action((url: string, options: DoctorOptions) => run(cli, options, () => doctor(cli, url, options)))
 }
@@ -66,7 +66,9 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
     maxRequests: options.maxRequests,
     maxTimeMs: options.maxSeconds * 1000
   })
-  const { closed, findings } = await findClosed(client, surroundings)
+  const { closed, findings } = await findClosed(client, surroundings).catch(error => {
+    throw error instanceof ProbesEnded ? new CannotRun(`Nothing could be tried: ${error.message}`) : error
+  })
   const world: DoctorWorld = { ...surroundings, client, closed, token: options.token, secret }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)
   if (findings.length === 0 && closed.length === 0) {

@@ -16,7 +16,7 @@ export interface MethodClass {
   readonly standsForOthers: boolean
 }
 
-const MAX_PATHS = 20_000
+const MAX_PATHS = 100_000
 
 /**
  * Which route a canonical path takes depends only on which of its segments are static segments of some route, and on

@@ -72,13 +72,20 @@ interface Refusal {
 /** Starts the proxy on a free port of loopback; `/private/data` is closed, `/public/…` open, `/private/live` a socket. */
 export const startVulnerableProxy = async (
   t: { teardown(fn: () => unknown): unknown },
-  mistake?: Mistake
+  mistake?: Mistake,
+  /** Requests after which one is refused with 429. */
+  limitEvery = Number.POSITIVE_INFINITY
 ): Promise<{ readonly url: string }> => {
   const has = (one: Mistake): boolean => one === mistake
   const counts = new Map<string, number>()
+  let requests = 0
 
   const handle = (req: IncomingMessage, res: ServerResponse) => {
     limit(req, res)
+    if (++requests % limitEvery === 0) {
+      res.writeHead(429, { 'retry-after': '0' }).end()
+      return
+    }
     if (has('lax-cookie')) res.setHeader('set-cookie', 'session=1')
     if (has('cors-mirror')) res.setHeader('access-control-allow-origin', req.headers.origin ?? '')
     const [path = ''] = (req.url ?? '').split('?', 1)
