@@ -78,7 +78,8 @@ const judgeSettings = (environment: Environment): { mistakes: readonly Mistake[]
 
 const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
-const testWords = (tests: number): string => (tests === 0 ? 'no tests' : `${count(tests, 'test')} ${tests === 1 ? 'holds' : 'hold'}`)
+const testWords = (tests: number): string =>
+  tests === 0 ? 'no tests' : `${count(tests, 'test')} ${tests === 1 ? 'holds' : 'hold'}`
 
 type Paints = Record<'red' | 'green' | 'dim', (text: string) => string>
 
