@@ -8,10 +8,13 @@ import type { ClientAddressOf } from './access/client-address.ts'
 import type { DecideOptions } from './access/decide.ts'
 import { createLimitRate, createLimitRoute, type RateLimit } from './access/limit-rate.ts'
 import { createMatchRoute, preflightMethod } from './access/match-route.ts'
+import { originAllowed } from './access/origin.ts'
 import type { Limiter } from './access/request-limiter.ts'
+import { type SocketToken, socketToken } from './access/socket-token.ts'
 import { type AnswerOptions, answerPreflight, answerRefusal, asGatewayError, isClosing } from './answer.ts'
-import { ExpectationFailed, type GatewayError, Unauthenticated } from './errors.ts'
+import { BadOrigin, ExpectationFailed, type GatewayError, Unauthenticated } from './errors.ts'
 import { createExchange, type Exchange } from './exchange.ts'
+import { CLIENT_KEEP_ALIVE_MS } from './forward/forward-http.ts'
 import { answerParserError } from './parser-errors.ts'
 import type { Route, RouteTable, Upstream } from './routes/route.ts'
 
@@ -27,7 +30,16 @@ export interface AppParts {
   answerOwn: (exchange: Exchange) => void
   forwardHttp: (exchange: Exchange, route: Route, upstream: Upstream) => void
   /** Takes over an upgrade that may pass; whatever it refuses it answers through the exchange. */
-  forwardUpgrade: (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer) => void
+  forwardUpgrade: (
+    exchange: Exchange,
+    route: Route,
+    upstream: Upstream,
+    socket: Duplex,
+    head: Buffer,
+    offer: SocketToken
+  ) => void
+  /** Origins whose pages may open sockets on any route (RFC 6455 §10.2). */
+  socketOrigins: readonly string[]
   /** The HTTP side of a Socket.IO route. */
   forwardPolling: (exchange: Exchange, route: Route, upstream: Upstream) => void
   /** Told of each exchange before its first step. */
@@ -47,7 +59,7 @@ const SERVER_OPTIONS: http.ServerOptions = {
   // Bodies are timed where they are read: a large upload may well take longer than any one number.
   requestTimeout: 0,
   connectionsCheckingInterval: 2000,
-  keepAliveTimeout: 75_000,
+  keepAliveTimeout: CLIENT_KEEP_ALIVE_MS,
   insecureHTTPParser: false,
   // Answered by match-route, in our own shape, and counted.
   requireHostHeader: false,
@@ -109,6 +121,19 @@ export const buildApp = (parts: AppParts): App => {
     })
   }
 
+  /** An upgrade's token may stand in more places than Authorization, and its page must be one that may open sockets. */
+  const readOffer: Step = exchange => {
+    const { route, req, head } = exchange
+    if (route === undefined) return
+    exchange.offer = socketToken(exchange, route)
+    exchange.query = exchange.offer.query
+    const allowed = [...parts.socketOrigins, ...(route.websocket?.origins ?? [])]
+    const sent = req.headersDistinct.origin ?? []
+    if (!originAllowed({ sent, allowed, byCookie: head.cookie !== undefined }))
+      throw new BadOrigin({ reason: 'origin' })
+  }
+  const UPGRADE_STEPS: readonly Step[] = [limitRate, refuseRecorded, readOffer, authenticate, limitRoute, authorize]
+
   const answerOrForward = (exchange: Exchange) => {
     const { route, res } = exchange
     // Gone while a step waited: nothing is to be asked of anybody.
@@ -150,11 +175,11 @@ export const buildApp = (parts: AppParts): App => {
     res.assignSocket(socket as Socket)
     res.on('finish', () => socket.end())
     socket.on('error', () => socket.destroy())
-    admit(open(req, res), exchange => {
-      const { route } = exchange
-      if (route?.upstream === undefined || res.destroyed)
-        return refuse(exchange, new ExpectationFailed({ reason: 'no-upgrade' }))
-      parts.forwardUpgrade(exchange, route, route.upstream, socket, head)
+    const exchange = open(req, res)
+    matchRoute(exchange)
+    run(UPGRADE_STEPS, exchange, ({ route, offer }) => {
+      if (route?.upstream === undefined || offer === undefined || res.destroyed) socket.destroy()
+      else parts.forwardUpgrade(exchange, route, route.upstream, socket, head, offer)
     })
   }
 

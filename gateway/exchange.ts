@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress, ClientAddressOf } from './access/client-address.ts'
 import type { Verdict } from './access/request-limiter.ts'
+import type { SocketToken } from './access/socket-token.ts'
 import { type GatewayError, Unauthenticated } from './errors.ts'
 import type { Identity } from './identity.ts'
 import { type RequestHead, readHead } from './request-head.ts'
@@ -33,6 +34,8 @@ export interface Exchange {
   /** Recorded by match-route, thrown only after limit-rate, so that bad paths count. */
   refusal: GatewayError | undefined
   limit: Verdict | undefined
+  /** What an upgrade offers: its token, and what is left of the request without it. */
+  offer: SocketToken | undefined
   /** The bearer token as sent, once it has been verified. */
   token: string | undefined
   identity: Identity | undefined
@@ -68,6 +71,7 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
     route: undefined,
     refusal: undefined,
     limit: undefined,
+    offer: undefined,
     token: undefined,
     identity: undefined,
     error: undefined,

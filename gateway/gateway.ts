@@ -10,7 +10,6 @@ import { adminRoutes } from './admin/admin-routes.ts'
 import { addedHeaders } from './answer.ts'
 import { buildApp } from './app.ts'
 import { createAuditWatch } from './audit-state.ts'
-import { Unavailable } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
 import { upstreamHead } from './forward/upstream-head.ts'
@@ -32,6 +31,7 @@ import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { Settings } from './settings.ts'
+import { createSockets, type Sockets } from './sockets.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'
@@ -73,6 +73,8 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     log
   })
   const verifiedTokens = createVerifiedTokens({ tokens, revocations })
+  const revocationsTrusted = () =>
+    settings.revocationMaxStalenessMs === undefined || feed.staleness() <= settings.revocationMaxStalenessMs
   const upstreams = createUpstreams({ log })
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
@@ -81,6 +83,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     onSwap: table => {
       upstreams.retain(table)
       observation.onSwap(table)
+      sockets.onTableSwapped()
     },
     onReload: observation.onReload
   })
@@ -92,7 +95,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     observation.onLogin(outcome)
   }
   const revocationState = () => ({ known: revocations.size, stalenessMs: feed.staleness() })
-  const streamCounts = () => ({ websocket: 0, socketio: 0, sse: 0 })
+  const streamCounts = () => sockets.streams.counts()
   const reloadState = () => {
     const { ok, loadedAt, checksum, lastError } = routes.status()
     return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
@@ -173,6 +176,9 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     adminRoutes(app, {
       users,
       listAudit: audit.list,
+      appendAudit: audit.append,
+      // Made after these endpoints, which run only when it is there.
+      sockets: { list: (page, pageSize) => sockets.streams.list(page, pageSize), end: id => sockets.streams.end(id) },
       routes: routes.current,
       cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
       status: {
@@ -208,13 +214,31 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
   const refuse = (exchange: Exchange, error: Parameters<typeof app.refuse>[1]) => app.refuse(exchange, error)
   const own = await createOwnEndpoints({ ...answers, log, refuse, register })
   const upstreamRequest = createUpstreamRequest({ tokens, ownCookies })
+  const sockets: Sockets = createSockets({
+    routes: routes.current,
+    revocations,
+    verifiedTokens,
+    revocationsTrusted,
+    freshAccess: async id => {
+      const person = await users.loadPerson(id)
+      return person === undefined || person.disabled ? undefined : person
+    },
+    cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
+    redis,
+    upstreams,
+    upstreamRequest,
+    ownCookies,
+    answers,
+    refuse,
+    onSwitched: observation.onClose
+  })
   const forwardHttp = createForwardHttp({
     upstreams,
     headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
     addedHeaders,
     ownCookies,
     refuse,
-    onEventStream: () => () => undefined
+    onEventStream: sockets.registerEventStream
   })
   const app = buildApp({
     clientAddress: createClientAddress(settings.trustProxy),
@@ -223,9 +247,10 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     rateLimit: settings.rateLimit,
     authentication: {
       verifiedTokens,
-      revocationsTrusted: () =>
-        settings.revocationMaxStalenessMs === undefined || feed.staleness() <= settings.revocationMaxStalenessMs,
-      tokenOf: exchange => bearerToken(exchange.head.authorization) ?? sessionCookies?.tokenOf(exchange)
+      revocationsTrusted,
+      tokenOf: exchange =>
+        (exchange.offer === undefined ? bearerToken(exchange.head.authorization) : exchange.offer.token) ??
+        sessionCookies?.tokenOf(exchange)
     },
     authorization: {
       cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
@@ -235,8 +260,9 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     answers,
     answerOwn: own.handle,
     forwardHttp,
-    forwardUpgrade: exchange => refuse(exchange, new Unavailable({ reason: 'sockets' })),
-    forwardPolling: exchange => refuse(exchange, new Unavailable({ reason: 'sockets' })),
+    forwardUpgrade: sockets.forwardUpgrade,
+    forwardPolling: sockets.forwardPolling,
+    socketOrigins: [new URL(settings.publicUrl).origin, answers.corsOrigin],
     onOpen: observation.onOpen,
     observe: observation.onClose
   })
@@ -249,7 +275,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     reload: routes.reload,
     async close() {
       observation.nowDraining()
-      await drain(app.server, settings.drainTimeoutMs)
+      await Promise.all([drain(app.server, settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       upstreams.close()
       await routes.close()
       await own.close()

@@ -4,15 +4,22 @@ import { type AreaRoutesParts, areaRoutes } from './area-routes.ts'
 import { type AuditRoutesParts, auditRoutes } from './audit-routes.ts'
 import { type PeopleRoutesParts, peopleRoutes } from './people-routes.ts'
 import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
+import { type SocketRoutesParts, socketRoutes } from './socket-routes.ts'
 import { type StatusRoutesParts, statusRoutes } from './status-routes.ts'
 
-export type AdminParts = PeopleRoutesParts & AreaRoutesParts & AuditRoutesParts & RouteRoutesParts & StatusRoutesParts
+export type AdminParts = PeopleRoutesParts &
+  AreaRoutesParts &
+  AuditRoutesParts &
+  RouteRoutesParts &
+  SocketRoutesParts &
+  StatusRoutesParts
 
 export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
   peopleRoutes(app, parts)
   areaRoutes(app, parts)
   auditRoutes(app, parts)
   routeRoutes(app, parts)
+  socketRoutes(app, parts)
   statusRoutes(app, parts)
   app.get(
     '/auth/admin/openapi.json',

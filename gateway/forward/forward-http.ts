@@ -18,7 +18,10 @@ import { clientHead, clientTrailers } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
 import type { Upstreams } from './upstreams.ts'
+import { answerWhole, leavesWhole } from './whole-answer.ts'
 
+/** What clients are told; the listener keeps its connections for as long. */
+export const CLIENT_KEEP_ALIVE_MS = 75_000
 const CLIENT_STALL_MS = 60_000
 const UPLOAD_CHECK_MS = 30_000
 /** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
@@ -209,6 +212,10 @@ class HttpForward implements Requester {
     const res = this.#res
     // An answer before the end of the upload: the rest of it is not worth waiting for (RFC 9112 §9.3).
     if (this.#withBody && !this.#req.complete) res.shouldKeepAlive = false
+    if (whole !== undefined && leavesWhole(this.#req, res, whole)) {
+      answerWhole(res, head, headers, whole, CLIENT_KEEP_ALIVE_MS)
+      return
+    }
     res.writeHead(head.status, head.reason, headers)
     if (whole !== undefined) {
       res.end(whole.length > 0 ? whole : undefined)

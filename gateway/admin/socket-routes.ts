@@ -1,0 +1,71 @@
+// Admins see who has which stream open, and may end one.
+import type { FastifyInstance } from 'fastify'
+import { NotFound } from '../errors.ts'
+import type { StreamItem } from '../forward/open-streams.ts'
+import type { AuditEntry } from '../store/audit-entry.ts'
+import { nothing, type PagingQuery, pageOf, paging, pagingProperties } from './admin-schemas.ts'
+import { actorOf } from './people-routes.ts'
+
+export interface SocketRoutesParts {
+  sockets: {
+    list(page: number, pageSize: number): { items: StreamItem[]; page: number; pageSize: number; total: number }
+    end(id: string): boolean
+  }
+  appendAudit: (entry: AuditEntry) => Promise<void>
+}
+
+const socketItemSchema = {
+  type: 'object',
+  required: ['id', 'kind', 'user', 'route', 'since', 'ip'],
+  properties: {
+    id: { type: 'string' },
+    kind: { type: 'string', enum: ['websocket', 'socketio', 'sse'] },
+    user: {
+      type: ['object', 'null'],
+      description: 'null on public routes',
+      required: ['id', 'username'],
+      properties: { id: { type: 'integer' }, username: { type: 'string' } }
+    },
+    route: { type: 'string' },
+    namespace: { type: 'string', description: "'' unless Socket.IO" },
+    since: { type: 'string', description: 'ISO 8601, UTC' },
+    ip: { type: 'string' },
+    bytes: { type: 'integer', description: 'Carried both ways, where known' }
+  }
+} as const
+
+const idParams = {
+  type: 'object',
+  required: ['id'],
+  properties: { id: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' } }
+} as const
+
+export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: SocketRoutesParts): void => {
+  app.get<{ Querystring: PagingQuery }>(
+    '/auth/admin/sockets',
+    {
+      schema: {
+        summary: 'Open streams of this instance',
+        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
+        response: { 200: pageOf(socketItemSchema) }
+      }
+    },
+    async ({ query }) => {
+      const { page, pageSize } = paging(query)
+      const found = sockets.list(page, pageSize)
+      const items = found.items.map(item => ({ ...item, user: item.user ?? null, namespace: item.namespace ?? '' }))
+      return { ...found, items }
+    }
+  )
+
+  app.delete<{ Params: { id: string } }>(
+    '/auth/admin/sockets/:id',
+    { schema: { summary: 'Ends a stream', params: idParams, response: { 204: nothing } } },
+    async (request, reply) => {
+      const { id } = request.params
+      if (!sockets.end(id)) throw new NotFound({ reason: 'no-stream' })
+      await appendAudit({ actor: actorOf(request), action: 'stream.end', target: `stream:${id}` })
+      return reply.code(204).send()
+    }
+  )
+}

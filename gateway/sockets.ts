@@ -1,0 +1,123 @@
+// WebSocket, Socket.IO and event streams share one registry: whoever loses a right loses the streams that it opened.
+import type { Duplex } from 'node:stream'
+import type { SocketToken } from './access/socket-token.ts'
+import { type AnswerOptions, addedHeaders, ownHeaders } from './answer.ts'
+import { Forbidden, type GatewayError, Unassigned, Unavailable } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import { createForwardSocketIo } from './forward/forward-socketio.ts'
+import { createForwardWebSocket } from './forward/forward-websocket.ts'
+import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
+import { createMemorySidStore } from './forward/sid-store.ts'
+import { createRedisSidStore } from './forward/sid-store-redis.ts'
+import { streamRoute } from './forward/socketio-namespaces.ts'
+import { upstreamHeadStart } from './forward/upstream-head.ts'
+import type { createUpstreamRequest } from './forward/upstream-request.ts'
+import type { Upstreams } from './forward/upstreams.ts'
+import { createRelays } from './forward/websocket-relay.ts'
+import type { OwnCookies } from './header-kinds.ts'
+import type { User } from './identity.ts'
+import { decide } from './routes/decide.ts'
+import type { Route, RouteTable, Upstream } from './routes/route.ts'
+import type { RedisStore } from './store/redis.ts'
+import type { Revocations } from './tokens/revocations.ts'
+import type { VerifiedTokens } from './tokens/verified-tokens.ts'
+
+export interface SocketParts {
+  routes: () => RouteTable
+  revocations: Revocations
+  verifiedTokens: VerifiedTokens
+  revocationsTrusted: () => boolean
+  freshAccess: FreshAccess
+  cloudUnassignedMayPass: boolean
+  redis: RedisStore | undefined
+  upstreams: Upstreams
+  upstreamRequest: ReturnType<typeof createUpstreamRequest>
+  ownCookies: OwnCookies
+  answers: AnswerOptions
+  refuse: (exchange: Exchange, error: GatewayError) => void
+  /** An upgrade has been answered: told once, where no response will tell. */
+  onSwitched: (exchange: Exchange) => void
+}
+
+export type Sockets = ReturnType<typeof createSockets>
+
+export const createSockets = (parts: SocketParts) => {
+  const { cloudUnassignedMayPass, revocations, routes } = parts
+
+  const judge = (route: Route, user: User): GatewayError | undefined => {
+    const { decision, code, reason } = decide({ route, path: route.path }, { user }, { cloudUnassignedMayPass })
+    if (decision === 'allow') return undefined
+    return code === Unassigned.code ? new Unassigned({ reason }) : new Forbidden({ reason })
+  }
+  const mayPass = (route: Route, user: User) => judge(route, user) === undefined
+
+  /** What governs an open stream after the route files have changed. */
+  const rejudge = ({ path, namespace, identity }: OpenStream): Route | undefined => {
+    const { route } = routes().match('GET', path)
+    const governing = route === undefined ? undefined : streamRoute(route, namespace)
+    if (governing === undefined) return undefined
+    if (identity === undefined) return governing.public ? governing : undefined
+    return mayPass(governing, identity.user) ? governing : undefined
+  }
+
+  const streams = createOpenStreams({ revocations, freshAccess: parts.freshAccess, mayPass, rejudge })
+  revocations.onChange(() => streams.onRevocationsChanged())
+  const relays = createRelays()
+  const forwarding = {
+    relays,
+    streams,
+    headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) =>
+      upstreamHeadStart({ ...parts.upstreamRequest(exchange, route, authority, exchange.query), without }),
+    addedHeaders,
+    ownCookies: parts.ownCookies,
+    refuse: parts.refuse,
+    onSwitched: parts.onSwitched
+  }
+  const forwardWebSocket = createForwardWebSocket(forwarding)
+  const socketio = createForwardSocketIo({
+    ...forwarding,
+    upstreams: parts.upstreams,
+    sidStore: parts.redis === undefined ? createMemorySidStore() : createRedisSidStore(parts.redis),
+    identify(token) {
+      if (!parts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
+      return parts.verifiedTokens.identify(token)
+    },
+    judge,
+    ownHeaders: exchange => ownHeaders(exchange, parts.answers),
+    now: Date.now
+  })
+
+  const registerEventStream = (exchange: Exchange, end: () => void): (() => void) => {
+    const { route, path, identity, requestId, client } = exchange
+    if (route === undefined) return () => undefined
+    const info = { kind: 'sse' as const, identity, route, path, requestId, ip: client.address }
+    return streams.register(info, { end, destroy: end }).close
+  }
+
+  const forwardUpgrade = (
+    exchange: Exchange,
+    route: Route,
+    upstream: Upstream,
+    socket: Duplex,
+    head: Buffer,
+    offer: SocketToken
+  ) => {
+    if (route.socketio === undefined) forwardWebSocket(exchange, route, upstream, socket, head, offer)
+    else socketio.onUpgrade(exchange, route, upstream, socket, head)
+  }
+
+  return {
+    streams,
+    forwardUpgrade,
+    forwardPolling: socketio.onRequest,
+    registerEventStream,
+    onTableSwapped: () => streams.onTableSwapped(),
+    /** Closes everything with 1012, spread over the time given. */
+    async drain(timeoutMs: number) {
+      await streams.drain(timeoutMs)
+      socketio.close()
+      relays.close()
+      streams.close()
+    }
+  }
+}
