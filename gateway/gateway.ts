@@ -31,6 +31,7 @@ import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { Settings } from './settings.ts'
+import { unassignedMayPass } from './settings-cloudidp.ts'
 import { createSockets, type Sockets } from './sockets.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { createAuditLog } from './store/audit-log.ts'
@@ -75,6 +76,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
   const verifiedTokens = createVerifiedTokens({ tokens, revocations })
   const revocationsTrusted = () =>
     settings.revocationMaxStalenessMs === undefined || feed.staleness() <= settings.revocationMaxStalenessMs
+  const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const upstreams = createUpstreams({ log })
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
@@ -180,7 +182,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       // Made after these endpoints, which run only when it is there.
       sockets: { list: (page, pageSize) => sockets.streams.list(page, pageSize), end: id => sockets.streams.end(id) },
       routes: routes.current,
-      cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
+      cloudUnassignedMayPass,
       status: {
         checks,
         startedAt,
@@ -223,7 +225,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
       const person = await users.loadPerson(id)
       return person === undefined || person.disabled ? undefined : person
     },
-    cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
+    cloudUnassignedMayPass,
     redis,
     upstreams,
     upstreamRequest,
@@ -253,7 +255,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
         sessionCookies?.tokenOf(exchange)
     },
     authorization: {
-      cloudUnassignedMayPass: cloudUnassignedMayPass(settings),
+      cloudUnassignedMayPass,
       revealReason: settings.revealReason,
       contact: settings.contact
     },
@@ -288,10 +290,6 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     }
   }
 }
-
-/** PRODUCT §4: where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
-const cloudUnassignedMayPass = ({ cloudidp }: Settings): boolean =>
-  cloudidp.allowedTenants !== undefined || !['common', 'organizations', 'consumers'].includes(cloudidp.tenantId)
 
 const openStores = async (settings: Settings, log: Logger) => {
   const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })

@@ -7,6 +7,10 @@ const CALLBACK = '/auth/oauth/cloudidp/callback'
 /** Tenants of Microsoft in which anybody can have an account. */
 const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
 
+/** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named (PRODUCT §4). */
+export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
+  allowedTenants !== undefined || !OPEN_TENANTS.includes(tenantId)
+
 export interface Origins {
   readonly publicUrl: string
   readonly frontendUrl: string

@@ -59,7 +59,7 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
     origins: [],
     tokenInQuery: false,
     maxMessageBytes: 1024 * 1024,
-    idleTimeoutMs: 300_000,
+    idleTimeoutMs: 3_600_000,
     maxLifetimeMs: 0
   })
   t.same(table.routes.at(-1)?.socketio, {

@@ -1,5 +1,6 @@
 // A command reads only the variables it needs, judged as the gateway judges them.
 import { formatMistakes } from '../settings.ts'
+import { unassignedMayPass } from '../settings-cloudidp.ts'
 import { VARIABLES, type VariableName } from '../settings-table.ts'
 import { createReader, type Reader } from '../settings-values.ts'
 import { CannotRun, type Environment } from './command.ts'
@@ -34,7 +35,7 @@ export const storeSettings = (environment: Environment): StoreSettings =>
 export const cloudUnassignedMayPass = (environment: Environment): boolean =>
   readSome(environment, ['CLOUDIDP_TENANT_ID', 'CLOUDIDP_ALLOWED_TENANTS'], reader => {
     const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? ''
-    return reader.given('CLOUDIDP_ALLOWED_TENANTS') || !['common', 'organizations', 'consumers'].includes(tenant)
+    return unassignedMayPass(tenant, reader.given('CLOUDIDP_ALLOWED_TENANTS') ? [] : undefined)
   })
 
 /** The secrets that verify tokens, the current one first; none when JWT_SECRET is unset. */

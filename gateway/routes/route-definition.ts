@@ -178,7 +178,7 @@ const defineWebSocket = (data: WebSocketData, say: Complain) => {
     origins: data.origins ?? [],
     tokenInQuery: data.tokenInQuery ?? false,
     maxMessageBytes: parseSize(data.maxMessage ?? '1MB'),
-    idleTimeoutMs: timer(data.idleTimeout ?? '5m', say, 'websocket', 'idleTimeout'),
+    idleTimeoutMs: timer(data.idleTimeout ?? '1h', say, 'websocket', 'idleTimeout'),
     maxLifetimeMs: timer(data.maxLifetime ?? 0, say, 'websocket', 'maxLifetime')
   }
 }

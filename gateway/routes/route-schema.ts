@@ -165,7 +165,7 @@ const websocket = record(
     ),
     tokenInQuery: flag('Takes the token from the query parameter access_token too.'),
     maxMessage: size('Largest message in either direction.', '1MB', '1MB'),
-    idleTimeout: durationOrZero('Ends a connection without any frame for so long; 0: never.', '5m', '5m'),
+    idleTimeout: durationOrZero('Ends a connection without any frame for so long; 0: never.', '1h', '5m'),
     maxLifetime: durationOrZero('Ends a connection after so long; 0: when its token expires.', '8h', '0')
   },
   { examples: [{}, { origins: ['https://app.example.org'] }] }
