@@ -14,9 +14,10 @@ import { type SocketToken, socketToken } from './access/socket-token.ts'
 import { type AnswerOptions, answerPreflight, answerRefusal, asGatewayError, isClosing } from './answer.ts'
 import { BadOrigin, ExpectationFailed, type GatewayError, Unauthenticated } from './errors.ts'
 import { createExchange, type Exchange } from './exchange.ts'
-import { CLIENT_KEEP_ALIVE_MS } from './forward/forward-http.ts'
+import { CLIENT_KEEP_ALIVE_MS, CLIENT_STALL_MS } from './forward/forward-http.ts'
 import { answerParserError } from './parser-errors.ts'
 import type { Route, RouteTable, Upstream } from './routes/route.ts'
+import { cutStalledClients } from './stalled-clients.ts'
 
 export interface AppParts {
   clientAddress: ClientAddressOf
@@ -46,6 +47,8 @@ export interface AppParts {
   onOpen?: ((exchange: Exchange) => void) | undefined
   /** Told once per exchange, when its answer has left or its client is gone. */
   observe: (exchange: Exchange) => void
+  /** How long a client may take nothing of an answer; milliseconds. */
+  clientStallMs?: number | undefined
 }
 
 export interface App {
@@ -192,6 +195,7 @@ export const buildApp = (parts: AppParts): App => {
   }
 
   const server = http.createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback: shouldUpgrade })
+  cutStalledClients(server, parts.clientStallMs ?? CLIENT_STALL_MS)
   server.on('request', onRequest)
   server.on('checkContinue', onContinue)
   server.on('checkExpectation', onExpectation)

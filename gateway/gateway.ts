@@ -61,7 +61,13 @@ const HEALTH_REMEMBERED_MS = 1000
 const REDIS_WAIT_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
-export const startGateway = async (settings: Settings, log: Logger): Promise<Gateway> => {
+/** Limits that no setting changes; tests do. */
+export interface Limits {
+  /** How long a client may take nothing of an answer; milliseconds. */
+  clientStallMs?: number
+}
+
+export const startGateway = async (settings: Settings, log: Logger, limits: Limits = {}): Promise<Gateway> => {
   const startedAt = new Date()
   const observation = await startObservation(settings, log)
   const stores = await openStores(settings, log)
@@ -235,6 +241,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     onSwitched: observation.onClose
   })
   const forwardHttp = createForwardHttp({
+    clientStallMs: limits.clientStallMs,
     upstreams,
     headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
     addedHeaders,
@@ -243,6 +250,7 @@ export const startGateway = async (settings: Settings, log: Logger): Promise<Gat
     onEventStream: sockets.registerEventStream
   })
   const app = buildApp({
+    clientStallMs: limits.clientStallMs,
     clientAddress: createClientAddress(settings.trustProxy),
     routes: routes.current,
     limiter,

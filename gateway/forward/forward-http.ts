@@ -22,7 +22,8 @@ import { answerWhole, leavesWhole } from './whole-answer.ts'
 
 /** What clients are told; the listener keeps its connections for as long. */
 export const CLIENT_KEEP_ALIVE_MS = 75_000
-const CLIENT_STALL_MS = 60_000
+/** A client that takes nothing for so long is cut off. */
+export const CLIENT_STALL_MS = 60_000
 const UPLOAD_CHECK_MS = 30_000
 /** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
 const UPLOAD_MIN_BYTES = 3000
@@ -40,6 +41,8 @@ export interface Forwarding {
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** An event stream has begun; returns what to call when it is over. `end` closes it. */
   readonly onEventStream: (exchange: Exchange, end: () => void) => () => void
+  /** How long a client may take nothing of an answer; milliseconds. */
+  readonly clientStallMs?: number | undefined
 }
 
 const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
@@ -63,6 +66,7 @@ class HttpForward implements Requester {
   /** Targets that could not be reached; rarely any. */
   #unreached: Target[] | undefined
   #uploading = false
+  #uploadEnded = false
   #uploaded = 0
   #over = false
   #waitsForDrain = false
@@ -103,9 +107,10 @@ class HttpForward implements Requester {
     const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
     connection.send(this.#req.method ?? 'GET', head, this, timeoutMs)
     if (!this.#withBody) return connection.finish()
-    if (this.#uploading) return
-    this.#uploading = true
-    this.#startUpload()
+    if (!this.#uploading) {
+      this.#uploading = true
+      this.#startUpload()
+    } else if (this.#uploadEnded) this.#finishUpload(connection)
   }
 
   #startUpload() {
@@ -144,9 +149,15 @@ class HttpForward implements Requester {
 
   #onUploadEnd() {
     clearInterval(this.#uploadCheck)
+    this.#uploadEnded = true
     if (this.#over || this.#connection === undefined) return
-    if (this.#exchange.head.transferEncoding !== undefined) this.#connection.write('0\r\n\r\n')
-    this.#connection.finish()
+    this.#finishUpload(this.#connection)
+  }
+
+  /** Again on another connection when the first could not be opened and the body was empty. */
+  #finishUpload(connection: UpstreamConnection) {
+    if (this.#exchange.head.transferEncoding !== undefined) connection.write('0\r\n\r\n')
+    connection.finish()
   }
 
   /** Ends the request from our side, before or after the answer began. */
@@ -217,13 +228,14 @@ class HttpForward implements Requester {
       return
     }
     res.writeHead(head.status, head.reason, headers)
+    res.socket?.cork()
+    // First and by itself: with a Buffer, Node puts the head before interim responses that still wait behind another answer.
+    res.flushHeaders()
+    process.nextTick(() => res.socket?.uncork())
     if (whole !== undefined) {
       res.end(whole.length > 0 ? whole : undefined)
       return
     }
-    res.socket?.cork()
-    res.flushHeaders()
-    process.nextTick(() => res.socket?.uncork())
     if (eventStream) this.#streamEvents(connection)
   }
 
@@ -239,7 +251,9 @@ class HttpForward implements Requester {
   onBody(chunk: Buffer) {
     if (this.#over || this.#res.write(chunk)) return
     this.#connection?.pause()
-    this.#stall = setTimeout(() => this.#onStall(), CLIENT_STALL_MS)
+    // One read may hold several chunks.
+    clearTimeout(this.#stall)
+    this.#stall = setTimeout(() => this.#onStall(), this.#forwarding.clientStallMs ?? CLIENT_STALL_MS)
     if (this.#waitsForDrain) return
     this.#waitsForDrain = true
     this.#res.on('drain', () => {

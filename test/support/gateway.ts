@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { stringify } from 'yaml'
-import { type Gateway, startGateway as start } from '../../gateway/gateway.ts'
+import { type Gateway, type Limits, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
 import { createLog } from '../../gateway/logging.ts'
 import { readSettings } from '../../gateway/settings.ts'
@@ -29,6 +29,7 @@ export interface WorldOptions {
   postgres?: Pick<TestPostgres, 'url'>
   /** A free one when absent. */
   port?: number
+  limits?: Limits
 }
 
 export interface LogLine {
@@ -141,7 +142,8 @@ export const startGateway = async (t: Teardown, options: WorldOptions = {}): Pro
   const capture = createCapture()
   const gateway = await start(
     { ...settings, port: options.port ?? 0 },
-    createLog({ level: settings.logLevel }, capture.sink)
+    createLog({ level: settings.logLevel }, capture.sink),
+    options.limits
   )
   t.teardown(async () => {
     await gateway.close()
