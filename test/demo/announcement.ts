@@ -1,0 +1,71 @@
+// What the terminal says when the demo is ready: where, who, three lines to paste, and what else there is to try.
+import type { Admitted } from './admit-people.ts'
+import type { Demo } from './start-demo.ts'
+
+/**
+ * Exactly three lines begin with `curl`. They work alone in any shell: double quotes only.
+ *
+ * @param hasProxy whether programs here would ask a proxy, also for this machine.
+ */
+export const announcement = ({ url, people }: Demo, hasProxy: boolean): string => {
+  const of = (username: string): Admitted => {
+    const found = people.find(({ person }) => person.username === username)
+    if (found === undefined) throw new Error(`nobody is called ${username}`)
+    return found
+  }
+  const curl = hasProxy ? 'curl -i --noproxy localhost' : 'curl -i'
+  const bearer = (username: string) => `-H "authorization: Bearer ${of(username).token}"`
+  const json = (value: object) =>
+    `-H "content-type: application/json" -d "${JSON.stringify(value).replaceAll('"', '\\"')}"`
+  const { username, password } = of('ana').person
+  const access = { profiles: ['Agente'], areas: ['Vendas'], areaPrincipal: 'Vendas' }
+
+  return `
+Portaria demo ready: ${url}    (Ctrl-C stops it and leaves nothing behind)
+Everything runs in this one process: directory, cloud provider, backends, embedded database, counters in memory.
+
+${table(people)}
+
+Paste any of these into another terminal: log in (200), an allowed request (200), a refused one (403).
+
+${curl} ${url}/auth/login ${json({ username, password })}
+${curl} ${url}/api/orders ${bearer('ana')}
+${curl} -X DELETE ${url}/api/orders/1 ${bearer('ana')}
+
+In a browser:
+  ${url}/auth/login                  log in, with the directory or with the cloud provider
+  ${url}/auth/oauth/cloudidp/start   straight to the cloud provider: same names and passwords,
+  ${' '.repeat(url.length)}                             but there everybody is new and unassigned
+  ${url}/messaging-demo/             Socket.IO: QR code, status and messages
+  ${url}/auth/console                for maria: people, access, traffic
+
+joao has no access yet. maria gives it to him; then he refreshes his token and may read orders:
+  $ ${curl} -X PUT ${url}/auth/admin/users/${of('joao').id}/access ${bearer('maria')} ${json(access)}
+  $ ${curl} -X POST ${url}/auth/refresh ${bearer('joao')}
+
+Events as they happen, until Ctrl-C (SSE):
+  $ ${curl} -N ${url}/api/events ${bearer('ana')}
+
+Socket.IO, in this folder: with ana's token, then without one.
+  $ ${socketLine(url, `{auth:{token:'${of('ana').token}'}}`)}
+  $ ${socketLine(url, '{}')}
+`
+}
+
+const table = (people: readonly Admitted[]): string =>
+  [
+    ['name', 'password', 'profile', 'area'],
+    ...people.map(({ person, access }) => [
+      person.username,
+      person.password,
+      access?.profile ?? '(unassigned)',
+      access?.area ?? ''
+    ])
+  ]
+    .map(row => `  ${row.map(cell => cell.padEnd(14)).join('')}`.trimEnd())
+    .join('\n')
+
+/** For any Node that has the packages at hand; ends by itself. */
+const socketLine = (url: string, options: string): string =>
+  `node -e "const s=require('socket.io-client')('${url}/messaging',${options});` +
+  `s.onAny((...a)=>console.log(...a));s.on('connect_error',e=>console.log('refused',e.data));setTimeout(()=>s.close(),2000)"`

@@ -1,0 +1,51 @@
+// The demo's route file: what anybody may see, what the three profiles may do, and tests that say so.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const writeDemoRoutes = (folder: string, upstreams: { readonly sample: string; readonly messaging: string }) => {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'routes.yaml'), routeFile(upstreams))
+}
+
+const routeFile = ({ sample, messaging }: { readonly sample: string; readonly messaging: string }): string => `\
+upstreams:
+  sample:
+    url: ${sample}
+  messaging:
+    url: ${messaging}
+
+routes:
+  - path: /
+    upstream: sample
+    public: true
+  - path: /messaging-demo/*
+    upstream: sample
+    public: true
+  - path: /api/orders/*                 # whoever works with orders
+    upstream: sample
+    roles: [Admin, Supervisor, Agente]
+  - path: /api/orders/:id               # but only an Admin deletes one
+    methods: [DELETE]
+    upstream: sample
+    roles: [Admin]
+  - path: /api/events
+    upstream: sample
+    roles: [Admin, Supervisor, Agente]
+  - path: /api/whoami                   # any valid token
+    upstream: sample
+  - path: /socket.io/*
+    upstream: messaging
+    socketio: { namespaces: { /messaging: { roles: [Agente, Supervisor, Admin] } } }
+
+tests:
+  - GET / as anonymous -> allow
+  - GET /messaging-demo/ as anonymous -> allow
+  - GET /api/orders as anonymous -> 401
+  - GET /api/orders as unassigned -> 403
+  - GET /api/orders/1 as Agente -> allow
+  - DELETE /api/orders/1 as Agente -> 403
+  - DELETE /api/orders/1 as Supervisor -> 403
+  - DELETE /api/orders/1 as Admin -> allow
+  - GET /api/events as Agente -> allow
+  - GET /api/whoami as unassigned -> allow
+`

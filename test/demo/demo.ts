@@ -1,0 +1,44 @@
+// `npm run demo`: everything in one process until Ctrl-C, and nothing afterwards.
+import { join } from 'node:path'
+import { announcement } from './announcement.ts'
+import { createHome } from './home.ts'
+import { type Demo, startDemo } from './start-demo.ts'
+import { warmDatabase } from './warm-database.ts'
+
+const CLOSE_WITHIN_MS = 1500
+
+const home = createHome()
+process.once('exit', home.remove)
+const database = warmDatabase(join(home.path, 'data'))
+
+let demo: Demo | undefined
+let isStopping = false
+const stop = async () => {
+  // Whoever asks twice is in a hurry.
+  if (isStopping) process.exit(0)
+  isStopping = true
+  setTimeout(() => process.exit(0), CLOSE_WITHIN_MS)
+  // While it still starts there is nobody whose requests would have to end.
+  await (demo?.close() ?? database.cancel())
+  process.exit(0)
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
+// Nobody reads any more what is printed (`npm run demo | head`).
+process.stdout.on('error', stop)
+
+const { PORT = '', HOST = '127.0.0.1', LOG_LEVEL = 'warn', http_proxy } = process.env
+try {
+  console.log('Portaria demo starts …')
+  demo = await startDemo({
+    home: home.path,
+    database,
+    host: HOST,
+    port: Number(PORT === '' ? 3000 : PORT),
+    portMayDiffer: PORT === '',
+    logLevel: LOG_LEVEL
+  })
+  console.log(announcement(demo, http_proxy !== undefined))
+} catch (error) {
+  if (!isStopping) console.error(`The demo cannot start: ${error instanceof Error ? error.message : 'unknown reason'}`)
+  process.exit(isStopping ? 0 : 1)
+}

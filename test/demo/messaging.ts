@@ -1,0 +1,47 @@
+// A Socket.IO backend without any login of its own serves /messaging: a QR code to pair with, a status, and messages.
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server, type Socket } from 'socket.io'
+import { qrSvg } from './qr-code.ts'
+import type { DemoUpstream } from './upstreams.ts'
+
+const MAX_TEXT = 500
+
+/** Listens on a free port of 127.0.0.1. */
+export const startDemoMessaging = async (): Promise<DemoUpstream> => {
+  const server = createServer()
+  const sockets = new Server(server, { serveClient: false, connectionStateRecovery: {} })
+  const messaging = sockets.of('/messaging')
+  messaging.on('connection', socket => {
+    const name = nameOf(socket)
+    const code = `https://demo.example/pair/${randomBytes(9).toString('base64url')}`
+    const say = (from: string, text: string) => ({ from, text, at: new Date().toISOString() })
+    socket.emit('status', { state: 'waiting', user: name })
+    socket.emit('qr', { code, svg: qrSvg(code) })
+    socket.emit('message', say('Messaging', `Welcome, ${name}.`))
+    socket.on('pair', () => socket.emit('status', { state: 'paired', user: name }))
+    socket.on('message', (text: unknown) => {
+      if (typeof text === 'string' && text.trim() !== '') messaging.emit('message', say(name, text.slice(0, MAX_TEXT)))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    // Takes the HTTP server with it.
+    close: async () => {
+      sockets.disconnectSockets(true)
+      const closed = sockets.close()
+      server.closeAllConnections()
+      await closed
+    }
+  }
+}
+
+/** Who connects, as the gateway says it; a client's own `auth.user` never gets here. */
+const nameOf = ({ handshake }: Socket): string => {
+  const user: unknown = handshake.auth.user
+  return typeof user === 'object' && user !== null && 'name' in user ? String(user.name) : 'somebody'
+}

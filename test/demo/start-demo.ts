@@ -1,0 +1,91 @@
+// Everything of the demo runs in this process: directory, cloud provider, backends, database, gateway, people.
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { type Admitted, admitPeople } from './admit-people.ts'
+import { writeDemoRoutes } from './demo-routes.ts'
+import { reservePort } from './reserve-port.ts'
+import type { WarmDatabase } from './warm-database.ts'
+
+export interface DemoOptions {
+  /** Folder for the route file. */
+  readonly home: string
+  readonly database: WarmDatabase
+  readonly host: string
+  readonly port: number
+  /** Whether another port may be taken when that one is not free. */
+  readonly portMayDiffer: boolean
+  readonly logLevel: string
+}
+
+export interface Demo {
+  readonly url: string
+  readonly issuer: string
+  readonly people: readonly Admitted[]
+  close(): Promise<void>
+}
+
+/** Of the sample people; everybody who reads this knows them. */
+const passwordOf = (username: string): string => `${username}-demo`
+
+export const startDemo = async ({
+  home,
+  database,
+  host,
+  port,
+  portMayDiffer,
+  logLevel
+}: DemoOptions): Promise<Demo> => {
+  const reserved = await reservePort(host, port, portMayDiffer)
+  const publicUrl = `http://localhost:${reserved.port}`
+  const { directory, provider, sample, messaging, people } = await startSurroundings(publicUrl)
+  writeDemoRoutes(join(home, 'routes'), { sample: sample.url, messaging: messaging.url })
+
+  const { startGateway } = await import('../../gateway/gateway.ts')
+  const { createLog } = await import('../../gateway/logging.ts')
+  const { readSettings } = await import('../../gateway/settings.ts')
+  const settings = readSettings({
+    PORT: String(reserved.port),
+    HOST: host,
+    PUBLIC_URL: publicUrl,
+    DATA_DIR: database.dataDir,
+    UPSTREAM_CONFIG: join(home, 'routes'),
+    JWT_SECRET: randomBytes(48).toString('base64url'),
+    BOOTSTRAP_ADMINS: 'ldap:maria',
+    CLOUDIDP_TENANT_ID: 'demo',
+    LOG_LEVEL: logLevel,
+    DRAIN_TIMEOUT: '500ms',
+    ...directory.environment,
+    ...provider.environment
+  })
+  await database.ready
+  await reserved.release()
+  const gateway = await startGateway(settings, createLog({ level: settings.logLevel }))
+  return {
+    url: publicUrl,
+    issuer: provider.issuer,
+    people: await admitPeople(publicUrl, people),
+    close: async () => {
+      await gateway.close()
+      await Promise.all([directory, provider, sample, messaging].map(part => part.close()))
+    }
+  }
+}
+
+const startSurroundings = async (publicUrl: string) => {
+  const [{ demoPeople, startDemoDirectory }, { startDemoProvider }, { startDemoUpstream }, { startDemoMessaging }] =
+    await Promise.all([
+      import('./directory.ts'),
+      import('./oidc.ts'),
+      import('./upstreams.ts'),
+      import('./messaging.ts')
+    ])
+  const people = demoPeople(passwordOf)
+  const redirectUris = [`${publicUrl}/auth/oauth/cloudidp/callback`]
+  const [directory, provider, sample, messaging] = await Promise.all([
+    startDemoDirectory({ people }),
+    startDemoProvider({ people, redirectUris }),
+    startDemoUpstream(),
+    startDemoMessaging()
+  ])
+  return { directory, provider, sample, messaging, people }
+}
