@@ -6,6 +6,7 @@ import { type Demo, startDemo } from './start-demo.ts'
 import { warmDatabase } from './warm-database.ts'
 
 const CLOSE_WITHIN_MS = 1500
+const PARENT_CHECK_MS = 250
 
 const home = createHome()
 process.once('exit', home.remove)
@@ -23,6 +24,12 @@ const stop = async () => {
   process.exit(0)
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
+// A signal to npm alone ends npm and its shell, and tells nobody else.
+const parent = process.ppid
+const followParent = () => {
+  if (process.ppid !== parent && !isStopping) void stop()
+}
+if (process.env.npm_lifecycle_event === 'demo') setInterval(followParent, PARENT_CHECK_MS).unref()
 // Nobody reads any more what is printed (`npm run demo | head`).
 process.stdout.on('error', stop)
 

@@ -16,7 +16,8 @@ export const reservePort = async (host: string, wanted: number, mayDiffer: boole
   try {
     return await reserve(host, wanted)
   } catch (error) {
-    if (!mayDiffer || !isTaken(error)) throw error
+    if (!isTaken(error)) throw error
+    if (!mayDiffer) throw new Error(`port ${wanted} is taken`, { cause: error })
     return reserve(host, 0)
   }
 }

@@ -1,0 +1,134 @@
+// A test runs the demo as somebody at a terminal does: through npm, in a process group and a temporary folder of its own.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+
+export const ROOT = join(import.meta.dirname, '../..')
+
+const GONE_WITHIN_MS = 2000
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+export interface RunningDemo {
+  /** What it printed until it was ready. */
+  readonly text: string
+  readonly url: string
+  /** The three lines to paste, then those after `$`. */
+  readonly curlLines: readonly string[]
+  readonly moreLines: readonly string[]
+  readonly group: number
+  /** Sends a signal to all of its processes (Ctrl-C does), or to npm alone; resolves with npm's exit code. */
+  end(signal: NodeJS.Signals, who?: 'group' | 'npm'): Promise<{ code: number | null; ms: number }>
+  /** Resolves when none of its processes is there any more; rejects after two seconds. */
+  gone(): Promise<void>
+}
+
+/** A folder that demos of this test take for the system's temporary one. */
+export const temporaryFolder = (t: Teardown): { path: string; left: () => string[] } => {
+  const path = mkdtempSync(join(tmpdir(), 'portaria-test-demo-'))
+  t.teardown(() => rmSync(path, { recursive: true, force: true, maxRetries: 3 }))
+  // Node's own cache of compiled files is not ours to remove.
+  return { path, left: () => readdirSync(path).filter(name => name !== 'node-compile-cache') }
+}
+
+interface StartOptions {
+  readonly temporary: string
+  readonly cwd?: string
+  readonly env?: Record<string, string>
+}
+
+export const spawnDemo = (t: Teardown, { temporary, cwd = ROOT, env = {} }: StartOptions) => {
+  const { PORT: _port, http_proxy: _proxy, ...rest } = process.env
+  const child = spawn('npm', ['run', '--silent', 'demo'], {
+    cwd,
+    detached: true,
+    env: { ...rest, TMPDIR: temporary, ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  t.teardown(() => killGroup(child, 'SIGKILL'))
+  return child
+}
+
+export const startDemo = async (t: Teardown, options: StartOptions): Promise<RunningDemo> => {
+  const child = spawnDemo(t, options)
+  const text = await printed(child, /^Portaria demo ready[\s\S]*without one[\s\S]*\n\n$/m)
+  const lines = text.split('\n')
+  const group = child.pid ?? 0
+  return {
+    text,
+    url: /http:\/\/localhost:\d+/.exec(text)?.[0] ?? '',
+    curlLines: lines.filter(line => line.startsWith('curl')),
+    moreLines: lines.filter(line => line.startsWith('  $ ')).map(line => line.slice(4)),
+    group,
+    end: async (signal, who = 'group') => {
+      const began = performance.now()
+      const exited = child.exitCode === null ? once(child, 'exit') : Promise.resolve([child.exitCode])
+      if (who === 'npm') child.kill(signal)
+      else killGroup(child, signal)
+      const [code] = await exited
+      return { code, ms: performance.now() - began }
+    },
+    gone: () => goneWithin(group, GONE_WITHIN_MS)
+  }
+}
+
+const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(-(child.pid ?? 0), signal)
+  } catch {
+    // All gone.
+  }
+}
+
+/** Resolves with all that was printed once it fits; rejects when the demo ends before. */
+export const printed = (child: ChildProcess, fits: RegExp): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = ''
+    const take = (chunk: Buffer) => {
+      text += chunk.toString()
+      if (fits.test(text)) resolve(text)
+    }
+    child.stdout?.on('data', take)
+    child.stderr?.on('data', take)
+    child.once('exit', () => reject(new Error(`the demo ended: ${text}`)))
+  })
+
+const goneWithin = async (group: number, ms: number): Promise<void> => {
+  const deadline = performance.now() + ms
+  for (;;) {
+    const left = await processesOf(group)
+    if (left.length === 0) return
+    if (performance.now() > deadline) throw new Error(`still there: ${left.join(', ')}`)
+  }
+}
+
+const processesOf = async (group: number): Promise<number[]> => {
+  const { stdout } = await run('ps -A -o pid=,pgid=,stat=')
+  return stdout
+    .split('\n')
+    .map(line => line.trim().split(/\s+/))
+    .filter(([, pgid, stat]) => Number(pgid) === group && stat?.startsWith('Z') === false)
+    .map(([pid]) => Number(pid))
+}
+
+/** A line in a fresh shell, from this folder. */
+export const run = (line: string): Promise<{ stdout: string; stderr: string }> =>
+  new Promise(resolve => {
+    const path = `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}`
+    const options = { cwd: ROOT, timeout: 20_000, env: { PATH: path, HOME: process.env.HOME ?? '/' } }
+    execFile('sh', ['-c', line], options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
+  })
+
+/** Listens there, or throws because somebody else does. */
+export const occupy = async (t: Teardown, port: number): Promise<Server> => {
+  const server = createServer()
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return server
+}
