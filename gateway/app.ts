@@ -189,6 +189,8 @@ export const buildApp = (parts: AppParts): App => {
   /** Only what will be treated as an upgrade is one; h2c and the like go on as the HTTP/1.1 requests they are (RFC 9110 §7.8). */
   const shouldUpgrade = (req: IncomingMessage): boolean => {
     if (req.headers.upgrade?.toLowerCase() !== 'websocket' || req.method !== 'GET') return false
+    // Behind an answer that is still due there is no socket to hand over: an ordinary request, like any pipelined one.
+    if ('_httpMessage' in req.socket && req.socket._httpMessage !== null) return false
     const path = (req.url ?? '').split('?', 1)[0] ?? ''
     const { route } = parts.routes().match('GET', path)
     return route?.websocket !== undefined || route?.socketio !== undefined
