@@ -7,6 +7,7 @@ import { createBrowserSession, isSessionCookie } from './access/browser-session.
 import { createClientAddress } from './access/client-address.ts'
 import { createLimiter } from './access/request-limiter.ts'
 import { adminRoutes } from './admin/admin-routes.ts'
+import { statusOf } from './admin/status-routes.ts'
 import { addedHeaders } from './answer.ts'
 import { buildApp } from './app.ts'
 import { createAuditWatch } from './audit-state.ts'
@@ -46,6 +47,8 @@ import { startRevocationFeed } from './tokens/revocation-feed.ts'
 import { createRevocations } from './tokens/revocations.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 import { createVerifiedTokens } from './tokens/verified-tokens.ts'
+import { alone, type Siblings } from './worker-siblings.ts'
+import { createWorkerViews } from './worker-views.ts'
 
 export interface Gateway {
   readonly port: number
@@ -67,7 +70,13 @@ export interface Limits {
   clientStallMs?: number
 }
 
-export const startGateway = async (settings: Settings, log: Logger, limits: Limits = {}): Promise<Gateway> => {
+/** @param siblings other processes that share the listener; none when this one is alone. */
+export const startGateway = async (
+  settings: Settings,
+  log: Logger,
+  limits: Limits = {},
+  siblings: Siblings = alone
+): Promise<Gateway> => {
   const startedAt = new Date()
   const observation = await startObservation(settings, log)
   const stores = await openStores(settings, log)
@@ -93,7 +102,8 @@ export const startGateway = async (settings: Settings, log: Logger, limits: Limi
       observation.onSwap(table)
       sockets.onTableSwapped()
     },
-    onReload: observation.onReload
+    onReload: observation.onReload,
+    onChange: siblings.reload
   })
   upstreams.retain(routes.current())
   const loginAudit = createLoginAudit(audit, log)
@@ -185,22 +195,10 @@ export const startGateway = async (settings: Settings, log: Logger, limits: Limi
       users,
       listAudit: audit.list,
       appendAudit: audit.append,
-      // Made after these endpoints, which run only when it is there.
-      sockets: { list: (page, pageSize) => sockets.streams.list(page, pageSize), end: id => sockets.streams.end(id) },
+      sockets: views.sockets,
       routes: routes.current,
       cloudUnassignedMayPass,
-      status: {
-        checks,
-        startedAt,
-        upstreams: upstreams.status,
-        limiter: limiter.status,
-        reload: reloadState,
-        audit: auditWatch.ask,
-        revocations: revocationState,
-        streams: streamCounts,
-        insecure: observation.insecure,
-        traffic: observation.traffic
-      }
+      status: views.status
     })
   }
 
@@ -218,6 +216,27 @@ export const startGateway = async (settings: Settings, log: Logger, limits: Limi
     revocations: feed.staleness() > REVOCATIONS_OLD_MS ? 'degraded' : 'ok',
     ...(settings.ldap.insecure ? { directory: 'insecure' as const } : {})
   })
+
+  const views = createWorkerViews({
+    siblings,
+    streams: () => sockets.streams,
+    status: () =>
+      statusOf({
+        checks,
+        startedAt,
+        upstreams: upstreams.status,
+        limiter: limiter.status,
+        reload: reloadState,
+        audit: auditWatch.ask,
+        revocations: revocationState,
+        streams: streamCounts,
+        insecure: observation.insecure
+      }),
+    traffic: observation.traffic
+  })
+  siblings.answer('metrics', observation.metrics)
+  siblings.answer('routes.prepare', routes.prepare)
+  siblings.answer('routes.settle', isAgreed => routes.settle(isAgreed === true))
 
   const refuse = (exchange: Exchange, error: Parameters<typeof app.refuse>[1]) => app.refuse(exchange, error)
   const own = await createOwnEndpoints({ ...answers, log, refuse, register })
@@ -282,7 +301,7 @@ export const startGateway = async (settings: Settings, log: Logger, limits: Limi
   return {
     port,
     opsPort: observation.opsPort,
-    reload: routes.reload,
+    reload: siblings.reload ?? routes.reload,
     async close() {
       observation.nowDraining()
       await Promise.all([drain(app.server, settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])

@@ -24,9 +24,13 @@ export interface LogSinkOptions {
   /** Told once when the output breaks and once when it works again; default: one line on standard error. */
   onChange?: (state: 'broken' | 'working', code: string) => void
   patienceMs?: number
+  /** Bytes written at once at most, unless one line is longer; default 64 KiB. */
+  maxWrite?: number
 }
 
 const MAX_WRITE = 64 * 1024
+/** What a pipe takes whole or not at all (PIPE_BUF): lines of several writers do not break each other. */
+export const SHARED_PIPE_WRITE = 4096
 const RETRY_MS = 100
 const LAST_ATTEMPT_MS = 200
 
@@ -35,6 +39,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const fd = withoutBlocking(options.fd ?? 1)
   const maxBuffered = options.maxBuffered ?? 8 * 1024 * 1024
   const onChange = options.onChange ?? complain
+  const maxWrite = options.maxWrite ?? MAX_WRITE
   let lines: string[] = []
   let buffered = 0
   /** What the operating system has not taken yet of the block under way, and how many lines it began with. */
@@ -61,8 +66,15 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const nextBlock = (): Buffer | undefined => {
     if (block !== undefined || lines.length === 0) return block
     let size = 0
+    let bytes = 0
     let count = 0
-    while (count < lines.length && (count === 0 || size < MAX_WRITE)) size += lines[count++]?.length ?? 0
+    while (count < lines.length) {
+      const line = lines[count] ?? ''
+      bytes += Buffer.byteLength(line)
+      if (count > 0 && bytes > maxWrite) break
+      size += line.length
+      count++
+    }
     block = Buffer.from(count === lines.length ? lines.join('') : lines.slice(0, count).join(''))
     blockLines = count
     lines = count === lines.length ? [] : lines.slice(count)

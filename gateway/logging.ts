@@ -1,10 +1,10 @@
 // One pino logger for the whole process: JSON lines without secrets, errors with their causes, never in the way.
 import { type Bindings, type Logger, pino } from 'pino'
-import { createLogSink, type LogSink } from './log-sink.ts'
+import { createLogSink, type LogSink, SHARED_PIPE_WRITE } from './log-sink.ts'
 import { redact, redactText, redactUrl } from './redaction.ts'
 
 export type { LogSink }
-export { createLogSink, redactUrl }
+export { createLogSink, redactUrl, SHARED_PIPE_WRITE }
 
 export type Log = Logger
 

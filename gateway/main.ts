@@ -1,7 +1,6 @@
-// The process: settings → gateway → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
-import { type Gateway, startGateway } from './gateway.ts'
-import { createLog } from './logging.ts'
-import { formatComplaint, RouteFileError } from './routes/route-file.ts'
+// The process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
+import type { Gateway } from './gateway.ts'
+import { createLog, type Log } from './logging.ts'
 import { formatMistakes, readSettings, type Settings, SettingsError } from './settings.ts'
 
 const fail = (text: string): never => {
@@ -18,35 +17,64 @@ const settingsOrExit = (): Settings => {
   }
 }
 
+/** Signals mean something from the first moment: process 1 of a container has no other end. */
+const obeySignals = (log: Log) => {
+  let gateway: Gateway | undefined
+  let isStopping = false
+  const stop = async (signal: NodeJS.Signals) => {
+    if (isStopping) process.exit(signal === 'SIGINT' ? 130 : 143)
+    isStopping = true
+    log.info({ signal }, 'stopping')
+    try {
+      // Who has not started yet has promised nothing to anybody.
+      await gateway?.close()
+    } catch (error) {
+      log.error({ err: error }, 'the gateway could not stop cleanly')
+      process.exit(1)
+    }
+    log.info('stopped')
+    process.exit(0)
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  process.on('SIGHUP', () => {
+    gateway?.reload().catch(error => log.error({ err: error }, 'a reload failed'))
+  })
+  return {
+    started(running: Gateway) {
+      gateway = running
+    }
+  }
+}
+
+// Loaded only now, and only what is needed: mistakes and signals do not wait for it.
+const start = async (settings: Settings, log: Log): Promise<Gateway> => {
+  if (settings.workers === 1) return (await import('./gateway.ts')).startGateway(settings, log)
+  const { startWorkers } = await import('./workers.ts')
+  return startWorkers(settings, log, () => {
+    log.fatal('no worker can be started')
+    fail('No worker can be started')
+  })
+}
+
+const startOrExit = async (settings: Settings, log: Log): Promise<Gateway> => {
+  try {
+    return await start(settings, log)
+  } catch (error) {
+    const { failureText, isPlainFailure } = await import('./start-failure.ts')
+    if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
+    return fail(failureText(error))
+  }
+}
+
 const settings = settingsOrExit()
+const { publicUrl, workers } = settings
 const log = createLog({ level: settings.logLevel })
+const signals = obeySignals(log)
 for (const warning of settings.warnings) log.warn(warning)
 if (settings.databaseUrl === undefined)
   log.info({ dataDir: settings.dataDir }, 'no DATABASE_URL: people are kept in an embedded Postgres')
 if (settings.redis === undefined) log.info('no REDIS_URL: requests are counted in memory')
-
-const startOrExit = async (): Promise<Gateway> => {
-  try {
-    return await startGateway(settings, log)
-  } catch (error) {
-    if (error instanceof RouteFileError) return fail(error.complaints.map(formatComplaint).join('\n'))
-    log.fatal({ err: error }, 'the gateway cannot start')
-    return fail(error instanceof Error ? `The gateway cannot start: ${error.message}` : 'The gateway cannot start')
-  }
-}
-
-const gateway = await startOrExit()
-log.info({ port: gateway.port, url: settings.publicUrl }, 'listening')
-
-let stopping = false
-const stop = async (signal: NodeJS.Signals) => {
-  if (stopping) process.exit(signal === 'SIGINT' ? 130 : 143)
-  stopping = true
-  log.info({ signal }, 'stopping')
-  await gateway.close()
-  log.info('stopped')
-  process.exit(0)
-}
-process.on('SIGTERM', stop)
-process.on('SIGINT', stop)
-process.on('SIGHUP', () => void gateway.reload())
+const gateway = await startOrExit(settings, log)
+signals.started(gateway)
+log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')

@@ -1,10 +1,27 @@
 // Everything the gateway counts is readable as Prometheus text; nothing is computed until somebody asks.
-import { collectDefaultMetrics, type Metric, Registry } from 'prom-client'
+import { type Aggregator, collectDefaultMetrics, type Metric, type MetricObject, Registry } from 'prom-client'
 import { type Family, families, type MetricSources } from './metrics-families.ts'
 
 export interface Metrics {
   readonly contentType: string
   text(): Promise<string>
+  /** As prom-client adds them up over processes. */
+  json(): Promise<MetricObject[]>
+}
+
+/** How the values of several processes become one, where it is not their sum. */
+const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
+  portaria_ready: 'min',
+  portaria_limiter_mode: 'max',
+  portaria_reloads_total: 'max',
+  portaria_routes_ok: 'min',
+  portaria_routes_loaded_timestamp_seconds: 'min',
+  portaria_routes: 'max',
+  portaria_revocations: 'max',
+  portaria_revocations_staleness_seconds: 'max',
+  portaria_upstream_target_up: 'min',
+  portaria_audit_chain_ok: 'min',
+  portaria_insecure: 'max'
 }
 
 /** prom-client asks a metric for its values with `get`: ours are read from where they are counted anyway. */
@@ -12,8 +29,8 @@ const asMetric = ({ name, help, type, read }: Family) => ({
   name,
   help,
   type,
-  aggregator: 'sum',
-  get: async () => ({ name, help, type, aggregator: 'sum', values: read() }),
+  aggregator: AGGREGATORS[name] ?? 'sum',
+  get: async () => ({ name, help, type, aggregator: AGGREGATORS[name] ?? 'sum', values: read() }),
   reset: () => undefined
 })
 
@@ -23,5 +40,5 @@ export const createMetrics = (sources: () => MetricSources | undefined): Metrics
   // Process, heap, garbage collection and event-loop lag.
   collectDefaultMetrics({ register: registry })
   for (const family of families(sources)) registry.registerMetric(asMetric(family) as unknown as Metric)
-  return { contentType: registry.contentType, text: () => registry.metrics() }
+  return { contentType: registry.contentType, text: () => registry.metrics(), json: () => registry.getMetricsAsJSON() }
 }

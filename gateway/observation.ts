@@ -4,12 +4,13 @@ import type { Exchange } from './exchange.ts'
 import { isLoopbackHost } from './ip-network.ts'
 import { droppedLines, type Log } from './logging.ts'
 import type { LoginOutcome } from './login/sign-in.ts'
+import type { Metrics } from './metrics.ts'
 import type { MetricSources } from './metrics-families.ts'
 import type { OpsListener } from './ops-listener.ts'
 import { createRequestCounters } from './request-counters.ts'
 import type { RouteTable } from './routes/route.ts'
 import type { Settings } from './settings.ts'
-import { createTraffic, STEP_MS } from './traffic.ts'
+import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
 
 /** What other parts know and metrics tell. */
 export type Observed = Omit<MetricSources, 'requests' | 'reloads' | 'logLinesDropped' | 'insecure' | 'isReady'>
@@ -22,11 +23,13 @@ export interface Observation {
   readonly onLogin: (outcome: LoginOutcome) => void
   readonly onReload: (ok: boolean) => void
   readonly onSwap: (table: RouteTable) => void
-  readonly traffic: { stepMs: number; since: ReturnType<typeof createTraffic>['since'] }
+  readonly traffic: { stepMs: number } & Pick<Traffic, 'counts'>
   /** Names of settings that switch a protection off. */
   readonly insecure: readonly string[]
   /** Of the ops listener; undefined without one. */
   readonly opsPort: number | undefined
+  /** All metrics as prom-client's JSON, for a process that adds up those of several. */
+  metrics(): Promise<unknown>
   /** From now on all metrics can be told. */
   attach(observed: Observed): void
   /** `/ready` says so; before it says `starting`. */
@@ -72,6 +75,7 @@ export const startObservation = async (settings: Settings, log: Log): Promise<Ob
   const reloads = { ok: 0, failed: 0 }
   let readiness = 'starting'
   let sources: MetricSources | undefined
+  let metrics: Metrics | undefined
   const tracing = await openTracing(settings)
   const ops = await openOps(
     settings.ops,
@@ -96,9 +100,14 @@ export const startObservation = async (settings: Settings, log: Log): Promise<Ob
       reloads[ok ? 'ok' : 'failed']++
     },
     onSwap: requests.retain,
-    traffic: { stepMs: STEP_MS, since: traffic.since },
+    traffic: { stepMs: STEP_MS, counts: traffic.counts },
     insecure: Object.keys(insecure).filter(name => insecure[name] === true),
     opsPort: ops?.port,
+    async metrics() {
+      const { createMetrics } = await import('./metrics.ts')
+      metrics ??= createMetrics(() => sources)
+      return metrics.json()
+    },
     attach(observed) {
       sources = {
         ...observed,

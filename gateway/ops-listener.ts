@@ -6,7 +6,7 @@ import type { Metrics } from './metrics.ts'
 export interface OpsListenerOptions {
   readonly port: number
   readonly host: string
-  readonly metrics: Metrics
+  readonly metrics: Pick<Metrics, 'contentType' | 'text'>
   /** `ready`, or a word that says why not yet or no more. */
   readonly readiness: () => Promise<string> | string
 }

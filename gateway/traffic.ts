@@ -26,6 +26,7 @@ export interface Traffic {
   recordLogin(ok: boolean): void
   /** Steps that ended after `since` (ms since the epoch), oldest first; the last one may still be growing. */
   since(since: number): TrafficPoint[]
+  counts(since: number): StepCounts[]
 }
 
 export const STEP_MS = 5000
@@ -34,6 +35,18 @@ const STEPS = 720
 const LEAST_MS = 0.1
 const GROWTH = Math.log(1.25)
 const BUCKETS = 62
+
+/** What a step counted, as it can be sent to another process and added up there. */
+export interface StepCounts {
+  readonly number: number
+  readonly allow: number
+  readonly refuse: number
+  readonly fail: number
+  readonly logins: number
+  readonly loginsRefused: number
+  readonly codes: readonly (readonly [string, number])[]
+  readonly buckets: readonly number[]
+}
 
 interface Step {
   /** Begin ÷ STEP_MS. */
@@ -75,6 +88,36 @@ const pointOf = (step: Step): TrafficPoint => {
   }
 }
 
+const emptyStep = (number: number): Step => ({
+  number,
+  allow: 0,
+  refuse: 0,
+  fail: 0,
+  logins: 0,
+  loginsRefused: 0,
+  codes: new Map(),
+  buckets: new Uint32Array(BUCKETS)
+})
+
+const addTo = (step: Step, counts: StepCounts): void => {
+  for (const name of ['allow', 'refuse', 'fail', 'logins', 'loginsRefused'] as const) step[name] += counts[name]
+  for (const [code, count] of counts.codes) step.codes.set(code, (step.codes.get(code) ?? 0) + count)
+  counts.buckets.forEach((count, i) => {
+    step.buckets[i] = (step.buckets[i] ?? 0) + count
+  })
+}
+
+/** The traffic of several processes as if one had seen it all, oldest first. */
+export const addTraffic = (processes: readonly (readonly StepCounts[])[]): TrafficPoint[] => {
+  const steps = new Map<number, Step>()
+  for (const counts of processes.flat()) {
+    const step = steps.get(counts.number) ?? emptyStep(counts.number)
+    addTo(step, counts)
+    steps.set(counts.number, step)
+  }
+  return [...steps.values()].sort((a, b) => a.number - b.number).map(pointOf)
+}
+
 /** @param now ms since the epoch */
 export const createTraffic = (now: () => number = Date.now): Traffic => {
   const steps: Step[] = []
@@ -84,12 +127,13 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
     const last = steps.at(-1)
     // A clock set back must not open the same step twice.
     if (last !== undefined && last.number >= number) return last
-    const fresh = { number, allow: 0, refuse: 0, fail: 0, logins: 0, loginsRefused: 0 }
-    const step = { ...fresh, codes: new Map<string, number>(), buckets: new Uint32Array(BUCKETS) }
+    const step = emptyStep(number)
     steps.push(step)
     if (steps.length > STEPS) steps.shift()
     return step
   }
+
+  const after = (since: number): Step[] => steps.filter(step => (step.number + 1) * STEP_MS > since)
 
   return {
     record(exchange, at) {
@@ -104,6 +148,7 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
       if (ok) current().logins++
       else current().loginsRefused++
     },
-    since: since => steps.filter(step => (step.number + 1) * STEP_MS > since).map(pointOf)
+    since: since => after(since).map(pointOf),
+    counts: since => after(since).map(step => ({ ...step, codes: [...step.codes], buckets: [...step.buckets] }))
   }
 }

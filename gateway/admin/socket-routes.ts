@@ -8,8 +8,8 @@ import { actorOf } from './people-routes.ts'
 
 export interface SocketRoutesParts {
   sockets: {
-    list(page: number, pageSize: number): { items: StreamItem[]; page: number; pageSize: number; total: number }
-    end(id: string): boolean
+    list(page: number, pageSize: number): Promise<{ items: StreamItem[]; total: number }>
+    end(id: string): Promise<boolean>
   }
   appendAudit: (entry: AuditEntry) => Promise<void>
 }
@@ -45,16 +45,16 @@ export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: Soc
     '/auth/admin/sockets',
     {
       schema: {
-        summary: 'Open streams of this instance',
+        summary: 'Open streams of this instance, oldest first',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(socketItemSchema) }
       }
     },
     async ({ query }) => {
       const { page, pageSize } = paging(query)
-      const found = sockets.list(page, pageSize)
-      const items = found.items.map(item => ({ ...item, user: item.user ?? null, namespace: item.namespace ?? '' }))
-      return { ...found, items }
+      const { items: found, total } = await sockets.list(page, pageSize)
+      const items = found.map(item => ({ ...item, user: item.user ?? null, namespace: item.namespace ?? '' }))
+      return { items, page, pageSize, total }
     }
   )
 
@@ -63,7 +63,7 @@ export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: Soc
     { schema: { summary: 'Ends a stream', params: idParams, response: { 204: nothing } } },
     async (request, reply) => {
       const { id } = request.params
-      if (!sockets.end(id)) throw new NotFound({ reason: 'no-stream' })
+      if (!(await sockets.end(id))) throw new NotFound({ reason: 'no-stream' })
       await appendAudit({ actor: actorOf(request), action: 'stream.end', target: `stream:${id}` })
       return reply.code(204).send()
     }

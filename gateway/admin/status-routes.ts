@@ -56,16 +56,22 @@ export interface StatusParts {
   streams: () => Readonly<Record<string, number>>
   /** Names of settings. */
   insecure: readonly string[]
-  traffic: { stepMs: number; since: (since: number) => readonly TrafficStep[] }
 }
 
 export interface StatusRoutesParts {
-  status: StatusParts
+  status: {
+    ask: () => Promise<Status>
+    /** @param since ms since the epoch */
+    traffic: { stepMs: number; since: (since: number) => Promise<readonly TrafficStep[]> }
+  }
 }
+
+export type Status = Awaited<ReturnType<typeof statusOf>>
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-const statusOf = async (parts: StatusParts) => {
+/** Of this process, as JSON can carry it. */
+export const statusOf = async (parts: StatusParts) => {
   const checks = await parts.checks()
   const limiter = parts.limiter()
   const { loadedAt, ...reload } = parts.reload()
@@ -99,7 +105,7 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
   app.get(
     '/auth/admin/status',
     { schema: { summary: 'Upstreams, limiter, reload, audit chain', response: { 200: statusSchema } } },
-    async () => statusOf(status)
+    status.ask
   )
 
   app.get<{ Querystring: { since?: string } }>(
@@ -114,7 +120,7 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
     async ({ query }) => ({
       now: new Date().toISOString(),
       stepMs: status.traffic.stepMs,
-      points: status.traffic.since(sinceOf(query.since)).map(point => ({ ...point, at: iso(point.at) }))
+      points: (await status.traffic.since(sinceOf(query.since))).map(point => ({ ...point, at: iso(point.at) }))
     })
   )
 }

@@ -11,6 +11,13 @@ export interface LiveRoutes {
   current(): RouteTable
   /** Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed. */
   reload(): Promise<boolean>
+  /**
+   * Reads the files and keeps what they say aside, for several processes that swap together.
+   * Their checksum; undefined when something is wrong with them.
+   */
+  prepare(): Promise<string | undefined>
+  /** What was prepared comes into use, or is dropped. True when nothing is wrong with the files. */
+  settle(isAgreed: boolean): boolean
   status(): LiveRoutesStatus
   /** Stops watching and waits for a reload under way, whose outcome is dropped. */
   close(): Promise<void>
@@ -41,6 +48,8 @@ export interface LiveRoutesOptions {
   readonly onSwap?: (next: RouteTable, previous: RouteTable) => void
   /** After each reload, whatever its outcome. */
   readonly onReload?: (ok: boolean) => void
+  /** Instead of `reload`, when the files have changed. */
+  readonly onChange?: (() => Promise<boolean>) | undefined
   readonly debounceMs?: number
   readonly pollMs?: number
   readonly now?: () => Date
@@ -86,20 +95,32 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     lastError = complaints
     if (!isKnown) log.error({ complaints }, 'route files not reloaded; the old table stays')
   }
+  let prepared: (() => void) | undefined
+  const prepare = async (): Promise<string | undefined> => {
+    prepared = undefined
+    try {
+      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: reader.read })
+      prepared = () => accept(loaded.table, loaded.warnings)
+      return loaded.table.checksum
+    } catch (error) {
+      if (!(error instanceof RouteFileError)) log.error({ err: error }, 'reloading the route files failed')
+      prepared = () => refuse(complaintsOf(error, folder))
+      return undefined
+    }
+  }
+  const settle = (isAgreed: boolean): boolean => {
+    const apply = prepared
+    prepared = undefined
+    if (isClosed || !isAgreed || apply === undefined) return false
+    apply()
+    onReload?.(lastError === undefined)
+    return lastError === undefined
+  }
   const run = async (): Promise<boolean> => {
     waiting = undefined
     if (isClosed) return false
-    try {
-      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: reader.read })
-      if (isClosed) return false
-      accept(loaded.table, loaded.warnings)
-    } catch (error) {
-      if (isClosed) return false
-      if (!(error instanceof RouteFileError)) log.error({ err: error }, 'reloading the route files failed')
-      refuse(complaintsOf(error, folder))
-    }
-    onReload?.(lastError === undefined)
-    return lastError === undefined
+    await prepare()
+    return settle(true)
   }
   const reload = (): Promise<boolean> => {
     if (waiting !== undefined) return waiting
@@ -113,12 +134,14 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     debounceMs,
     pollMs,
     since,
-    onChange: () => void reload().catch(error => log.error({ err: error }, 'a reload failed'))
+    onChange: () => void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
   })
   void reader.warm(folder)
   return {
     current: () => table,
     reload,
+    prepare,
+    settle,
     status: () => ({
       loadedAt,
       checksum: table.checksum,

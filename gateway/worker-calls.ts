@@ -1,0 +1,79 @@
+// Two processes ask each other by name over the channel between them; every question ends, with an answer or an error.
+
+export interface Calls {
+  /** Rejects when the other side fails, goes away, or does not answer within `timeoutMs`. */
+  call(name: string, args?: readonly unknown[], timeoutMs?: number): Promise<unknown>
+  /** How the other side's questions of this name are answered. */
+  answer(name: string, handler: Handler): void
+  /** Takes what came over the channel; leaves alone what is not ours. */
+  receive(message: unknown): void
+  /** The other side is gone: open questions end, further ones end at once. */
+  close(): void
+}
+
+export type Handler = (...args: never[]) => unknown
+
+interface Question {
+  readonly portaria: 'call'
+  readonly id: number
+  readonly name: string
+  readonly args: readonly unknown[]
+}
+
+interface Answer {
+  readonly portaria: 'answer'
+  readonly id: number
+  readonly value?: unknown
+  readonly failure?: string
+}
+
+const TIMEOUT_MS = 5000
+
+const isOurs = (message: unknown): message is Question | Answer =>
+  typeof message === 'object' && message !== null && 'portaria' in message && 'id' in message
+
+/** @param send must not throw when the channel is closed */
+export const createCalls = (send: (message: object) => void): Calls => {
+  const handlers = new Map<string, Handler>()
+  const open = new Map<number, (answer: Answer) => void>()
+  let serial = 0
+  let isClosed = false
+
+  const reply = async ({ id, name, args }: Question) => {
+    try {
+      const handler = handlers.get(name)
+      if (handler === undefined) throw new Error(`nobody answers ${name}`)
+      send({ portaria: 'answer', id, value: await handler(...(args as never[])) } satisfies Answer)
+    } catch (error) {
+      send({ portaria: 'answer', id, failure: error instanceof Error ? error.message : 'failed' } satisfies Answer)
+    }
+  }
+
+  return {
+    call(name, args = [], timeoutMs = TIMEOUT_MS) {
+      if (isClosed) return Promise.reject(new Error('the other process is gone'))
+      const id = ++serial
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => settle({ portaria: 'answer', id, failure: `${name}: no answer` }), timeoutMs)
+        const settle = ({ value, failure }: Answer) => {
+          clearTimeout(timer)
+          open.delete(id)
+          if (failure === undefined) resolve(value)
+          else reject(new Error(failure))
+        }
+        open.set(id, settle)
+        send({ portaria: 'call', id, name, args } satisfies Question)
+      })
+    },
+    answer: (name, handler) => void handlers.set(name, handler),
+    receive(message) {
+      if (!isOurs(message)) return
+      if (message.portaria === 'call') void reply(message)
+      else open.get(message.id)?.(message)
+    },
+    close() {
+      isClosed = true
+      for (const [id, settle] of [...open]) settle({ portaria: 'answer', id, failure: 'the other process is gone' })
+    }
+  }
+}

@@ -1,0 +1,35 @@
+// One worker: a whole gateway that shares its listener with its siblings and follows the primary process alone.
+import { startGateway } from './gateway.ts'
+import { createLog, createLogSink, SHARED_PIPE_WRITE } from './logging.ts'
+import { readSettings } from './settings.ts'
+import { failureText, isPlainFailure } from './start-failure.ts'
+import { createCalls } from './worker-calls.ts'
+import { siblingsThrough } from './worker-siblings.ts'
+
+// A terminal or a service manager signals all processes at once; the primary alone says what follows from it.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
+
+// A primary that has gone closes the channel, and node:cluster then ends this process.
+const primary = createCalls(message => void (process.connected && process.send?.(message)))
+process.on('message', primary.receive)
+const settings = readSettings()
+const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE }))
+
+try {
+  const withoutOps = { ...settings, ops: { ...settings.ops, port: undefined } }
+  const gateway = await startGateway(withoutOps, log, {}, siblingsThrough(primary))
+  primary.answer('close', () => {
+    gateway.close().then(
+      () => process.exit(0),
+      error => {
+        log.error({ err: error }, 'a worker could not stop cleanly')
+        process.exit(1)
+      }
+    )
+  })
+  await primary.call('ready', [gateway.port])
+} catch (error) {
+  if (!isPlainFailure(error)) log.fatal({ err: error }, 'a worker cannot start')
+  await primary.call('failed', [failureText(error)]).catch(() => undefined)
+  process.exit(1)
+}

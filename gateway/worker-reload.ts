@@ -1,0 +1,60 @@
+// All workers swap their route tables together: each reads the files, and only when all read the same do all commit.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Calls } from './worker-calls.ts'
+
+interface ReloadLog {
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}
+
+/** One save is seen by the watcher of each worker. */
+const TOGETHER_MS = 50
+const PREPARE_TIMEOUT_MS = 10_000
+const MAX_ROUNDS = 10
+const BETWEEN_ROUNDS_MS = 100
+
+type Found = { worker: Calls; checksum: unknown } | undefined
+
+/** Resolves to whether nothing is wrong with the files. Reloads never overlap; those asked for meanwhile are one. */
+export const createReload = (workers: () => readonly Calls[], log: ReloadLog): (() => Promise<boolean>) => {
+  let queue: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<boolean> | undefined
+
+  const prepare = async (worker: Calls): Promise<Found> => {
+    try {
+      return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
+    } catch (error) {
+      // Gone, or blocked: when it runs again, its own watcher has a new round begun.
+      log.warn({ err: error }, 'a worker takes no part in a reload')
+      return undefined
+    }
+  }
+
+  const round = async (): Promise<boolean | undefined> => {
+    const found = (await Promise.all(workers().map(prepare))).filter(one => one !== undefined)
+    const isAgreed = new Set(found.map(({ checksum }) => checksum)).size === 1
+    const settled = await Promise.all(
+      found.map(({ worker }) => worker.call('routes.settle', [isAgreed]).catch(() => undefined))
+    )
+    return isAgreed ? settled.every(ok => ok !== false) : undefined
+  }
+
+  const run = async (): Promise<boolean> => {
+    await delay(TOGETHER_MS)
+    waiting = undefined
+    for (let i = 0; i < MAX_ROUNDS; i++) {
+      const ok = await round()
+      if (ok !== undefined) return ok
+      await delay(BETWEEN_ROUNDS_MS)
+    }
+    log.error({}, 'the route files change faster than they can be read; the old table stays')
+    return false
+  }
+
+  return () => {
+    if (waiting !== undefined) return waiting
+    waiting = queue.then(run)
+    queue = waiting.catch(() => undefined)
+    return waiting
+  }
+}

@@ -1,0 +1,39 @@
+// A worker that ends is replaced at once, one that keeps ending ever later, and after too many vain starts nobody tries.
+
+export interface Restarts {
+  /** How long to wait before the next start; undefined: give up. */
+  next(end: WorkerEnd): number | undefined
+  readonly count: number
+}
+
+export interface WorkerEnd {
+  readonly wasReady: boolean
+  readonly livedMs: number
+  /** Other workers that take requests. */
+  readonly othersReady: number
+}
+
+const FIRST_DELAY_MS = 50
+const MAX_DELAY_MS = 10_000
+/** A worker that has served so long did not end because of how it starts. */
+const STEADY_MS = 10_000
+const MAX_VAIN_STARTS = 6
+
+export const createRestarts = (): Restarts => {
+  let quickEnds = 0
+  let vainStarts = 0
+  let count = 0
+  return {
+    next({ wasReady, livedMs, othersReady }) {
+      count++
+      vainStarts = wasReady ? 0 : vainStarts + 1
+      // While others serve, nothing is won by ending them too.
+      if (vainStarts >= MAX_VAIN_STARTS && othersReady === 0) return undefined
+      quickEnds = wasReady && livedMs >= STEADY_MS ? 0 : quickEnds + 1
+      return quickEnds <= 1 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (quickEnds - 1), MAX_DELAY_MS)
+    },
+    get count() {
+      return count
+    }
+  }
+}

@@ -1,0 +1,26 @@
+// A gateway can ask the other processes behind its listener, and need not know whether there are any.
+import type { Calls, Handler } from './worker-calls.ts'
+
+export interface Siblings {
+  /** The answers of all others that gave one in time; never rejects. */
+  ask(name: string, ...args: unknown[]): Promise<unknown[]>
+  answer(name: string, handler: Handler): void
+  /** Reads the route files on all processes at once; undefined: there is only this one. */
+  readonly reload: (() => Promise<boolean>) | undefined
+}
+
+export const alone: Siblings = { ask: async () => [], answer: () => undefined, reload: undefined }
+
+/** How long the others may take together; the process between them waits less. */
+const ASK_TIMEOUT_MS = 1000
+const RELOAD_TIMEOUT_MS = 60_000
+
+/** @param primary the process that knows all workers */
+export const siblingsThrough = (primary: Calls): Siblings => ({
+  async ask(name, ...args) {
+    const answers = await primary.call('ask', [name, args], ASK_TIMEOUT_MS).catch(() => [])
+    return Array.isArray(answers) ? answers : []
+  },
+  answer: primary.answer,
+  reload: async () => (await primary.call('reload', [], RELOAD_TIMEOUT_MS)) === true
+})

@@ -1,0 +1,86 @@
+// The states of several processes are one: what can be counted is added up, and of what can be wrong the worst is told.
+import type { Status } from './admin/status-routes.ts'
+
+type UpstreamView = Status['upstreams'][number]
+type TargetView = UpstreamView['targets'][number]
+
+const addCounts = (all: readonly Readonly<Record<string, number>>[]): Record<string, number> => {
+  const sum: Record<string, number> = {}
+  for (const counts of all) for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
+  return sum
+}
+
+/** The first of the words that anybody says; the first who says it. */
+const worst = <T>(all: readonly T[], wordOf: (one: T) => string, words: readonly string[]): T | undefined => {
+  for (const word of words) {
+    const found = all.find(one => wordOf(one) === word)
+    if (found !== undefined) return found
+  }
+  return all[0]
+}
+
+const groupBy = <T>(items: readonly T[], keyOf: (item: T) => string): T[][] => {
+  const groups = new Map<string, T[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group === undefined) groups.set(keyOf(item), [item])
+    else group.push(item)
+  }
+  return [...groups.values()]
+}
+
+const mergeTargets = (views: readonly TargetView[]): TargetView[] =>
+  groupBy(views, ({ url }) => url).flatMap(group => {
+    const told = worst(group, ({ state }) => state, ['down', 'returning', 'up'])
+    if (told === undefined) return []
+    const busy = group.reduce((sum, one) => sum + one.busy, 0)
+    const connections = group.reduce((sum, one) => sum + one.connections, 0)
+    return [{ ...told, busy, connections, faults: addCounts(group.map(({ faults }) => faults)) }]
+  })
+
+const mergeUpstreams = (all: readonly Status[]): UpstreamView[] =>
+  groupBy(
+    all.flatMap(({ upstreams }) => upstreams),
+    ({ name }) => name
+  ).map(group => ({ name: group[0]?.name ?? '', targets: mergeTargets(group.flatMap(({ targets }) => targets)) }))
+
+const mergeChecks = (all: readonly Status[]): Record<string, string> => {
+  const checks: Record<string, string> = {}
+  for (const [name, word] of all.flatMap(one => Object.entries(one.checks))) {
+    const isWorse = word === 'degraded' || checks[name] === undefined || checks[name] === 'ok'
+    if (isWorse) checks[name] = word
+  }
+  return checks
+}
+
+const mergeLimiter = (own: Status['limiter'], all: readonly Status[]): Status['limiter'] => {
+  const limiters = all.map(({ limiter }) => limiter)
+  const { mode, since, reason } = worst(limiters, one => one.mode, ['degraded', 'redis', 'memory']) ?? own
+  const sum = (name: 'commands' | 'entries' | 'leases') => limiters.reduce((total, one) => total + one[name], 0)
+  return { mode, since, reason, commands: sum('commands'), entries: sum('entries'), leases: sum('leases') }
+}
+
+const mergeAudit = (own: Status['audit'], all: readonly Status[]): Status['audit'] => {
+  const lastFirst = all.map(({ audit }) => audit).sort((a, b) => (a.checkedAt > b.checkedAt ? -1 : 1))
+  return worst(lastFirst, ({ state }) => state, ['broken', 'ok', 'unknown']) ?? own
+}
+
+export const mergeStatus = (own: Status, others: readonly Status[]): Status => {
+  const all = [own, ...others]
+  const most = (read: (one: Status) => number) => Math.max(...all.map(read))
+  return {
+    status: all.some(({ status }) => status === 'degraded') ? 'degraded' : 'ok',
+    checks: mergeChecks(all),
+    startedAt: all.map(one => one.startedAt).sort()[0] ?? own.startedAt,
+    upstreams: mergeUpstreams(all),
+    limiter: mergeLimiter(own.limiter, all),
+    reload: all.find(({ reload }) => !reload.ok)?.reload ?? own.reload,
+    audit: mergeAudit(own.audit, all),
+    revocations: {
+      known: most(one => one.revocations.known),
+      stalenessMs: most(one => one.revocations.stalenessMs)
+    },
+    streams: addCounts(all.map(({ streams }) => streams)),
+    insecure: own.insecure
+  }
+}

@@ -1,0 +1,59 @@
+// Whoever asks one process for open streams, state or traffic sees those of all processes behind the listener.
+import type { Status } from './admin/status-routes.ts'
+import type { OpenStreams, StreamItem } from './forward/open-streams.ts'
+import { addTraffic, type StepCounts } from './traffic.ts'
+import type { Siblings } from './worker-siblings.ts'
+import { mergeStatus } from './worker-status.ts'
+
+export interface WorkerViewParts {
+  siblings: Siblings
+  /** Of this process, like the others. */
+  streams: () => Pick<OpenStreams, 'list' | 'end'>
+  status: () => Promise<Status>
+  traffic: { stepMs: number; counts: (since: number) => StepCounts[] }
+}
+
+// Serials grow with time: among streams of one millisecond the shorter id is the older one.
+const olderFirst = (a: StreamItem, b: StreamItem): number => {
+  if (a.since !== b.since) return a.since < b.since ? -1 : 1
+  return a.id.length - b.id.length || (a.id < b.id ? -1 : 1)
+}
+
+/** What siblings send has the types that they were given here: all run the same program. */
+export const createWorkerViews = ({ siblings, streams, status, traffic }: WorkerViewParts) => {
+  const oldest = (count: number) => {
+    const { items, total } = streams().list(1, count)
+    return { items, total }
+  }
+  siblings.answer('streams.oldest', oldest)
+  siblings.answer('streams.end', (id: string) => streams().end(id))
+  siblings.answer('status', status)
+  siblings.answer('traffic', traffic.counts)
+
+  return {
+    sockets: {
+      async list(page: number, pageSize: number) {
+        const others = (await siblings.ask('streams.oldest', page * pageSize)) as ReturnType<typeof oldest>[]
+        const all = [oldest(page * pageSize), ...others]
+        const items = all.flatMap(one => one.items).sort(olderFirst)
+        const total = all.reduce((sum, one) => sum + one.total, 0)
+        return { items: items.slice((page - 1) * pageSize, page * pageSize), total }
+      },
+      end: async (id: string): Promise<boolean> =>
+        streams().end(id) || (await siblings.ask('streams.end', id)).includes(true)
+    },
+    status: {
+      async ask(): Promise<Status> {
+        const [own, others] = await Promise.all([status(), siblings.ask('status')])
+        return mergeStatus(own, others as Status[])
+      },
+      traffic: {
+        stepMs: traffic.stepMs,
+        async since(since: number) {
+          const others = (await siblings.ask('traffic', since)) as StepCounts[][]
+          return addTraffic([traffic.counts(since), ...others])
+        }
+      }
+    }
+  }
+}
