@@ -41,7 +41,7 @@ import { createLoginMemory } from './store/login-memory.ts'
 import { createLoginPermits } from './store/login-permits.ts'
 import { openRedis } from './store/redis.ts'
 import { createTokenState } from './store/token-state.ts'
-import { createUsers } from './store/users.ts'
+import { createUsers, type Users } from './store/users.ts'
 import { createAccessTokens } from './tokens/access-token.ts'
 import { startRevocationFeed } from './tokens/revocation-feed.ts'
 import { createRevocations } from './tokens/revocations.ts'
@@ -130,12 +130,15 @@ export const startGateway = async (
   })
   const loginMemory = createLoginMemory(database)
   const ownCookies = { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) }
-  const endLogin = ({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) =>
-    tokenState.revokeToken(tokenId, expiresAt, {
+  const endLogin = async ({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) => {
+    await tokenState.revokeToken(tokenId, expiresAt, {
       actor: { id: user.id, username: user.username, ...context },
       action: 'logout',
       target: `user:${user.id}`
     })
+    // Here at once; the others hear of it.
+    revocations.learn({ tokens: [{ tokenId, expiresAt }] })
+  }
   const sessionCookies = settings.browserSession
     ? createBrowserSession({
         publicUrl: settings.publicUrl,
@@ -192,7 +195,7 @@ export const startGateway = async (
     })
     pageRoutes(app, settings)
     adminRoutes(app, {
-      users,
+      users: knownAtOnce(users, feed.catchUp),
       listAudit: audit.list,
       appendAudit: audit.append,
       sockets: views.sockets,
@@ -315,6 +318,25 @@ export const startGateway = async (
       await database.close()
       await observation.close()
     }
+  }
+}
+
+/** Changes of access by an Admin of this instance are felt here before they are answered. */
+const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users => {
+  const after =
+    <Args extends unknown[], Result>(change: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      const result = await change(...args)
+      await catchUp()
+      return result
+    }
+  return {
+    ...users,
+    setAccess: after(users.setAccess),
+    revokePerson: after(users.revokePerson),
+    disablePerson: after(users.disablePerson),
+    renameArea: after(users.renameArea),
+    deleteArea: after(users.deleteArea)
   }
 }
 

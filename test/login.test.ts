@@ -83,7 +83,7 @@ t.test('a person of the directory gets a token, and is who the directory says', 
 
 t.test('a hundred first logins at once make one person', async t => {
   // DF-05
-  const world = await start(t)
+  const world = await start(t, { LDAP_TIMEOUT_MS: '10000' })
   const answers = await Promise.all(
     Array.from({ length: 100 }, () => login(world, { username: 'carlos', password: SAMPLE_PASSWORD }))
   )
@@ -156,7 +156,7 @@ t.test('a body that is no pair of names is refused before any directory is asked
     'application/json garbage',
     'application/x-www-form-urlencoded'
   ])
-    t.match([400, 415], [400, (await login(world, { username: 'maria', password: 'x' }, type)).status], type)
+    t.ok([400, 415].includes((await login(world, { username: 'maria', password: 'x' }, type)).status), type)
   t.match(await (await login(world, { username: 'maria', password: 'x'.repeat(70_000) })).json(), {
     code: 'GW_BODY_TOO_LARGE'
   })

@@ -33,8 +33,8 @@ export interface FeedSource {
 export interface RevocationFeed {
   /** Milliseconds since revocations were last known to be complete. */
   staleness(): number
-  /** Something has changed somewhere: read it now. */
-  nudge(): void
+  /** Something has changed: resolves when this instance knows it too, or could not read it. */
+  catchUp(): Promise<void>
   close(): Promise<void>
 }
 
@@ -111,7 +111,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
 
   return {
     staleness: () => now() - completeAt,
-    nudge: () => void read(),
+    catchUp: read,
     async close() {
       closed = true
       clearInterval(poll)
