@@ -1,0 +1,152 @@
+// The gateway as operators run it: a process with an environment, signals, an exit code and lines on its outputs.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { WebSocketServer } from 'ws'
+import { stringify } from 'yaml'
+import { TEST_SECRET } from './gateway.ts'
+import { until } from './redis.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
+const KEPT = ['PATH', 'HOME', 'TMPDIR'] as const
+const DEADLINE_MS = 40_000
+
+export interface ProcessLine {
+  readonly pid: number
+  readonly level: number
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+export interface GatewayProcess {
+  readonly pid: number
+  readonly stdout: () => string
+  readonly stderr: () => string
+  /** Every line of standard output; throws when one is no JSON. */
+  readonly lines: () => ProcessLine[]
+  /** The first line that says so; fails when the process ends before. */
+  logged(msg: string): Promise<ProcessLine>
+  signal(signal: NodeJS.Signals): void
+  /** Exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals | null>
+  /** Process ids of its workers, oldest first. */
+  workers(): number[]
+}
+
+export const isAlive = (pid: number): boolean => {
+  try {
+    // A zombie has ended.
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+const linesOf = (text: string): ProcessLine[] =>
+  text
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line) as ProcessLine)
+
+const completeLines = (text: string): ProcessLine[] => linesOf(text.slice(0, text.lastIndexOf('\n') + 1))
+
+const childrenOf = (pid: number): number[] => {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
+}
+
+/** Nothing of the test's environment gets through but what a process needs. */
+export const spawnGateway = (t: Teardown, env: Readonly<Record<string, string>>): GatewayProcess => {
+  const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
+  const child: ChildProcess = spawn(process.execPath, [ENTRY], { env: { ...kept, ...env }, stdio: 'pipe' })
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null)
+  let [stdout, stderr, isOver] = ['', '', false]
+  child.stdout?.on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr?.on('data', chunk => {
+    stderr += chunk
+  })
+  void ended.then(() => {
+    isOver = true
+  })
+  t.teardown(() => {
+    child.kill('SIGKILL')
+    return ended
+  })
+  const find = (msg: string) => completeLines(stdout).find(line => line.msg === msg)
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    lines: () => linesOf(stdout),
+    async logged(msg) {
+      await until(() => find(msg) !== undefined || isOver, DEADLINE_MS)
+      const line = find(msg)
+      if (line === undefined) throw new Error(`ended without saying ${msg}: ${stdout}${stderr}`)
+      return line
+    },
+    signal: signal => void child.kill(signal),
+    ended,
+    workers: () => childrenOf(child.pid ?? 0)
+  }
+}
+
+/** A folder with one route file, which can be replaced. */
+export const routeFile = (t: Teardown, config: object | string) => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-process-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const write = (next: object | string) =>
+    writeFileSync(join(folder, 'routes.yaml'), typeof next === 'string' ? next : stringify(next))
+  write(config)
+  return { folder, write }
+}
+
+/** Environment of a gateway for tests; PORT 0 is a free one. */
+export const baseEnv = (folder: string): Record<string, string> => ({
+  JWT_SECRET: TEST_SECRET,
+  UPSTREAM_CONFIG: folder,
+  HOST: '127.0.0.1',
+  RATE_LIMIT_MAX: '1000000',
+  DRAIN_TIMEOUT: '2s'
+})
+
+/** A backend that answers at once, or under `/slow` when the test says so, and echoes WebSocket messages. */
+export const startBackend = async (t: Teardown) => {
+  const held: ServerResponse[] = []
+  const server = http.createServer((req: IncomingMessage, res: ServerResponse) => {
+    if (req.url?.startsWith('/slow')) held.push(res)
+    else res.end('ok')
+  })
+  const sockets = new WebSocketServer({ server })
+  sockets.on('connection', socket => {
+    socket.on('error', () => undefined)
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets.clients) socket.terminate()
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** Resolves when so many requests wait under `/slow`. */
+    holds: (count: number) => until(() => held.length >= count),
+    release() {
+      for (const res of held.splice(0)) res.end('late')
+    }
+  }
+}
