@@ -56,6 +56,8 @@ export interface Gateway {
   readonly opsPort: number | undefined
   /** Reads the route files again. */
   reload(): Promise<boolean>
+  /** The OpenAPI document of the own endpoints; a primary of several workers has none. */
+  openapi?(): unknown
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
   close(): Promise<void>
 }
@@ -305,6 +307,7 @@ export const startGateway = async (
     port,
     opsPort: observation.opsPort,
     reload: siblings.reload ?? routes.reload,
+    openapi: () => own.app.swagger(),
     async close() {
       observation.nowDraining()
       await Promise.all([drain(app.server, settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])

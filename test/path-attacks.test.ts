@@ -28,12 +28,7 @@ const ask = (target: string, method = 'GET', more = '') =>
   })
 
 /** Whatever was forwarded for this request must belong to a rule that an Agente passes, in every reading. */
-const neverMore = async (
-  test: { ok(value: unknown, message?: string): boolean },
-  target: string,
-  method = 'GET',
-  more = ''
-) => {
+const neverMore = async (test: Pick<typeof t, 'ok'>, target: string, method = 'GET', more = '') => {
   const before = raw.requests.length
   const answer = await ask(target, method, more)
   test.ok(answer.status < 500, `${JSON.stringify(target)} answers ${answer.status}`)

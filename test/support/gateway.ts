@@ -9,6 +9,7 @@ import { type Gateway, type Limits, startGateway as start } from '../../gateway/
 import type { User } from '../../gateway/identity.ts'
 import { createLog } from '../../gateway/logging.ts'
 import { readSettings } from '../../gateway/settings.ts'
+import { answerFault } from './openapi.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
 
@@ -160,15 +161,21 @@ export const startGateway = async (t: Teardown, options: WorldOptions = {}): Pro
     folder,
     writeRoutes,
     tokenFor: (user, claims) => signToken(TEST_SECRET, user, claims),
-    fetch: (path, { token, headers, ...rest } = {}) =>
-      fetch(url + path, {
+    fetch: async (path, { token, headers, ...rest } = {}) => {
+      const answer = await fetch(url + path, {
         redirect: 'manual',
         ...rest,
         headers: {
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
           ...(headers as Record<string, string>)
         }
-      }),
+      })
+      const ownPath = path.split('?', 1)[0] ?? ''
+      if (!/^\/(?:health$|auth\/)/.test(ownPath)) return answer
+      const fault = await answerFault(gateway.openapi?.(), rest.method ?? 'GET', ownPath, answer)
+      if (fault !== undefined) throw new Error(fault)
+      return answer
+    },
     raw: (bytes, rawOptions) => rawExchange(gateway.port, bytes, rawOptions),
     connect: () => connectRaw(gateway.port),
     logged: fits => capture.find(fits)
