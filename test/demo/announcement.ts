@@ -33,11 +33,10 @@ ${curl} ${url}/api/orders ${bearer('ana')}
 ${curl} -X DELETE ${url}/api/orders/1 ${bearer('ana')}
 
 In a browser:
-  ${url}/auth/login                  log in, with the directory or with the cloud provider
-  ${url}/auth/oauth/cloudidp/start   straight to the cloud provider: same names and passwords,
-  ${' '.repeat(url.length)}                             but there everybody is new and unassigned
-  ${url}/messaging-demo/             Socket.IO: QR code, status and messages
-  ${url}/auth/console                for maria: people, access, traffic
+  ${url}/auth/login       with the directory; or with the cloud provider, which has the same
+  ${' '.repeat(url.length)}                  names and passwords, but there everybody is new and unassigned
+  ${url}/messaging-demo/  Socket.IO: QR code, status and messages
+  ${url}/auth/console     for maria: people, access, traffic
 
 joao has no access yet. maria gives it to him; then he refreshes his token and may read orders:
   $ ${curl} -X PUT ${url}/auth/admin/users/${of('joao').id}/access ${bearer('maria')} ${json(access)}
