@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import { limitHeaders } from './access/limit-rate.ts'
 import { errorBody, GatewayError, Internal } from './errors.ts'
-import type { Exchange } from './exchange.ts'
+import { breakOff, type Exchange } from './exchange.ts'
 import { refusalPage, wantsPage } from './refusal-page.ts'
 import { hasBody } from './request-head.ts'
 
@@ -89,7 +89,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const { req, res } = exchange
   exchange.error = error
   if (res.headersSent) {
-    res.destroy(error)
+    breakOff(res, error)
     return
   }
   const login = error.statusCode === 401 ? options.loginAddress?.(exchange) : undefined

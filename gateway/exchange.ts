@@ -82,6 +82,21 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
   }
 }
 
+/**
+ * Ends an answer that has begun so that it does not look complete: its connection closes, at once or, behind answers to
+ * earlier requests, when its turn has come (Node forgets to destroy what has no socket yet).
+ */
+export const breakOff = (res: ServerResponse, error: Error): void => {
+  if (res.socket === null) {
+    const assignSocket = res.assignSocket.bind(res)
+    res.assignSocket = socket => {
+      assignSocket(socket)
+      socket.destroy()
+    }
+  }
+  res.destroy(error)
+}
+
 const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,64}$/.test(text)
 
 /** Who asks a private endpoint: authenticate has run before it is reached. */

@@ -28,6 +28,7 @@ const world = await startGateway(t, {
     routes: [
       { path: '/open/*', upstream: 'raw', public: true },
       { path: '/other/*', upstream: 'other', public: true },
+      { path: '/live', upstream: 'raw', websocket: {} },
       { path: '/half/*', upstream: 'half', public: true }
     ]
   }
@@ -67,6 +68,43 @@ t.test('an early hint behind another answer stays before its own answer', async 
   connection.destroy()
 })
 
+t.test('a broken answer behind another one ends the connection when its turn comes', async t => {
+  // RX-07, SM-15
+  let release = () => {}
+  raw.respond(({ target }) => socket => {
+    if (target.endsWith('/first')) release = () => socket.write(OK)
+    else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nnot all of it')
+  })
+  const connection = await world.connect()
+  connection.send(get('/open/first') + get('/open/broken'))
+  await until(() => raw.requests.at(-1)?.target === '/open/broken')
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  release()
+  t.match(await connection.response(), { status: 200, complete: true })
+  t.notMatch(await connection.closed(), /GW_/)
+  t.ok(await world.logged(line => line.path === '/open/broken' && line.reason === 'upstream-nonsense'))
+})
+
+t.test('an upgrade behind an unanswered request does not end the process', async t => {
+  // SM-18, RX-20, RX-24
+  let release = () => {}
+  raw.respond(({ target }) => socket => {
+    if (target.endsWith('/first')) release = () => socket.write(OK)
+    else socket.write(OK)
+  })
+  const connection = await world.connect()
+  connection.send(
+    `${get('/open/first')}GET /live HTTP/1.1\r\nHost: gw\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+  )
+  await until(() => raw.requests.at(-1)?.target === '/open/first')
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  release()
+  t.match(await connection.response(), { status: 200 })
+  t.match(await connection.response(), { status: 401 }, 'judged like any request')
+  t.equal((await world.fetch('/health')).status, 200)
+  connection.destroy()
+})
+
 t.test('an empty chunked body is ended again at the target that could be reached', async t => {
   // RX-12, SM-28
   raw.respond(() => OK)
@@ -78,10 +116,16 @@ t.test('an empty chunked body is ended again at the target that could be reached
 
 t.test('a client that was slow for a moment gets the rest, however long it takes', async t => {
   // RX-03
-  const chunk = `4000\r\n${'c'.repeat(0x4000)}\r\n`
+  const piece = `1000\r\n${'c'.repeat(0x1000)}\r\n`.repeat(10)
   let finish = () => {}
   raw.respond(() => socket => {
-    socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(800)}`)
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+    let left = 400
+    const more = () => {
+      socket.write(piece)
+      if (--left > 0) setImmediate(more)
+    }
+    more()
     finish = () => socket.write('0\r\n\r\n')
   })
   const connection = await world.connect()

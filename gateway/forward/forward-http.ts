@@ -10,7 +10,7 @@ import {
   UpstreamTimeout,
   UpstreamUnreachable
 } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import { breakOff, type Exchange } from '../exchange.ts'
 import type { OwnCookies } from '../header-kinds.ts'
 import { hasBody } from '../request-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
@@ -266,7 +266,7 @@ class HttpForward implements Requester {
     const connection = this.#connection
     this.#finish()
     connection?.destroy()
-    this.#res.destroy(new Error('client does not read'))
+    breakOff(this.#res, new Error('client does not read'))
   }
 
   onEnd(trailers: readonly string[]) {
