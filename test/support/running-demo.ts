@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
@@ -124,11 +125,19 @@ export const run = (line: string): Promise<{ stdout: string; stderr: string }> =
     execFile('sh', ['-c', line], options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
   })
 
-/** Listens there, or throws because somebody else does. */
+/** Listens there as soon as nobody else does; rejects after two seconds. The kernel closes a killed process's ports late. */
 export const occupy = async (t: Teardown, port: number): Promise<Server> => {
-  const server = createServer()
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return server
+  const deadline = performance.now() + GONE_WITHIN_MS
+  for (;;) {
+    const server = createServer()
+    try {
+      server.listen(port, '127.0.0.1')
+      await once(server, 'listening')
+      t.teardown(() => server.close())
+      return server
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+      await setImmediate()
+    }
+  }
 }
