@@ -1,0 +1,48 @@
+// For so many seconds both directions have been fuzzed, and every fault was printed: `npm run fuzz -- --seconds 120 --seed 7`.
+import { parseArgs } from 'node:util'
+import { fuzzClientBytes } from './client-bytes.ts'
+import { fuzzUpstreamBytes } from './upstream-bytes.ts'
+import { startClientFuzz, startUpstreamFuzz } from './worlds.ts'
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '60' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    direction: { type: 'string', default: 'both' }
+  }
+})
+const seed = Number(values.seed)
+const teardowns: (() => unknown)[] = []
+const t = { teardown: (fn: () => unknown) => teardowns.unshift(fn) }
+let faults = 0
+const onFault = (fault: string, bytes: string) => {
+  faults++
+  console.log(`FAULT ${fault}\n  ${JSON.stringify(bytes.slice(0, 2000))}`)
+}
+process.on('uncaughtException', error => onFault(`uncaught: ${error.stack}`, ''))
+process.on('unhandledRejection', error => onFault(`unhandled: ${error instanceof Error ? error.stack : error}`, ''))
+
+const goesOnFor = (share: number) => {
+  const until = performance.now() + (Number(values.seconds) * 1000) / share
+  return () => performance.now() < until
+}
+
+const share = values.direction === 'both' ? 2 : 1
+console.log(`seed ${seed}`)
+if (values.direction !== 'upstream') {
+  const { world, upstream } = await startClientFuzz(t)
+  const { done, forwarded } = await fuzzClientBytes(world, upstream, { seed, goesOn: goesOnFor(share), onFault })
+  console.log(
+    `client bytes: ${done} messages, ${forwarded} forwarded, health ${(await world.fetch('/health')).status}, ${upstream.open()} upstream sockets`
+  )
+}
+if (values.direction !== 'client') {
+  const { world, upstream } = await startUpstreamFuzz(t, seed)
+  const done = await fuzzUpstreamBytes(world, upstream, { seed, goesOn: goesOnFor(share), onFault })
+  console.log(
+    `upstream bytes: ${done} answers, health ${(await world.fetch('/health')).status}, ${upstream.open()} upstream sockets`
+  )
+}
+console.log(`${faults} faults`)
+for (const teardown of teardowns) await teardown()
+process.exitCode = faults === 0 ? 0 : 1

@@ -1,0 +1,148 @@
+// Known messages have become unknown ones, the same for the same seed.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface Random {
+  /** An integer from 0 to below `n`. */
+  below(n: number): number
+  pick<T>(items: readonly T[]): T
+}
+
+/** mulberry32: small, seeded, good enough to choose bytes. */
+export const createRandom = (seed: number): Random => {
+  let state = seed >>> 0
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+  const below = (n: number) => Math.floor(next() * n)
+  return {
+    below,
+    pick: items => {
+      const item = items[below(items.length)]
+      if (item === undefined) throw new Error('nothing to pick from')
+      return item
+    }
+  }
+}
+
+/** Latin-1 texts of one folder of the corpus, in the order of their names. */
+export const readCorpus = (direction: 'request' | 'response'): string[] => {
+  const folder = join(import.meta.dirname, 'corpus', direction)
+  return readdirSync(folder)
+    .sort()
+    .map(file => readFileSync(join(folder, file), 'latin1'))
+}
+
+// What parsers have disagreed about before (RFC 9112 §11.2).
+const PIECES = [
+  ...[
+    '\r\n',
+    '\n',
+    '\r',
+    '\r\n\r\n',
+    ' ',
+    '\t',
+    '\0',
+    '\x0b',
+    '\x7f',
+    '\xa0',
+    '\xff',
+    ':',
+    ',',
+    ';',
+    '%',
+    '%2e',
+    '..',
+    '//',
+    '\\'
+  ],
+  ...[
+    'Content-Length: 5\r\n',
+    'Content-Length: 0\r\n',
+    'content-length:+1\r\n',
+    'Content-Length: 18446744073709551617\r\n'
+  ],
+  ...['Transfer-Encoding: chunked\r\n', 'Transfer-Encoding:\tchunked\r\n', 'transfer-encoding: chunked, identity\r\n'],
+  ...[
+    'Connection: close\r\n',
+    'Connection: keep-alive, content-length\r\n',
+    'Expect: 100-continue\r\n',
+    'Upgrade: websocket\r\n'
+  ],
+  ...[
+    '0\r\n\r\n',
+    'ffffffffffffffff\r\n',
+    '-1\r\n',
+    '0x1\r\n',
+    '1;\r\nx\r\n',
+    'HTTP/1.1',
+    'HTTP/1.0',
+    'HTTP/2.0',
+    'HTTP/1.1 200 OK\r\n'
+  ],
+  ...[
+    'X-User-Id: 1\r\n',
+    'x_user_id: 1\r\n',
+    'Trailer: X-A\r\n',
+    'Host: evil\r\n',
+    'Content-Type: text/event-stream\r\n'
+  ]
+]
+
+type Mutation = (text: string, random: Random, corpus: readonly string[]) => string
+
+const cut = (text: string, at: number, length: number, by: string) => text.slice(0, at) + by + text.slice(at + length)
+const lineAt = (text: string, random: Random) => {
+  const lines = text.split('\r\n')
+  return { lines, at: random.below(lines.length) }
+}
+
+const MUTATIONS: readonly Mutation[] = [
+  (text, random) => cut(text, random.below(text.length + 1), 0, random.pick(PIECES)),
+  (text, random) => cut(text, random.below(text.length + 1), 1, String.fromCharCode(random.below(256))),
+  (text, random) => cut(text, random.below(text.length + 1), random.below(12), ''),
+  (text, random) => text.slice(0, random.below(text.length + 1)),
+  (text, random) => {
+    const at = random.below(text.length + 1)
+    return cut(text, at, 0, text.slice(at, at + random.below(80)))
+  },
+  (text, random) => {
+    const { lines, at } = lineAt(text, random)
+    return [...lines.slice(0, at), lines[at] ?? '', ...lines.slice(at)].join('\r\n')
+  },
+  (text, random) => {
+    const { lines, at } = lineAt(text, random)
+    return [...lines.slice(0, at), ...lines.slice(at + 1)].join('\r\n')
+  },
+  (text, random) => {
+    const { lines, at } = lineAt(text, random)
+    return [...lines.slice(0, at), random.pick(PIECES).replace(/\r\n$/, ''), ...lines.slice(at)].join('\r\n')
+  },
+  (text, random) =>
+    text.replace(/\d+/, random.pick(['0', '1', '-1', '00', '4294967296', '99999999999999999999', '1e3'])),
+  (text, random) =>
+    text.slice(0, random.below(text.length + 1)) + random.pick(['', '\r\n']) + 'a'.repeat(random.below(40_000)),
+  (text, random, corpus) => text + random.pick(corpus),
+  (text, random, corpus) => {
+    const other = random.pick(corpus)
+    return text.slice(0, random.below(text.length + 1)) + other.slice(random.below(other.length + 1))
+  },
+  text => text
+]
+
+/** One message of the corpus, changed up to four times. */
+export const mutate = (corpus: readonly string[], random: Random): string => {
+  let text = random.pick(corpus)
+  for (let left = random.below(5); left > 0; left--) text = random.pick(MUTATIONS)(text, random, corpus)
+  return text
+}
+
+/** The text in one to five pieces. */
+export const pieces = (text: string, random: Random): string[] => {
+  const cuts = Array.from({ length: random.below(5) }, () => random.below(text.length + 1)).sort((a, b) => a - b)
+  return [0, ...cuts].map((from, i) => text.slice(from, cuts[i] ?? text.length))
+}
