@@ -1,4 +1,5 @@
 // Portaria's own JWT: signed for a person at login, and judged signature first, then claim by claim (RFC 7519, RFC 8725).
+import { isUtf8 } from 'node:buffer'
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { TokenExpired, Unauthenticated } from '../errors.ts'
@@ -64,9 +65,12 @@ const sameItems = (a: readonly string[], b: unknown): boolean =>
 const text = (value: unknown): string | undefined =>
   value === undefined ? '' : typeof value === 'string' ? value : undefined
 
+/** Strictly, as other verifiers would: canonical base64url (RFC 7515 §2) of well-formed UTF-8; else undefined. */
 const decodePart = (part: string): unknown => {
+  const bytes = Buffer.from(part, 'base64url')
+  if (bytes.toString('base64url') !== part || !isUtf8(bytes)) return undefined
   try {
-    return JSON.parse(Buffer.from(part, 'base64url').toString('utf8'))
+    return JSON.parse(bytes.toString('utf8'))
   } catch {
     return undefined
   }
