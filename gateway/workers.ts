@@ -35,6 +35,9 @@ type State = 'starting' | 'ready' | 'draining'
  * @throws {StartFailure} when a worker cannot start; none is left then
  */
 export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () => void): Promise<Gateway> => {
+  // The workers accept from one queue. Handed out in turn by this process, a connection that is on its way to a worker as
+  // that is killed would stay open for ever, unanswered.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   // Advanced: numbers that JSON cannot carry stay what they are.
   cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker-process.ts'), serialization: 'advanced' })
   const members = new Map<number, Member>()
