@@ -1,1 +1,145 @@
-export {}
+// The console lives: one section at a time, named by the address, for as long as the session does.
+import { AreasView } from './areas-view.ts'
+import { AuditView } from './audit-view.ts'
+import { onSessionEnd } from './console-data.ts'
+import { Dialog, Name, nameOf } from './console-parts.ts'
+import { currentLanguage } from './language.ts'
+import { LanguageSwitch } from './language-switch.ts'
+import { MatrixView } from './matrix-view.ts'
+import { PeopleView } from './people-view.ts'
+import { PersonView } from './person-view.ts'
+import { html, render, useEffect, useRef, useState, type VNode } from './render.ts'
+import { ask, keptToken, logOut, onNews, type User } from './session.ts'
+import { StatusView } from './status-view.ts'
+import { StreamsView } from './streams-view.ts'
+import { type ConsoleKey, text } from './words-console.ts'
+
+const SECTIONS = ['people', 'areas', 'streams', 'access', 'traffic', 'status', 'audit'] as const
+type Section = (typeof SECTIONS)[number]
+
+interface Place {
+  readonly section: Section
+  readonly id: string
+}
+
+const placeOf = (hash: string): Place => {
+  const [, name = '', id = ''] = hash.replace(/^#/, '').split('/')
+  const section = SECTIONS.find(known => known === name) ?? 'people'
+  return { section, id: section === 'people' && /^[1-9]\d{0,9}$/.test(id) ? id : '' }
+}
+
+const goToLogin = () =>
+  location.replace(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.hash)}`)
+
+/** Charts are only loaded by who looks at them. */
+const LateTraffic = (): VNode => {
+  const [View, setView] = useState<(() => VNode) | undefined>()
+  useEffect(() => void import('./traffic-view.ts').then(({ TrafficView }) => setView(() => TrafficView)), [])
+  return View === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : html`<${View} />`
+}
+
+const viewOf = ({ section, id }: Place): VNode => {
+  switch (section) {
+    case 'people':
+      return id === '' ? html`<${PeopleView} />` : html`<${PersonView} id=${id} />`
+    case 'areas':
+      return html`<${AreasView} />`
+    case 'streams':
+      return html`<${StreamsView} />`
+    case 'access':
+      return html`<${MatrixView} />`
+    case 'traffic':
+      return html`<${LateTraffic} />`
+    case 'status':
+      return html`<${StatusView} />`
+    default:
+      return html`<${AuditView} />`
+  }
+}
+
+const EndedDialog = (): VNode => {
+  const open = () => {
+    if (window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720') === null) goToLogin()
+  }
+  return html`<${Dialog} title=${text('ended')} isFixed onClose=${() => undefined}><p>${text('endedNote')}</p>
+    <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${open}>${text('logIn')}</button></div><//>`
+}
+
+const Top = ({ user, place, onLanguage }: { user: User; place: Place; onLanguage: () => void }): VNode => html`
+  <a class="skip" href="#content" onClick=${(event: Event) => {
+    event.preventDefault()
+    document.getElementById('content')?.focus()
+  }}>${text('skip')}</a>
+  <header class="top"><a class="brand" href="#/people"><span class="mark" aria-hidden="true"></span><span>Portaria</span></a>
+    <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
+    <button type="button" id="logout" onClick=${() => logOut(user).then(() => location.assign('/auth/login'))}>${text('logout')}</button></div>
+    <nav aria-label=${text('sections')}>${SECTIONS.map(
+      section =>
+        html`<a key=${section} href=${`#/${section}`} aria-current=${section === place.section ? 'page' : undefined}>${text(section)}</a>`
+    )}</nav></header>`
+
+const Refused =
+  (): VNode => html`<div class="stage"><main class="card"><h1>${text('onlyAdmins')}</h1><p>${text('onlyAdminsNote')}</p>
+  <a class="button main" href="/auth/login">${text('toAccount')}</a></main></div>`
+
+const useSession = (user: User) => {
+  const [isEnded, setEnded] = useState(false)
+  const [turn, setTurn] = useState(0)
+  useEffect(() => {
+    const stopEnd = onSessionEnd(() => setEnded(true))
+    const stopNews = onNews(({ kind, userId }) => {
+      if (kind === 'logout' && userId === user.id) goToLogin()
+      if (kind !== 'login') return
+      // The pop-up has handed its token over; what is shown is asked for again.
+      void ask<User>('/auth/me').then(answer => {
+        if (answer.status !== 200) return
+        setEnded(false)
+        setTurn(now => now + 1)
+      })
+    })
+    return () => {
+      stopEnd()
+      stopNews()
+    }
+  }, [])
+  return { isEnded, turn }
+}
+
+const App = ({ user }: { user: User }): VNode => {
+  const [place, setPlace] = useState(placeOf(location.hash))
+  const [language, setLanguage] = useState(currentLanguage())
+  const { isEnded, turn } = useSession(user)
+  const content = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const move = () => {
+      setPlace(placeOf(location.hash))
+      content.current?.focus({ preventScroll: true })
+      window.scrollTo(0, 0)
+    }
+    window.addEventListener('hashchange', move)
+    return () => window.removeEventListener('hashchange', move)
+  }, [])
+  useEffect(() => {
+    document.title = `${text(place.section satisfies ConsoleKey)} · ${text('console')} · Portaria`
+  })
+  return html`<${Top} user=${user} place=${place} onLanguage=${() => setLanguage(currentLanguage())} />
+    <main id="content" ref=${content} tabindex="-1" key=${`${place.section} ${place.id} ${turn} ${language}`}>${viewOf(place)}</main>
+    ${isEnded && html`<${EndedDialog} />`}`
+}
+
+const start = async (root: HTMLElement) => {
+  if (keptToken() === undefined) return goToLogin()
+  const answer = await ask<User>('/auth/me')
+  if (answer.status === 401) return goToLogin()
+  if (answer.status !== 200) {
+    return render(
+      html`<div class="stage"><main class="card"><h1>Portaria</h1><p role="alert">${text('unreachable')}</p>
+      <button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`,
+      root
+    )
+  }
+  render(answer.body.profiles.includes('Admin') ? html`<${App} user=${answer.body} />` : html`<${Refused} />`, root)
+}
+
+const root = document.getElementById('app')
+if (root !== null) void start(root)

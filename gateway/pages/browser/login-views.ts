@@ -1,5 +1,5 @@
 // What the login page shows: the doors that are open, or who has come in and what they may reach.
-import { chooseLanguage, currentLanguage, type Language } from './language.ts'
+import { LanguageSwitch } from './language-switch.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
 import { fact, type User } from './session.ts'
@@ -15,15 +15,6 @@ export const NoticeLine = ({ notice }: { notice: Notice | undefined }): VNode =>
   return html`<div class="notice" data-empty=${words === ''} data-error=${notice?.isError === true} role=${
     notice?.isError === true ? 'alert' : 'status'
   }>${words}</div>`
-}
-
-export const LanguageSwitch = ({ label, onChange }: { label: string; onChange: () => void }): VNode => {
-  const button = (language: Language, name: string) => html`
-    <button type="button" lang=${language} aria-pressed=${currentLanguage() === language} onClick=${() => {
-      chooseLanguage(language)
-      onChange()
-    }}>${name}</button>`
-  return html`<div class="switch" role="group" aria-label=${label}>${button('pt', 'Português')}${button('en', 'English')}</div>`
 }
 
 export const Card = ({ children, onLanguage }: { children?: ComponentChildren; onLanguage: () => void }): VNode => html`

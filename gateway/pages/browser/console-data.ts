@@ -1,0 +1,91 @@
+// What the console asks the gateway for comes as data, as a problem in words, or as a session that has ended.
+import { useEffect, useRef, useState } from './render.ts'
+import { type Answer, ask } from './session.ts'
+import { text } from './words-console.ts'
+
+export interface ListOf<T> {
+  readonly items: readonly T[]
+  readonly page: number
+  readonly pageSize: number
+  readonly total: number
+}
+
+const endListeners = new Set<() => void>()
+
+/** Told when the gateway no longer takes this tab's token. */
+export const onSessionEnd = (listener: () => void): (() => void) => {
+  endListeners.add(listener)
+  return () => endListeners.delete(listener)
+}
+
+export const admin = async <T>(
+  path: string,
+  question: { method?: string; body?: unknown } = {}
+): Promise<Answer<T>> => {
+  const answer = await ask<T>(`/auth/admin/${path}`, question)
+  if (answer.status === 401) for (const listener of endListeners) listener()
+  return answer
+}
+
+export const queryOf = (values: Readonly<Record<string, string | number>>): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(values)) if (value !== '') query.set(name, String(value))
+  return query.toString()
+}
+
+/** Why something did not work, in words. */
+export const problemOf = ({ status, code, body, requestId }: Answer<unknown>): string => {
+  if (status === 0) return text('unreachable')
+  if (status === 404 && code !== 'GW_NOT_FOUND') return text('missing')
+  if (status === 401) return text('ended')
+  if (status === 403) return text('onlyAdmins')
+  if (status === 429) return text('tooMany')
+  if (code === 'GW_LAST_ADMIN') return text('lastAdmin')
+  if (code === 'GW_CONFLICT') return text('conflict')
+  const message = typeof body === 'object' && body !== null && 'message' in body ? String(body.message) : code
+  return text('failed', { message, requestId })
+}
+
+export interface Loaded<T> {
+  readonly data: T | undefined
+  readonly problem: string
+  readonly isMissing: boolean
+  readonly reload: () => void
+}
+
+/** Loads when `path` changes, and every `everyMs` while the page is seen. Late answers to earlier questions are dropped. */
+export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
+  const [turn, setTurn] = useState(0)
+  const [state, setState] = useState<{ data: T | undefined; problem: string; isMissing: boolean }>({
+    data: undefined,
+    problem: '',
+    isMissing: false
+  })
+  const asked = useRef(0)
+  useEffect(() => {
+    const load = async () => {
+      const mine = ++asked.current
+      const answer = await admin<T>(path)
+      if (mine !== asked.current) return
+      if (answer.status === 200) setState({ data: answer.body, problem: '', isMissing: false })
+      else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
+    }
+    void load()
+    const timer = everyMs === 0 ? 0 : window.setInterval(() => document.hidden || load(), everyMs)
+    return () => {
+      asked.current++
+      window.clearInterval(timer)
+    }
+  }, [path, turn, everyMs])
+  return { ...state, reload: () => setTurn(now => now + 1) }
+}
+
+/** Follows a value once it has rested. */
+export const useRested = <T>(value: T, restMs: number): T => {
+  const [rested, setRested] = useState(value)
+  useEffect(() => {
+    const timer = window.setTimeout(() => setRested(value), restMs)
+    return () => window.clearTimeout(timer)
+  }, [value, restMs])
+  return rested
+}

@@ -1,0 +1,107 @@
+// The parts that every view of the console is made of: tables, pages of lists, questions before an act, and its outcome.
+import type { Loaded } from './console-data.ts'
+import { number } from './language.ts'
+import { type ComponentChildren, html, useEffect, useId, useRef, type VNode } from './render.ts'
+import { text } from './words-console.ts'
+
+export const nameOf = ({ name, username }: { readonly name: string; readonly username: string }): string =>
+  name === '' ? username : name
+
+/** Of people: whatever its direction or length, it changes nothing around it. */
+export const Name = ({ of }: { of: string }): VNode =>
+  html`<bdi class="name" title=${of.length > 60 ? of.slice(0, 300) : undefined}>${of}</bdi>`
+
+export const Waiting = ({ loaded }: { loaded: Loaded<unknown> }): VNode | null => {
+  if (loaded.problem !== '') {
+    return html`<div class="notice" data-error=${!loaded.isMissing} role=${loaded.isMissing ? 'status' : 'alert'}>${loaded.problem}
+      ${!loaded.isMissing && html` <button type="button" onClick=${loaded.reload}>${text('retry')}</button>`}</div>`
+  }
+  return loaded.data === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : null
+}
+
+interface TableProps {
+  readonly label: string
+  readonly heads: readonly ComponentChildren[]
+  readonly children?: ComponentChildren
+  readonly kind?: string
+}
+
+/** Wide tables scroll by themselves, by keyboard too; narrow screens get cards through `data-label`. */
+export const Table = ({ label, heads, children, kind = 'rows' }: TableProps): VNode => html`
+  <div class="scroll" role="region" aria-label=${label} tabindex="0">
+    <table class=${kind}><thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col">${head}</th>`)}</tr></thead>
+    <tbody>${children}</tbody></table></div>`
+
+interface PagerProps {
+  readonly page: number
+  readonly pageSize: number
+  readonly total: number
+  readonly onPage: (page: number) => void
+}
+
+export const Pager = ({ page, pageSize, total, onPage }: PagerProps): VNode => {
+  const pages = Math.max(1, Math.ceil(total / pageSize))
+  return html`<nav class="pager" aria-label=${text('page', { page, pages })}>
+    <span class="quiet" role="status">${total === 0 ? text('none') : text('total', { n: number(total) })}</span>
+    ${
+      pages > 1 &&
+      html`<span class="turn"><button type="button" disabled=${page <= 1} onClick=${() => onPage(page - 1)}>${text('previous')}</button>
+      <span>${text('page', { page: number(page), pages: number(pages) })}</span>
+      <button type="button" disabled=${page >= pages} onClick=${() => onPage(page + 1)}>${text('next')}</button></span>`
+    }</nav>`
+}
+
+interface DialogProps {
+  readonly title: string
+  readonly onClose: () => void
+  readonly children?: ComponentChildren
+  readonly isFixed?: boolean
+}
+
+/** Modal: the rest of the page waits; Escape closes it unless it must be answered. */
+export const Dialog = ({ title, onClose, children, isFixed = false }: DialogProps): VNode => {
+  const element = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const before = document.activeElement
+    element.current?.showModal()
+    return () => {
+      if (before instanceof HTMLElement) before.focus()
+    }
+  }, [])
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    if (!isFixed) onClose()
+  }
+  return html`<dialog ref=${element} aria-labelledby=${id} onCancel=${cancel}><h2 id=${id}>${title}</h2>${children}</dialog>`
+}
+
+export interface Act {
+  readonly title: string
+  /** What will happen. */
+  readonly consequence: string
+  readonly label: string
+  readonly run: () => void
+}
+
+export const Confirm = ({ act, onClose }: { act: Act; onClose: () => void }): VNode => html`
+  <${Dialog} title=${act.title} onClose=${onClose}>
+    <p>${act.consequence}</p>
+    <div class="buttons"><button type="button" autofocus onClick=${onClose}>${text('cancel')}</button>
+      <button type="button" class="danger" onClick=${() => {
+        onClose()
+        act.run()
+      }}>${act.label}</button></div>
+  <//>`
+
+export interface Outcome {
+  readonly words: string
+  readonly isError: boolean
+}
+
+export const OutcomeLine = ({ outcome }: { outcome: Outcome | undefined }): VNode =>
+  html`<div class="notice" data-empty=${outcome === undefined} data-error=${outcome?.isError === true}
+    role=${outcome?.isError === true ? 'alert' : 'status'}>${outcome?.words}</div>`
+
+export const State = ({ is, children }: { is: 'ok' | 'warn' | 'bad' | ''; children?: ComponentChildren }): VNode =>
+  html`<span class="state" data-state=${is}>${children}</span>`

@@ -1,0 +1,82 @@
+// Why a request would be decided as it is can be asked, and asked again with another path or person.
+import { admin, problemOf, queryOf } from './console-data.ts'
+import { Dialog, State } from './console-parts.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
+import { text } from './words-console.ts'
+
+export interface Question {
+  readonly method: string
+  readonly path: string
+  readonly as: string
+}
+
+interface Explanation {
+  readonly decision: string | number
+  readonly code: string
+  readonly words: string
+  readonly route: string
+  readonly place: string
+  readonly upstream?: string
+  readonly forwarded?: string
+  readonly candidates: readonly {
+    readonly id: string
+    readonly place: string
+    readonly chosen: boolean
+    readonly why: string
+  }[]
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const PEOPLE = ['anonymous', 'unassigned', 'Agente', 'Supervisor', 'Admin']
+
+const Answered = ({ explanation }: { explanation: Explanation }): VNode => html`
+  <p><${State} is=${explanation.decision === 'allow' ? 'ok' : 'bad'}>${
+    explanation.decision === 'allow' ? text('allow') : text('refuse', { status: explanation.decision })
+  }<//> ${explanation.code !== '' && html`<code>${explanation.code}</code>`}</p>
+  <p>${explanation.words}</p>
+  ${explanation.forwarded && html`<p class="quiet">→ ${explanation.upstream} <code>${explanation.forwarded}</code></p>`}
+  ${
+    explanation.candidates.length > 0 &&
+    html`<h3>${text('candidates')}</h3><ol class="candidates">${explanation.candidates.slice(0, 20).map(
+      candidate => html`<li key=${candidate.id}><code>${candidate.id}</code> ${candidate.chosen && html`<${State} is="ok">${text('chosen')}<//>`}
+      <br /><span>${candidate.why}</span> <small class="quiet">${candidate.place}</small></li>`
+    )}</ol>`
+  }`
+
+export const ExplainPanel = ({ first, onClose }: { first: Question; onClose: () => void }): VNode => {
+  const [asked, setAsked] = useState(first)
+  const [found, setFound] = useState<Explanation | string | undefined>()
+  const explain = async () => {
+    const answer = await admin<Explanation>(`explain?${queryOf({ ...asked })}`)
+    setFound(answer.status === 200 ? answer.body : problemOf(answer))
+  }
+  useEffect(() => void explain(), [])
+  const choice = (
+    id: keyof Question,
+    label: string,
+    options: readonly string[]
+  ) => html`<p><label for=${`explain-${id}`}>${label}</label>
+    <select id=${`explain-${id}`} value=${asked[id]} onChange=${(event: Event) => setAsked({ ...asked, [id]: (event.target as HTMLSelectElement).value })}>
+    ${options.map(option => html`<option key=${option} value=${option}>${option}</option>`)}</select></p>`
+
+  return html`<${Dialog} title=${text('explain')} onClose=${onClose}>
+    <form class="filters" onSubmit=${(event: Event) => {
+      event.preventDefault()
+      void explain()
+    }}>
+      ${choice('method', text('method'), METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS])}
+      <p class="grow"><label for="explain-path">${text('path')}</label><input id="explain-path" required pattern="/.*" maxlength="2048" value=${asked.path} autocomplete="off" spellcheck=${false}
+        onInput=${(event: InputEvent) => setAsked({ ...asked, path: (event.target as HTMLInputElement).value })} /></p>
+      ${choice('as', text('as'), PEOPLE)}
+      <button type="submit" class="main">${text('ask')}</button>
+    </form>
+    <div id="explanation" aria-live="polite">${
+      found === undefined
+        ? html`<p class="quiet">${text('loading')}</p>`
+        : typeof found === 'string'
+          ? html`<div class="notice" data-error="true">${found}</div>`
+          : html`<${Answered} explanation=${found} />`
+    }</div>
+    <div class="buttons"><button type="button" onClick=${onClose}>${text('close')}</button></div>
+  <//>`
+}

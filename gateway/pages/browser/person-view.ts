@@ -1,0 +1,65 @@
+// An Admin sees one person whole, gives and takes access, ends sessions, and reads what was done.
+
+import { AccessForm } from './access-form.ts'
+import { AuditTable } from './audit-view.ts'
+import { admin, problemOf, useLoad } from './console-data.ts'
+import { type Act, Confirm, Name, nameOf, type Outcome, OutcomeLine, Waiting } from './console-parts.ts'
+import { dateTime } from './language.ts'
+import { type Person, PersonState } from './people-view.ts'
+import { html, useState, type VNode } from './render.ts'
+import { type ConsoleKey, text } from './words-console.ts'
+
+const Facts = ({ person }: { person: Person }): VNode => html`<dl class="facts">
+  <div><dt>${text('username')}</dt><dd><${Name} of=${person.username} /></dd></div>
+  <div><dt>${text('email')}</dt><dd><${Name} of=${person.email || '–'} /></dd></div>
+  <div><dt>${text('provider')}</dt><dd>${person.provider}</dd></div>
+  <div><dt>${text('lastLogin')}</dt><dd>${person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)}</dd></div>
+  <div><dt>${text('status')}</dt><dd><${PersonState} person=${person} /></dd></div>
+</dl>`
+
+export const PersonView = ({ id }: { id: string }): VNode => {
+  const loaded = useLoad<Person>(`users/${id}`)
+  const [act, setAct] = useState<Act | undefined>()
+  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const [turn, setTurn] = useState(0)
+  const person = loaded.data
+
+  const settle = (words: string, isError: boolean) => {
+    setOutcome({ words, isError })
+    if (isError) return
+    loaded.reload()
+    setTurn(now => now + 1)
+  }
+  const run = async (action: string, done: ConsoleKey) => {
+    const answer = await admin(`users/${id}/${action}`, { method: 'POST' })
+    settle(answer.status === 204 ? text(done) : problemOf(answer), answer.status !== 204)
+  }
+  const name = person === undefined ? '' : nameOf(person).slice(0, 80)
+  const asks = (action: 'revoke' | 'disable', done: ConsoleKey) => () =>
+    setAct({
+      title: text(`${action}Ask`, { name }),
+      consequence: text(`${action}Will`),
+      label: text(action),
+      run: () => void run(action, done)
+    })
+
+  return html`
+    <p><a href="#/people">← ${text('back')}</a></p>
+    <${Waiting} loaded=${loaded} />
+    ${
+      person !== undefined &&
+      html`<h1 class="long"><${Name} of=${nameOf(person)} /></h1>
+      <${OutcomeLine} outcome=${outcome} />
+      <${Facts} person=${person} />
+      <section class="panel"><h2>${text('giveAccess')}</h2><${AccessForm} key=${`${person.id} ${turn}`} person=${person} onDone=${settle} /></section>
+      <section class="panel"><h2>${text('endSessions')}</h2><div class="buttons">
+        <button type="button" class="danger" onClick=${asks('revoke', 'revoked')}>${text('revoke')}</button>
+        ${
+          person.disabled
+            ? html`<button type="button" onClick=${() => run('enable', 'enabledDone')}>${text('enable')}</button>`
+            : html`<button type="button" class="danger" onClick=${asks('disable', 'disabledDone')}>${text('disable')}</button>`
+        }</div></section>
+      <section><h2>${text('history')}</h2><${AuditTable} key=${turn} path=${`users/${person.id}/audit`} query="" /></section>`
+    }
+    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+}

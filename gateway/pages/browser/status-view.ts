@@ -1,0 +1,106 @@
+// How the gateway fares is seen at a glance: checks, upstreams, limiter, route files, audit chain.
+import { useLoad } from './console-data.ts'
+import { State, Table, Waiting } from './console-parts.ts'
+import { dateTime, number } from './language.ts'
+import { type ComponentChildren, html, type VNode } from './render.ts'
+import { type ConsoleKey, text } from './words-console.ts'
+
+interface Target {
+  readonly url: string
+  readonly state: string
+  readonly since: string
+  readonly reason: string
+  readonly busy: number
+}
+
+interface Status {
+  readonly status: string
+  readonly checks: Readonly<Record<string, string>>
+  readonly startedAt: string
+  readonly upstreams: readonly { readonly name: string; readonly targets: readonly Target[] }[]
+  readonly limiter: { readonly mode: string; readonly since: string; readonly reason: string; readonly entries: number }
+  readonly reload: {
+    readonly ok: boolean
+    readonly loadedAt: string
+    readonly checksum: string
+    readonly routes: number
+    readonly complaints: readonly {
+      readonly file: string
+      readonly line: number
+      readonly column: number
+      readonly message: string
+    }[]
+  }
+  readonly audit: {
+    readonly state: string
+    readonly entries: number
+    readonly firstBroken: number | null
+    readonly checkedAt: string
+  }
+  readonly revocations: { readonly known: number; readonly stalenessMs: number }
+  readonly streams: Readonly<Record<string, number>>
+  readonly insecure: readonly string[]
+}
+
+const EVERY_MS = 10_000
+const GOOD = ['ok', 'up', 'healthy', 'active', 'memory', 'redis', 'shared', 'local']
+const BAD = ['down', 'broken', 'unhealthy', 'ejected']
+
+const kindOf = (state: string): 'ok' | 'warn' | 'bad' =>
+  GOOD.includes(state) ? 'ok' : BAD.includes(state) ? 'bad' : 'warn'
+
+const WORDS: readonly ConsoleKey[] = ['ok', 'degraded', 'insecure', 'broken', 'unknown']
+const Word = ({ of }: { of: string }): VNode =>
+  html`<${State} is=${kindOf(of)}>${WORDS.includes(of as ConsoleKey) ? text(of as ConsoleKey) : of}<//>`
+
+const Fact = ({ label, children }: { label: string; children?: ComponentChildren }): VNode =>
+  html`<div><dt>${label}</dt><dd>${children}</dd></div>`
+
+const Upstreams = ({
+  status
+}: {
+  status: Status
+}): VNode => html`<section class="wide-panel"><h2>${text('upstreams')}</h2>
+  <${Table} label=${text('upstreams')} heads=${[text('name'), text('target'), text('health'), text('since'), text('busy')]}>
+  ${status.upstreams.flatMap(({ name, targets }) =>
+    targets.map(
+      target => html`<tr key=${`${name} ${target.url}`}><th scope="row" data-label=${text('name')}>${name}</th>
+      <td data-label=${text('target')}><code>${target.url}</code></td>
+      <td data-label=${text('health')}><${Word} of=${target.state} /> ${target.reason !== '' && html`<small class="quiet">${target.reason}</small>`}</td>
+      <td data-label=${text('since')}>${dateTime(target.since)}</td><td data-label=${text('busy')}>${number(target.busy)}</td></tr>`
+    )
+  )}<//></section>`
+
+const Panels = ({ status }: { status: Status }): VNode => html`<div class="panels">
+  <section class="panel"><h2>${text('overall')}</h2><p><${Word} of=${status.status} /></p><dl class="facts">
+    ${Object.entries(status.checks).map(([name, state]) => html`<${Fact} key=${name} label=${name}><${Word} of=${state} /><//>`)}
+    <${Fact} label=${text('startedAt')}>${dateTime(status.startedAt)}<//>
+    <${Fact} label=${text('openStreams')}>${number(Object.values(status.streams).reduce((sum, one) => sum + one, 0))}<//>
+    <${Fact} label=${text('revocations')}>${number(status.revocations.known)}<//>
+    ${status.insecure.length > 0 && html`<${Fact} label=${text('insecureSettings')}>${status.insecure.join(', ')}<//>`}</dl></section>
+  <section class="panel"><h2>${text('reload')}</h2><p><${Word} of=${status.reload.ok ? 'ok' : 'broken'} /></p><dl class="facts">
+    <${Fact} label=${text('routesCount')}>${number(status.reload.routes)}<//>
+    <${Fact} label=${text('loadedAt')}>${dateTime(status.reload.loadedAt)}<//>
+    <${Fact} label="SHA-256"><code>${status.reload.checksum.slice(0, 16)}…</code><//></dl>
+    ${
+      status.reload.complaints.length > 0 &&
+      html`<p>${text('reloadBroken')}</p><ul class="complaints">${status.reload.complaints.map(
+        ({ file, line, column, message }) =>
+          html`<li key=${`${file}${line}${column}${message}`}><code>${file}:${line}:${column}</code> ${message}</li>`
+      )}</ul>`
+    }</section>
+  <section class="panel"><h2>${text('limiter')}</h2><dl class="facts">
+    <${Fact} label=${text('mode')}><${Word} of=${status.limiter.mode} /> ${status.limiter.reason !== '' && html`<small class="quiet">${status.limiter.reason}</small>`}<//>
+    <${Fact} label=${text('since')}>${dateTime(status.limiter.since)}<//>
+    <${Fact} label=${text('entries')}>${number(status.limiter.entries)}<//></dl></section>
+  <section class="panel"><h2>${text('chain')}</h2><p><${Word} of=${status.audit.state} /></p><dl class="facts">
+    <${Fact} label=${text('chainEntries')}>${number(status.audit.entries)}<//>
+    <${Fact} label=${text('checkedAt')}>${dateTime(status.audit.checkedAt)}<//>
+    ${status.audit.firstBroken !== null && html`<${Fact} label=${text('firstBroken')}>${status.audit.firstBroken}<//>`}</dl></section>
+  ${status.upstreams.length > 0 && html`<${Upstreams} status=${status} />`}</div>`
+
+export const StatusView = (): VNode => {
+  const loaded = useLoad<Status>('status', EVERY_MS)
+  return html`<h1>${text('status')}</h1><${Waiting} loaded=${loaded} />
+    ${loaded.data !== undefined && html`<${Panels} status=${loaded.data} />`}`
+}

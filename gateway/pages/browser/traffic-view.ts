@@ -1,0 +1,139 @@
+// The last minutes of traffic are watched live: decisions, latency, logins, and why requests were refused.
+import { Chart } from './chart.ts'
+import { admin, problemOf } from './console-data.ts'
+import { Table } from './console-parts.ts'
+import { number } from './language.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
+import { text } from './words-console.ts'
+
+interface Point {
+  readonly at: string
+  readonly requests: number
+  readonly allowed: number
+  readonly refused: number
+  readonly failed: number
+  readonly codes: Readonly<Record<string, number>>
+  readonly p50Ms: number
+  readonly p95Ms: number
+  readonly logins: number
+  readonly loginsRefused: number
+}
+
+interface Traffic {
+  readonly now: string
+  readonly stepMs: number
+  readonly points: readonly Point[]
+}
+
+const EVERY_MS = 5000
+const HOUR_MS = 3_600_000
+const PERIODS = { last10: 600_000, lastHour: HOUR_MS } as const
+type Period = keyof typeof PERIODS
+
+const NOTHING = {
+  requests: 0,
+  allowed: 0,
+  refused: 0,
+  failed: 0,
+  codes: {},
+  p50Ms: 0,
+  p95Ms: 0,
+  logins: 0,
+  loginsRefused: 0
+}
+
+/** One point for each step up to now: steps without a request are not sent. */
+const everyStep = ({ now, stepMs, points }: Traffic, periodMs: number): Point[] => {
+  const known = new Map(points.map(point => [Date.parse(point.at), point]))
+  const last = Math.floor(Date.parse(now) / stepMs) * stepMs
+  const first = last - Math.floor(periodMs / stepMs) * stepMs
+  const steps: Point[] = []
+  for (let at = first; at <= last; at += stepMs)
+    steps.push(known.get(at) ?? { ...NOTHING, at: new Date(at).toISOString() })
+  return steps
+}
+
+const reasonsOf = (points: readonly Point[]): [string, number][] => {
+  const counts = new Map<string, number>()
+  for (const { codes } of points) {
+    for (const [code, count] of Object.entries(codes)) counts.set(code, (counts.get(code) ?? 0) + count)
+  }
+  return [...counts].sort((a, b) => b[1] - a[1])
+}
+
+const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
+  const [traffic, setTraffic] = useState<Traffic | undefined>()
+  const [problem, setProblem] = useState('')
+  useEffect(() => {
+    let isOver = false
+    let kept: Traffic | undefined
+    const load = async () => {
+      // What is known stays; only the growing step and what follows are asked for.
+      const since = kept?.points.at(-1)?.at ?? ''
+      const answer = await admin<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
+      if (isOver) return
+      if (answer.status !== 200) return setProblem(problemOf(answer))
+      const fresh = new Set(answer.body.points.map(point => point.at))
+      const oldest = Date.parse(answer.body.now) - HOUR_MS
+      const before = (kept?.points ?? []).filter(point => !fresh.has(point.at) && Date.parse(point.at) > oldest)
+      kept = { ...answer.body, points: [...before, ...answer.body.points] }
+      setTraffic(kept)
+      setProblem('')
+    }
+    void load()
+    const timer = window.setInterval(() => document.hidden || load(), EVERY_MS)
+    return () => {
+      isOver = true
+      window.clearInterval(timer)
+    }
+  }, [])
+  return { traffic, problem }
+}
+
+const Charts = ({ points, stepMs }: { points: readonly Point[]; stepMs: number }): VNode => {
+  const at = points.map(point => Date.parse(point.at) / 1000)
+  const perSecond = (value: (point: Point) => number) => points.map(point => (value(point) * 1000) / stepMs)
+  const perMinute = (value: (point: Point) => number) => points.map(point => (value(point) * 60_000) / stepMs)
+  return html`<div class="charts">
+    <${Chart} label=${text('requests')} at=${at} series=${[
+      { label: text('allowed'), colour: '--good', values: perSecond(point => point.allowed) },
+      { label: text('refused'), colour: '--warn', values: perSecond(point => point.refused) },
+      { label: text('failedSeries'), colour: '--danger', values: perSecond(point => point.failed) }
+    ]} />
+    <${Chart} label=${text('latency')} at=${at} series=${[
+      { label: text('median'), colour: '--accent', values: points.map(point => point.p50Ms) },
+      { label: text('p95'), colour: '--warn', values: points.map(point => point.p95Ms) }
+    ]} />
+    <${Chart} label=${text('logins')} at=${at} series=${[
+      { label: text('loginsOk'), colour: '--good', values: perMinute(point => point.logins) },
+      { label: text('loginsRefused'), colour: '--danger', values: perMinute(point => point.loginsRefused) }
+    ]} /></div>`
+}
+
+const Sums = ({ points }: { points: readonly Point[] }): VNode => {
+  const sum = (value: (point: Point) => number) => number(points.reduce((total, point) => total + value(point), 0))
+  const reasons = reasonsOf(points)
+  return html`<section><h2>${text('inPeriod')}</h2><dl class="figures">
+    <div><dt>${text('allowed')}</dt><dd>${sum(point => point.allowed)}</dd></div>
+    <div><dt>${text('refused')}</dt><dd>${sum(point => point.refused)}</dd></div>
+    <div><dt>${text('failedSeries')}</dt><dd>${sum(point => point.failed)}</dd></div>
+    <div><dt>${text('logins').split(' ')[0]}</dt><dd>${sum(point => point.logins)}</dd></div></dl></section>
+    ${
+      reasons.length > 0 &&
+      html`<section><h2>${text('reasons')}</h2><${Table} label=${text('reasons')} heads=${[text('reason'), text('count')]}>
+      ${reasons.map(([code, count]) => html`<tr key=${code}><th scope="row" data-label=${text('reason')}><code>${code}</code></th><td data-label=${text('count')}>${number(count)}</td></tr>`)}<//></section>`
+    }`
+}
+
+export const TrafficView = (): VNode => {
+  const [period, setPeriod] = useState<Period>('last10')
+  const { traffic, problem } = useTraffic()
+  const points = traffic === undefined ? [] : everyStep(traffic, PERIODS[period])
+  const button = (name: Period) =>
+    html`<button type="button" aria-pressed=${period === name} onClick=${() => setPeriod(name)}>${text(name)}</button>`
+  return html`<div class="headline"><h1>${text('traffic')}</h1>
+    <div class="switch" role="group" aria-label=${text('period')}>${button('last10')}${button('lastHour')}</div></div>
+    ${problem !== '' && html`<div class="notice" role="status">${problem}</div>`}
+    ${traffic === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
+    ${traffic !== undefined && html`<${Charts} key=${period} points=${points} stepMs=${traffic.stepMs} /><${Sums} points=${points} />`}`
+}
