@@ -1,8 +1,10 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { limitHeaders } from './access/limit-rate.ts'
 import { errorBody, GatewayError, Internal } from './errors.ts'
 import { breakOff, type Exchange } from './exchange.ts'
+import { sendWhole } from './one-write.ts'
 import { refusalPage, wantsPage } from './refusal-page.ts'
 import { hasBody } from './request-head.ts'
 
@@ -104,8 +106,11 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
   for (const [name, value] of Object.entries(error.headers)) headers.push(name, value)
   if (hasBody(exchange.head) && !req.complete) closeGently(exchange)
+  const sent = Buffer.from(req.method === 'HEAD' ? '' : text)
+  const reason = STATUS_CODES[error.statusCode] ?? 'Error'
+  if (sendWhole(req, res, { status: error.statusCode, reason, headers, body: sent })) return
   res.writeHead(error.statusCode, headers)
-  res.end(req.method === 'HEAD' ? undefined : text)
+  res.end(sent)
 }
 
 /** Anything thrown, as a refusal: what is not one of ours is the gateway's own fault and says nothing. */

@@ -12,16 +12,14 @@ import {
 } from '../errors.ts'
 import { breakOff, type Exchange } from '../exchange.ts'
 import type { OwnCookies } from '../header-kinds.ts'
+import { sendWhole } from '../one-write.ts'
 import { hasBody } from '../request-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { clientHead, clientTrailers } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
 import type { Upstreams } from './upstreams.ts'
-import { answerWhole, leavesWhole } from './whole-answer.ts'
 
-/** What clients are told; the listener keeps its connections for as long. */
-export const CLIENT_KEEP_ALIVE_MS = 75_000
 /** A client that takes nothing for so long is cut off. */
 export const CLIENT_STALL_MS = 60_000
 const UPLOAD_CHECK_MS = 30_000
@@ -223,10 +221,8 @@ class HttpForward implements Requester {
     const res = this.#res
     // An answer before the end of the upload: the rest of it is not worth waiting for (RFC 9112 §9.3).
     if (this.#withBody && !this.#req.complete) res.shouldKeepAlive = false
-    if (whole !== undefined && leavesWhole(this.#req, res, whole)) {
-      answerWhole(res, head, headers, whole, CLIENT_KEEP_ALIVE_MS)
-      return
-    }
+    const { status, reason } = head
+    if (whole !== undefined && sendWhole(this.#req, res, { status, reason, headers, body: whole })) return
     res.writeHead(head.status, head.reason, headers)
     res.socket?.cork()
     // First and by itself: with a Buffer, Node puts the head before interim responses that still wait behind another answer.

@@ -1,0 +1,55 @@
+// An answer that is whole leaves in one write: head and body as one text.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+const MAX_BODY_BYTES = 16 * 1024
+
+/** What clients are told; the listener keeps its connections for as long. */
+export const CLIENT_KEEP_ALIVE_MS = 75_000
+const KEEP_ALIVE = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n\r\n`
+
+// Node's own text of the head: set, `end()` sends it as it is (OutgoingMessage#_send); there is no public way to one write.
+type WithHeader = ServerResponse & { _header: string }
+
+let dateText = ''
+let dateUntil = 0
+
+/** The Date field's value (RFC 9110 §6.6.1), made once a second. */
+const date = (): string => {
+  const now = Date.now()
+  if (now >= dateUntil) {
+    dateText = new Date(now).toUTCString()
+    dateUntil = now - (now % 1000) + 1000
+  }
+  return dateText
+}
+
+export interface WholeAnswer {
+  status: number
+  reason: string
+  /** `[name, value, …]`, judged already; their framing must be that of `body`. */
+  headers: readonly string[]
+  body: Buffer
+}
+
+/**
+ * Sends the answer as one text, unless that may not be: to 1.0 clients, and on connections that are about to close, which
+ * Node must know of. Returns whether it did.
+ */
+export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: WholeAnswer): boolean => {
+  const { status, reason, headers, body } = answer
+  if (body.length > MAX_BODY_BYTES || req.httpVersionMinor !== 1 || !res.shouldKeepAlive || res.headersSent)
+    return false
+  let text = `HTTP/1.1 ${status} ${reason}\r\n`
+  let dated = false
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'date') dated = true
+    text += `${name}: ${headers[i + 1]}\r\n`
+  }
+  if (!dated) text += `date: ${date()}\r\n`
+  text += KEEP_ALIVE
+  res.statusCode = status
+  ;(res as WithHeader)._header = body.length === 0 ? text : text + body.toString('latin1')
+  res.end()
+  return true
+}
