@@ -48,8 +48,13 @@ const identityField = ({ user }: Identity): string =>
 const pathOf = ({ path, req }: Exchange): string =>
   JSON.stringify(redactText(redactUrl(path === '' ? (req.url ?? '').split('?', 1)[0]?.slice(0, 256) : path)))
 
-const whyFields = ({ error, res }: Exchange): string => {
-  if (error === undefined) return res.writableFinished ? '' : ',"reason":"client-gone"'
+const statusField = ({ res, upgraded }: Exchange): string => {
+  if (upgraded) return ',"status":101'
+  return res.headersSent ? `,"status":${res.statusCode}` : ''
+}
+
+const whyFields = ({ error, res, upgraded }: Exchange): string => {
+  if (error === undefined) return res.writableFinished || upgraded ? '' : ',"reason":"client-gone"'
   const reason = error.reason === undefined ? '' : `,"reason":${JSON.stringify(error.reason)}`
   const chain = causes(error.cause)
   return `,"code":"${error.code}"${reason}${chain.length === 0 ? '' : `,"causes":${JSON.stringify(chain)}`}`
@@ -60,12 +65,12 @@ const whyFields = ({ error, res }: Exchange): string => {
  * by field costs several times the writing: all values but the path are the gateway's own words, numbers and ids.
  */
 const fieldsOf = (exchange: Exchange): string => {
-  const { req, res, route, identity, client, upstreamMs, headMs } = exchange
+  const { req, route, identity, client, upstreamMs, headMs } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
     `,"requestId":"${requestId}","method":"${req.method}","path":${pathOf(exchange)}` +
     (route === undefined ? '' : remembered(routeFields, route, routeField)) +
-    (res.headersSent ? `,"status":${res.statusCode}` : '') +
+    statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +
     (identity === undefined ? '' : remembered(identityFields, identity, identityField)) +
     `,"ip":${JSON.stringify(client.address)},"ms":${rounded(performance.now() - exchange.startedAt)}` +

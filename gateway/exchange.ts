@@ -39,6 +39,8 @@ export interface Exchange {
   /** The bearer token as sent, once it has been verified. */
   token: string | undefined
   identity: Identity | undefined
+  /** The upgrade was answered with 101: `res` has sent nothing and never will. */
+  upgraded: boolean
   /** What was refused or went wrong, for the log; undefined when all went well. */
   error: GatewayError | undefined
   /** Milliseconds that the upstream took to its response head; -1 when none was asked. */
@@ -74,6 +76,7 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
     offer: undefined,
     token: undefined,
     identity: undefined,
+    upgraded: false,
     error: undefined,
     upstreamMs: -1,
     headMs: -1,

@@ -71,7 +71,10 @@ export const createSockets = (parts: SocketParts) => {
     addedHeaders,
     ownCookies: parts.ownCookies,
     refuse: parts.refuse,
-    onSwitched: parts.onSwitched
+    onSwitched(exchange: Exchange) {
+      exchange.upgraded = true
+      parts.onSwitched(exchange)
+    }
   }
   const forwardWebSocket = createForwardWebSocket(forwarding)
   const socketio = createForwardSocketIo({

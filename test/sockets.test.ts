@@ -88,6 +88,8 @@ t.test('a WebSocket is decided before any 101, and carries the identity', async 
     'no token in the query unless the route says so'
   )
   t.notMatch(world.logText(), token)
+  const line = await world.logged(({ path, status }) => path === '/live' && status === 101)
+  t.match(line, { decision: 'allow', reason: undefined })
 })
 
 t.test(
