@@ -10,7 +10,10 @@ import { siblingsThrough } from './worker-siblings.ts'
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
 
 // A primary that has gone closes the channel, and node:cluster then ends this process.
-const primary = createCalls(message => void (process.connected && process.send?.(message)))
+const primary = createCalls(message => {
+  // Told of a channel that breaks just now, nobody could do anything.
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
+})
 process.on('message', primary.receive)
 const settings = readSettings()
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE }))

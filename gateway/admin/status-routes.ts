@@ -112,7 +112,7 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
     '/auth/admin/traffic',
     {
       schema: {
-        summary: "This instance's traffic of the last hour, in steps",
+        summary: 'Traffic of the last hour through all workers of this instance, in steps',
         querystring: trafficQuery,
         response: { 200: trafficSchema }
       }
