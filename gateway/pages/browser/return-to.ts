@@ -16,6 +16,7 @@ export const safeReturnTo = (text: string | null | undefined, origin: string): s
     return undefined
   }
   if (url.origin !== origin || url.pathname + url.search + url.hash !== text) return undefined
+  if (/\/\/|%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
   // Of the gateway itself only the console is a place to be; a login never leads to another login.
   return /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname) && url.pathname !== '/auth/console' ? undefined : text
 }
