@@ -1,52 +1,32 @@
 // Settings become a running gateway: stores opened, parts made and handed to each other, then the listener.
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
 import { createClientAddress } from './access/client-address.ts'
-import { createLimiter } from './access/request-limiter.ts'
-import { adminRoutes } from './admin/admin-routes.ts'
 import { statusOf } from './admin/status-routes.ts'
 import { addedHeaders } from './answer.ts'
 import { buildApp } from './app.ts'
 import { createAuditWatch } from './audit-state.ts'
+import { registerEndpoints } from './endpoints.ts'
 import type { Exchange } from './exchange.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
 import { upstreamHead } from './forward/upstream-head.ts'
 import { createUpstreamRequest } from './forward/upstream-request.ts'
 import { createUpstreams } from './forward/upstreams.ts'
-import { type Check, healthRoutes } from './health.ts'
-import type { Identity } from './identity.ts'
-import { createDirectory } from './login/directory.ts'
-import { loginRoutes } from './login/login-routes.ts'
-import { createLoginThrottle } from './login/login-throttle.ts'
+import { createChecks } from './health.ts'
+import { drain, listen } from './listener.ts'
 import { isAttemptCookie } from './login/oauth-attempts.ts'
-import { oauthRoutes } from './login/oauth-routes.ts'
-import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
+import type { LoginOutcome } from './login/sign-in.ts'
 import { createLoginAudit } from './login-audit.ts'
 import { startObservation } from './observation.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
-import { pageRoutes } from './pages/page-routes.ts'
 import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { Settings } from './settings.ts'
 import { unassignedMayPass } from './settings-cloudidp.ts'
 import { createSockets, type Sockets } from './sockets.ts'
-import { listenAccessChanges } from './store/access-changes.ts'
-import { createAuditLog } from './store/audit-log.ts'
-import { openDatabase } from './store/database.ts'
-import { createLoginMemory } from './store/login-memory.ts'
-import { createLoginPermits } from './store/login-permits.ts'
-import { openRedis } from './store/redis.ts'
-import { createTokenState } from './store/token-state.ts'
-import { createUsers, type Users } from './store/users.ts'
-import { createAccessTokens } from './tokens/access-token.ts'
-import { startRevocationFeed } from './tokens/revocation-feed.ts'
-import { createRevocations } from './tokens/revocations.ts'
-import { tokenRoutes } from './tokens/token-routes.ts'
-import { createVerifiedTokens } from './tokens/verified-tokens.ts'
+import { openStores } from './stores.ts'
+import { startTokens } from './token-parts.ts'
 import { alone, type Siblings } from './worker-siblings.ts'
 import { createWorkerViews } from './worker-views.ts'
 
@@ -61,10 +41,6 @@ export interface Gateway {
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
   close(): Promise<void>
 }
-
-const HEALTH_REMEMBERED_MS = 1000
-const REDIS_WAIT_MS = 1000
-const REVOCATIONS_OLD_MS = 10_000
 
 /** Limits that no setting changes; tests do. */
 export interface Limits {
@@ -82,19 +58,13 @@ export const startGateway = async (
   const startedAt = new Date()
   const observation = await startObservation(settings, log)
   const stores = await openStores(settings, log)
-  const { database, users, audit, tokenState, redis, limiter } = stores
-  const tokens = createAccessTokens(settings.jwt)
-  const revocations = createRevocations()
-  const feed = await startRevocationFeed({
-    source: { ...tokenState, listen: on => listenAccessChanges(database, { ...on, log }) },
-    revocations,
-    log
-  })
-  const verifiedTokens = createVerifiedTokens({ tokens, revocations })
-  const revocationsTrusted = () =>
-    settings.revocationMaxStalenessMs === undefined || feed.staleness() <= settings.revocationMaxStalenessMs
+  const { database, users, audit, redis, limiter } = stores
+  const tokenParts = await startTokens(settings, stores, log)
+  const { tokens, revocations, feed, verifiedTokens, revocationsTrusted, endLogin } = tokenParts
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const upstreams = createUpstreams({ log })
+  // Made last, since so much is passed to them; asked for earlier by whoever looks during the start.
+  let open: Sockets | undefined
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
     ownRoutes: ownRoutes(),
@@ -102,7 +72,7 @@ export const startGateway = async (
     onSwap: table => {
       upstreams.retain(table)
       observation.onSwap(table)
-      sockets.onTableSwapped()
+      open?.onTableSwapped()
     },
     onReload: observation.onReload,
     onChange: siblings.reload
@@ -115,7 +85,7 @@ export const startGateway = async (
     observation.onLogin(outcome)
   }
   const revocationState = () => ({ known: revocations.size, stalenessMs: feed.staleness() })
-  const streamCounts = () => sockets.streams.counts()
+  const streamCounts = () => open?.streams.counts() ?? { websocket: 0, socketio: 0, sse: 0 }
   const reloadState = () => {
     const { ok, loadedAt, checksum, lastError } = routes.status()
     return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
@@ -130,17 +100,7 @@ export const startGateway = async (
     upstreams: upstreams.status,
     audit: auditWatch.last
   })
-  const loginMemory = createLoginMemory(database)
   const ownCookies = { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) }
-  const endLogin = async ({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) => {
-    await tokenState.revokeToken(tokenId, expiresAt, {
-      actor: { id: user.id, username: user.username, ...context },
-      action: 'logout',
-      target: `user:${user.id}`
-    })
-    // Here at once; the others hear of it.
-    revocations.learn({ tokens: [{ tokenId, expiresAt }] })
-  }
   const sessionCookies = settings.browserSession
     ? createBrowserSession({
         publicUrl: settings.publicUrl,
@@ -153,75 +113,14 @@ export const startGateway = async (
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
   }
 
-  const signIn = createSignIn({
-    tokens,
-    onOutcome,
-    syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
+  const checks = createChecks({
+    pingDatabase: database.ping,
+    limiterDegraded: () => limiter.status().mode === 'degraded',
+    routesCurrent: () => routes.status().ok,
+    upstreamDown: upstreams.hasDown,
+    stalenessMs: feed.staleness,
+    directoryInsecure: settings.ldap.insecure
   })
-
-  const register = (app: FastifyInstance) => {
-    healthRoutes(app, { checks })
-    loginRoutes(app, {
-      sessionCookies,
-      cloudidpActive: settings.cloudidp.active,
-      directory: settings.ldap.active ? createDirectory(settings.ldap) : undefined,
-      throttle: createLoginThrottle({
-        ldap: settings.ldap,
-        loginFailures: settings.loginFailures,
-        secret: settings.jwt.secret,
-        accountPermits: createLoginPermits(database),
-        redis,
-        knowsAddress: loginMemory.knowsAddress,
-        log
-      }),
-      rememberAddress: loginMemory.rememberAddress,
-      signIn,
-      onOutcome
-    })
-    oauthRoutes(app, {
-      sessionCookies,
-      settings,
-      signIn,
-      usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
-      onOutcome,
-      log
-    })
-    tokenRoutes(app, {
-      tokens,
-      loadPerson: async id => {
-        const person = await users.loadPerson(id)
-        return person === undefined ? undefined : { ...person, lowestAccepted: person.lowestAcceptedVersion }
-      },
-      revokeLogin: endLogin,
-      sessionCookies
-    })
-    pageRoutes(app, settings)
-    adminRoutes(app, {
-      users: knownAtOnce(users, feed.catchUp),
-      listAudit: audit.list,
-      appendAudit: audit.append,
-      sockets: views.sockets,
-      routes: routes.current,
-      cloudUnassignedMayPass,
-      status: views.status
-    })
-  }
-
-  let databaseChecked = { at: Number.NEGATIVE_INFINITY, ok: Promise.resolve(true) }
-  const databaseOk = (): Promise<boolean> => {
-    const now = performance.now()
-    if (now - databaseChecked.at > HEALTH_REMEMBERED_MS) databaseChecked = { at: now, ok: database.ping() }
-    return databaseChecked.ok
-  }
-  const checks = async (): Promise<Record<string, Check>> => ({
-    database: (await databaseOk()) ? 'ok' : 'degraded',
-    rateLimit: limiter.status().mode === 'degraded' ? 'degraded' : 'ok',
-    routes: routes.status().ok ? 'ok' : 'degraded',
-    upstreams: upstreams.hasDown() ? 'degraded' : 'ok',
-    revocations: feed.staleness() > REVOCATIONS_OLD_MS ? 'degraded' : 'ok',
-    ...(settings.ldap.insecure ? { directory: 'insecure' as const } : {})
-  })
-
   const views = createWorkerViews({
     siblings,
     streams: () => sockets.streams,
@@ -244,9 +143,26 @@ export const startGateway = async (
   siblings.answer('routes.settle', isAgreed => routes.settle(isAgreed === true))
 
   const refuse = (exchange: Exchange, error: Parameters<typeof app.refuse>[1]) => app.refuse(exchange, error)
-  const own = await createOwnEndpoints({ ...answers, log, refuse, register })
+  const own = await createOwnEndpoints({
+    ...answers,
+    log,
+    refuse,
+    register: app =>
+      registerEndpoints(app, {
+        settings,
+        stores,
+        tokenParts,
+        sessionCookies,
+        onOutcome,
+        log,
+        checks,
+        routes: routes.current,
+        cloudUnassignedMayPass,
+        ...views
+      })
+  })
   const upstreamRequest = createUpstreamRequest({ tokens, ownCookies })
-  const sockets: Sockets = createSockets({
+  const sockets = createSockets({
     routes: routes.current,
     revocations,
     verifiedTokens,
@@ -264,6 +180,7 @@ export const startGateway = async (
     refuse,
     onSwitched: observation.onClose
   })
+  open = sockets
   const forwardHttp = createForwardHttp({
     clientStallMs: limits.clientStallMs,
     upstreams,
@@ -323,62 +240,3 @@ export const startGateway = async (
     }
   }
 }
-
-/** Changes of access by an Admin of this instance are felt here before they are answered. */
-const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users => {
-  const after =
-    <Args extends unknown[], Result>(change: (...args: Args) => Promise<Result>) =>
-    async (...args: Args): Promise<Result> => {
-      const result = await change(...args)
-      await catchUp()
-      return result
-    }
-  return {
-    ...users,
-    setAccess: after(users.setAccess),
-    revokePerson: after(users.revokePerson),
-    disablePerson: after(users.disablePerson),
-    renameArea: after(users.renameArea),
-    deleteArea: after(users.deleteArea)
-  }
-}
-
-const openStores = async (settings: Settings, log: Logger) => {
-  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
-  const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
-  // Or the first requests would find it away.
-  await redis?.ready(REDIS_WAIT_MS)
-  return {
-    database,
-    users: createUsers(database),
-    audit: createAuditLog(database),
-    tokenState: createTokenState(database),
-    redis,
-    limiter: createLimiter(redis === undefined ? { log } : { redis, log })
-  }
-}
-
-const listen = (server: Server, { port, host }: Settings): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      const address = server.address() as AddressInfo
-      resolve(address.port)
-    })
-  })
-
-const IDLE_CHECK_MS = 50
-
-/** Requests under way may finish; after `timeoutMs` their connections are cut. */
-const drain = (server: Server, timeoutMs: number): Promise<void> =>
-  new Promise(resolve => {
-    // A connection that becomes idle after its last answer is closed at once.
-    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
-    const late = setTimeout(() => server.closeAllConnections(), timeoutMs)
-    server.close(() => {
-      clearInterval(idle)
-      clearTimeout(late)
-      resolve()
-    })
-  })

@@ -24,3 +24,37 @@ export const healthRoutes = (app: FastifyInstance, { checks }: HealthParts): voi
     return { status: Object.values(found).includes('degraded') ? 'degraded' : 'ok', checks: found }
   })
 }
+
+const REMEMBERED_MS = 1000
+const REVOCATIONS_OLD_MS = 10_000
+
+export interface Checked {
+  pingDatabase: () => Promise<boolean>
+  limiterDegraded: () => boolean
+  /** Whether the route files on disk are those in use. */
+  routesCurrent: () => boolean
+  /** Whether some upstream has no target left. */
+  upstreamDown: () => boolean
+  /** Since revocations were last known to be complete. */
+  stalenessMs: () => number
+  directoryInsecure: boolean
+}
+
+/** However often somebody asks, the database is asked once a second at most. */
+export const createChecks = (checked: Checked): HealthParts['checks'] => {
+  let pinged = { at: Number.NEGATIVE_INFINITY, ok: Promise.resolve(true) }
+  const databaseOk = (): Promise<boolean> => {
+    const now = performance.now()
+    if (now - pinged.at > REMEMBERED_MS) pinged = { at: now, ok: checked.pingDatabase() }
+    return pinged.ok
+  }
+  const word = (isWell: boolean): Check => (isWell ? 'ok' : 'degraded')
+  return async () => ({
+    database: word(await databaseOk()),
+    rateLimit: word(!checked.limiterDegraded()),
+    routes: word(checked.routesCurrent()),
+    upstreams: word(!checked.upstreamDown()),
+    revocations: word(checked.stalenessMs() <= REVOCATIONS_OLD_MS),
+    ...(checked.directoryInsecure ? { directory: 'insecure' as const } : {})
+  })
+}

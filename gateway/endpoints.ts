@@ -1,0 +1,87 @@
+// The gateway's own endpoints, in the order of the contract, with what each of them needs.
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import type { BrowserSession } from './access/browser-session.ts'
+import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
+import { type HealthParts, healthRoutes } from './health.ts'
+import { createDirectory } from './login/directory.ts'
+import { loginRoutes } from './login/login-routes.ts'
+import { createLoginThrottle } from './login/login-throttle.ts'
+import { oauthRoutes } from './login/oauth-routes.ts'
+import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
+import { pageRoutes } from './pages/page-routes.ts'
+import type { Settings } from './settings.ts'
+import { createLoginMemory } from './store/login-memory.ts'
+import { createLoginPermits } from './store/login-permits.ts'
+import { knownAtOnce, type Stores } from './stores.ts'
+import type { TokenParts } from './token-parts.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
+
+export interface EndpointParts
+  extends HealthParts,
+    Pick<AdminParts, 'routes' | 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
+  settings: Settings
+  stores: Stores
+  tokenParts: TokenParts
+  /** undefined: BROWSER_SESSION is off. */
+  sessionCookies: BrowserSession | undefined
+  onOutcome: (outcome: LoginOutcome) => void
+  log: Logger
+}
+
+export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
+  const { settings, stores, tokenParts, sessionCookies, onOutcome, log } = parts
+  const { database, users, audit, redis } = stores
+  const { tokens, feed, endLogin } = tokenParts
+  const loginMemory = createLoginMemory(database)
+  const signIn = createSignIn({
+    tokens,
+    onOutcome,
+    syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
+  })
+  healthRoutes(app, parts)
+  loginRoutes(app, {
+    sessionCookies,
+    cloudidpActive: settings.cloudidp.active,
+    directory: settings.ldap.active ? createDirectory(settings.ldap) : undefined,
+    throttle: createLoginThrottle({
+      ldap: settings.ldap,
+      loginFailures: settings.loginFailures,
+      secret: settings.jwt.secret,
+      accountPermits: createLoginPermits(database),
+      redis,
+      knowsAddress: loginMemory.knowsAddress,
+      log
+    }),
+    rememberAddress: loginMemory.rememberAddress,
+    signIn,
+    onOutcome
+  })
+  oauthRoutes(app, {
+    sessionCookies,
+    settings,
+    signIn,
+    usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
+    onOutcome,
+    log
+  })
+  tokenRoutes(app, {
+    tokens,
+    loadPerson: async id => {
+      const person = await users.loadPerson(id)
+      return person === undefined ? undefined : { ...person, lowestAccepted: person.lowestAcceptedVersion }
+    },
+    revokeLogin: endLogin,
+    sessionCookies
+  })
+  pageRoutes(app, settings)
+  adminRoutes(app, {
+    users: knownAtOnce(users, feed.catchUp),
+    listAudit: audit.list,
+    appendAudit: audit.append,
+    sockets: parts.sockets,
+    routes: parts.routes,
+    cloudUnassignedMayPass: parts.cloudUnassignedMayPass,
+    status: parts.status
+  })
+}

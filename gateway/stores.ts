@@ -1,0 +1,47 @@
+// The stores are open: Postgres (or the embedded one), Redis where there is one, and the counts that stand on it.
+import type { Logger } from 'pino'
+import { createLimiter } from './access/request-limiter.ts'
+import type { Settings } from './settings.ts'
+import { createAuditLog } from './store/audit-log.ts'
+import { openDatabase } from './store/database.ts'
+import { openRedis } from './store/redis.ts'
+import { createTokenState } from './store/token-state.ts'
+import { createUsers, type Users } from './store/users.ts'
+
+const REDIS_WAIT_MS = 1000
+
+export type Stores = Awaited<ReturnType<typeof openStores>>
+
+export const openStores = async (settings: Settings, log: Logger) => {
+  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
+  const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
+  // Or the first requests would find it away.
+  await redis?.ready(REDIS_WAIT_MS)
+  return {
+    database,
+    users: createUsers(database),
+    audit: createAuditLog(database),
+    tokenState: createTokenState(database),
+    redis,
+    limiter: createLimiter(redis === undefined ? { log } : { redis, log })
+  }
+}
+
+/** Changes of access by an Admin of this instance are felt here before they are answered. */
+export const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users => {
+  const after =
+    <Args extends unknown[], Result>(change: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      const result = await change(...args)
+      await catchUp()
+      return result
+    }
+  return {
+    ...users,
+    setAccess: after(users.setAccess),
+    revokePerson: after(users.revokePerson),
+    disablePerson: after(users.disablePerson),
+    renameArea: after(users.renameArea),
+    deleteArea: after(users.deleteArea)
+  }
+}
