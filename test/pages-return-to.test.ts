@@ -96,7 +96,10 @@ const WHOLE = [
 t.test('nothing but a path of this origin is a place to return to', async t => {
   const spellings = [...WHOLE, ...STARTS.flatMap(start => ENDS.map(end => start + end))]
   t.ok(spellings.length > 100, `${spellings.length} spellings`)
-  for (const text of spellings) t.equal(safeReturnTo(text, ORIGIN), undefined, JSON.stringify(text).slice(0, 60))
+  t.same(
+    spellings.filter(text => safeReturnTo(text, ORIGIN) !== undefined),
+    []
+  )
   t.equal(safeReturnTo(null, ORIGIN), undefined)
   for (const text of [
     '/',
