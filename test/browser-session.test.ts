@@ -151,6 +151,7 @@ t.test('what changes something needs an Origin of ours, when it comes by cookie'
     )
   t.match(await upgrade(''), { status: 403, body: /GW_BAD_ORIGIN/ })
   t.match(await upgrade('Origin: https://evil.example\r\n'), { status: 403, body: /GW_BAD_ORIGIN/ })
+  t.equal((await upgrade(`Origin: ${origin}\r\n`)).status, 502, 'passes on to a backend that speaks no WebSocket')
 })
 
 // AD-14
