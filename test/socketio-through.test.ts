@@ -169,9 +169,10 @@ for (const [name, transports] of Object.entries(TRANSPORTS)) {
     `by ${name}: a revoked token ends the connection within a second, and its state can't be recovered`,
     async t => {
       const { upstream, gateway, connect } = await world(t)
-      const token = await gateway.tokenFor()
+      // Both before anybody connects: a greeting must not come while nobody listens for it.
+      const [token, another] = [await gateway.tokenFor(), await gateway.tokenFor({ id: 8 })]
       const client = connect('/messaging', { transports, auth: { token } })
-      const bystander = connect('/messaging', { transports, auth: { token: await gateway.tokenFor({ id: 8 }) } })
+      const bystander = connect('/messaging', { transports, auth: { token: another } })
       await Promise.all([once(client, 'hello'), once(bystander, 'hello')])
       const reasons: string[] = []
       for (const socket of upstream.sockets.of('/messaging').sockets.values()) {
