@@ -24,8 +24,9 @@ export const ask = (cli: Cli, question: string, isSecret: boolean): Promise<stri
   if (keyboard.isTTY !== true || keyboard.setRawMode === undefined) {
     throw new CannotRun('There is no terminal to ask at: give --username, and the password with --password-stdin')
   }
-  cli.stderr.write(question)
+  // First, or whoever answers at once would see what they type.
   keyboard.setRawMode(true)
+  cli.stderr.write(question)
   keyboard.setEncoding('utf8')
   return new Promise((resolve, reject) => {
     let typed = ''
