@@ -8,7 +8,7 @@ import { text } from './words-console.ts'
 interface Stream {
   readonly id: string
   readonly kind: string
-  readonly path: string
+  readonly route: string
   readonly namespace?: string
   readonly since: string | number
   readonly ip?: string
@@ -35,7 +35,7 @@ export const StreamsView = (): VNode => {
   const askEnd = (stream: Stream) =>
     setAct({
       title: text('endAsk'),
-      consequence: text('endWill', { name: whoOf(stream).slice(0, 80), path: stream.path }),
+      consequence: text('endWill', { name: whoOf(stream).slice(0, 80), path: stream.route }),
       label: text('end'),
       run: () => void end(stream)
     })
@@ -43,10 +43,10 @@ export const StreamsView = (): VNode => {
     <th scope="row" data-label=${text('who')}>${
       stream.user ? html`<a href=${`#/people/${stream.user.id}`}><${Name} of=${whoOf(stream)} /></a>` : whoOf(stream)
     }</th>
-    <td data-label=${text('what')}><code>${stream.path}</code> <small class="quiet">${stream.kind}${stream.namespace ? ` ${stream.namespace}` : ''}</small></td>
+    <td data-label=${text('what')}><code>${stream.route}</code> <small class="quiet">${stream.kind}${stream.namespace ? ` ${stream.namespace}` : ''}</small></td>
     <td data-label=${text('since')}>${dateTime(stream.since)}</td>
     <td data-label=${text('address')}>${stream.ip ?? '–'}</td>
-    <td data-label=${text('actions')}><button type="button" aria-label=${text('endStream', { name: whoOf(stream), path: stream.path })} onClick=${() => askEnd(stream)}>${text('end')}</button></td></tr>`
+    <td data-label=${text('actions')}><button type="button" aria-label=${text('endStream', { name: whoOf(stream), path: stream.route })} onClick=${() => askEnd(stream)}>${text('end')}</button></td></tr>`
 
   return html`<h1>${text('streams')}</h1>
     <${OutcomeLine} outcome=${outcome} />
