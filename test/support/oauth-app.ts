@@ -1,7 +1,7 @@
 // A test has the cloud's door alone: start and callback on a listener, with people and used states in memory.
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
-import Fastify, { type FastifyError } from 'fastify'
+import Fastify, { type FastifyError, LogController } from 'fastify'
 import { asGatewayError } from '../../gateway/answer.ts'
 import { errorBody } from '../../gateway/errors.ts'
 import type { User } from '../../gateway/identity.ts'
@@ -102,7 +102,7 @@ export const startOAuthApp = async (t: Teardown, options: OAuthAppOptions = {}):
   const refusals: OAuthApp['refusals'] = []
   let logText = ''
   const app = Fastify({
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     logger: { level: 'trace', stream: { write: (line: string) => (logText += line) } }
   })
   app.decorateRequest('exchange', {
