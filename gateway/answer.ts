@@ -5,7 +5,7 @@ import { limitHeaders } from './access/limit-rate.ts'
 import { errorBody, GatewayError, Internal } from './errors.ts'
 import { breakOff, type Exchange } from './exchange.ts'
 import { sendWhole } from './one-write.ts'
-import { refusalPage, wantsPage } from './refusal-page.ts'
+import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
 import { hasBody } from './request-head.ts'
 
 export interface AnswerOptions {
@@ -56,7 +56,6 @@ const body = (exchange: Exchange, error: GatewayError): [type: string, body: str
     ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
     : ['application/json; charset=utf-8', JSON.stringify(errorBody(error, exchange.requestId))]
 
-const PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 const DRAIN_BYTES = 1024 * 1024
 const DRAIN_MS = 2000
 const DRAIN_CHECK_MS = 50
@@ -102,7 +101,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const [type, text] = body(exchange, error)
   const headers = ownHeaders(exchange, options)
   headers.push('content-type', type, 'content-length', String(Buffer.byteLength(text)), 'cache-control', 'no-store')
-  headers.push('content-security-policy', PAGE_POLICY)
+  headers.push('content-security-policy', REFUSAL_PAGE_POLICY)
   if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
   for (const [name, value] of Object.entries(error.headers)) headers.push(name, value)
   if (hasBody(exchange.head) && !req.complete) closeGently(exchange)

@@ -1,4 +1,5 @@
-// A refusal as a small readable page: no script, no style from elsewhere, nothing but its status, words and request id.
+// A refusal as a small readable page: no script, its own few lines of style, its status, words and request id.
+import { createHash } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { GatewayError } from './errors.ts'
 import type { Exchange } from './exchange.ts'
@@ -8,6 +9,25 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, character => ENTITIES[character] ?? character)
 
+// The colours of the login page, where a browser knows `light-dark`.
+const STYLE = `
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; overflow-wrap: anywhere;
+  font: 16px/1.5 system-ui, "Segoe UI", Roboto, Arial, sans-serif;
+  background: light-dark(#f3f6f5, #0e1413); color: light-dark(#16211f, #e6eeec) }
+main { box-sizing: border-box; width: min(32rem, 100%); padding: 1.5rem }
+h1 { margin: 0; font-size: 1.6rem; line-height: 1.2 }
+small { color: light-dark(#52625e, #9fb1ac) }
+`
+
+/** Content-Security-Policy of the page: nothing loads, and only its own style applies (CSP Level 3 §6.7.2, by hash). */
+export const REFUSAL_PAGE_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'"
+].join('; ')
+
 export const refusalPage = (error: GatewayError, requestId: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -15,6 +35,7 @@ export const refusalPage = (error: GatewayError, requestId: string): string => `
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${error.statusCode} ${escapeHtml(STATUS_CODES[error.statusCode] ?? 'Error')}</title>
+<style>${STYLE}</style>
 </head>
 <body>
 <main>
