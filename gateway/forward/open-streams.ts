@@ -106,7 +106,8 @@ const TICK_MS = 250
 const DRAIN_TICK_MS = 50
 /** Today's access must be known within this time, else the stream ends: the promise is one second. */
 const FRESH_ACCESS_MS = 800
-const DEFAULT_LIMITS: StreamLimits = { perUser: 500, perIp: 5000, total: 50_000 }
+// Wide: one address may be a whole office, one person a monitoring tool; the total protects the process.
+const DEFAULT_LIMITS: StreamLimits = { perUser: 20_000, perIp: 20_000, total: 50_000 }
 
 export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
   const { revocations, mayPass } = options
