@@ -151,7 +151,7 @@ export const buildApp = (parts: AppParts): App => {
     const exchange = createExchange(req, res, parts.clientAddress)
     parts.onOpen?.(exchange)
     res.on('close', () => {
-      exchange.onAbort?.()
+      exchange.underway?.abort()
       parts.observe(exchange)
     })
     return exchange

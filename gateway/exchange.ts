@@ -49,8 +49,16 @@ export interface Exchange {
   headMs: number
   /** Sent upstream in place of the client's; undefined when tracing is off: then its own pass as they came. */
   trace: TraceFields | undefined
-  /** Called once when the client's side is gone before the answer was complete. */
-  onAbort: (() => void) | undefined
+  /**
+   * Aborted once when the client's side is gone before the answer was complete. An object, since V8 keeps a closure in its
+   * place, and all that it sees, until the next full collection.
+   */
+  underway: Underway | undefined
+}
+
+/** What goes on for an exchange and would have to be broken off. */
+export interface Underway {
+  abort(): void
 }
 
 export const createExchange = (req: IncomingMessage, res: ServerResponse, clientAddress: ClientAddressOf): Exchange => {
@@ -81,7 +89,7 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
     upstreamMs: -1,
     headMs: -1,
     trace: undefined,
-    onAbort: undefined
+    underway: undefined
   }
 }
 

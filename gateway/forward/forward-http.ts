@@ -10,7 +10,7 @@ import {
   UpstreamTimeout,
   UpstreamUnreachable
 } from '../errors.ts'
-import { breakOff, type Exchange } from '../exchange.ts'
+import { breakOff, type Exchange, type Underway } from '../exchange.ts'
 import type { OwnCookies } from '../header-kinds.ts'
 import { sendWhole } from '../one-write.ts'
 import { hasBody } from '../request-head.ts'
@@ -51,7 +51,7 @@ const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
 }
 
 /** One request under way to one upstream. */
-class HttpForward implements Requester {
+class HttpForward implements Requester, Underway {
   readonly #exchange: Exchange
   readonly #forwarding: Forwarding
   readonly #upstream: Upstream
@@ -80,7 +80,7 @@ class HttpForward implements Requester {
     this.#req = exchange.req
     this.#res = exchange.res
     this.#withBody = hasBody(exchange.head)
-    exchange.onAbort = () => this.#abort()
+    exchange.underway = this
   }
 
   begin() {
@@ -174,14 +174,14 @@ class HttpForward implements Requester {
   #finish() {
     this.#over = true
     this.#connection = undefined
-    this.#exchange.onAbort = undefined
+    this.#exchange.underway = undefined
     clearInterval(this.#uploadCheck)
     clearTimeout(this.#stall)
     this.#streamOver?.()
     this.#streamOver = undefined
   }
 
-  #abort() {
+  abort() {
     const connection = this.#connection
     this.#finish()
     connection?.destroy()

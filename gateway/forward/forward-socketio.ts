@@ -138,7 +138,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
   }
 
   const fail = (exchange: Exchange, error: unknown) => {
-    exchange.onAbort = undefined
+    exchange.underway = undefined
     refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
   }
 

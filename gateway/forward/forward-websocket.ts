@@ -71,7 +71,7 @@ export const openUpstream = (
   const { exchange, route, upstream, targets, offer } = request
   let attempt = 0
   const giveUp = (error: GatewayError) => {
-    exchange.onAbort = undefined
+    exchange.underway = undefined
     onGivenUp()
     forwarding.refuse(exchange, error)
   }
@@ -88,7 +88,7 @@ export const openUpstream = (
       },
       {
         onOpen(open) {
-          exchange.onAbort = undefined
+          exchange.underway = undefined
           healthOf(target)?.answered(performance.now())
           try {
             onOpen(open, target)
@@ -98,7 +98,7 @@ export const openUpstream = (
           }
         },
         onRefused(head) {
-          exchange.onAbort = undefined
+          exchange.underway = undefined
           onGivenUp()
           passRefusal(forwarding, exchange, route, target, head)
         },
@@ -109,9 +109,11 @@ export const openUpstream = (
         }
       }
     )
-    exchange.onAbort = () => {
-      abort()
-      onGivenUp()
+    exchange.underway = {
+      abort() {
+        abort()
+        onGivenUp()
+      }
     }
   }
   next()

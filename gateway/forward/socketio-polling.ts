@@ -107,7 +107,7 @@ export const createPollingTransport = (options: PollingOptions) => {
   let divert: ((packets: readonly string[]) => void) | undefined
 
   const answer = (exchange: Exchange, body: string) => {
-    exchange.onAbort = undefined
+    exchange.underway = undefined
     const bytes = Buffer.from(body)
     exchange.res.writeHead(200, [
       ...fields,
@@ -149,7 +149,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     waiting = undefined
     session.leave()
     if (exchange === undefined) return
-    exchange.onAbort = undefined
+    exchange.underway = undefined
     forwarding.refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
   }
 
@@ -180,7 +180,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     waiting = undefined
     session.leave()
     if (exchange === undefined) return
-    exchange.onAbort = undefined
+    exchange.underway = undefined
     exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
       ...clientFields(head, forwarding, session.origin),
       ...forwarding.addedHeaders(exchange),
@@ -196,12 +196,14 @@ export const createPollingTransport = (options: PollingOptions) => {
       return forwarding.refuse(exchange, new BadRequest({ reason: 'overlapping-polls' }))
     }
     waiting = exchange
-    exchange.onAbort = () => {
-      waiting = undefined
-      // The upstream must see its poll broken off, as it would without a gateway between.
-      poll?.abort()
-      poll = undefined
-      if (divert === undefined) session.leave()
+    exchange.underway = {
+      abort() {
+        waiting = undefined
+        // The upstream must see its poll broken off, as it would without a gateway between.
+        poll?.abort()
+        poll = undefined
+        if (divert === undefined) session.leave()
+      }
     }
     if (share === undefined) return ask(head)
     share

@@ -187,7 +187,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     const [path = '', ...query] = (req.url ?? '').split('?')
     exchange.path = path
     exchange.query = query.length === 0 ? '' : `?${query.join('?')}`
-    res.on('close', () => exchange.onAbort?.())
+    res.on('close', () => exchange.underway?.abort())
     return exchange
   }
   const guarded = (exchange: Exchange, pass: () => void) => {
