@@ -107,7 +107,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   if (hasBody(exchange.head) && !req.complete) closeGently(exchange)
   const sent = Buffer.from(req.method === 'HEAD' ? '' : text)
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
-  if (sendWhole(req, res, { status: error.statusCode, reason, headers, body: sent })) return
+  if (sendWhole(req, res, { status: error.statusCode, reason, headers, body: sent.toString('latin1') })) return
   res.writeHead(error.statusCode, headers)
   res.end(sent)
 }

@@ -28,7 +28,8 @@ export interface WholeAnswer {
   reason: string
   /** `[name, value, …]`, judged already; their framing must be that of `body`. */
   headers: readonly string[]
-  body: Buffer
+  /** Latin-1. */
+  body: string
 }
 
 /**
@@ -49,7 +50,7 @@ export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: Who
   if (!dated) text += `date: ${date()}\r\n`
   text += KEEP_ALIVE
   res.statusCode = status
-  ;(res as WithHeader)._header = body.length === 0 ? text : text + body.toString('latin1')
+  ;(res as WithHeader)._header = text + body
   res.end()
   return true
 }

@@ -1,4 +1,6 @@
-import t from 'tap'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import t, { type Test as Tap } from 'tap'
 import { connectUpstream, type Requester, type UpstreamConnection } from '../gateway/forward/upstream-connection.ts'
 import type { Upstream } from '../gateway/routes/route.ts'
 import { OK, startRawUpstream } from './support/raw-upstream.ts'
@@ -56,4 +58,59 @@ t.test('a connection paused on the last bytes of an answer carries the next requ
   raw.respond(() => OK)
   t.equal(await ask(false), 200)
   t.equal(raw.accepted(), 1)
+})
+
+/** What happens to a request that is sent right after the upstream did something, of which nothing has been read yet. */
+const askJustAfter = async (t: Tap, act: (upstreamSide: Socket) => void) => {
+  const accepted: Socket[] = []
+  const server = createServer(socket => {
+    socket.on('error', () => undefined)
+    accepted.push(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of accepted) socket.destroy()
+    server.close()
+  })
+  const upstream = upstreamAt((server.address() as AddressInfo).port)
+  const [target] = upstream.targets
+  if (target === undefined) throw new Error('no target')
+  const connection = connectUpstream(upstream, target, {
+    now: () => performance.now(),
+    onFree: () => undefined,
+    onClosed: () => undefined
+  })
+  t.teardown(() => connection.destroy())
+  const [upstreamSide] = (await once(server, 'connection')) as [Socket]
+  return new Promise<{ fault: string; nothingSent: boolean; received: number }>((resolve, reject) => {
+    // From here the loop reads before it writes: what the upstream did is seen first.
+    setImmediate(() => {
+      act(upstreamSide)
+      connection.send(
+        'GET',
+        'GET / HTTP/1.1\r\nhost: x\r\n\r\n',
+        {
+          onInterim: () => undefined,
+          onHead: () => reject(new Error('it was taken for an answer')),
+          onBody: () => undefined,
+          onEnd: () => undefined,
+          onFault: (fault, _cause, nothingSent) => resolve({ fault, nothingSent, received: upstreamSide.bytesRead }),
+          onDrain: () => undefined
+        },
+        1000
+      )
+      connection.finish()
+    })
+  })
+}
+
+t.test('a connection that was closed just before its request left has sent nothing', async t => {
+  const told = await askJustAfter(t, upstreamSide => upstreamSide.destroy())
+  t.strictSame(told, { fault: 'reset', nothingSent: true, received: 0 })
+})
+
+t.test('bytes that came before the request left are no answer to it', async t => {
+  const told = await askJustAfter(t, upstreamSide => upstreamSide.write(OK))
+  t.strictSame(told, { fault: 'reset', nothingSent: true, received: 0 })
 })

@@ -207,7 +207,7 @@ class HttpForward implements Requester, Underway {
     }
   }
 
-  onHead(head: ResponseHead, whole: Buffer | undefined) {
+  onHead(head: ResponseHead, whole: string | undefined) {
     const connection = this.#connection
     if (connection === undefined) return
     this.#exchange.upstreamMs = connection.waitedMs
@@ -229,7 +229,7 @@ class HttpForward implements Requester, Underway {
     res.flushHeaders()
     process.nextTick(() => res.socket?.uncork())
     if (whole !== undefined) {
-      res.end(whole.length > 0 ? whole : undefined)
+      res.end(whole === '' ? undefined : Buffer.from(whole, 'latin1'))
       return
     }
     if (eventStream) this.#streamEvents(connection)

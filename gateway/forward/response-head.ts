@@ -61,15 +61,20 @@ export interface ClientHead {
 }
 
 const namedByConnection = (head: ResponseHead): ReadonlySet<string> | undefined => {
-  const names = new Set<string>()
+  let names: Set<string> | undefined
   for (let i = 0; i < head.headers.length; i += 2) {
-    if (kindOf(head.headers[i] ?? '') !== CONNECTION) continue
-    for (const name of (head.headers[i + 1] ?? '').toLowerCase().split(',')) {
-      const token = name.trim()
-      if (token !== '' && token !== 'close' && token !== 'keep-alive') names.add(token)
+    const name = head.headers[i] ?? ''
+    if (name.length !== 10 || kindOf(name) !== CONNECTION) continue
+    const value = head.headers[i + 1] ?? ''
+    if (value === 'keep-alive' || value === 'close') continue
+    for (const named of value.toLowerCase().split(',')) {
+      const token = named.trim()
+      if (token === '' || token === 'close' || token === 'keep-alive') continue
+      names ??= new Set()
+      names.add(token)
     }
   }
-  return names.size === 0 ? undefined : names
+  return names
 }
 
 /** A redirect to the target's own address leads to the same path on the public origin (RFC 9110 §10.2.2). */

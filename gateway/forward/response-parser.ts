@@ -1,4 +1,5 @@
 // Bytes from an upstream become one judged HTTP/1.1 response, or are refused as nonsense (RFC 9112 §4, §6, §7).
+import { parseFieldLines } from './field-lines.ts'
 
 /** How the body ends (RFC 9112 §6.3). */
 export type Framing = 'none' | 'length' | 'chunked' | 'close'
@@ -18,8 +19,8 @@ export interface ResponseHead {
 export interface ResponseSink {
   /** A 1xx other than 101 (RFC 9110 §15.2). */
   onInterim(status: number, headers: readonly string[]): void
-  /** `whole`: the complete body when it came along with the head, so that one write can answer. */
-  onHead(head: ResponseHead, whole: Buffer | undefined): void
+  /** `whole`: the complete body as Latin-1 text when it came along with the head, so that one write can answer. */
+  onHead(head: ResponseHead, whole: string | undefined): void
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
 }
@@ -31,24 +32,18 @@ const MAX_TRAILER_BYTES = 8 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
 const PREFIX = 'HTTP/1.'
-const CRLF2 = Buffer.from('\r\n\r\n')
+const HEAD_END = '\r\n\r\n'
+/** A longer beginning is not looked at as text: the head must end in it, and a body beyond it is no small one. */
+const MAX_TEXT_BYTES = MAX_HEAD_BYTES + HEAD_END.length
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/
-// token ":" OWS field-value OWS CRLF (RFC 9110 §5.5, RFC 9112 §5): no folding, no blank before the colon, no control byte.
-const FIELD_LINE =
-  /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?)[\t ]*\r\n/y
 const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
 const parseFields = (text: string, from: number): string[] => {
-  const fields: string[] = []
-  FIELD_LINE.lastIndex = from
-  while (FIELD_LINE.lastIndex < text.length) {
-    const line = FIELD_LINE.exec(text)
-    if (line === null) throw new BadResponse('malformed header line')
-    fields.push(line[1] ?? '', line[2] ?? '')
-  }
+  const fields = parseFieldLines(text, from)
+  if (fields === undefined) throw new BadResponse('malformed header line')
   return fields
 }
 
@@ -150,29 +145,29 @@ export const createResponseParser = (): ResponseParser => {
   }
 
   const takeHead = (bytes: Buffer): Buffer => {
-    const at = bytes.indexOf(CRLF2)
+    const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
+    const at = text.indexOf(HEAD_END)
     if (at === -1 || at > MAX_HEAD_BYTES) return keepHead(bytes)
-    const head = parseHead(bytes.toString('latin1', 0, at + 2), method)
-    const rest = bytes.subarray(at + 4)
+    const head = parseHead(text.slice(0, at + 2), method)
+    const bodyAt = at + HEAD_END.length
     if (head.status < 200) {
       if (head.status === 101) throw new BadResponse('unasked upgrade')
       if (++interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
       sink?.onInterim(head.status, head.headers)
-      return rest
+      return bytes.subarray(bodyAt)
     }
-    return startBody(head, rest)
+    const bodyEnd = bodyAt + Math.max(0, head.contentLength)
+    const isWhole = head.framing === 'none' || (head.framing === 'length' && bodyEnd <= text.length)
+    if (!isWhole) return startBody(head, bytes.subarray(bodyAt))
+    state = 'idle'
+    const ended = sink
+    sink = undefined
+    ended?.onHead(head, text.slice(bodyAt, bodyEnd))
+    ended?.onEnd(NO_TRAILERS)
+    return bodyEnd === bytes.length ? EMPTY : bytes.subarray(bodyEnd)
   }
 
   const startBody = (head: ResponseHead, rest: Buffer): Buffer => {
-    if (head.framing === 'none' || (head.framing === 'length' && rest.length >= head.contentLength)) {
-      const size = Math.max(0, head.contentLength)
-      state = 'idle'
-      const ended = sink
-      sink = undefined
-      ended?.onHead(head, Buffer.from(rest.subarray(0, size)))
-      ended?.onEnd(NO_TRAILERS)
-      return rest.subarray(size)
-    }
     state = head.framing === 'chunked' ? 'chunk-line' : head.framing === 'close' ? 'close' : 'length'
     remaining = head.contentLength
     sink?.onHead(head, undefined)
@@ -212,7 +207,7 @@ export const createResponseParser = (): ResponseParser => {
       end(NO_TRAILERS)
       return bytes.subarray(2)
     }
-    const at = bytes.indexOf(CRLF2)
+    const at = bytes.indexOf(HEAD_END)
     if (at === -1) return keep(bytes, MAX_TRAILER_BYTES, 'trailers')
     end(parseFields(bytes.toString('latin1', 0, at + 2), 0))
     return bytes.subarray(at + 4)

@@ -57,7 +57,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
       onDrain: () => undefined,
       onHead(received, whole) {
         head = received
-        if (whole !== undefined) keep(whole)
+        if (whole !== undefined) keep(Buffer.from(whole, 'latin1'))
       },
       onBody: keep,
       onEnd() {

@@ -4,6 +4,7 @@ import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'
 import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
 import { sharedLookup } from './shared-lookup.ts'
+import { flushSoon, type Waiting } from './write-batch.ts'
 
 /** What went wrong with an upstream; `detail` is for the log alone. */
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
@@ -19,8 +20,8 @@ export interface Requester extends ResponseSink {
   onDrain(): void
 }
 
-export interface UpstreamConnection {
-  /** Writes a request head, perhaps with the first bytes of its body; `method` frames the response. */
+export interface UpstreamConnection extends Waiting {
+  /** A request head, which leaves at the end of this turn of the event loop; `method` frames the response. */
   send(method: string, head: string, requester: Requester, timeoutMs: number): void
   /** More of the request body. Returns false when the socket is full: wait for `onDrain`. */
   write(bytes: Buffer | string): boolean
@@ -113,6 +114,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   let requester: Requester | undefined
   let connected = false
   let destroyed = false
+  /** The request head that has not been written yet. */
+  let unsent: string | undefined
   let written = false
   let finished = false
   let reusable = true
@@ -172,6 +175,11 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
 
   const take = (bytes: Buffer): boolean => {
     if (destroyed) return false
+    if (unsent !== undefined) {
+      // Whatever this is, it answers no request of ours; the one that waits goes elsewhere.
+      fail('reset', new Error('bytes that no request asked for'), true)
+      return false
+    }
     alive()
     try {
       parser.take(bytes)
@@ -199,7 +207,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     if (parser.idle) return destroy()
     const begun = parser.begun
     if (parser.finish()) return destroy()
-    fail(begun ? 'bad-response' : 'reset', firstError ?? new Error('closed before the response was complete'))
+    const cause = firstError ?? new Error('closed before the response was complete')
+    fail(begun ? 'bad-response' : 'reset', cause, unsent !== undefined)
   }
 
   const onError = (error: NodeJS.ErrnoException) => {
@@ -207,7 +216,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     if (destroyed) return
     if (!connected) return fail('unreachable', error, true)
     // A write that the kernel refused at once took nothing of a request whose head was all that was written.
-    fail('reset', error, error.syscall === 'write' && !written)
+    fail('reset', error, unsent !== undefined || (error.syscall === 'write' && !written))
   }
 
   const socket = dial(upstream, target, {
@@ -238,9 +247,17 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       reusable = true
       if (connected) deadline = sentAt + timeoutMs
       parser.begin(method, sink)
+      unsent = head
+      flushSoon(connection)
+    },
+    flush() {
+      if (unsent === undefined || destroyed) return
+      const head = unsent
+      unsent = undefined
       socket.write(head, 'latin1')
     },
     write(bytes) {
+      connection.flush()
       written = true
       if (connected) alive()
       return typeof bytes === 'string' ? socket.write(bytes, 'latin1') : socket.write(bytes)

@@ -17,10 +17,10 @@ export interface UpstreamRequestOptions {
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
 
 /** X-Forwarded-*: appended to what a trusted proxy said, else set afresh. */
-const forwardedValues = ({ req, head, peerTrusted }: Exchange): ForwardedValues => {
-  const peer = (req.socket.remoteAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
+const forwardedValues = ({ req, head, client, peerTrusted }: Exchange): ForwardedValues => {
   const host = head.host ?? ''
-  if (!peerTrusted) return { for: peer, proto: 'http', host }
+  if (!peerTrusted) return { for: client.address, proto: 'http', host }
+  const peer = (req.socket.remoteAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
   return {
     for: head.forwardedFor === undefined || head.forwardedFor === '' ? peer : `${head.forwardedFor}, ${peer}`,
     proto: isProto(head.forwardedProto) ? head.forwardedProto : 'http',

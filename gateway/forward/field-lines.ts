@@ -1,0 +1,46 @@
+// The field lines of a head become names and values; a byte that does not belong there refuses the whole head.
+
+const TOKEN = 1
+const VISIBLE = 2
+const BLANK = 4
+const TAB = 9
+const LF = 10
+const CR = 13
+const SPACE = 32
+const COLON = 58
+
+/** What a byte may be part of, by its code. */
+const classes = new Uint8Array(256)
+for (const letter of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") {
+  classes[letter.charCodeAt(0)] = TOKEN
+}
+for (let code = 0x21; code < 256; code++) if (code !== 0x7f) classes[code] = (classes[code] ?? 0) | VISIBLE
+classes[TAB] = BLANK
+classes[SPACE] = BLANK
+
+const is = (text: string, at: number, kind: number): boolean => ((classes[text.charCodeAt(at)] ?? 0) & kind) !== 0
+
+/**
+ * `[name, value, …]` of a Latin-1 text of lines `token ":" OWS field-value OWS CRLF`, from an index on (RFC 9110 §5.5,
+ * RFC 9112 §5): no folding, no blank before the colon, no control byte. Undefined when any line is malformed. Linear in
+ * the length of the text, whatever stands there.
+ */
+export const parseFieldLines = (text: string, from: number): string[] | undefined => {
+  const fields: string[] = []
+  let at = from
+  while (at < text.length) {
+    const nameStart = at
+    while (is(text, at, TOKEN)) at++
+    if (at === nameStart || text.charCodeAt(at) !== COLON) return undefined
+    const nameEnd = at++
+
+    while (is(text, at, BLANK)) at++
+    const valueStart = at
+    let valueEnd = at
+    for (; is(text, at, VISIBLE | BLANK); at++) if (is(text, at, VISIBLE)) valueEnd = at + 1
+    if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF) return undefined
+    at += 2
+    fields.push(text.slice(nameStart, nameEnd), text.slice(valueStart, valueEnd))
+  }
+  return fields
+}

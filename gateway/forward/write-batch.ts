@@ -1,0 +1,18 @@
+// What many connections write in one turn of the event loop leaves together at its end: their reader is woken once.
+
+export interface Waiting {
+  flush(): void
+}
+
+const waiting: Waiting[] = []
+
+const flushAll = () => {
+  for (let i = 0; i < waiting.length; i++) waiting[i]?.flush()
+  waiting.length = 0
+}
+
+/** Flushes it before the event loop waits again. */
+export const flushSoon = (one: Waiting): void => {
+  if (waiting.length === 0) setImmediate(flushAll)
+  waiting.push(one)
+}
