@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
 import { createClientAddress } from './access/client-address.ts'
+import { bearerTokenOf } from './access/connection-token.ts'
 import { statusOf } from './admin/status-routes.ts'
 import { addedHeaders } from './answer.ts'
 import { buildApp } from './app.ts'
@@ -19,7 +20,6 @@ import type { LoginOutcome } from './login/sign-in.ts'
 import { createLoginAudit } from './login-audit.ts'
 import { startObservation } from './observation.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
-import { bearerToken } from './request-head.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { Settings } from './settings.ts'
@@ -200,7 +200,7 @@ export const startGateway = async (
       verifiedTokens,
       revocationsTrusted,
       tokenOf: exchange =>
-        (exchange.offer === undefined ? bearerToken(exchange.head.authorization) : exchange.offer.token) ??
+        (exchange.offer === undefined ? bearerTokenOf(exchange) : exchange.offer.token) ??
         sessionCookies?.tokenOf(exchange)
     },
     authorization: {

@@ -45,7 +45,9 @@ export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: Who
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     if (name.length === 4 && name.toLowerCase() === 'date') dated = true
-    text += `${name}: ${headers[i + 1]}\r\n`
+    const value = headers[i + 1] ?? ''
+    // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
+    text += name + ': ' + value + '\r\n'
   }
   if (!dated) text += `date: ${date()}\r\n`
   text += KEEP_ALIVE

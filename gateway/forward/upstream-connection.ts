@@ -123,6 +123,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   let keepAliveMs = DEFAULT_KEEP_ALIVE_MS
   let timeoutMs = 0
   let sentAt = 0
+  let readAt = 0
   let waitedMs = -1
   const openedAt = events.now()
   let deadline = openedAt + upstream.connectTimeoutMs
@@ -134,8 +135,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     socket.resume()
   }
 
-  const alive = () => {
-    if (deadline !== NEVER) deadline = events.now() + timeoutMs
+  const alive = (at = events.now()) => {
+    if (deadline !== NEVER) deadline = at + timeoutMs
   }
 
   const fail = (fault: UpstreamFault, cause: unknown, nothingSent = false) => {
@@ -159,7 +160,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   const sink: ResponseSink = {
     onInterim: (status, headers) => requester?.onInterim(status, headers),
     onHead(head, whole) {
-      waitedMs = events.now() - sentAt
+      waitedMs = readAt - sentAt
       reusable = head.keepAlive
       if (reusable) keepAliveMs = keepAliveHint(head)
       events.onAnswer?.(connection)
@@ -180,7 +181,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       fail('reset', new Error('bytes that no request asked for'), true)
       return false
     }
-    alive()
+    readAt = events.now()
+    alive(readAt)
     try {
       parser.take(bytes)
     } catch (error) {
@@ -197,7 +199,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     if (!reusable || !finished || keepAliveMs === 0) return destroy()
     // The requester may have paused on the very last bytes.
     if (paused) unpause()
-    idleSince = events.now()
+    idleSince = readAt
     deadline = idleSince + keepAliveMs
     events.onFree(connection, keepAliveMs)
   }

@@ -34,7 +34,9 @@ const passedLines = (
     const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
     if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue
-    lines += `${name}: ${raw[i + 1]}\r\n`
+    const value = raw[i + 1] ?? ''
+    // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
+    lines += name + ': ' + value + '\r\n'
   }
   if (trace !== undefined) lines += `traceparent: ${trace.traceparent}\r\n`
   if (cookie !== undefined && !named?.has('cookie')) lines += `cookie: ${cookie}\r\n`
