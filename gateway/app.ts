@@ -72,7 +72,9 @@ const SERVER_OPTIONS: http.ServerOptions = {
   noDelay: true
 }
 
-type Step = (exchange: Exchange) => void | Promise<void>
+/** A refusal is returned rather than thrown: under a flood that is a good part of what it costs. */
+type Refused = GatewayError | undefined
+type Step = (exchange: Exchange) => Refused | Promise<Refused>
 
 export const buildApp = (parts: AppParts): App => {
   const matchRoute = createMatchRoute(parts.routes)
@@ -84,9 +86,7 @@ export const buildApp = (parts: AppParts): App => {
   const refuse = (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, parts.answers)
 
   /** Bad paths and heads were recorded by match-route; they are refused only now, when they have been counted. */
-  const refuseRecorded: Step = exchange => {
-    if (exchange.refusal !== undefined) throw exchange.refusal
-  }
+  const refuseRecorded: Step = exchange => exchange.refusal
 
   /** CORS preflights to private routes are answered here, to public ones forwarded like any request. */
   const isPreflight = (exchange: Exchange): boolean => {
@@ -105,18 +105,32 @@ export const buildApp = (parts: AppParts): App => {
   const run = (steps: readonly Step[], exchange: Exchange, then: (exchange: Exchange) => void, from = 0): void => {
     try {
       for (let i = from; i < steps.length; i++) {
-        const waits = steps[i]?.(exchange)
-        if (waits === undefined) continue
-        waits.then(
-          () => run(steps, exchange, then, i + 1),
-          error => refuse(exchange, asGatewayError(error))
-        )
+        const refused = steps[i]?.(exchange)
+        if (refused === undefined) continue
+        if (refused instanceof Promise) goOn(refused, steps, exchange, then, i + 1)
+        else refuse(exchange, refused)
         return
       }
       then(exchange)
     } catch (error) {
       refuse(exchange, asGatewayError(error))
     }
+  }
+
+  const goOn = (
+    waits: Promise<Refused>,
+    steps: readonly Step[],
+    exchange: Exchange,
+    then: (exchange: Exchange) => void,
+    from: number
+  ) => {
+    waits.then(
+      refused => {
+        if (refused === undefined) run(steps, exchange, then, from)
+        else refuse(exchange, refused)
+      },
+      error => refuse(exchange, asGatewayError(error))
+    )
   }
 
   const admit = (exchange: Exchange, pass: (exchange: Exchange) => void) => {
@@ -130,13 +144,13 @@ export const buildApp = (parts: AppParts): App => {
   /** An upgrade's token may stand in more places than Authorization, and its page must be one that may open sockets. */
   const readOffer: Step = exchange => {
     const { route, req, head } = exchange
-    if (route === undefined) return
+    if (route === undefined) return undefined
     exchange.offer = socketToken(exchange, route)
     exchange.query = exchange.offer.query
     const allowed = [...parts.socketOrigins, ...(route.websocket?.origins ?? [])]
     const sent = req.headersDistinct.origin ?? []
-    if (!originAllowed({ sent, allowed, byCookie: head.cookie !== undefined }))
-      throw new BadOrigin({ reason: 'origin' })
+    const isAllowed = originAllowed({ sent, allowed, byCookie: head.cookie !== undefined })
+    return isAllowed ? undefined : new BadOrigin({ reason: 'origin' })
   }
   const UPGRADE_STEPS: readonly Step[] = [limitRate, refuseRecorded, readOffer, authenticate, limitRoute, authorize]
 

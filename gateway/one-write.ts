@@ -1,5 +1,6 @@
 // An answer that is whole leaves in one write: head and body as one text.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { flushSoon } from './write-batch.ts'
 
 const MAX_BODY_BYTES = 16 * 1024
 
@@ -32,9 +33,21 @@ export interface WholeAnswer {
   body: string
 }
 
+class EndedSoon {
+  readonly #res: ServerResponse
+
+  constructor(res: ServerResponse) {
+    this.#res = res
+  }
+
+  flush() {
+    this.#res.end()
+  }
+}
+
 /**
- * Sends the answer as one text, unless that may not be: to 1.0 clients, and on connections that are about to close, which
- * Node must know of. Returns whether it did.
+ * Sends the answer as one text at the end of this turn of the event loop, unless that may not be: to 1.0 clients, and on
+ * connections that are about to close, which Node must know of. Returns whether it did: then nobody else ends it.
  */
 export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: WholeAnswer): boolean => {
   const { status, reason, headers, body } = answer
@@ -53,6 +66,6 @@ export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: Who
   text += KEEP_ALIVE
   res.statusCode = status
   ;(res as WithHeader)._header = text + body
-  res.end()
+  flushSoon(new EndedSoon(res))
   return true
 }

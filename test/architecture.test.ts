@@ -15,7 +15,7 @@ const ROWS: readonly (readonly string[])[] = [
 
 // Root files that know nothing of the folders; every other root file assembles.
 const VOCABULARY =
-  /^(?:errors|identity|exchange|request-head|header-kinds|ip-network|settings.*|user-schema|refusal-page|one-write|redaction|log-sink|logging|trace-context)\.ts$/
+  /^(?:errors|identity|exchange|request-head|header-kinds|ip-network|settings.*|user-schema|refusal-page|one-write|write-batch|redaction|log-sink|logging|trace-context)\.ts$/
 
 // One home per library; `import type` is free.
 const HOMES: Record<string, RegExp> = {

@@ -1,5 +1,5 @@
 // After this step the exchange knows who is asking, or that the route does not care; everything else is a 401.
-import { Unauthenticated, Unavailable } from '../errors.ts'
+import { GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 
@@ -21,13 +21,15 @@ export interface Authentication {
 
 export const createAuthenticate =
   ({ verifiedTokens, revocationsTrusted, tokenOf }: Authentication) =>
-  (exchange: Exchange): void => {
-    if (isPublic(exchange)) return
+  (exchange: Exchange): GatewayError | undefined => {
+    if (isPublic(exchange)) return undefined
     const token = tokenOf(exchange)
-    if (token === undefined) throw new Unauthenticated({ reason: 'no-token' })
+    if (token === undefined) return new Unauthenticated({ reason: 'no-token' })
     const { route } = exchange
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
-    exchange.identity = verifiedTokens.identify(token, { allowStale })
+    const identity = verifiedTokens.judge(token, { allowStale })
+    if (identity instanceof GatewayError) return identity
+    exchange.identity = identity
     exchange.token = token
-    if (!revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
+    return revocationsTrusted() ? undefined : new Unavailable({ reason: 'revocations-too-old' })
   }

@@ -57,9 +57,9 @@ const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): Ga
 
 export const createAuthorize =
   (options: DecideOptions & RefusalText) =>
-  (exchange: Exchange): void => {
+  (exchange: Exchange): GatewayError | undefined => {
     const { match, identity } = exchange
-    if (match === undefined) throw new NoRoute({ reason: 'no-route' })
+    if (match === undefined) return new NoRoute({ reason: 'no-route' })
     const decision = decide(match, { user: identity?.user }, options)
-    if (decision.decision !== 'allow') throw refusalOf(match, decision, options)
+    return decision.decision === 'allow' ? undefined : refusalOf(match, decision, options)
   }

@@ -1,5 +1,5 @@
 // After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
-import { RateLimited } from '../errors.ts'
+import { type GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Limiter, Verdict } from './request-limiter.ts'
 
@@ -20,30 +20,32 @@ export const limitHeaders = (verdict: Verdict): string[] => [
   String(seconds(verdict.resetMs))
 ]
 
-const judge = (exchange: Exchange, verdict: Verdict): void => {
+type Refused = GatewayError | undefined
+
+const judge = (exchange: Exchange, verdict: Verdict): Refused => {
   // The tightest limit is the one that the headers speak of.
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
-  if (verdict.allowed) return
-  throw new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(seconds(verdict.resetMs)) } })
+  if (verdict.allowed) return undefined
+  return new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(seconds(verdict.resetMs)) } })
 }
 
-const settle = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): void | Promise<void> =>
+const settle = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): Refused | Promise<Refused> =>
   verdict instanceof Promise ? verdict.then(known => judge(exchange, known)) : judge(exchange, verdict)
 
 /** The global limit, per client address. */
 export const createLimitRate =
   (limiter: Limiter, { max, windowMs }: RateLimit) =>
-  (exchange: Exchange): void | Promise<void> =>
+  (exchange: Exchange): Refused | Promise<Refused> =>
     settle(exchange, limiter.take('global', exchange.client.key, max, windowMs))
 
 /** A route's own limit, beside the global one; after authentication, since it may count by person. */
 export const createLimitRoute =
   (limiter: Limiter) =>
-  (exchange: Exchange): void | Promise<void> => {
+  (exchange: Exchange): Refused | Promise<Refused> => {
     const { route, identity } = exchange
     const limit = route?.rateLimit
-    if (route === undefined || limit === undefined) return
+    if (route === undefined || limit === undefined) return undefined
     const user = identity === undefined ? '' : `u${identity.user.id}`
     const key =
       limit.by === 'ip' || user === ''

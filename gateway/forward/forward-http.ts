@@ -222,7 +222,8 @@ class HttpForward implements Requester, Underway {
     // An answer before the end of the upload: the rest of it is not worth waiting for (RFC 9112 §9.3).
     if (this.#withBody && !this.#req.complete) res.shouldKeepAlive = false
     const { status, reason } = head
-    if (whole !== undefined && sendWhole(this.#req, res, { status, reason, headers, body: whole })) return
+    if (whole !== undefined && sendWhole(this.#req, res, { status, reason, headers, body: whole }))
+      return this.#finish()
     res.writeHead(head.status, head.reason, headers)
     res.socket?.cork()
     // First and by itself: with a Buffer, Node puts the head before interim responses that still wait behind another answer.

@@ -2,9 +2,9 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'
+import { flushSoon, type Waiting } from '../write-batch.ts'
 import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
 import { sharedLookup } from './shared-lookup.ts'
-import { flushSoon, type Waiting } from './write-batch.ts'
 
 /** What went wrong with an upstream; `detail` is for the log alone. */
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
 import { SignJWT } from 'jose'
-import { TokenExpired, Unauthenticated } from '../errors.ts'
+import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { Identity, Provider, User } from '../identity.ts'
 
 /** Longer tokens are refused unread (a header field holds 16 KB at most). */
@@ -19,6 +19,8 @@ export interface AccessTokens {
   reissue(user: User, version: number, login: Identity): Promise<string>
   /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; says nothing of revocation. Synchronous: HMAC is cheap, a thread hop is not. */
   verify(token: string): Identity
+  /** The same, with the refusal returned. */
+  judge(token: string): Identity | GatewayError
   /** Whether the text is signed by this gateway, whatever it says and however old it is. */
   isOurs(token: string): boolean
   /** Which secret signed it: 0 is the current one; -1 none. */
@@ -130,12 +132,12 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     })
   }
 
-  const verify = (token: string): Identity => {
+  const judge = (token: string): Identity | GatewayError => {
     const parts = token.split('.', 4)
     const [headerPart, payloadPart] = parts
     const key = parts.length === 3 ? signedBy(token) : -1
     if (headerPart === undefined || payloadPart === undefined || key === -1) {
-      throw new Unauthenticated({ reason: 'bad-signature' })
+      return new Unauthenticated({ reason: 'bad-signature' })
     }
     const header = decodePart(headerPart)
     // RFC 8725 §3.1, §3.11: one algorithm, one type; a `crit` we do not know is refused (RFC 7515 §4.1.11).
@@ -146,15 +148,15 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       header.crit !== undefined ||
       header.b64 === false
     ) {
-      throw new Unauthenticated({ reason: 'bad-header' })
+      return new Unauthenticated({ reason: 'bad-header' })
     }
     const identity = identityOf(decodePart(payloadPart))
-    verified[key] = (verified[key] ?? 0) + 1
+    if (!(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1
     return identity
   }
 
-  const identityOf = (claims: unknown): Identity => {
-    if (!isRecord(claims)) throw new Unauthenticated({ reason: 'bad-claims' })
+  const identityOf = (claims: unknown): Identity | GatewayError => {
+    if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
     const { exp, iat, jti, nbf, ver = 0 } = claims
     const user = userOf(claims)
     const nowS = now() / 1000
@@ -166,15 +168,15 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       !isSeconds(exp) ||
       !isSeconds(iat)
     ) {
-      throw new Unauthenticated({ reason: 'bad-claims' })
+      return new Unauthenticated({ reason: 'bad-claims' })
     }
     if (typeof ver !== 'number' || !Number.isSafeInteger(ver) || ver < 0)
-      throw new Unauthenticated({ reason: 'bad-claims' })
+      return new Unauthenticated({ reason: 'bad-claims' })
     if (nbf !== undefined && (!isSeconds(nbf) || nbf > nowS + CLOCK_TOLERANCE_S))
-      throw new Unauthenticated({ reason: 'not-yet-valid' })
-    if (iat > nowS + CLOCK_TOLERANCE_S) throw new Unauthenticated({ reason: 'issued-in-the-future' })
-    if (exp - iat > Math.max(lifeS, MAX_LIFE_S)) throw new Unauthenticated({ reason: 'lives-too-long' })
-    if (exp <= nowS) throw new TokenExpired({ reason: 'expired' })
+      return new Unauthenticated({ reason: 'not-yet-valid' })
+    if (iat > nowS + CLOCK_TOLERANCE_S) return new Unauthenticated({ reason: 'issued-in-the-future' })
+    if (exp - iat > Math.max(lifeS, MAX_LIFE_S)) return new Unauthenticated({ reason: 'lives-too-long' })
+    if (exp <= nowS) return new TokenExpired({ reason: 'expired' })
     return { user, subject: String(user.id), tokenId: jti, version: ver, issuedAt: iat, expiresAt: exp }
   }
 
@@ -187,7 +189,12 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       const issuedAt = Math.floor(now() / 1000)
       return sign(user, version, { id: login.tokenId, issuedAt, expiresAt: login.expiresAt })
     },
-    verify,
+    judge,
+    verify(token) {
+      const identity = judge(token)
+      if (identity instanceof GatewayError) throw identity
+      return identity
+    },
     verified,
     signedBy,
     isOurs: token => signedBy(token) !== -1

@@ -1,5 +1,5 @@
 // A token is verified once and remembered, within bounds, until it expires or is revoked.
-import { TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
+import { GatewayError, TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import type { AccessTokens } from './access-token.ts'
 import type { Revocations, Standing } from './revocations.ts'
@@ -17,6 +17,8 @@ interface Remembered {
 export interface VerifiedTokens {
   /** Who the token says is asking. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
   identify(token: string, options?: { allowStale?: boolean }): Identity
+  /** The same, with the refusal returned. */
+  judge(token: string, options?: { allowStale?: boolean }): Identity | GatewayError
   /** How often a token was known already, and how often it had to be verified. */
   readonly hits: number
   readonly misses: number
@@ -24,7 +26,7 @@ export interface VerifiedTokens {
 }
 
 export interface VerifiedTokensOptions {
-  tokens: Pick<AccessTokens, 'verify'>
+  tokens: Pick<AccessTokens, 'judge'>
   revocations: Revocations
   now?: () => number
   generation?: number
@@ -48,7 +50,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     young.set(token, entry)
   }
 
-  const recall = (token: string): Remembered => {
+  const recall = (token: string): Remembered | GatewayError => {
     const known = young.get(token)
     if (known !== undefined) {
       hits++
@@ -61,22 +63,32 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
       return aged
     }
     misses++
-    const entry: Remembered = { identity: tokens.verify(token), standing: 'valid', epoch: -1 }
+    const identity = tokens.judge(token)
+    if (identity instanceof GatewayError) return identity
+    const entry: Remembered = { identity, standing: 'valid', epoch: -1 }
     remember(token, entry)
     return entry
   }
 
+  const judge: VerifiedTokens['judge'] = (token, { allowStale = false } = {}) => {
+    const entry = recall(token)
+    if (entry instanceof GatewayError) return entry
+    if (entry.identity.expiresAt * 1000 <= now()) return new TokenExpired({ reason: 'expired' })
+    if (entry.epoch !== revocations.epoch) {
+      entry.standing = revocations.standing(entry.identity)
+      entry.epoch = revocations.epoch
+    }
+    if (entry.standing === 'revoked') return new TokenRevoked({ reason: 'revoked' })
+    if (entry.standing === 'stale' && !allowStale) return new TokenStale({ reason: 'stale' })
+    return entry.identity
+  }
+
   return {
-    identify(token, { allowStale = false } = {}) {
-      const entry = recall(token)
-      if (entry.identity.expiresAt * 1000 <= now()) throw new TokenExpired({ reason: 'expired' })
-      if (entry.epoch !== revocations.epoch) {
-        entry.standing = revocations.standing(entry.identity)
-        entry.epoch = revocations.epoch
-      }
-      if (entry.standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
-      if (entry.standing === 'stale' && !allowStale) throw new TokenStale({ reason: 'stale' })
-      return entry.identity
+    judge,
+    identify(token, options) {
+      const identity = judge(token, options)
+      if (identity instanceof GatewayError) throw identity
+      return identity
     },
     get hits() {
       return hits
