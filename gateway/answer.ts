@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { limitHeaders } from './access/limit-rate.ts'
 import { errorBody, GatewayError, Internal } from './errors.ts'
 import { breakOff, type Exchange } from './exchange.ts'
-import { sendWhole } from './one-write.ts'
+import { headerLines, sendWhole } from './one-write.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
 import { hasBody } from './request-head.ts'
 
@@ -22,8 +22,8 @@ export const addedHeaders = (exchange: Exchange): string[] => {
   return limits
 }
 
-/** `[name, value, …]` on the gateway's own answers, refusals included (Fetch, CORS protocol). */
-export const ownHeaders = (exchange: Exchange, { corsOrigin }: AnswerOptions): string[] => [
+/** `[name, value, …]` on each of the gateway's own answers (Fetch, CORS protocol). */
+const sharedHeaders = (corsOrigin: string): string[] => [
   'access-control-allow-origin',
   corsOrigin,
   'access-control-expose-headers',
@@ -33,7 +33,12 @@ export const ownHeaders = (exchange: Exchange, { corsOrigin }: AnswerOptions): s
   'x-content-type-options',
   'nosniff',
   'referrer-policy',
-  'no-referrer',
+  'no-referrer'
+]
+
+/** `[name, value, …]` on the gateway's own answers, refusals included. */
+export const ownHeaders = (exchange: Exchange, { corsOrigin }: AnswerOptions): string[] => [
+  ...sharedHeaders(corsOrigin),
   ...addedHeaders(exchange)
 ]
 
@@ -85,6 +90,26 @@ const closeGently = ({ req, res }: Exchange): void => {
   }
 }
 
+interface CommonHeaders {
+  readonly headers: readonly string[]
+  /** The same, as lines of a head. */
+  readonly lines: string
+}
+
+const commonHeaders = new WeakMap<AnswerOptions, Map<string, CommonHeaders>>()
+
+/** What all refusals of this content type have in common; made once for each of the two. */
+const refusalHeaders = (type: string, options: AnswerOptions): CommonHeaders => {
+  const byType = commonHeaders.get(options) ?? new Map<string, CommonHeaders>()
+  const known = byType.get(type)
+  if (known !== undefined) return known
+  const headers = sharedHeaders(options.corsOrigin)
+  headers.push('content-type', type, 'cache-control', 'no-store', 'content-security-policy', REFUSAL_PAGE_POLICY)
+  const made = { headers, lines: headerLines(headers) }
+  commonHeaders.set(options, byType.set(type, made))
+  return made
+}
+
 /** Answers with a refusal. An answer that has begun is broken off instead: it must not look complete. */
 export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
   const { req, res } = exchange
@@ -99,16 +124,19 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
     return
   }
   const [type, text] = body(exchange, error)
-  const headers = ownHeaders(exchange, options)
-  headers.push('content-type', type, 'content-length', String(Buffer.byteLength(text)), 'cache-control', 'no-store')
-  headers.push('content-security-policy', REFUSAL_PAGE_POLICY)
+  const length = Buffer.byteLength(text)
+  const headers = addedHeaders(exchange)
+  headers.push('content-length', String(length))
   if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
-  for (const [name, value] of Object.entries(error.headers)) headers.push(name, value)
+  for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
   if (hasBody(exchange.head) && !req.complete) closeGently(exchange)
-  const sent = Buffer.from(req.method === 'HEAD' ? '' : text)
+  const sent = req.method === 'HEAD' ? '' : text
+  const latin1 = length === text.length ? sent : Buffer.from(sent).toString('latin1')
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
-  if (sendWhole(req, res, { status: error.statusCode, reason, headers, body: sent.toString('latin1') })) return
-  res.writeHead(error.statusCode, headers)
+  const common = refusalHeaders(type, options)
+  const whole = { status: error.statusCode, reason, lines: common.lines, headers, body: latin1 }
+  if (sendWhole(req, res, whole)) return
+  res.writeHead(error.statusCode, [...common.headers, ...headers])
   res.end(sent)
 }
 

@@ -27,10 +27,32 @@ const date = (): string => {
 export interface WholeAnswer {
   status: number
   reason: string
+  /** Field lines made before, each ended by CRLF; no Date among them. */
+  lines?: string
   /** `[name, value, …]`, judged already; their framing must be that of `body`. */
   headers: readonly string[]
   /** Latin-1. */
   body: string
+}
+
+/** `[name, value, …]` as lines of a head, each ended by CRLF. */
+export const headerLines = (headers: readonly string[]): string => {
+  let lines = ''
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const value = headers[i + 1] ?? ''
+    // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
+    lines += name + ': ' + value + '\r\n'
+  }
+  return lines
+}
+
+const isDated = (headers: readonly string[]): boolean => {
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'date') return true
+  }
+  return false
 }
 
 class EndedSoon {
@@ -50,22 +72,13 @@ class EndedSoon {
  * connections that are about to close, which Node must know of. Returns whether it did: then nobody else ends it.
  */
 export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: WholeAnswer): boolean => {
-  const { status, reason, headers, body } = answer
+  const { status, reason, lines = '', headers, body } = answer
   if (body.length > MAX_BODY_BYTES || req.httpVersionMinor !== 1 || !res.shouldKeepAlive || res.headersSent)
     return false
-  let text = `HTTP/1.1 ${status} ${reason}\r\n`
-  let dated = false
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? ''
-    if (name.length === 4 && name.toLowerCase() === 'date') dated = true
-    const value = headers[i + 1] ?? ''
-    // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
-    text += name + ': ' + value + '\r\n'
-  }
-  if (!dated) text += `date: ${date()}\r\n`
-  text += KEEP_ALIVE
+  const dateLine = isDated(headers) ? '' : `date: ${date()}\r\n`
+  const head = `HTTP/1.1 ${status} ${reason}\r\n${lines}${headerLines(headers)}${dateLine}${KEEP_ALIVE}`
   res.statusCode = status
-  ;(res as WithHeader)._header = text + body
+  ;(res as WithHeader)._header = head + body
   flushSoon(new EndedSoon(res))
   return true
 }
