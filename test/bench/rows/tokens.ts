@@ -11,8 +11,9 @@ import { createSecret, sign } from '../tokens.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
-/** More than any subject here answers; a subject that does voids its round. */
-const TOKENS_PER_SECOND = 40_000
+/** More than can be answered; a subject that answers more voids its round. */
+const FRESH_PER_SECOND = 40_000
+const FORGED_PER_SECOND = 90_000
 
 /** A pool file of distinct tokens, each line `path token`. */
 const writePool = async (file: string, count: number, secret: string): Promise<void> => {
@@ -30,15 +31,15 @@ const subjects = async (world: World, peer: Peer): Promise<Subject[]> => {
   const url = `http://127.0.0.1:${peer.port}`
   const knownPool = join(folder, 'known')
   await writePool(knownPool, 1, world.secret)
-  const distinct = (name: string, secret: string) => async (_: number, seconds: number) => {
+  const distinct = (name: string, secret: string, perSecond: number) => async (_: number, seconds: number) => {
     const pool = join(folder, name)
-    await writePool(pool, seconds * TOKENS_PER_SECOND, secret)
+    await writePool(pool, seconds * perSecond, secret)
     return { url, pool }
   }
   return [
     { name: 'known token', peer, load: () => ({ url, pool: knownPool }) },
-    { name: 'token never seen before', peer, isFresh: true, load: distinct('fresh', world.secret) },
-    { name: 'forged token', peer, isFresh: true, isRefused: true, load: distinct('forged', createSecret()) }
+    { name: 'token never seen before', peer, isFresh: true, load: distinct('fresh', world.secret, FRESH_PER_SECOND) },
+    { name: 'forged token', peer, isFresh: true, isRefused: true, load: distinct('forged', createSecret(), FORGED_PER_SECOND) }
   ]
 }
 
