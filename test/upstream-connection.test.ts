@@ -45,6 +45,7 @@ t.test('a connection paused on the last bytes of an answer carries the next requ
         },
         onBody: () => {
           if (pauseOnBody) connection.pause()
+          return false
         },
         onEnd: () => resolve(status),
         onFault: (_fault, cause) => reject(cause),
@@ -93,7 +94,7 @@ const askJustAfter = async (t: Tap, act: (upstreamSide: Socket) => void) => {
         {
           onInterim: () => undefined,
           onHead: () => reject(new Error('it was taken for an answer')),
-          onBody: () => undefined,
+          onBody: () => false,
           onEnd: () => undefined,
           onFault: (fault, _cause, nothingSent) => resolve({ fault, nothingSent, received: upstreamSide.bytesRead }),
           onDrain: () => undefined

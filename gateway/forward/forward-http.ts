@@ -245,8 +245,14 @@ class HttpForward implements Requester, Underway {
     })
   }
 
-  onBody(chunk: Buffer) {
-    if (this.#over || this.#res.write(chunk)) return
+  onBody(chunk: Buffer): boolean {
+    if (this.#over) return false
+    if (!this.#res.write(chunk)) this.#waitForClient()
+    // Whatever the kernel has not taken waits with Node.
+    return this.#res.writableLength > 0
+  }
+
+  #waitForClient() {
     this.#connection?.pause()
     // One read may hold several chunks.
     clearTimeout(this.#stall)

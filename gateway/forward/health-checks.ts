@@ -46,7 +46,7 @@ const probePath =
       onInterim: () => undefined,
       onDrain: () => undefined,
       onHead: ({ status }) => settle(status < 400 ? undefined : 'check-status'),
-      onBody: () => undefined,
+      onBody: () => false,
       onEnd: () => undefined,
       onFault: fault => settle(`check-${fault}`)
     }

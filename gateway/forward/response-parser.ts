@@ -21,6 +21,7 @@ export interface ResponseSink {
   onInterim(status: number, headers: readonly string[]): void
   /** `whole`: the complete body as Latin-1 text when it came along with the head, so that one write can answer. */
   onHead(head: ResponseHead, whole: string | undefined): void
+  /** A part of the bytes that were taken: it holds until `take` returns. */
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
 }
@@ -177,7 +178,7 @@ export const createResponseParser = (): ResponseParser => {
   const takeCounted = (bytes: Buffer): Buffer => {
     const size = Math.min(remaining, bytes.length)
     remaining -= size
-    sink?.onBody(Buffer.from(bytes.subarray(0, size)))
+    sink?.onBody(bytes.subarray(0, size))
     if (remaining === 0) {
       if (state === 'length') end(NO_TRAILERS)
       else state = 'chunk-end'
@@ -227,7 +228,7 @@ export const createResponseParser = (): ResponseParser => {
       case 'trailers':
         return takeTrailers(bytes)
       case 'close':
-        sink?.onBody(Buffer.from(bytes))
+        sink?.onBody(bytes)
         return EMPTY
       case 'idle':
         throw new BadResponse('bytes that no request asked for')

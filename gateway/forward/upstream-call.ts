@@ -45,12 +45,13 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     let head: ResponseHead | undefined
     let parts: Buffer[] = []
     let size = 0
-    const keep = (chunk: Buffer) => {
+    const keep = (chunk: Buffer): boolean => {
       size += chunk.length
       if (size > call.maxBytes) {
         connection?.destroy()
         reject(new BadUpstreamResponse({ reason: 'upstream-answer-too-large' }))
       } else parts.push(chunk)
+      return true
     }
     const requester: Requester = {
       onInterim: () => undefined,

@@ -10,7 +10,9 @@ import { sharedLookup } from './shared-lookup.ts'
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
 
 /** The side that asked. Every request ends in exactly one of `onEnd` and `onFault`. */
-export interface Requester extends ResponseSink {
+export interface Requester extends Omit<ResponseSink, 'onBody'> {
+  /** Returns whether it holds on to the chunk; its memory is used again if not. */
+  onBody(chunk: Buffer): boolean
   /**
    * `nothingSent`: not a byte of the request reached the kernel, so it may be sent again on another connection
    * (RFC 9110 §9.2.2 allows more; more is not done).
@@ -59,7 +61,7 @@ export interface ConnectionEvents {
 }
 
 const READ_BUFFER_BYTES = 64 * 1024
-// One for all plain sockets: bytes are copied out before the next read.
+// One for all plain sockets, small bodies included: bytes are copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
 // Node's own servers close after 5 s; a request must not be on its way then.
@@ -116,6 +118,9 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   let destroyed = false
   /** The request head that has not been written yet. */
   let unsent: string | undefined
+  let ownBuffer: Buffer | undefined
+  /** Whether somebody holds on to what was read last. */
+  let isKept = false
   let written = false
   let finished = false
   let reusable = true
@@ -166,7 +171,10 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       events.onAnswer?.(connection)
       requester?.onHead(head, whole)
     },
-    onBody: chunk => requester?.onBody(chunk),
+    onBody(chunk) {
+      const isShared = !target.tls && ownBuffer === undefined
+      if (requester?.onBody(isShared ? Buffer.from(chunk) : chunk) === true) isKept = true
+    },
     onEnd(trailers) {
       const ended = requester
       requester = undefined
@@ -190,9 +198,18 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       fail('bad-response', error)
       return false
     }
+    chooseBuffer(bytes.length)
     // Only now, with every byte judged, may another request follow (no answer is ever given to the wrong one).
     if (parser.idle && !destroyed) settle()
     return !destroyed
+  }
+
+  /** Where the next read goes: a large body passes through memory of its own, uncopied, while all else shares. */
+  const chooseBuffer = (lastRead: number) => {
+    const isBulk = !parser.idle && !target.tls && lastRead >= READ_BUFFER_BYTES / 2
+    if (!isBulk) ownBuffer = undefined
+    else if (isKept || ownBuffer === undefined) ownBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+    isKept = false
   }
 
   const settle = () => {
@@ -222,8 +239,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   }
 
   const socket = dial(upstream, target, {
-    buffer: sharedReadBuffer,
-    callback: bytes => take(sharedReadBuffer.subarray(0, bytes))
+    buffer: () => ownBuffer ?? sharedReadBuffer,
+    callback: (bytes, buffer) => take((buffer as Buffer).subarray(0, bytes))
   })
   if (target.tls) socket.on('data', take)
   socket.on(target.tls ? 'secureConnect' : 'connect', () => {

@@ -39,7 +39,13 @@ const subjects = async (world: World, peer: Peer): Promise<Subject[]> => {
   return [
     { name: 'known token', peer, load: () => ({ url, pool: knownPool }) },
     { name: 'token never seen before', peer, isFresh: true, load: distinct('fresh', world.secret, FRESH_PER_SECOND) },
-    { name: 'forged token', peer, isFresh: true, isRefused: true, load: distinct('forged', createSecret(), FORGED_PER_SECOND) }
+    {
+      name: 'forged token',
+      peer,
+      isFresh: true,
+      isRefused: true,
+      load: distinct('forged', createSecret(), FORGED_PER_SECOND)
+    }
   ]
 }
 
