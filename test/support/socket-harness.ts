@@ -13,11 +13,12 @@ import {
   Unauthenticated
 } from '../../gateway/errors.ts'
 import { createExchange, type Exchange } from '../../gateway/exchange.ts'
-import { createForwardSocketIo, type SocketIoForwarding } from '../../gateway/forward/forward-socketio.ts'
+import { createForwardSocketIo } from '../../gateway/forward/forward-socketio.ts'
 import { createForwardWebSocket, type SocketForwarding } from '../../gateway/forward/forward-websocket.ts'
 import { createOpenStreams, type FreshAccess } from '../../gateway/forward/open-streams.ts'
 import { createMemorySidStore, type SidStore } from '../../gateway/forward/sid-store.ts'
 import { streamRoute } from '../../gateway/forward/socketio-namespaces.ts'
+import type { SocketIoForwarding } from '../../gateway/forward/socketio-sessions.ts'
 import type { StreamLimits } from '../../gateway/forward/stream-places.ts'
 import { upstreamHeadStart } from '../../gateway/forward/upstream-head.ts'
 import { createUpstreams } from '../../gateway/forward/upstreams.ts'

@@ -1,0 +1,135 @@
+// The HTTP side of a Socket.IO route: handshakes, polls and posts reach the session that they name.
+import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { hasBody } from '../request-head.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
+import { readHandshake } from './engineio-handshake.ts'
+import { readEngineQuery } from './engineio-request.ts'
+import { targetsInTurn } from './forward-websocket.ts'
+import type { SidOrigin } from './sid-store.ts'
+import { clientFields, readBody } from './socketio-polling.ts'
+import { type SessionOrigin, UNPROVEN_BYTES } from './socketio-session.ts'
+import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid } from './socketio-sessions.ts'
+import { storeAway } from './socketio-share.ts'
+import { type Answer, callUpstream } from './upstream-call.ts'
+import { fieldValues } from './websocket-handshake.ts'
+
+const HANDSHAKE_BYTES = 64 * 1024
+const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
+// Bodies are read here, so they must come as they are; the rest belongs to one hop or one transport.
+const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
+
+/** Bodies are read here, so they must come as text, uncoded. */
+const judgeBodyFields = ({ req }: Exchange) => {
+  const type = req.headers['content-type']
+  if ((type !== undefined && !PLAIN_TEXT.test(type)) || req.headers['content-encoding'] !== undefined) {
+    throw new BadRequest({ reason: 'content-type' })
+  }
+}
+
+/** Throws a refusal, or rejects with one. */
+export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {
+  const { now } = forwarding
+  const { shared } = forwarding.sidStore
+
+  const headFor = (exchange: Exchange, route: Route, target: Target, length?: number): string =>
+    forwarding.headStart(exchange, route, target.authority, REWRITTEN) +
+    (length === undefined ? '\r\n' : `content-length: ${length}\r\n\r\n`)
+
+  const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
+    const leaveUnproven = sessions.enterUnproven(exchange.client.key)
+    try {
+      const { answer, target } = await firstAnswer(exchange, route, upstream)
+      if (exchange.res.destroyed) return
+      await openPolling(exchange, originOf(exchange, route, upstream, target), answer)
+    } finally {
+      leaveUnproven()
+    }
+  }
+
+  const firstAnswer = async (exchange: Exchange, route: Route, upstream: Upstream) => {
+    const targets = targetsInTurn(upstream)
+    for (const [index, target] of targets.entries()) {
+      const call = callUpstream(forwarding.upstreams, {
+        upstream,
+        target,
+        method: 'GET',
+        head: headFor(exchange, route, target),
+        body: undefined,
+        timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
+        maxBytes: HANDSHAKE_BYTES
+      })
+      try {
+        return { answer: await call.answer, target }
+      } catch (error) {
+        const isUnreachable = error instanceof GatewayError && error.reason === 'upstream-unreachable'
+        if (!isUnreachable || index === targets.length - 1) throw error
+      }
+    }
+    throw new Unavailable({ reason: 'no-target' })
+  }
+
+  const openPolling = async (exchange: Exchange, origin: SessionOrigin, { head, body }: Answer) => {
+    const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
+    const { route, target } = origin
+    const fields = clientFields(head, forwarding, origin)
+    const { res } = exchange
+    if (opened === undefined || sessions.isHeld(opened.sid)) {
+      const status = head.status >= 400 ? head.status : 502
+      res.writeHead(status, [...fields, ...forwarding.addedHeaders(exchange), 'content-length', '0']).end()
+      return
+    }
+    const { sid, sessionMs, pollMs } = opened
+    const record: SidOrigin = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
+    sessions.hold(sid, origin, record)
+    if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
+    const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
+    res.writeHead(200, [...fields, ...cookiesOf(head), ...forwarding.addedHeaders(exchange), ...type]).end(body)
+  }
+
+  /** An affinity cookie of the backend's own, given with the handshake alone. */
+  const cookiesOf = ({ headers }: Answer['head']): string[] =>
+    fieldValues(headers, 'set-cookie')
+      .filter(cookie => !forwarding.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
+      .flatMap(cookie => ['set-cookie', cookie])
+
+  const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
+    const { polling, session } = await sessions.known(exchange, route, upstream, sid)
+    if (session.over && !polling.hasMail) throw unknownSid()
+    if (exchange.res.destroyed) return
+    polling.get(exchange, headFor(exchange, route, session.origin.target))
+  }
+
+  const post = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
+    const { polling, session } = await sessions.known(exchange, route, upstream, sid)
+    if (session.over) throw unknownSid()
+    const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
+    const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
+    try {
+      judgeBodyFields(exchange)
+      const body = await readBody(exchange, limit)
+      if (session.over) throw unknownSid()
+      if (!session.proven) session.unprovenBytes += body.length
+      await polling.post(exchange, length => headFor(exchange, route, session.origin.target, length), body)
+    } catch (error) {
+      // What can't be judged ends the session: the upstream must not be left with half of it.
+      session.end(1008)
+      throw error
+    }
+  }
+
+  return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
+    const { req, head } = exchange
+    const asked = readEngineQuery(exchange.query)
+    if (req.method !== 'GET' && req.method !== 'POST') {
+      throw new MethodNotAllowed({ reason: 'engineio-method', headers: { allow: 'GET, POST' } })
+    }
+    if (asked?.transport !== 'polling') throw new BadRequest({ reason: 'engineio-query' })
+    if (req.method === 'POST') {
+      if (asked.sid === undefined) throw new BadRequest({ reason: 'engineio-handshake' })
+      return post(exchange, route, upstream, asked.sid)
+    }
+    if (hasBody(head)) throw new BadRequest({ reason: 'engineio-body' })
+    return asked.sid === undefined ? handshake(exchange, route, upstream) : poll(exchange, route, upstream, asked.sid)
+  }
+}

@@ -1,0 +1,223 @@
+// The Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
+import { BadRequest, RateLimited } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { SocketForwarding } from './forward-websocket.ts'
+import { hashId, type SidOrigin } from './sid-store.ts'
+import { createPollingTransport, type PollingShare, type PollingTransport } from './socketio-polling.ts'
+import {
+  createSession,
+  isProving,
+  PROVE_MS,
+  type Session,
+  type SessionOrigin,
+  type SessionParts
+} from './socketio-session.ts'
+import { createShare, storeAway } from './socketio-share.ts'
+import type { Upstreams } from './upstreams.ts'
+import type { Relay } from './websocket-relay.ts'
+
+export interface SocketIoForwarding extends SocketForwarding, SessionParts {
+  readonly upstreams: Upstreams
+  /** `[name, value, …]` on the gateway's own answers. */
+  readonly ownHeaders: (exchange: Exchange) => readonly string[]
+  readonly limits?: {
+    /** Sessions of one address without an open namespace. */
+    readonly unprovenPerIp?: number
+  }
+}
+
+export interface PollingSession {
+  readonly session: Session
+  readonly polling: PollingTransport
+  readonly share: PollingShare | undefined
+  readonly sessionMs: number
+  lastSeen: number
+  /** Let go of here, while other instances may still serve it. */
+  isElsewhere: boolean
+  /** An upgrade of it is under way or done. */
+  relay: Relay | undefined
+  upgrading: boolean
+  /** The WebSocket carries the session. */
+  isTakenOver: boolean
+}
+
+const FAREWELL_MS = 5000
+const MAX_UNPROVEN_PER_IP = 20
+
+export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
+
+export const originOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionOrigin => ({
+  route,
+  upstream,
+  target,
+  path: exchange.path,
+  requestId: exchange.requestId,
+  ip: exchange.client.address,
+  ipKey: exchange.client.key
+})
+
+/** The head of the gateway's own farewell to an upstream. */
+const ownHead = ({ path, target, requestId }: SessionOrigin, sid: string, length: number): string =>
+  `POST ${path}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${target.authority}\r\n` +
+  `content-type: text/plain;charset=UTF-8\r\ncontent-length: ${length}\r\nx-request-id: ${requestId}\r\n\r\n`
+
+export interface SocketIoSessions {
+  /** Counts a handshake of this address; throws when it has too many sessions that proved nothing. Returns how to stop counting it. */
+  enterUnproven(ipKey: string): () => void
+  start(origin: SessionOrigin, onOver: () => void): Session
+  /** Makes a polling session known on this instance. */
+  hold(sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession
+  isHeld(sid: string): boolean
+  /** The session of a sid, as its last request left it, wherever that was. */
+  known(exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession>
+  /** Ends sessions that did not prove themselves, and forgets those nobody polls any more. */
+  sweep(): void
+  readonly size: number
+  close(): void
+}
+
+export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIoSessions => {
+  const { now } = forwarding
+  const { shared } = forwarding.sidStore
+  const maxUnproven = forwarding.limits?.unprovenPerIp ?? MAX_UNPROVEN_PER_IP
+  const polled = new Map<string, PollingSession>()
+  /** Hashes of the sids in `polled`, for mail from other instances. */
+  const hashed = new Map<string, string>()
+  const sessions = new Set<Session>()
+  // Counted from before the handshake, so that a burst can't pass all at once.
+  const unproven = new Map<string, number>()
+
+  const enterUnproven = (ipKey: string) => {
+    const count = unprovenOf(ipKey)
+    if (count >= maxUnproven) throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
+    unproven.set(ipKey, (unproven.get(ipKey) ?? 0) + 1)
+    return () => {
+      const left = (unproven.get(ipKey) ?? 1) - 1
+      if (left === 0) unproven.delete(ipKey)
+      else unproven.set(ipKey, left)
+    }
+  }
+
+  /** Handshakes under way and sessions that have proved nothing. */
+  const unprovenOf = (ipKey: string): number => {
+    let count = unproven.get(ipKey) ?? 0
+    for (const session of sessions) if (session.origin.ipKey === ipKey && isProving(session)) count++
+    return count
+  }
+
+  const start = (origin: SessionOrigin, onOver: () => void): Session => {
+    const session = createSession(forwarding, origin, over => {
+      sessions.delete(over)
+      onOver()
+    })
+    sessions.add(session)
+    return session
+  }
+
+  const hold = (sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession => {
+    const release = forwarding.streams.admit({ userId: undefined, ip: origin.ipKey })
+    const session = start(origin, () => {
+      release()
+      // Kept until the sweep: its last word may still wait for a poll.
+      entry.lastSeen = now()
+      // A probe of the other transport ends with the session that it probes for.
+      if (!entry.isTakenOver) entry.relay?.end({ code: 1008, reason: '' })
+      if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
+    })
+    session.proveUntil = record.createdAt + PROVE_MS
+    const share = shared && createShare(shared, sid, session, record.pollMs)
+    const polling = createPollingTransport({
+      forwarding,
+      session,
+      share,
+      fields: record.fields,
+      pollMs: record.pollMs,
+      ownHead: length => ownHead(origin, sid, length),
+      onViolation: () => session.end(1008)
+    })
+    session.carrier = polling.carrier
+    if (shared !== undefined) session.claim = namespace => shared.dropNamespace(sid, namespace)
+    const entry: PollingSession = {
+      session,
+      polling,
+      share,
+      sessionMs: record.sessionMs,
+      lastSeen: now(),
+      relay: undefined,
+      upgrading: false,
+      isTakenOver: false,
+      isElsewhere: false
+    }
+    polled.set(sid, entry)
+    if (shared !== undefined) hashed.set(hashId(sid), sid)
+    return entry
+  }
+
+  const forget = (sid: string) => {
+    polled.delete(sid)
+    hashed.delete(hashId(sid))
+  }
+
+  const known = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession> => {
+    const local = polled.get(sid)
+    if (local !== undefined) {
+      if (local.session.origin.route.id !== route.id) throw unknownSid()
+      local.lastSeen = now()
+      if (!local.session.over) await local.share?.reload()
+      return local
+    }
+    const record = await shared?.load(sid).catch(storeAway)
+    const target = upstream.targets.find(({ url }) => url === record?.target)
+    if (record === undefined || target === undefined || record.routeId !== route.id) throw unknownSid()
+    const taken = polled.get(sid) ?? hold(sid, originOf(exchange, route, upstream, target), record)
+    try {
+      await taken.share?.reload()
+    } catch (error) {
+      // A right in it has ended while nobody here knew of it.
+      taken.session.end(4401)
+      throw error
+    }
+    return taken
+  }
+
+  const sweep = () => {
+    const at = now()
+    for (const session of [...sessions]) {
+      if (at >= session.proveUntil && isProving(session)) void endUnproven(session)
+    }
+    for (const [sid, entry] of polled) {
+      const { session, sessionMs, lastSeen, polling } = entry
+      if (session.over && at - lastSeen > FAREWELL_MS) forget(sid)
+      else if (!session.over && session.carrier === polling.carrier && at - lastSeen > sessionMs) {
+        // Another instance may have its requests now.
+        entry.isElsewhere = shared !== undefined
+        session.leave()
+      }
+    }
+  }
+
+  /** Where instances share sessions, another may have proved this one. */
+  const endUnproven = async (session: Session) => {
+    const entry = [...polled.values()].find(other => other.session === session)
+    await entry?.share?.reload().catch(() => undefined)
+    if (isProving(session)) session.end(1008)
+  }
+
+  shared?.onMail(hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail())
+
+  return {
+    enterUnproven,
+    start,
+    hold,
+    isHeld: sid => polled.has(sid),
+    known,
+    sweep,
+    get size() {
+      return sessions.size
+    },
+    close() {
+      for (const session of [...sessions]) session.end(1001)
+    }
+  }
+}

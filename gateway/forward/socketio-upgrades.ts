@@ -1,0 +1,138 @@
+// The WebSocket side of a Socket.IO route: a new session begins on it, or one that polls goes on there.
+import type { Duplex } from 'node:stream'
+import { BadRequest } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Route, Target, Upstream } from '../routes/route.ts'
+import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
+import { joinSockets, openUpstream, switchClient, targetsInTurn, type UpgradeRequest } from './forward-websocket.ts'
+import type { Session } from './socketio-session.ts'
+import {
+  originOf,
+  type PollingSession,
+  type SocketIoForwarding,
+  type SocketIoSessions,
+  unknownSid
+} from './socketio-sessions.ts'
+import { createWebSocketTransport } from './socketio-websocket.ts'
+import type { OpenUpstream } from './websocket-dial.ts'
+import { judgeClientHandshake } from './websocket-handshake.ts'
+import type { Relay } from './websocket-relay.ts'
+
+/** Throws a refusal, or rejects with one. */
+export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {
+  const join = (
+    session: Session,
+    sockets: { request: UpgradeRequest; open: OpenUpstream; target: Target; head: Buffer; leave: () => void },
+    taken: PollingSession | undefined
+  ) => {
+    const { request, open, target, head, leave } = sockets
+    const onViolation = taken === undefined ? () => session.end(1008) : violationOf(session, taken)
+    let relay: Relay | undefined
+    const transport = createWebSocketTransport({
+      session,
+      relay: () => relay,
+      onViolation,
+      beforeUpgrade: taken?.share?.takeOver,
+      onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
+    })
+    if (taken === undefined) session.carrier = transport.carrier
+    switchClient(forwarding, request, open, target)
+    joinSockets(
+      forwarding.relays,
+      {
+        client: request.socket,
+        upstream: open.socket,
+        maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
+        idleTimeoutMs: 0,
+        onMessage: transport.onMessage,
+        onClosed() {
+          leave()
+          if (session.carrier === transport.carrier) session.leave()
+          if (taken !== undefined) taken.upgrading = false
+        }
+      },
+      open,
+      head,
+      joined => {
+        relay = joined
+        if (taken !== undefined) taken.relay = joined
+      }
+    )
+  }
+
+  /** Before the upgrade is complete only the new transport is at fault. */
+  const violationOf = (session: Session, taken: PollingSession) => () => {
+    if (session.carrier !== taken.polling.carrier) return session.end(1008)
+    taken.relay?.end({ code: 1008, reason: '' })
+  }
+
+  const takeOver = (session: Session, taken: PollingSession, carrier: Session['carrier']) => {
+    if (session.over || carrier === undefined) return taken.relay?.end({ code: 1008, reason: '' })
+    session.carrier = carrier
+    taken.isTakenOver = true
+    taken.polling.divertTo(packets => carrier.toClient(packets))
+  }
+
+  const upgradeKnown = async (request: UpgradeRequest, sid: string, head: Buffer) => {
+    const taken = await sessions.known(request.exchange, request.route, request.upstream, sid)
+    if (request.exchange.res.destroyed) return
+    const { session } = taken
+    if (session.over) throw unknownSid()
+    if (taken.upgrading || session.carrier !== taken.polling.carrier)
+      throw new BadRequest({ reason: 'upgrading-already' })
+    taken.upgrading = true
+    const leave = () => {
+      taken.upgrading = false
+    }
+    const sticky = { ...request, targets: [session.origin.target] }
+    openUpstream(
+      forwarding,
+      sticky,
+      (open, target) => {
+        if (session.over) throw unknownSid()
+        join(session, { request: sticky, open, target, head, leave: () => undefined }, taken)
+      },
+      leave
+    )
+  }
+
+  const upgradeNew = (request: UpgradeRequest, head: Buffer) => {
+    const { exchange, route, upstream } = request
+    const leaveUnproven = sessions.enterUnproven(exchange.client.key)
+    let release: (() => void) | undefined
+    let left = false
+    const leaveOnce = () => {
+      if (!left) leaveUnproven()
+      left = true
+      release?.()
+    }
+    try {
+      release = forwarding.streams.admit({ userId: undefined, ip: exchange.client.key })
+    } catch (error) {
+      leaveOnce()
+      throw error
+    }
+    openUpstream(
+      forwarding,
+      request,
+      (open, target) => {
+        const session = sessions.start(originOf(exchange, route, upstream, target), () => undefined)
+        if (!left) leaveUnproven()
+        left = true
+        join(session, { request, open, target, head, leave: leaveOnce }, undefined)
+      },
+      leaveOnce
+    )
+  }
+
+  return (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer): void | Promise<void> => {
+    const wrong = judgeClientHandshake(exchange)
+    if (wrong !== undefined) throw wrong
+    const asked: EngineRequest | undefined = readEngineQuery(exchange.query)
+    if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
+    const offer = { subprotocols: [], bearerOffered: false }
+    const targets = asked.sid === undefined ? targetsInTurn(upstream) : []
+    const request: UpgradeRequest = { exchange, route, upstream, socket, offer, targets }
+    return asked.sid === undefined ? upgradeNew(request, head) : upgradeKnown(request, asked.sid, head)
+  }
+}
