@@ -7,6 +7,7 @@ import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
 import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
 import { measureBodies } from './rows/bodies.ts'
+import { measureFloor } from './rows/floor.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
 import { measureLogging } from './rows/logging.ts'
@@ -19,6 +20,7 @@ import { type World, withWorld } from './world.ts'
 
 const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = {
   http: measureHttp,
+  floor: measureFloor,
   tokens: measureTokens,
   limits: measureLimits,
   logging: measureLogging,

@@ -1,7 +1,18 @@
 // The command line of the benchmark has become checked options, or a usage error.
 import { parseArgs } from 'node:util'
 
-export const GROUPS = ['http', 'tokens', 'limits', 'logging', 'routes', 'bodies', 'websocket', 'soak', 'start'] as const
+export const GROUPS = [
+  'http',
+  'floor',
+  'tokens',
+  'limits',
+  'logging',
+  'routes',
+  'bodies',
+  'websocket',
+  'soak',
+  'start'
+] as const
 export type Group = (typeof GROUPS)[number]
 
 export interface Options {

@@ -1,4 +1,4 @@
-// The two stacks from npm listen on the gateway's core: @fastify/http-proxy bare, and the one most would write.
+// Stacks in Node listen on the gateway's core: @fastify/http-proxy bare, the one most would write, and the least there is.
 import { fileURLToPath } from 'node:url'
 import { accepts, freePort, GATEWAY_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
@@ -38,3 +38,18 @@ export const startNaive = async (world: World): Promise<Peer> => {
   }
   return { name, judges: true, ...(await startServer(world, name, './naive-server.ts', env)) }
 }
+
+const FLOORS = {
+  relay: 'Node, bytes passed between two sockets',
+  answer: 'Node, node:http answers 1 KB by itself',
+  forward: 'Node, node:http and a bare upstream socket'
+}
+
+/** What checks nothing and forwards next to nothing. */
+export const startFloors = (world: World): Promise<Peer[]> =>
+  Promise.all(
+    Object.entries(FLOORS).map(async ([MODE, name]) => {
+      const env = { MODE, UPSTREAM_PORT: `${world.upstream.openPort}` }
+      return { name, judges: false, ...(await startServer(world, name, './floor-server.ts', env)) }
+    })
+  )
