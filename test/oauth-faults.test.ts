@@ -246,6 +246,7 @@ t.test('a discovery that names another issuer, or addresses without https, is of
   }
 })
 
+// DF-12
 t.test('a provider that is dead at the callback fails the login, quickly', async t => {
   const provider = await startFaultyProvider(t)
   const { issuer } = provider

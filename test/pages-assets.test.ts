@@ -8,6 +8,7 @@ const partsOf = (html: string): string[] =>
   [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address = '']) => address)
 
 // AD-16, OA-22, CF-14
+// OA-22
 t.test('pages have a strict policy, no script or style of their own, and are not kept', async t => {
   for (const path of ['/auth/login', '/auth/console']) {
     const answer = await world.fetch(path)

@@ -46,7 +46,7 @@ t.test(
     t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
     t.match(await kept(page, 'authToken'), /^eyJ/)
     t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: ['Admin'] })
-    t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab')
+    t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
     t.same(await context.cookies(), [], 'and no cookie, unless asked for')
     await page.reload()
     t.equal(await page.locator('#who').textContent(), 'Maria da Silva', 'a reload stays logged in')
@@ -56,6 +56,7 @@ t.test(
   }
 )
 
+// AD-17
 t.test('somebody unassigned waits, and is let in as soon as an Admin gives access', async t => {
   const world = await start(t)
   const { context, faults, newPage } = await openContext(browser, [world.origin], { locale: 'pt-BR' })

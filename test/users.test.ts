@@ -21,7 +21,7 @@ t.test('a hundred first logins of one person at once make one person', async t =
   })
 })
 
-// OA-12, LD-07
+// OA-12, LD-07, LD-18
 t.test('two people with one e-mail stay two people, and a login updates only its own', async t => {
   const { users } = await openStore(t, postgres)
   const boss = await users.syncPerson(person('boss', { email: 'boss@corp' }))
@@ -65,6 +65,7 @@ t.test('what a directory says is bounded and storable', async t => {
   t.equal(missing.user.name, '')
 })
 
+// AD-07
 t.test('a bootstrap entry makes an Admin once, and what Admins change later stands', async t => {
   const { users, audit } = await openStore(t, postgres)
   const bootstrapAdmins = [
