@@ -173,13 +173,16 @@ export const buildApp = (parts: AppParts): App => {
     return exchange
   }
 
+  /** Behind the answers that leave at the end of this turn. */
+  const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
+
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
-    if (isClosing(req.socket)) return req.socket.destroy()
+    if (isClosing(req.socket)) return closeSoon(req.socket)
     admit(open(req, res), answerOrForward)
   }
 
   const onContinue = (req: IncomingMessage, res: ServerResponse) => {
-    if (isClosing(req.socket)) return req.socket.destroy()
+    if (isClosing(req.socket)) return closeSoon(req.socket)
     const exchange = open(req, res)
     exchange.awaitsContinue = true
     admit(exchange, answerOrForward)

@@ -136,6 +136,8 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
       req.url = exchange.path + exchange.query
       if (exchange.awaitsContinue) res.writeContinue()
       if (hasBody(exchange.head)) limitBodyTime(exchange)
+      // Fastify waits for the end of what has a type, and this has ended already.
+      else if (req.readableEnded) delete req.headers['content-type']
       handler?.(req, res)
     },
     close: async () => {

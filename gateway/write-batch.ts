@@ -7,8 +7,11 @@ export interface Waiting {
 const waiting: Waiting[] = []
 
 const flushAll = () => {
-  for (let i = 0; i < waiting.length; i++) waiting[i]?.flush()
-  waiting.length = 0
+  try {
+    for (let i = 0; i < waiting.length; i++) waiting[i]?.flush()
+  } finally {
+    waiting.length = 0
+  }
 }
 
 /** Flushes it before the event loop waits again. */

@@ -84,6 +84,22 @@ t.test('pipelined requests are judged each for itself and answered in order', as
   connection.destroy()
 })
 
+t.test('pipelined refusals all leave before the connection that they close', async t => {
+  const connection = await world.connect()
+  const refused = 'GET /api/admin/x HTTP/1.1\r\nHost: gw\r\n\r\n'
+  connection.send(`${refused}${refused}POST /api/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 1\r\n\r\n1${refused}`)
+  for (let i = 0; i < 3; i++) t.match(await connection.response(), { status: 401 })
+  connection.destroy()
+})
+
+t.test('a request that names a type but has no body at all is answered at once', async t => {
+  const token = `Authorization: Bearer ${await world.tokenFor()}\r\n`
+  const ask = (path: string) =>
+    world.raw(`POST ${path} HTTP/1.1\r\nHost: gw\r\n${token}Content-Type: application/json\r\n\r\n`)
+  t.match(await ask('/auth/login'), { status: 400 })
+  t.match(await ask('/auth/logout'), { status: 204 })
+})
+
 t.test('a body on GET keeps its framing', async t => {
   // SM-13
   const before = raw.requests.length

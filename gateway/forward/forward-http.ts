@@ -88,7 +88,9 @@ class HttpForward implements Requester, Underway {
     if (connection === undefined) return this.#fail(new Unavailable({ reason: 'upstream-connections-exhausted' }))
     this.#connection = connection
     this.#attempts++
-    if (connection.idleSince > 0 && performance.now() - connection.idleSince > DOUBTFUL_IDLE_MS) {
+    // Once the body is on its way nothing waits: it must not come before the head.
+    const isDoubtful = connection.idleSince > 0 && performance.now() - connection.idleSince > DOUBTFUL_IDLE_MS
+    if (isDoubtful && !this.#uploading) {
       // One turn of the event loop: a close that has already arrived is then known.
       setImmediate(() => this.#sendOrReplace(connection))
     } else this.#send(connection)

@@ -46,6 +46,7 @@ export const readBody = (exchange: Exchange, limit: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const { req, res } = exchange
     if (Number(exchange.head.contentLength ?? 0) > limit) return reject(new BodyTooLarge({ reason: 'body-too-large' }))
+    if (req.readableEnded) return resolve(Buffer.alloc(0))
     if (exchange.awaitsContinue) res.writeContinue()
     const parts: Buffer[] = []
     let size = 0
