@@ -1,7 +1,8 @@
 // A target was asked whether it is fit: its health path when the route file names one, else whether it takes a connection.
 import type { Target, Upstream } from '../routes/route.ts'
 import type { Probe } from './target-health.ts'
-import { connectUpstream, dial, type Requester } from './upstream-connection.ts'
+import { connectUpstream, type Requester } from './upstream-connection.ts'
+import { dial } from './upstream-dial.ts'
 
 const MAX_CHECK_MS = 5000
 

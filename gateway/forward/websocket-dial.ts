@@ -2,7 +2,8 @@
 import type { Socket } from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from './response-parser.ts'
-import { dial, type UpstreamFault } from './upstream-connection.ts'
+import type { UpstreamFault } from './upstream-connection.ts'
+import { dial } from './upstream-dial.ts'
 import { judgeSwitch, newKey, upgradeFields } from './websocket-handshake.ts'
 
 export interface OpenUpstream {

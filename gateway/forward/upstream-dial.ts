@@ -1,0 +1,38 @@
+// A socket to a target has been opened, plain or TLS, and a certificate is never taken on trust.
+import net from 'node:net'
+import tls from 'node:tls'
+import type { Target, Upstream } from '../routes/route.ts'
+import { sharedLookup } from './shared-lookup.ts'
+
+/** Secure contexts are costly to build: one per upstream that has its own CA. */
+const secureContexts = new WeakMap<Upstream, tls.SecureContext>()
+
+const secureContextOf = (upstream: Upstream): tls.SecureContext => {
+  const known = secureContexts.get(upstream)
+  if (known !== undefined) return known
+  const context = tls.createSecureContext(upstream.ca === undefined ? {} : { ca: upstream.ca })
+  secureContexts.set(upstream, context)
+  return context
+}
+
+const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.slice(1, -1) : host)
+
+/** Opens a plain or TLS socket; certificates are always verified, against `caFile` where the upstream has one. */
+export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
+  const host = withoutBrackets(target.host)
+  if (target.tls) {
+    return tls.connect({
+      host,
+      port: target.port,
+      lookup: sharedLookup,
+      servername: net.isIP(host) === 0 ? host : '',
+      secureContext: secureContextOf(upstream),
+      rejectUnauthorized: true,
+      ALPNProtocols: ['http/1.1']
+    })
+  }
+  const reading = onread === undefined ? {} : { onread }
+  return target.socketPath === undefined
+    ? net.connect({ host, port: target.port, lookup: sharedLookup, noDelay: true, ...reading })
+    : net.connect({ path: target.socketPath, ...reading })
+}
