@@ -25,6 +25,10 @@ const tellingConnection = (
       tell(`body ${bytes}`)
       return true
     },
+    give(bytes: Buffer) {
+      tell(`body ${bytes}`)
+      return true
+    },
     finish: () => tell('end'),
     cork: () => undefined,
     uncork: () => undefined,

@@ -45,7 +45,6 @@ t.test('a connection paused on the last bytes of an answer carries the next requ
         },
         onBody: () => {
           if (pauseOnBody) connection.pause()
-          return false
         },
         onEnd: () => resolve(status),
         onFault: (_fault, cause) => reject(cause),
@@ -94,7 +93,7 @@ const askJustAfter = async (t: Tap, act: (upstreamSide: Socket) => void) => {
         {
           onInterim: () => undefined,
           onHead: () => reject(new Error('it was taken for an answer')),
-          onBody: () => false,
+          onBody: () => undefined,
           onEnd: () => undefined,
           onFault: (fault, _cause, nothingSent) => resolve({ fault, nothingSent, received: upstreamSide.bytesRead }),
           onDrain: () => undefined
@@ -114,4 +113,42 @@ t.test('a connection that was closed just before its request left has sent nothi
 t.test('bytes that came before the request left are no answer to it', async t => {
   const told = await askJustAfter(t, upstreamSide => upstreamSide.write(OK))
   t.strictSame(told, { fault: 'reset', nothingSent: true, received: 0 })
+})
+
+t.test('what is given away is sent whole and its memory freed; what is only written stays', async t => {
+  const raw = await startRawUpstream(t)
+  const upstream = upstreamAt(raw.port)
+  const [target] = upstream.targets
+  if (target === undefined) return t.fail('no target')
+  const connection = connectUpstream(upstream, target, {
+    now: () => performance.now(),
+    onFree: () => undefined,
+    onClosed: () => undefined
+  })
+  t.teardown(() => connection.destroy())
+  raw.respond(() => OK)
+  const size = 100_000
+  const given = Buffer.alloc(size, 'g')
+  const written = Buffer.alloc(size, 'w')
+  const partOf = Buffer.alloc(2 * size, 'p')
+  const part = partOf.subarray(0, size)
+  const head = `PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: ${3 * size}\r\n\r\n`
+  await new Promise<void>((resolve, reject) => {
+    const requester: Requester = {
+      onInterim: () => undefined,
+      onHead: () => undefined,
+      onBody: () => undefined,
+      onEnd: () => resolve(),
+      onFault: (_fault, cause) => reject(cause),
+      onDrain: () => undefined
+    }
+    connection.send('PUT', head, requester, 1000)
+    connection.give(given)
+    connection.give(part)
+    connection.write(written)
+    connection.finish()
+  })
+  t.equal((await raw.request()).body, 'g'.repeat(size) + 'p'.repeat(size) + 'w'.repeat(size))
+  t.equal(given.length, 0)
+  t.strictSame([part.length, partOf.length, written.length], [size, 2 * size, size])
 })

@@ -15,6 +15,7 @@ import type { OwnCookies } from '../header-kinds.ts'
 import { sendWhole } from '../one-write.ts'
 import { hasBody } from '../request-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
+import { freeMemory } from './free-memory.ts'
 import { clientHead, clientTrailers } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
@@ -67,7 +68,7 @@ class HttpForward implements Requester, Underway {
   #uploadEnded = false
   #uploaded = 0
   #over = false
-  #waitsForDrain = false
+  #waitsForClient = false
   #stall: NodeJS.Timeout | undefined
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
@@ -136,11 +137,11 @@ class HttpForward implements Requester, Underway {
     const limit = this.#route.maxBodyBytes
     if (limit !== undefined && this.#uploaded > limit) return this.#cut(new BodyTooLarge({ reason: 'body-too-large' }))
     let flows: boolean
-    if (this.#exchange.head.transferEncoding === undefined) flows = connection.write(chunk)
+    if (this.#exchange.head.transferEncoding === undefined) flows = connection.give(chunk)
     else {
       connection.cork()
       connection.write(`${chunk.length.toString(16)}\r\n`)
-      connection.write(chunk)
+      connection.give(chunk)
       flows = connection.write('\r\n')
       connection.uncork()
     }
@@ -247,27 +248,31 @@ class HttpForward implements Requester, Underway {
     })
   }
 
-  onBody(chunk: Buffer): boolean {
-    if (this.#over) return false
-    if (!this.#res.write(chunk)) this.#waitForClient()
-    // Whatever the kernel has not taken waits with Node.
-    return this.#res.writableLength > 0
+  onBody(chunk: Buffer, isLent: boolean) {
+    if (this.#over) return
+    const flows = this.#res.write(chunk, () => {
+      if (!isLent) freeMemory(chunk)
+      this.#onTaken()
+    })
+    if (!flows || isLent) this.#waitForClient()
   }
 
   #waitForClient() {
+    this.#waitsForClient = true
     this.#connection?.pause()
-    // One read may hold several chunks.
-    clearTimeout(this.#stall)
-    this.#stall = setTimeout(() => this.#onStall(), this.#forwarding.clientStallMs ?? CLIENT_STALL_MS)
-    if (this.#waitsForDrain) return
-    this.#waitsForDrain = true
-    this.#res.on('drain', () => {
-      clearTimeout(this.#stall)
-      this.#connection?.resume()
-    })
+    if (this.#stall !== undefined) this.#stall.refresh()
+    else this.#stall = setTimeout(() => this.#onStall(), this.#forwarding.clientStallMs ?? CLIENT_STALL_MS)
+  }
+
+  /** The client's socket has taken something. */
+  #onTaken() {
+    if (!this.#waitsForClient || this.#res.writableLength > 0) return
+    this.#waitsForClient = false
+    this.#connection?.resume()
   }
 
   #onStall() {
+    if (!this.#waitsForClient) return
     const connection = this.#connection
     this.#finish()
     connection?.destroy()

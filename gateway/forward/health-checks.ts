@@ -47,7 +47,7 @@ const probePath =
       onInterim: () => undefined,
       onDrain: () => undefined,
       onHead: ({ status }) => settle(status < 400 ? undefined : 'check-status'),
-      onBody: () => false,
+      onBody: () => undefined,
       onEnd: () => undefined,
       onFault: fault => settle(`check-${fault}`)
     }

@@ -45,13 +45,12 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     let head: ResponseHead | undefined
     let parts: Buffer[] = []
     let size = 0
-    const keep = (chunk: Buffer): boolean => {
+    const keep = (chunk: Buffer, isLent = false) => {
       size += chunk.length
       if (size > call.maxBytes) {
         connection?.destroy()
         reject(new BadUpstreamResponse({ reason: 'upstream-answer-too-large' }))
-      } else parts.push(chunk)
-      return true
+      } else parts.push(isLent ? Buffer.from(chunk) : chunk)
     }
     const requester: Requester = {
       onInterim: () => undefined,

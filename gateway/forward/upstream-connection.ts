@@ -1,6 +1,7 @@
 // One socket to one target carries one request at a time and is reused only when nothing about it is in doubt.
 import type { Target, Upstream } from '../routes/route.ts'
 import { flushSoon, type Waiting } from '../write-batch.ts'
+import { freeMemory } from './free-memory.ts'
 import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
 import { dial } from './upstream-dial.ts'
 
@@ -9,8 +10,8 @@ export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
 
 /** The side that asked. Every request ends in exactly one of `onEnd` and `onFault`. */
 export interface Requester extends Omit<ResponseSink, 'onBody'> {
-  /** Returns whether it holds on to the chunk; its memory is used again if not. */
-  onBody(chunk: Buffer): boolean
+  /** `isLent`: the memory is used again at the next read, so whoever holds on to it pauses the connection meanwhile. */
+  onBody(chunk: Buffer, isLent: boolean): void
   /**
    * `nothingSent`: not a byte of the request reached the kernel, so it may be sent again on another connection
    * (RFC 9110 §9.2.2 allows more; more is not done).
@@ -25,6 +26,8 @@ export interface UpstreamConnection extends Waiting {
   send(method: string, head: string, requester: Requester, timeoutMs: number): void
   /** More of the request body. Returns false when the socket is full: wait for `onDrain`. */
   write(bytes: Buffer | string): boolean
+  /** The same with bytes that nobody else uses any more. */
+  give(bytes: Buffer): boolean
   cork(): void
   uncork(): void
   /** The whole request has been written. */
@@ -59,6 +62,9 @@ export interface ConnectionEvents {
 }
 
 const READ_BUFFER_BYTES = 64 * 1024
+// Sizes of a read.
+const BULK_BEGINS_BYTES = READ_BUFFER_BYTES / 2
+const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
 // One for all plain sockets, small bodies included: bytes are copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
@@ -84,8 +90,6 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   /** The request head that has not been written yet. */
   let unsent: string | undefined
   let ownBuffer: Buffer | undefined
-  /** Whether somebody holds on to what was read last. */
-  let isKept = false
   let written = false
   let finished = false
   let reusable = true
@@ -138,7 +142,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     },
     onBody(chunk) {
       const isShared = !target.tls && ownBuffer === undefined
-      if (requester?.onBody(isShared ? Buffer.from(chunk) : chunk) === true) isKept = true
+      requester?.onBody(isShared ? Buffer.from(chunk) : chunk, ownBuffer !== undefined)
     },
     onEnd(trailers) {
       const ended = requester
@@ -171,10 +175,14 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
 
   /** Where the next read goes: a large body passes through memory of its own, uncopied, while all else shares. */
   const chooseBuffer = (lastRead: number) => {
-    const isBulk = !parser.idle && !target.tls && lastRead >= READ_BUFFER_BYTES / 2
-    if (!isBulk) ownBuffer = undefined
-    else if (isKept || ownBuffer === undefined) ownBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
-    isKept = false
+    if (parser.idle || target.tls || lastRead < BULK_ENDS_BYTES) ownBuffer = undefined
+    else if (lastRead >= BULK_BEGINS_BYTES) ownBuffer ??= Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+  }
+
+  const beforeWrite = () => {
+    connection.flush()
+    written = true
+    if (connected) alive()
   }
 
   const settle = () => {
@@ -241,10 +249,12 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       socket.write(head, 'latin1')
     },
     write(bytes) {
-      connection.flush()
-      written = true
-      if (connected) alive()
+      beforeWrite()
       return typeof bytes === 'string' ? socket.write(bytes, 'latin1') : socket.write(bytes)
+    },
+    give(bytes) {
+      beforeWrite()
+      return socket.write(bytes, () => freeMemory(bytes))
     },
     cork: () => socket.cork(),
     uncork: () => socket.uncork(),
