@@ -16,9 +16,17 @@ type Path = readonly string[]
 
 const validate = new Ajv({ allErrors: true, verbose: true, strict: false }).compile(routeFileSchema)
 
+const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const SOUND: Judgement = {
+  complaints: [],
+  isSound: () => true,
+  soundPart: value => (isMap(value) ? value : undefined)
+}
+
 /** Judges the value of a document by the schema. Nothing is coerced and no default is filled in. */
 export const judgeSchema = (document: YamlDocument): Judgement => {
-  validate(document.value)
+  if (validate(document.value)) return SOUND
   const errors = (validate.errors ?? []).filter(error => error.keyword !== 'propertyNames')
   const faults = errors.map(error => ({ path: pathOf(error), error }))
   const faulty = new Set(faults.map(({ path }) => keyOf(path)))
@@ -29,7 +37,7 @@ export const judgeSchema = (document: YamlDocument): Judgement => {
     complaints: faults.map(({ path, error }) => toComplaint(document, path, error)),
     isSound,
     soundPart<T extends object>(value: T, ...path: (string | number)[]) {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+      if (!isMap(value)) return undefined
       const sound = Object.entries(value).filter(([key]) => isSound(...path, key))
       return Object.fromEntries(sound) as Partial<T>
     }

@@ -74,20 +74,21 @@ const sentence = (code: string, message: string): string => {
   return message.split('\n')[0]?.replace(/:$/, '') ?? ''
 }
 
+const refuse = (node: Node | null, reading: Reading, message: string): null => {
+  reading.complaints.push(complain(reading.at(node), message))
+  return null
+}
+
 const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated: boolean): unknown => {
   if (node === null) return null
-  const complaint = (message: string): null => {
-    reading.complaints.push(complain(reading.at(node), message))
-    return null
-  }
   if (isAlias(node)) return followAlias(node, reading, depth)
   if (isRepeated) {
     reading.budget -= 1
-    if (reading.budget === 0) return complaint('aliases repeat too much')
+    if (reading.budget === 0) return refuse(node, reading, 'aliases repeat too much')
     if (reading.budget < 0) return null
   }
-  if (depth > MAX_DEPTH) return complaint(TOO_DEEP)
-  if (node.tag !== undefined) complaint(`tags such as ${node.tag} are not allowed`)
+  if (depth > MAX_DEPTH) return refuse(node, reading, TOO_DEEP)
+  if (node.tag !== undefined) refuse(node, reading, `tags such as ${node.tag} are not allowed`)
   if (!isRepeated && 'anchor' in node && node.anchor !== undefined) reading.anchors.set(node.anchor, node)
   if (isScalar(node)) return typeof node.value === 'bigint' ? Number(node.value) : node.value
   reading.open.add(node)
@@ -104,21 +105,19 @@ const followAlias = (alias: Alias, reading: Reading, depth: number): unknown => 
   const target = reading.anchors.get(alias.source)
   if (target !== undefined && !reading.open.has(target)) return toValue(target, reading, depth, true)
   const message = target === undefined ? `unknown alias *${alias.source}` : `the alias *${alias.source} contains itself`
-  reading.complaints.push(complain(reading.at(alias), message))
-  return null
+  return refuse(alias, reading, message)
 }
 
 const mapToValue = (map: YAMLMap, reading: Reading, depth: number, isRepeated: boolean): unknown => {
   const value: Record<string, unknown> = Object.create(null)
   for (const pair of map.items) {
     const key = pair.key as Node | null
-    const complaint = (message: string) => reading.complaints.push(complain(reading.at(key), message))
     if (!isScalar(key) || typeof key.value !== 'string') {
-      complaint('keys must be plain text')
+      refuse(key, reading, 'keys must be plain text')
     } else if (key.value === '<<') {
-      complaint('merge keys (<<) are not merged by YAML 1.2; write the keys out')
+      refuse(key, reading, 'merge keys (<<) are not merged by YAML 1.2; write the keys out')
     } else if (key.value in value) {
-      complaint(`duplicate key "${key.value}"`)
+      refuse(key, reading, `duplicate key "${key.value}"`)
     } else {
       value[key.value] = toValue(pair.value as Node | null, reading, depth + 1, isRepeated)
     }
