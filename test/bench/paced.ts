@@ -20,6 +20,8 @@ export interface PacedResult {
   readonly p50Ms: number
   readonly p99Ms: number
   readonly maxMs: number
+  /** The longest that the generator itself did not run while it counted. */
+  readonly heldUpMs: number
 }
 
 const script = fileURLToPath(new URL('./load/paced.ts', import.meta.url))

@@ -7,6 +7,10 @@ import { median, spread } from '../statistics.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
+/** A generator that stood still for longer was held up by the machine, not by what it measures on another core. */
+const HELD_UP_MS = 20
+const MAX_TRIES = 5
+
 /**
  * Both get the same rate: half of what the slower of the two reached at saturation in this run. The generator is open
  * loop (see load/paced.ts), since a closed loop slows down with what it measures.
@@ -19,16 +23,25 @@ export const measureLatency = async (
   if (gateway === undefined || nginx === undefined) return { rows: [], findings: [], notes: [] }
   const rate = Math.floor(Math.min(median(gateway.perSecond), median(nginx.perSecond)) / 2)
   const of = { gateway: [] as PacedResult[], nginx: [] as PacedResult[] }
+  let repeated = 0
+  const undisturbed = async (samples: Samples): Promise<PacedResult> => {
+    for (let tries = 1; ; tries += 1) {
+      const result = await pacedRound(world, samples, rate)
+      if (result.heldUpMs <= HELD_UP_MS || tries === MAX_TRIES) return result
+      repeated += 1
+    }
+  }
   for (let round = 0; round < world.options.rounds; round += 1) {
-    of.gateway.push(await pacedRound(world, gateway, rate))
-    of.nginx.push(await pacedRound(world, nginx, rate))
+    of.gateway.push(await undisturbed(gateway))
+    of.nginx.push(await undisturbed(nginx))
   }
   const p99 = (results: readonly PacedResult[]) => results.map(result => result.p99Ms)
   return {
     rows: [toLatencyRow(gateway, rate, of.gateway), toLatencyRow(nginx, rate, of.nginx)],
     findings: compared('p99-vs-nginx', p99(of.gateway), p99(of.nginx)),
     notes: [
-      `half of saturation: ${rate} requests/s for both, half of the slower one; open loop, latency counted from the due time`
+      `half of saturation: ${rate} requests/s for both, half of the slower one; open loop, latency counted from the due time`,
+      `rounds run again because the generator itself stood still for over ${HELD_UP_MS} ms: ${repeated}`
     ]
   }
 }
