@@ -1,0 +1,148 @@
+// A YAML text that differs from the one before it inside a long list only has been read, the entries that differ alone.
+import { placesIn, readYaml, type YamlDocument } from './yaml-document.ts'
+
+/** A text without faults, in which a block list of maps lies at a top-level key. */
+interface Known {
+  readonly text: string
+  readonly value: object
+  readonly entries: Entries
+  /** Offsets of other parts that were asked for. */
+  readonly offsets: Map<string, number>
+}
+
+interface Entries {
+  readonly values: readonly unknown[]
+  /** Where the line of each entry begins. */
+  readonly starts: readonly number[]
+  /** What stands on that line before each entry: blanks, a hyphen, a blank. */
+  readonly marker: string
+}
+
+/** The entries from `first` to before `last` took the text from `start` to `knownEnd`, which now ends at `end`. */
+interface Edit {
+  readonly first: number
+  readonly last: number
+  readonly start: number
+  readonly knownEnd: number
+  readonly end: number
+}
+
+type Path = Parameters<YamlDocument['placeOf']>[0]
+type Part = Parameters<YamlDocument['placeOf']>[1]
+
+/**
+ * Reads as `readYaml`, and remembers of each file the last text without faults. Of a text that differs from it inside
+ * the list at the key `list` only those entries are read that differ; anything else is read whole.
+ */
+export const createYamlMemory = (list: string): ((text: string, file: string) => YamlDocument) => {
+  const memory = new Map<string, Known>()
+  return (text, file) => {
+    const known = memory.get(file)
+    const edited = known && readEdited(known, list, text, file)
+    const whole = edited?.document ?? readYaml(text, file)
+    const next = edited?.known ?? learn(whole, list, text)
+    if (next === undefined) return whole
+    memory.set(file, next)
+    return {
+      ...whole,
+      placeOf(path, part) {
+        if (path[0] !== list) next.offsets.set(keyOf(path, part), whole.offsetOf(path, part))
+        return whole.placeOf(path, part)
+      }
+    }
+  }
+}
+
+const keyOf = (path: Path, part: Part = 'value'): string => JSON.stringify([part, ...path])
+
+const learn = (document: YamlDocument, list: string, text: string): Known | undefined => {
+  const { value } = document
+  if (!isSimple(document, text) || !isMap(value) || !(list in value)) return undefined
+  const entries = entriesOf(document, text, Reflect.get(value, list), [list])
+  return entries && { text, value, entries, offsets: new Map() }
+}
+
+/** Whether a part of the text means the same without the rest of it. */
+const isSimple = ({ complaints, hasAnchors }: YamlDocument, text: string): boolean =>
+  complaints.length === 0 && !hasAnchors && !/^%/m.test(text)
+
+const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const entriesOf = (document: YamlDocument, text: string, values: unknown, path: Path): Entries | undefined => {
+  if (!Array.isArray(values) || values.length === 0 || !values.every(isMap)) return undefined
+  const offsets = values.map((_, index) => document.offsetOf([...path, index]))
+  const starts = offsets.map(offset => text.lastIndexOf('\n', offset) + 1)
+  const marker = text.slice(starts[0], offsets[0])
+  const isAlike = offsets.every((offset, index) => text.slice(starts[index], offset) === marker)
+  return isAlike && /^ *- $/.test(marker) ? { values, starts, marker } : undefined
+}
+
+const readEdited = (known: Known, list: string, text: string, file: string) => {
+  const edit = findEdit(known, text)
+  if (edit === undefined) return undefined
+  const part = text.slice(edit.start, edit.end)
+  // What ends the document ends the list.
+  if (/^(?:---|\.\.\.)/m.test(part) || (edit.end < text.length && !part.endsWith('\n'))) return undefined
+  const document = readYaml(part, file, 1)
+  const read = isSimple(document, part) ? entriesOf(document, part, document.value, []) : undefined
+  return read?.marker === known.entries.marker ? replaceEntries(known, list, { text, file, edit, read }) : undefined
+}
+
+/** The first entry that differs begins as before, and so does the first that is the same again: neither is cut in two. */
+const findEdit = ({ text: before, entries: { starts, marker } }: Known, text: string): Edit | undefined => {
+  const shorter = Math.min(before.length, text.length)
+  let prefix = 0
+  while (prefix < shorter && before.charCodeAt(prefix) === text.charCodeAt(prefix)) prefix++
+  const first = starts.findLastIndex(start => start + marker.length <= prefix)
+  const start = starts[first]
+  if (start === undefined) return undefined
+  const most = shorter - Math.max(prefix, start + marker.length)
+  let suffix = 0
+  while (suffix < most && before.charCodeAt(before.length - 1 - suffix) === text.charCodeAt(text.length - 1 - suffix))
+    suffix++
+  const same = starts.findIndex((start, index) => index > first && start >= before.length - suffix)
+  const last = same === -1 ? starts.length : same
+  const knownEnd = starts[last] ?? before.length
+  return { first, last, start, knownEnd, end: text.length - (before.length - knownEnd) }
+}
+
+interface Replacement {
+  readonly text: string
+  readonly file: string
+  readonly edit: Edit
+  readonly read: Entries
+}
+
+const replaceEntries = (known: Known, list: string, { text, file, edit, read }: Replacement) => {
+  const { values, starts, marker } = known.entries
+  const moved = edit.end - edit.knownEnd
+  const entries: Entries = {
+    values: [...values.slice(0, edit.first), ...read.values, ...values.slice(edit.last)],
+    starts: [
+      ...starts.slice(0, edit.first),
+      ...read.starts.map(start => start + edit.start),
+      ...starts.slice(edit.last).map(start => start + moved)
+    ],
+    marker
+  }
+  let whole: YamlDocument | undefined
+  const offsetOf = (path: Path, part: Part): number => {
+    const start = path[0] === list && path.length === 2 && part !== 'key' ? entries.starts[Number(path[1])] : undefined
+    if (start !== undefined) return start + marker.length
+    const before = path[0] === list ? undefined : known.offsets.get(keyOf(path, part))
+    if (before !== undefined && before < edit.start) return before
+    if (before !== undefined && before >= edit.knownEnd) return before + moved
+    whole ??= readYaml(text, file)
+    return whole.offsetOf(path, part)
+  }
+  const placeAt = placesIn(text, file)
+  const value: object = Object.assign(Object.create(null), known.value, { [list]: entries.values })
+  const document: YamlDocument = {
+    value,
+    complaints: [],
+    hasAnchors: false,
+    offsetOf,
+    placeOf: (path, part) => placeAt(offsetOf(path, part))
+  }
+  return { document, known: { text, value, entries, offsets: new Map<string, number>() } }
+}
