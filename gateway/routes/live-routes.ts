@@ -65,7 +65,10 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   // Taken before the files are read: a save in between is seen as a change.
   const since = await fingerprint(folder)
   const reader = createRouteFileReader()
-  const first = await loadRoutes(folder, ownRoutes)
+  const first = await loadRoutes(folder, ownRoutes, { read: reader.read }).catch(async error => {
+    await reader.close()
+    throw error
+  })
   let table = first.table
   let loadedAt = now()
   let lastError: readonly Complaint[] | undefined
@@ -136,7 +139,6 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     since,
     onChange: () => void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
   })
-  void reader.warm(folder)
   return {
     current: () => table,
     reload,

@@ -1,4 +1,4 @@
-// Route files are read without making requests wait: small ones at once, large ones in a thread that is kept warm.
+// Route files are read without making requests wait: small ones at once, large ones in a thread that remembers them.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -8,8 +8,6 @@ import { createYamlMemory } from './yaml-memory.ts'
 export interface RouteFileReader {
   /** As `readRouteFiles`. Rejects only when the thread cannot run. */
   read(folder: string): Promise<RouteDefinitions>
-  /** Makes the next `read` of a large folder fast. Never rejects. */
-  warm(folder: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -39,9 +37,6 @@ export const createRouteFileReader = (): RouteFileReader => {
   }
   return {
     read: async folder => ((await sizeOf(folder)) <= INLINE_BYTES ? readRouteFiles(folder) : askInTurn(folder)),
-    async warm(folder) {
-      if ((await sizeOf(folder)) > INLINE_BYTES) await askInTurn(folder).catch(() => undefined)
-    },
     async close() {
       await worker?.terminate()
       worker = undefined

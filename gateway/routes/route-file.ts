@@ -1,4 +1,5 @@
 // A folder of route files has become a table that may serve, with its tests passed; or a list of all mistakes in it.
+import { setImmediate } from 'node:timers/promises'
 import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
 import { formatPlace, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
 import type { Place, Route, RouteMatch, RouteTable, Upstream } from './route.ts'
@@ -29,6 +30,8 @@ export const loadRoutes = async (
   { upstreamsInUse = new Map(), read = readRouteFiles }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(await read(folder), upstreamsInUse)
+  // Taking in what a thread has read took its time: requests come first.
+  await setImmediate()
   const complaints = [...definitions.complaints]
   const warnings = [...definitions.warnings, ...catchAllWarnings(definitions.routes)]
   const table = createRouteTable({

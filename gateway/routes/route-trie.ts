@@ -8,8 +8,9 @@ export interface RouteTrie {
   readonly depth: number
 }
 
+/** Most nodes are leaves and most routes serve every method: there is a map only where something is in it. */
 export interface TrieNode {
-  readonly statics: Map<string, TrieNode>
+  statics: Map<string, TrieNode> | undefined
   param: TrieNode | undefined
   /** Routes that end here. */
   exact: Handlers | undefined
@@ -21,7 +22,7 @@ export interface TrieNode {
 
 /** Routes of one shape: by method, and the one for all methods. */
 export interface Handlers {
-  readonly byMethod: Map<string, Route>
+  byMethod: Map<string, Route> | undefined
   any: Route | undefined
 }
 
@@ -52,7 +53,7 @@ export const createTrie = (
     let node = root
     for (const segment of named) node = segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
     const place = isRest ? 'rest' : 'exact'
-    const handlers = node[place] ?? { byMethod: new Map(), any: undefined }
+    const handlers = node[place] ?? { byMethod: undefined, any: undefined }
     node[place] = handlers
     addRoute(handlers, route, onTie)
   }
@@ -80,7 +81,7 @@ const findBelow = (
 ): Route | 'reserved' | undefined => {
   const segment = segments[index]
   if (segment === undefined) return pick(node.exact, method) ?? pick(node.rest, method)
-  const child = node.statics.get(segment)
+  const child = node.statics?.get(segment)
   if (child !== undefined) {
     const found = findBelow(child, method, segments, index + 1)
     if (found !== undefined) return found
@@ -104,14 +105,14 @@ export const routesAt = (trie: RouteTrie, segments: readonly string[]): Route[] 
 const collect = (node: TrieNode, segments: readonly string[], index: number, found: Route[]): void => {
   const segment = segments[index]
   if (segment !== undefined) {
-    const child = node.statics.get(segment)
+    const child = node.statics?.get(segment)
     if (child !== undefined) collect(child, segments, index + 1, found)
     if (child !== undefined && isReserved(child, segments, index)) return
     if (node.param !== undefined && segment !== '') collect(node.param, segments, index + 1, found)
   }
   for (const handlers of segment === undefined ? [node.exact, node.rest] : [node.rest]) {
     if (handlers === undefined) continue
-    found.push(...new Set(handlers.byMethod.values()))
+    if (handlers.byMethod !== undefined) found.push(...new Set(handlers.byMethod.values()))
     if (handlers.any !== undefined) found.push(handlers.any)
   }
 }
@@ -119,7 +120,7 @@ const collect = (node: TrieNode, segments: readonly string[], index: number, fou
 /** The most nodes that any path can make `findRoute` visit. */
 export const worstCaseSteps = (node: TrieNode): number => {
   let deepest = 0
-  for (const child of node.statics.values()) deepest = Math.max(deepest, worstCaseSteps(child))
+  for (const child of node.statics?.values() ?? []) deepest = Math.max(deepest, worstCaseSteps(child))
   return 1 + deepest + (node.param === undefined ? 0 : worstCaseSteps(node.param))
 }
 
@@ -129,9 +130,11 @@ const isReserved = (child: TrieNode, segments: readonly string[], index: number)
 // RFC 9110 §9.3.2: HEAD is GET without content, so what may GET may HEAD, unless HEAD has a route of its own.
 const pick = (handlers: Handlers | undefined, method: string): Route | undefined => {
   if (handlers === undefined) return undefined
-  const named = handlers.byMethod.get(method)
+  const { byMethod } = handlers
+  if (byMethod === undefined) return handlers.any
+  const named = byMethod.get(method)
   if (named !== undefined) return named
-  return (method === 'HEAD' ? handlers.byMethod.get('GET') : undefined) ?? handlers.any
+  return (method === 'HEAD' ? byMethod.get('GET') : undefined) ?? handlers.any
 }
 
 const addRoute = (handlers: Handlers, route: Route, onTie: OnTie): void => {
@@ -139,6 +142,7 @@ const addRoute = (handlers: Handlers, route: Route, onTie: OnTie): void => {
     handlers.any = handlers.any === undefined ? route : onTie(handlers.any, route)
     return
   }
+  handlers.byMethod ??= new Map()
   for (const method of route.methods) {
     const earlier = handlers.byMethod.get(method)
     handlers.byMethod.set(method, earlier === undefined ? route : onTie(earlier, route))
@@ -146,7 +150,7 @@ const addRoute = (handlers: Handlers, route: Route, onTie: OnTie): void => {
 }
 
 const createNode = (): TrieNode => ({
-  statics: new Map(),
+  statics: undefined,
   param: undefined,
   exact: undefined,
   rest: undefined,
@@ -154,6 +158,7 @@ const createNode = (): TrieNode => ({
 })
 
 const childOf = (node: TrieNode, segment: string): TrieNode => {
+  node.statics ??= new Map()
   const child = node.statics.get(segment) ?? createNode()
   node.statics.set(segment, child)
   return child
