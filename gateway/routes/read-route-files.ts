@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Complaint, complain } from './complaint.ts'
 import { type Judgement, judgeSchema } from './judge-schema.ts'
 import type { Place, Route, Upstream } from './route.ts'
-import { type DefinedRoute, defineRoute } from './route-definition.ts'
+import { type Common, type DefinedRoute, defineRoute } from './route-definition.ts'
 import type { RouteData, RouteFileData } from './route-schema.ts'
 import { judgeTestLine, type RouteTest } from './route-tests.ts'
 import { defineUpstream } from './upstream-definition.ts'
@@ -44,7 +44,8 @@ export const readRouteFiles = async (folder: string, read: ReadYaml = readYaml):
   const texts = await readTexts(folder, complaints)
   const files = texts.flatMap(({ name, text }) => judgeFile(name, text, read, complaints))
   const upstreams = await collectUpstreams(files, complaints)
-  const found = files.flatMap(file => collectRoutes(file, upstreams, complaints))
+  const common = { ...upstreams, roles: new Map() }
+  const found = files.flatMap(file => collectRoutes(file, common, complaints))
   const defined = found.filter(route => route !== undefined)
   const hasRoutes = files.some(({ data }) => data.routes !== undefined)
   if (files.length > 0 && complaints.length === 0 && !hasRoutes) {
@@ -153,14 +154,14 @@ const entriesOf = <T>(record: Readonly<Record<string, T>> | undefined): [string,
 
 const collectRoutes = (
   { document, data, judgement }: RouteFile,
-  upstreams: { readonly names: ReadonlySet<string>; readonly sound: ReadonlyMap<string, Upstream> },
+  common: Common,
   complaints: Complaint[]
 ): (DefinedRoute | undefined)[] =>
   listOf<RouteData>(data.routes).map((route, index) => {
     const part = judgement.soundPart(route, 'routes', index)
     if (part === undefined) return undefined
     const placeOf = (...path: (string | number)[]) => document.placeOf(['routes', index, ...path])
-    const defined = defineRoute(part, upstreams, placeOf, complaints)
+    const defined = defineRoute(part, common, placeOf, complaints)
     if (defined === undefined || !judgement.isSound('routes', index, 'methods')) return undefined
     return { ...defined, isSound: defined.isSound && judgement.isSound('routes', index) }
   })

@@ -12,10 +12,13 @@ import type { PlaceOf } from './upstream-definition.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
 
-export interface UpstreamLookup {
+/** What the routes of a folder have in common. */
+export interface Common {
   /** Every name that some file uses, sound or not. */
   readonly names: ReadonlySet<string>
   readonly sound: ReadonlyMap<string, Upstream>
+  /** Lists of roles, by what is in them: routes with the same roles hold the same list, found sooner by a request. */
+  readonly roles: Map<string, readonly string[]>
 }
 
 export interface DefinedRoute {
@@ -29,7 +32,7 @@ export interface DefinedRoute {
  */
 export const defineRoute = (
   data: Partial<RouteData>,
-  upstreams: UpstreamLookup,
+  common: Common,
   placeOf: PlaceOf,
   complaints: Complaint[]
 ): DefinedRoute | undefined => {
@@ -38,26 +41,20 @@ export const defineRoute = (
   const path = data.path === undefined ? undefined : definePath(data.path, say)
   const hasPath = path !== undefined && complaints.length === before
   judgeCombinations(data, say)
-  const route = assemble(data, path ?? '/', upstreams, placeOf, say)
+  const route = assemble(data, path ?? '/', common, placeOf, say)
   return hasPath ? { route, isSound: complaints.length === before && route.upstream !== undefined } : undefined
 }
 
-const assemble = (
-  data: Partial<RouteData>,
-  path: string,
-  upstreams: UpstreamLookup,
-  placeOf: PlaceOf,
-  say: Complain
-): Route => {
+const assemble = (data: Partial<RouteData>, path: string, common: Common, placeOf: PlaceOf, say: Complain): Route => {
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
   const hasPrefix = data.stripPrefix !== undefined && data.path !== undefined
   return {
     id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
     path,
     methods,
-    upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, upstreams, say),
+    upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
     public: data.public ?? false,
-    roles: data.roles,
+    roles: data.roles && shareList(common.roles, data.roles),
     requireAssigned: data.requireAssigned ?? false,
     forwardToken: data.forwardToken ?? false,
     browser: data.browser ?? false,
@@ -69,16 +66,25 @@ const assemble = (
     },
     timeoutMs: data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout'),
     maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
-    allowInPath: data.allowInPath ?? [],
+    allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
     websocket: data.websocket && defineWebSocket(data.websocket, say),
     socketio: data.socketio && defineSocketIo(data.socketio, say),
     place: placeOf()
   }
 }
 
-const findUpstream = (name: string, upstreams: UpstreamLookup, say: Complain): Upstream | undefined => {
-  if (!upstreams.names.has(name)) say(`unknown upstream "${name}"${nearestHint(name, upstreams.names)}`, 'upstream')
-  return upstreams.sound.get(name)
+const NO_EXCEPTIONS: Route['allowInPath'] = []
+
+const shareList = (lists: Common['roles'], list: readonly string[]): readonly string[] => {
+  const key = list.join()
+  const shared = lists.get(key) ?? list
+  lists.set(key, shared)
+  return shared
+}
+
+const findUpstream = (name: string, common: Common, say: Complain): Upstream | undefined => {
+  if (!common.names.has(name)) say(`unknown upstream "${name}"${nearestHint(name, common.names)}`, 'upstream')
+  return common.sound.get(name)
 }
 
 const timer = (text: string | number, say: Complain, ...path: string[]): number => {
