@@ -12,7 +12,8 @@ import { healthOf, healthyFirst } from './target-health.ts'
 import type { UpstreamFault } from './upstream-connection.ts'
 import { dialWebSocket, type OpenUpstream } from './websocket-dial.ts'
 import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './websocket-handshake.ts'
-import type { Ending, Relay, RelayOptions, Relays } from './websocket-relay.ts'
+import type { Ending } from './websocket-leg.ts'
+import type { Relay, RelayOptions, Relays } from './websocket-relay.ts'
 
 export interface SocketForwarding {
   readonly relays: Relays

@@ -3,7 +3,8 @@ import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio-pa
 import type { PacketVerdict } from './socketio-gate.ts'
 import { type Carrier, type Session, UNPROVEN_BYTES } from './socketio-session.ts'
 import { BINARY, TEXT } from './websocket-frames.ts'
-import type { Relay, Side } from './websocket-relay.ts'
+import type { Side } from './websocket-leg.ts'
+import type { Relay } from './websocket-relay.ts'
 
 export interface WebSocketTransport {
   /** Given to the relay as its message handler. */

@@ -1,24 +1,7 @@
 // Two upgraded sockets are one WebSocket: frames pass both ways with backpressure, and neither side ends without the other being told.
 import type { Duplex } from 'node:stream'
-import {
-  buildFrame,
-  CLOSE,
-  closeFault,
-  closePayload,
-  type FrameFault,
-  FrameScanner,
-  type FrameSink,
-  PING,
-  PONG
-} from './websocket-frames.ts'
-
-export type Side = 'client' | 'upstream'
-
-export interface Ending {
-  /** RFC 6455 §7.4; 4000–4999 are the gateway's own. */
-  readonly code: number
-  readonly reason: string
-}
+import { buildFrame, closeFault, type FrameFault } from './websocket-frames.ts'
+import { type Ending, Leg, type LegOwner, type Side } from './websocket-leg.ts'
 
 export interface RelayTimes {
   /** Silence of one side after which it is pinged; it is dead after two more such silences. */
@@ -48,8 +31,6 @@ const AFTER_END_MS = 1000
 const END_MS = 700
 const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAMES_PER_SECOND = 20_000
-// Tells our own pings' answers from the other side's.
-const PING_PAYLOAD = Buffer.from('portaria')
 
 export const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
 export const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
@@ -62,107 +43,8 @@ const FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
   1009: 'message too big'
 }
 
-class Leg implements FrameSink {
-  readonly side: Side
-  readonly socket: Duplex
-  readonly scanner: FrameScanner
-  readonly #relay: Relay
-  readonly #reads: boolean
-  lastSeen: number
-  bytes = 0
-  /** Silences counted and pings not yet answered. */
-  misses = 0
-  pings = 0
-  closeSent = false
-  gone = false
-  faulted = false
-  /** A close frame to be sent to this side once the frame it is being sent is complete. */
-  pending: Ending | undefined
-  /** Since when this side's bytes are not read because the other takes none; 0: they are. */
-  stalledSince = 0
-  #held = false
-
-  constructor(relay: Relay, side: Side, { client, upstream, maxMessageBytes, onMessage }: RelayOptions, now: number) {
-    this.#relay = relay
-    this.side = side
-    this.socket = side === 'client' ? client : upstream
-    this.#reads = onMessage !== undefined
-    this.scanner = new FrameScanner({ masked: side === 'client', maxMessageBytes, collect: this.#reads })
-    this.lastSeen = now
-    this.socket.on('end', () => relay.onEnd(this))
-    this.socket.on('error', () => this.socket.destroy())
-    this.socket.on('close', () => relay.onGone(this))
-    this.socket.on('drain', () => relay.peerOf(this).unstall())
-  }
-
-  /** A frame of this side has been passed on in part. */
-  get isPartial(): boolean {
-    return !this.#reads && this.scanner.remaining > 0
-  }
-
-  take(bytes: Buffer) {
-    if (this.gone || this.faulted || this.scanner.closed) return
-    this.lastSeen = this.#relay.now()
-    this.misses = 0
-    this.bytes += bytes.length
-    const peer = this.#relay.peerOf(this)
-    const rest = peer.pending === undefined ? bytes : bytes.subarray(0, this.scanner.remaining)
-    const fault = this.scanner.take(rest, this)
-    if (fault !== 0) this.#relay.onFault(this, fault)
-    else if (peer.pending !== undefined && !this.isPartial) peer.sendClose(peer.pending)
-  }
-
-  onData(bytes: Buffer) {
-    this.#relay.passData(this, bytes)
-  }
-
-  onMessage(isText: boolean, payload: Buffer) {
-    this.#relay.passMessage(this, isText, payload)
-  }
-
-  onControl(opcode: number, payload: Buffer, frame: Buffer) {
-    if (opcode === CLOSE) this.#relay.onClose(this, payload, frame)
-    else if (opcode === PONG && this.pings > 0 && payload.equals(PING_PAYLOAD)) this.pings = 0
-    else this.#relay.passData(this, frame)
-  }
-
-  write(bytes: Buffer): boolean {
-    return this.gone || this.socket.destroyed || this.socket.writableEnded || this.socket.write(bytes)
-  }
-
-  sendClose(ending: Ending) {
-    this.pending = undefined
-    if (this.closeSent) return
-    this.closeSent = true
-    this.write(buildFrame(CLOSE, closePayload(ending.code, ending.reason), this.side === 'upstream'))
-    if (this.scanner.closed || this.faulted) this.socket.end()
-  }
-
-  ping() {
-    this.pings++
-    this.write(buildFrame(PING, PING_PAYLOAD, this.side === 'upstream'))
-  }
-
-  stall(now: number) {
-    if (this.stalledSince === 0) this.stalledSince = now
-    this.socket.pause()
-  }
-
-  unstall() {
-    this.stalledSince = 0
-    if (!this.#held) this.socket.resume()
-  }
-
-  /** Stops and starts reading for a reason of the message handler's own. */
-  hold(held: boolean) {
-    this.#held = held
-    if (held) this.socket.pause()
-    else if (this.stalledSince === 0) this.socket.resume()
-  }
-}
-
 /** A class for its memory: one per open socket. */
-export class Relay {
+export class Relay implements LegOwner {
   readonly now: () => number
   readonly #options: RelayOptions
   readonly #times: RelayTimes
@@ -181,8 +63,10 @@ export class Relay {
     this.#times = times
     this.#onOver = onOver
     this.#lastActivity = now()
-    this.#client = new Leg(this, 'client', options, this.#lastActivity)
-    this.#upstream = new Leg(this, 'upstream', options, this.#lastActivity)
+    const { client, upstream, maxMessageBytes, onMessage } = options
+    const reads = onMessage !== undefined
+    this.#client = new Leg(this, { side: 'client', socket: client, maxMessageBytes, reads })
+    this.#upstream = new Leg(this, { side: 'upstream', socket: upstream, maxMessageBytes, reads })
   }
 
   peerOf(leg: Leg): Leg {

@@ -1,0 +1,142 @@
+// One side's half of a WebSocket: its frames are scanned and told, its silence and its unread bytes are noted.
+import type { Duplex } from 'node:stream'
+import {
+  buildFrame,
+  CLOSE,
+  closePayload,
+  type FrameFault,
+  FrameScanner,
+  type FrameSink,
+  PING,
+  PONG
+} from './websocket-frames.ts'
+
+export type Side = 'client' | 'upstream'
+
+export interface Ending {
+  /** RFC 6455 §7.4; 4000–4999 are the gateway's own. */
+  readonly code: number
+  readonly reason: string
+}
+
+export interface LegOptions {
+  readonly side: Side
+  readonly socket: Duplex
+  readonly maxMessageBytes: number
+  /** Whole messages are told instead of bytes. */
+  readonly reads: boolean
+}
+
+/** What joins two of them. */
+export interface LegOwner {
+  readonly now: () => number
+  peerOf(leg: Leg): Leg
+  passData(from: Leg, bytes: Buffer): void
+  passMessage(from: Leg, isText: boolean, payload: Buffer): void
+  onClose(from: Leg, payload: Buffer, frame: Buffer): void
+  onFault(from: Leg, fault: FrameFault): void
+  onEnd(leg: Leg): void
+  onGone(leg: Leg): void
+}
+
+// Tells our own pings' answers from the other side's.
+const PING_PAYLOAD = Buffer.from('portaria')
+
+export class Leg implements FrameSink {
+  readonly side: Side
+  readonly socket: Duplex
+  readonly scanner: FrameScanner
+  readonly #relay: LegOwner
+  readonly #reads: boolean
+  lastSeen: number
+  bytes = 0
+  /** Silences counted and pings not yet answered. */
+  misses = 0
+  pings = 0
+  closeSent = false
+  gone = false
+  faulted = false
+  /** A close frame to be sent to this side once the frame it is being sent is complete. */
+  pending: Ending | undefined
+  /** Since when this side's bytes are not read because the other takes none; 0: they are. */
+  stalledSince = 0
+  #held = false
+
+  constructor(relay: LegOwner, { side, socket, maxMessageBytes, reads }: LegOptions) {
+    this.#relay = relay
+    this.side = side
+    this.socket = socket
+    this.#reads = reads
+    this.scanner = new FrameScanner({ masked: side === 'client', maxMessageBytes, collect: this.#reads })
+    this.lastSeen = relay.now()
+    this.socket.on('end', () => relay.onEnd(this))
+    this.socket.on('error', () => this.socket.destroy())
+    this.socket.on('close', () => relay.onGone(this))
+    this.socket.on('drain', () => relay.peerOf(this).unstall())
+  }
+
+  /** A frame of this side has been passed on in part. */
+  get isPartial(): boolean {
+    return !this.#reads && this.scanner.remaining > 0
+  }
+
+  take(bytes: Buffer) {
+    if (this.gone || this.faulted || this.scanner.closed) return
+    this.lastSeen = this.#relay.now()
+    this.misses = 0
+    this.bytes += bytes.length
+    const peer = this.#relay.peerOf(this)
+    const rest = peer.pending === undefined ? bytes : bytes.subarray(0, this.scanner.remaining)
+    const fault = this.scanner.take(rest, this)
+    if (fault !== 0) this.#relay.onFault(this, fault)
+    else if (peer.pending !== undefined && !this.isPartial) peer.sendClose(peer.pending)
+  }
+
+  onData(bytes: Buffer) {
+    this.#relay.passData(this, bytes)
+  }
+
+  onMessage(isText: boolean, payload: Buffer) {
+    this.#relay.passMessage(this, isText, payload)
+  }
+
+  onControl(opcode: number, payload: Buffer, frame: Buffer) {
+    if (opcode === CLOSE) this.#relay.onClose(this, payload, frame)
+    else if (opcode === PONG && this.pings > 0 && payload.equals(PING_PAYLOAD)) this.pings = 0
+    else this.#relay.passData(this, frame)
+  }
+
+  write(bytes: Buffer): boolean {
+    return this.gone || this.socket.destroyed || this.socket.writableEnded || this.socket.write(bytes)
+  }
+
+  sendClose(ending: Ending) {
+    this.pending = undefined
+    if (this.closeSent) return
+    this.closeSent = true
+    this.write(buildFrame(CLOSE, closePayload(ending.code, ending.reason), this.side === 'upstream'))
+    if (this.scanner.closed || this.faulted) this.socket.end()
+  }
+
+  ping() {
+    this.pings++
+    this.write(buildFrame(PING, PING_PAYLOAD, this.side === 'upstream'))
+  }
+
+  stall(now: number) {
+    if (this.stalledSince === 0) this.stalledSince = now
+    this.socket.pause()
+  }
+
+  unstall() {
+    this.stalledSince = 0
+    if (!this.#held) this.socket.resume()
+  }
+
+  /** Stops and starts reading for a reason of the message handler's own. */
+  hold(held: boolean) {
+    this.#held = held
+    if (held) this.socket.pause()
+    else if (this.stalledSince === 0) this.socket.resume()
+  }
+}
