@@ -1,6 +1,8 @@
 // The memory of bodies that have passed is given back at once.
 // It lies outside of the collector's heap and would make it walk the whole of that heap about every 64 MB, however little
 // of it is in use: ten times a second while large bodies pass.
+import type { Writable } from 'node:stream'
+
 const WORTH_FREEING_BYTES = 4096
 
 /** Gives the memory of a chunk that nobody uses any more back at once, where that is worth it; the chunk is then empty. */
@@ -9,3 +11,7 @@ export const freeMemory = ({ buffer, byteLength }: Buffer): void => {
   const isWhole = buffer.byteLength === byteLength && buffer instanceof ArrayBuffer
   if (isWhole && byteLength >= WORTH_FREEING_BYTES) buffer.transfer(0)
 }
+
+/** Writes a chunk that nobody else uses any more; returns what `write` returns. */
+export const writeAndFree = (to: Writable, chunk: Buffer): boolean =>
+  chunk.length < WORTH_FREEING_BYTES ? to.write(chunk) : to.write(chunk, () => freeMemory(chunk))

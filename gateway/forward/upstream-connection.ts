@@ -1,7 +1,7 @@
 // One socket to one target carries one request at a time and is reused only when nothing about it is in doubt.
 import type { Target, Upstream } from '../routes/route.ts'
 import { flushSoon, type Waiting } from '../write-batch.ts'
-import { freeMemory } from './free-memory.ts'
+import { writeAndFree } from './free-memory.ts'
 import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
 import { dial } from './upstream-dial.ts'
 
@@ -254,7 +254,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     },
     give(bytes) {
       beforeWrite()
-      return socket.write(bytes, () => freeMemory(bytes))
+      return writeAndFree(socket, bytes)
     },
     cork: () => socket.cork(),
     uncork: () => socket.uncork(),

@@ -1,5 +1,6 @@
 // One side's half of a WebSocket: its frames are scanned and told, its silence and its unread bytes are noted.
 import type { Duplex } from 'node:stream'
+import { writeAndFree } from './free-memory.ts'
 import {
   buildFrame,
   CLOSE,
@@ -106,8 +107,9 @@ export class Leg implements FrameSink {
     else this.#relay.passData(this, frame)
   }
 
+  /** Bytes that nobody else uses any more. */
   write(bytes: Buffer): boolean {
-    return this.gone || this.socket.destroyed || this.socket.writableEnded || this.socket.write(bytes)
+    return this.gone || this.socket.destroyed || this.socket.writableEnded || writeAndFree(this.socket, bytes)
   }
 
   sendClose(ending: Ending) {
