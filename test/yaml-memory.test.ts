@@ -54,55 +54,53 @@ const file = fc
     return `${head}routes:\n${list}${tail}`
   })
 
-const FRAGMENTS = [
-  '\n',
-  ' ',
-  '  ',
-  '- ',
-  '- path: /z\n',
-  '  - path: /z\n    upstream: app\n',
-  ': ',
-  '"',
-  "'",
-  '|\n',
-  '#'
-]
-const MORE = [
-  '&a ',
-  '*a',
-  '!t ',
-  '---\n',
-  '...\n',
-  '%YAML 1.1\n',
-  '{',
-  '[',
-  ']',
-  '}',
-  ',',
-  '\t',
-  '\r\n',
-  'yes',
-  '? ',
-  '\ufeff'
-]
+const FRAGMENTS = fc.constantFrom(
+  ...['\n', ' ', '  ', '- ', ': ', '"', "'", '|\n', '#', '{', '[', ']', '}', ',', '\t', '\r\n', 'yes', '? ', '\ufeff'],
+  ...['&a ', '*a', '!t ', '---\n', '...\n', '%YAML 1.1\n', '\n#x\n', ':\n#x\n      y\n', '>1-\n', ':b', '- - a\n'],
+  ...[
+    '- path: /z\n',
+    '  - path: /z\n    upstream: app\n',
+    '  - {"path":"/y"}\n',
+    'tests:\n',
+    'routes:\n',
+    '  - path:\n'
+  ]
+)
 
-const edit = fc.record({
-  at: fc.double({ min: 0, max: 1, noNaN: true }),
-  removed: fc.nat(30),
-  added: fc.array(fc.constantFrom(...FRAGMENTS, ...MORE), { maxLength: 3 })
-})
+type Edit = (text: string) => string
+const share = fc.double({ min: 0, max: 1, noNaN: true })
 
-const apply = (text: string, { at, removed, added }: { at: number; removed: number; added: string[] }): string => {
-  const start = Math.floor(at * text.length)
-  return text.slice(0, start) + added.join('') + text.slice(start + removed)
-}
+const splice = (text: string, at: number, removed: number, added: string): string =>
+  text.slice(0, at) + added + text.slice(at + removed)
+
+const edit: fc.Arbitrary<Edit> = fc.oneof(
+  fc.tuple(share, fc.nat(30), fc.array(FRAGMENTS, { maxLength: 3 })).map(
+    ([at, removed, added]): Edit =>
+      text =>
+        splice(text, Math.floor(at * text.length), removed, added.join(''))
+  ),
+  // Cut off, as by a full disk.
+  share.map(
+    (at): Edit =>
+      text =>
+        text.slice(0, Math.floor(at * text.length))
+  ),
+  fc.tuple(share, fc.nat(4), fc.array(FRAGMENTS, { maxLength: 2 })).map(
+    ([at, removed, added]): Edit =>
+      text =>
+        text
+          .split(/(?<=\n)/)
+          .toSpliced(Math.floor(at * text.split('\n').length), removed, ...added)
+          .join('')
+  )
+)
 
 t.test('after any edits it says what reading the whole text says', async () => {
   fc.assert(
     fc.property(file, fc.array(edit, { minLength: 1, maxLength: 4 }), (first, edits) => {
-      const read = createYamlMemory('routes')
+      const { read } = createYamlMemory('routes')
       const texts = [first]
-      for (const each of edits) texts.push(apply(texts.at(-1) ?? '', each))
+      for (const each of edits) texts.push(each(texts.at(-1) ?? ''))
       for (const text of texts) {
         const whole = readYaml(text, FILE)
         const count = countOf(whole)
@@ -118,16 +116,44 @@ t.test('after any edits it says what reading the whole text says', async () => {
 })
 
 t.test('entries that stayed are not read again', async t => {
-  const read = createYamlMemory('routes')
+  const { read } = createYamlMemory('routes')
   const list = (paths: readonly string[]) =>
     `upstreams: {}\nroutes:\n${paths.map(path => `  - path: ${path}\n    roles: [Admin]\n`).join('')}`
   const routesOf = (document: YamlDocument): unknown[] => Reflect.get(document.value as object, 'routes')
-  const before = routesOf(read(list(['/a', '/b', '/c', '/d']), FILE))
-  const after = routesOf(read(list(['/a', '/new', '/other', '/c', '/d']), FILE))
+  const before = routesOf(read(list(['/a', '/b', '/c', '/d', '/e']), FILE))
+  const after = routesOf(read(list(['/a', '/b', '/new', '/other', '/d', '/e']), FILE))
+  // The neighbours are, and must come out the same.
   t.strictSame(
     after.map(route => before.indexOf(route)),
-    [0, -1, -1, 2, 3]
+    [0, -1, -1, -1, -1, 4]
   )
-  const shorter = routesOf(read(list(['/a', '/c', '/d']), FILE))
-  t.equal(shorter.at(-1), before.at(-1))
+  t.strictSame([after[1], after[4]], [before[1], before[3]])
+  const shorter = routesOf(read(list(['/a', '/b', '/d', '/e']), FILE))
+  t.equal(shorter[0], before[0])
+})
+
+t.test('what followed the list and was cut off is gone', async t => {
+  const { read } = createYamlMemory('routes')
+  const list = 'routes:\n  - path: /a\n  - path: /b\n    roles: [Admin]\n'
+  read(`${list}upstreams:\n  app:\n    url: http://a\n`, FILE)
+  t.strictSame(Object.keys(read(list, FILE).value as object), ['routes'])
+})
+
+t.test('an entry that takes the next one in does so here too', async t => {
+  const { read } = createYamlMemory('routes')
+  const [before, after] = ['  - path: /x\n', '  - {"path":"/b","roles":["Admin"]}\n']
+  read(`routes:\n${before}  - path: /a\n    public: true\n${after}`, FILE)
+  const swallowing = `routes:\n${before}  - public: true\n    path:\n#was /x\n      /a\n${after}`
+  t.strictSame(read(swallowing, FILE).value, readYaml(swallowing, FILE).value)
+})
+
+t.test('a file that is no longer read is forgotten', async t => {
+  const { read, forgetOthers } = createYamlMemory('routes')
+  const text = 'routes:\n  - path: /a\n  - path: /b\n  - path: /c\n'
+  const first = (file: string): unknown => Reflect.get(read(text, file).value as object, 'routes')[0]
+  const [kept, dropped] = [first('kept'), first('dropped')]
+  forgetOthers()
+  t.equal(first('kept'), kept)
+  forgetOthers()
+  t.not(first('dropped'), dropped)
 })

@@ -264,7 +264,7 @@ class HttpForward implements Requester, Underway {
     else this.#stall = setTimeout(() => this.#onStall(), this.#forwarding.clientStallMs ?? CLIENT_STALL_MS)
   }
 
-  /** The client's socket has taken something. */
+  /** The client's socket has taken a chunk; the next may come when it has taken all of them. */
   #onTaken() {
     if (!this.#waitsForClient || this.#res.writableLength > 0) return
     this.#waitsForClient = false

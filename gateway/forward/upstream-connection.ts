@@ -62,7 +62,7 @@ export interface ConnectionEvents {
 }
 
 const READ_BUFFER_BYTES = 64 * 1024
-// Sizes of a read.
+// A read of this size begins the use of an own buffer, and one below that size ends it.
 const BULK_BEGINS_BYTES = READ_BUFFER_BYTES / 2
 const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
 // One for all plain sockets, small bodies included: bytes are copied out before the next read.

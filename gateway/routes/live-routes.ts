@@ -106,7 +106,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       prepared = () => accept(loaded.table, loaded.warnings)
       return loaded.table.checksum
     } catch (error) {
-      if (!(error instanceof RouteFileError)) log.error({ err: error }, 'reloading the route files failed')
+      if (!(error instanceof RouteFileError) && !isClosed) log.error({ err: error }, 'reloading the route files failed')
       prepared = () => refuse(complaintsOf(error, folder))
       return undefined
     }

@@ -6,7 +6,7 @@ import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read-ro
 import { createYamlMemory } from './yaml-memory.ts'
 
 export interface RouteFileReader {
-  /** As `readRouteFiles`. Rejects only when the thread cannot run. */
+  /** As `readRouteFiles`. Rejects only when the thread cannot run, or is closed. */
   read(folder: string): Promise<RouteDefinitions>
   close(): Promise<void>
 }
@@ -18,8 +18,10 @@ const WORKER_ROLE = 'read-route-files'
 export const createRouteFileReader = (): RouteFileReader => {
   let worker: Worker | undefined
   let last: Promise<unknown> = Promise.resolve()
+  let isClosed = false
 
   const ask = async (folder: string): Promise<RouteDefinitions> => {
+    if (isClosed) throw new Error('the reader of route files is closed')
     worker ??= new Worker(new URL(import.meta.url), { workerData: WORKER_ROLE })
     const asked = worker
     try {
@@ -38,6 +40,7 @@ export const createRouteFileReader = (): RouteFileReader => {
   return {
     read: async folder => ((await sizeOf(folder)) <= INLINE_BYTES ? readRouteFiles(folder) : askInTurn(folder)),
     async close() {
+      isClosed = true
       await worker?.terminate()
       worker = undefined
     }
@@ -66,9 +69,11 @@ const sizeOf = async (folder: string): Promise<number> => {
 }
 
 const answerQuestions = (): void => {
-  const read = createYamlMemory('routes')
+  const memory = createYamlMemory('routes')
   parentPort?.on('message', async (folder: unknown) => {
-    if (typeof folder === 'string') parentPort?.postMessage(await readRouteFiles(folder, read))
+    if (typeof folder !== 'string') return
+    parentPort?.postMessage(await readRouteFiles(folder, memory.read))
+    memory.forgetOthers()
   })
 }
 

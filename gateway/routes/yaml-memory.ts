@@ -1,4 +1,5 @@
 // A YAML text that differs from the one before it inside a long list only has been read, the entries that differ alone.
+import { isDeepStrictEqual } from 'node:util'
 import { placesIn, readYaml, type YamlDocument } from './yaml-document.ts'
 
 /** A text without faults, in which a block list of maps lies at a top-level key. */
@@ -6,6 +7,8 @@ interface Known {
   readonly text: string
   readonly value: object
   readonly entries: Entries
+  /** Whether no other key follows the list. */
+  readonly isLast: boolean
   /** Offsets of other parts that were asked for. */
   readonly offsets: Map<string, number>
 }
@@ -18,37 +21,56 @@ interface Entries {
   readonly marker: string
 }
 
-/** The entries from `first` to before `last` took the text from `start` to `knownEnd`, which now ends at `end`. */
+/**
+ * What lay between `start` and `knownEnd`, the entries from `first` to before `last`, ends at `end` now. The first of
+ * them did not change, nor did the last, at the index `same`, where that is not -1.
+ */
 interface Edit {
   readonly first: number
   readonly last: number
   readonly start: number
   readonly knownEnd: number
   readonly end: number
+  readonly same: number
 }
 
 type Path = Parameters<YamlDocument['placeOf']>[0]
 type Part = Parameters<YamlDocument['placeOf']>[1]
 
-/**
- * Reads as `readYaml`, and remembers of each file the last text without faults. Of a text that differs from it inside
- * the list at the key `list` only those entries are read that differ; anything else is read whole.
- */
-export const createYamlMemory = (list: string): ((text: string, file: string) => YamlDocument) => {
+export interface YamlMemory {
+  /**
+   * Reads as `readYaml`, and remembers of each file the last text without faults. Of a text that differs from it inside
+   * the list only those entries are read that differ, and their neighbours; anything else is read whole.
+   */
+  read(text: string, file: string): YamlDocument
+  /** Forgets files that were not read since the last call. */
+  forgetOthers(): void
+}
+
+/** `list`: the top-level key of the list. */
+export const createYamlMemory = (list: string): YamlMemory => {
   const memory = new Map<string, Known>()
-  return (text, file) => {
-    const known = memory.get(file)
-    const edited = known && readEdited(known, list, text, file)
-    const whole = edited?.document ?? readYaml(text, file)
-    const next = edited?.known ?? learn(whole, list, text)
-    if (next === undefined) return whole
-    memory.set(file, next)
-    return {
-      ...whole,
-      placeOf(path, part) {
-        if (path[0] !== list) next.offsets.set(keyOf(path, part), whole.offsetOf(path, part))
-        return whole.placeOf(path, part)
+  const seen = new Set<string>()
+  return {
+    read(text, file) {
+      seen.add(file)
+      const known = memory.get(file)
+      const edited = known && readEdited(known, list, text, file)
+      const whole = edited?.document ?? readYaml(text, file)
+      const next = edited?.known ?? learn(whole, list, text)
+      if (next === undefined) return whole
+      memory.set(file, next)
+      return {
+        ...whole,
+        placeOf(path, part) {
+          if (path[0] !== list) next.offsets.set(keyOf(path, part), whole.offsetOf(path, part))
+          return whole.placeOf(path, part)
+        }
       }
+    },
+    forgetOthers() {
+      for (const file of memory.keys()) if (!seen.has(file)) memory.delete(file)
+      seen.clear()
     }
   }
 }
@@ -59,7 +81,10 @@ const learn = (document: YamlDocument, list: string, text: string): Known | unde
   const { value } = document
   if (!isSimple(document, text) || !isMap(value) || !(list in value)) return undefined
   const entries = entriesOf(document, text, Reflect.get(value, list), [list])
-  return entries && { text, value, entries, offsets: new Map() }
+  if (entries === undefined) return undefined
+  const listStart = document.offsetOf([list])
+  const isLast = Object.keys(value).every(key => key === list || document.offsetOf([key], 'key') < listStart)
+  return { text, value, entries, isLast, offsets: new Map() }
 }
 
 /** Whether a part of the text means the same without the rest of it. */
@@ -82,28 +107,41 @@ const readEdited = (known: Known, list: string, text: string, file: string) => {
   if (edit === undefined) return undefined
   const part = text.slice(edit.start, edit.end)
   // What ends the document ends the list.
-  if (/^(?:---|\.\.\.)/m.test(part) || (edit.end < text.length && !part.endsWith('\n'))) return undefined
+  if (/^(?:---|\.\.\.)/m.test(part)) return undefined
   const document = readYaml(part, file, 1)
   const read = isSimple(document, part) ? entriesOf(document, part, document.value, []) : undefined
-  return read?.marker === known.entries.marker ? replaceEntries(known, list, { text, file, edit, read }) : undefined
+  if (read === undefined || !hasSameNeighbours(known.entries, edit, read)) return undefined
+  return replaceEntries(known, list, { text, file, edit, read })
 }
 
-/** The first entry that differs begins as before, and so does the first that is the same again: neither is cut in two. */
-const findEdit = ({ text: before, entries: { starts, marker } }: Known, text: string): Edit | undefined => {
+/** The parser takes more along from one entry to the next than it should: what did not change must be read as before. */
+const hasSameNeighbours = ({ values, starts, marker }: Entries, edit: Edit, read: Entries): boolean => {
+  const isSame = (index: number, at: number, moved: number) =>
+    read.starts[at] === (starts[index] ?? 0) + moved - edit.start && isDeepStrictEqual(read.values[at], values[index])
+  if (read.marker !== marker || !isSame(edit.first, 0, 0)) return false
+  const { same, end, knownEnd } = edit
+  return same === -1 || (read.starts.length > 1 && isSame(same, read.starts.length - 1, end - knownEnd))
+}
+
+const findEdit = ({ text: before, entries: { starts, marker }, isLast }: Known, text: string): Edit | undefined => {
   const shorter = Math.min(before.length, text.length)
   let prefix = 0
   while (prefix < shorter && before.charCodeAt(prefix) === text.charCodeAt(prefix)) prefix++
-  const first = starts.findLastIndex(start => start + marker.length <= prefix)
+  const changed = starts.findLastIndex(start => start + marker.length <= prefix)
+  const first = changed - 1
   const start = starts[first]
   if (start === undefined) return undefined
-  const most = shorter - Math.max(prefix, start + marker.length)
+  const most = shorter - prefix
   let suffix = 0
   while (suffix < most && before.charCodeAt(before.length - 1 - suffix) === text.charCodeAt(text.length - 1 - suffix))
     suffix++
-  const same = starts.findIndex((start, index) => index > first && start >= before.length - suffix)
-  const last = same === -1 ? starts.length : same
+  const same = starts.findIndex((start, index) => index > changed && start >= before.length - suffix)
+  const last = same === -1 ? starts.length : same + 1
+  // Where the last entry ends is not known; without anything behind it, it is the end of the text.
+  if (last === starts.length && !isLast) return undefined
   const knownEnd = starts[last] ?? before.length
-  return { first, last, start, knownEnd, end: text.length - (before.length - knownEnd) }
+  const end = text.length - (before.length - knownEnd)
+  return { first, last, start, knownEnd, end, same }
 }
 
 interface Replacement {
@@ -144,5 +182,5 @@ const replaceEntries = (known: Known, list: string, { text, file, edit, read }: 
     offsetOf,
     placeOf: (path, part) => placeAt(offsetOf(path, part))
   }
-  return { document, known: { text, value, entries, offsets: new Map<string, number>() } }
+  return { document, known: { ...known, text, value, entries, offsets: new Map<string, number>() } }
 }
