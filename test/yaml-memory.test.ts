@@ -139,9 +139,9 @@ t.test('what followed the list and was cut off is gone', async t => {
   t.strictSame(Object.keys(read(list, FILE).value as object), ['routes'])
 })
 
-t.test('an entry that takes the next one in does so here too', async t => {
+t.test('an entry that takes the next ones in does so here too', async t => {
   const { read } = createYamlMemory('routes')
-  const [before, after] = ['  - path: /x\n', '  - {"path":"/b","roles":["Admin"]}\n']
+  const [before, after] = ['  - path: /x\n', '  - {"path":"/b","roles":["Admin"]}\n'.repeat(3)]
   read(`routes:\n${before}  - path: /a\n    public: true\n${after}`, FILE)
   const swallowing = `routes:\n${before}  - public: true\n    path:\n#was /x\n      /a\n${after}`
   t.strictSame(read(swallowing, FILE).value, readYaml(swallowing, FILE).value)
