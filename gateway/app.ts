@@ -14,11 +14,10 @@ import { type SocketToken, socketToken } from './access/socket-token.ts'
 import { type AnswerOptions, answerPreflight, answerRefusal, asGatewayError, isClosing } from './answer.ts'
 import { BadOrigin, ExpectationFailed, type GatewayError, Unauthenticated } from './errors.ts'
 import { createExchange, type Exchange } from './exchange.ts'
-import { CLIENT_STALL_MS } from './forward/forward-http.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './one-write.ts'
 import { answerParserError } from './parser-errors.ts'
 import type { Route, RouteTable, Upstream } from './routes/route.ts'
-import { cutStalledClients } from './stalled-clients.ts'
+import { CLIENT_STALL_MS, cutStalledClients } from './stalled-clients.ts'
 
 export interface AppParts {
   clientAddress: ClientAddressOf

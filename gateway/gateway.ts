@@ -182,7 +182,6 @@ export const startGateway = async (
   })
   open = sockets
   const forwardHttp = createForwardHttp({
-    clientStallMs: limits.clientStallMs,
     upstreams,
     headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
     addedHeaders,

@@ -2,13 +2,16 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
+/** A client that takes nothing for so long is cut off. */
+export const CLIENT_STALL_MS = 60_000
+
 /** What the kernel has taken of this socket's bytes; -1 when nothing waits. */
 const taken = (socket: Socket): number =>
   socket.writableLength === 0 ? -1 : socket.bytesWritten - socket.writableLength
 
 /**
- * Destroys connections on which bytes wait and none has left for `stallMs` (at most twice that): an answer that is
- * complete on our side has no other deadline. Ends with the server.
+ * Destroys connections on which bytes wait and none has left for `stallMs` (at most twice that), in the middle of
+ * an answer and after it. Ends with the server.
  */
 export const cutStalledClients = (server: Server, stallMs: number): void => {
   const lastTaken = new Map<Socket, number>()

@@ -139,6 +139,22 @@ t.test('a client that was slow for a moment gets the rest, however long it takes
   connection.destroy()
 })
 
+t.test('a large answer that waits behind a slow one is not its client taking nothing', async t => {
+  // RX-03
+  const size = 3_000_000
+  raw.respond(({ target }) => {
+    if (target === '/open/large') return `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'l'.repeat(size)}`
+    return socket => void setTimeout(() => socket.write(OK), CLIENT_STALL_MS * 3)
+  })
+  const connection = await world.connect()
+  connection.send(get('/open/slow') + get('/open/large'))
+  t.match(await connection.response(), { status: 200, complete: true })
+  const large = await connection.response()
+  t.match(large, { status: 200, complete: true })
+  t.equal(large.body.length, size)
+  connection.destroy()
+})
+
 t.test('a client that takes nothing is cut off, in the middle of an answer and after its end', async t => {
   // RX-03, RX-23
   raw.respond(() => socket => {

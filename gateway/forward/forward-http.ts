@@ -10,7 +10,7 @@ import {
   UpstreamTimeout,
   UpstreamUnreachable
 } from '../errors.ts'
-import { breakOff, type Exchange, type Underway } from '../exchange.ts'
+import type { Exchange, Underway } from '../exchange.ts'
 import type { OwnCookies } from '../header-kinds.ts'
 import { sendWhole } from '../one-write.ts'
 import { hasBody } from '../request-head.ts'
@@ -21,8 +21,6 @@ import type { ResponseHead } from './response-parser.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
 import type { Upstreams } from './upstreams.ts'
 
-/** A client that takes nothing for so long is cut off. */
-export const CLIENT_STALL_MS = 60_000
 const UPLOAD_CHECK_MS = 30_000
 /** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
 const UPLOAD_MIN_BYTES = 3000
@@ -40,8 +38,6 @@ export interface Forwarding {
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** An event stream has begun; returns what to call when it is over. `end` closes it. */
   readonly onEventStream: (exchange: Exchange, end: () => void) => () => void
-  /** How long a client may take nothing of an answer; milliseconds. */
-  readonly clientStallMs?: number | undefined
 }
 
 const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
@@ -69,7 +65,6 @@ class HttpForward implements Requester, Underway {
   #uploaded = 0
   #over = false
   #waitsForClient = false
-  #stall: NodeJS.Timeout | undefined
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
 
@@ -179,7 +174,6 @@ class HttpForward implements Requester, Underway {
     this.#connection = undefined
     this.#exchange.underway = undefined
     clearInterval(this.#uploadCheck)
-    clearTimeout(this.#stall)
     this.#streamOver?.()
     this.#streamOver = undefined
   }
@@ -254,14 +248,9 @@ class HttpForward implements Requester, Underway {
       if (!isLent) freeMemory(chunk)
       this.#onTaken()
     })
-    if (!flows || isLent) this.#waitForClient()
-  }
-
-  #waitForClient() {
+    if (flows && !isLent) return
     this.#waitsForClient = true
     this.#connection?.pause()
-    if (this.#stall !== undefined) this.#stall.refresh()
-    else this.#stall = setTimeout(() => this.#onStall(), this.#forwarding.clientStallMs ?? CLIENT_STALL_MS)
   }
 
   /** The client's socket has taken a chunk; the next may come when it has taken all of them. */
@@ -269,14 +258,6 @@ class HttpForward implements Requester, Underway {
     if (!this.#waitsForClient || this.#res.writableLength > 0) return
     this.#waitsForClient = false
     this.#connection?.resume()
-  }
-
-  #onStall() {
-    if (!this.#waitsForClient) return
-    const connection = this.#connection
-    this.#finish()
-    connection?.destroy()
-    breakOff(this.#res, new Error('client does not read'))
   }
 
   onEnd(trailers: readonly string[]) {
