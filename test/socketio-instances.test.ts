@@ -9,6 +9,7 @@ import { parseRedisUrl } from '../gateway/settings-redis.ts'
 import { openRedis } from '../gateway/store/redis.ts'
 import { startRedis } from './support/redis.ts'
 import { type Harness, routeAt, startHarness, until, upstreamAt } from './support/socket-harness.ts'
+import { once } from './support/socketio-event.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown
@@ -104,15 +105,6 @@ const world = async (t: Teardown) => {
   }
   return { redis, gateways: [first, second] as const, connect, sockets }
 }
-
-const once = (socket: Socket, event: string): Promise<unknown[]> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no ${event}`)), 8000)
-    socket.once(event, (...args: unknown[]) => {
-      clearTimeout(timer)
-      resolve(args)
-    })
-  })
 
 // WS-26, WS-28
 for (const transports of [['polling'], ['polling', 'websocket']]) {

@@ -5,6 +5,7 @@ import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
 import t from 'tap'
 import { routeAt, startHarness, until, upstreamAt } from './support/socket-harness.ts'
+import { once } from './support/socketio-event.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown
@@ -78,15 +79,6 @@ const world = async (t: Teardown, path = '/socket.io/') => {
   }
   return { upstream, gateway, connect }
 }
-
-const once = (socket: Socket, event: string): Promise<unknown[]> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no ${event}`)), 8000)
-    socket.once(event, (...args: unknown[]) => {
-      clearTimeout(timer)
-      resolve(args)
-    })
-  })
 
 for (const [name, transports] of Object.entries(TRANSPORTS)) {
   t.test(`by ${name}: events, acks, binary, rooms and server-side questions pass as without a gateway`, async t => {
