@@ -48,10 +48,8 @@ export const defineRoute = (
 const assemble = (data: Partial<RouteData>, path: string, common: Common, placeOf: PlaceOf, say: Complain): Route => {
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
   const hasPrefix = data.stripPrefix !== undefined && data.path !== undefined
+  // What every request reads comes first: of thousands of routes, no cache holds more than what is read together.
   return {
-    id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
-    path,
-    methods,
     upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
     public: data.public ?? false,
     roles: data.roles && shareList(common.roles, data.roles),
@@ -66,9 +64,12 @@ const assemble = (data: Partial<RouteData>, path: string, common: Common, placeO
     },
     timeoutMs: data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout'),
     maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
-    allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
     websocket: data.websocket && defineWebSocket(data.websocket, say),
     socketio: data.socketio && defineSocketIo(data.socketio, say),
+    id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
+    path,
+    methods,
+    allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
     place: placeOf()
   }
 }

@@ -8,22 +8,21 @@ export interface RouteTrie {
   readonly depth: number
 }
 
-/** Most nodes are leaves and most routes serve every method: there is a map only where something is in it. */
+/**
+ * Most nodes are leaves and most routes serve every method: there is a map only where something is in it, and a route
+ * hangs from its node. Among thousands of routes every object between them is memory that no cache holds.
+ */
 export interface TrieNode {
   statics: Map<string, TrieNode> | undefined
   param: TrieNode | undefined
-  /** Routes that end here. */
-  exact: Handlers | undefined
-  /** Routes that end in `/*` here; they also cover this very node. */
-  rest: Handlers | undefined
+  /** The route that ends here, for all methods. */
+  exact: Route | undefined
+  exactByMethod: Map<string, Route> | undefined
+  /** The route that ends in `/*` here, for all methods; it also covers this very node. */
+  rest: Route | undefined
+  restByMethod: Map<string, Route> | undefined
   /** What lies here is the gateway's own, alone or with everything below: wider routes never take over. */
   reserved: 'self' | 'subtree' | undefined
-}
-
-/** Routes of one shape: by method, and the one for all methods. */
-export interface Handlers {
-  byMethod: Map<string, Route> | undefined
-  any: Route | undefined
 }
 
 export type Spelling = (segment: string) => string
@@ -52,10 +51,7 @@ export const createTrie = (
     depth = Math.max(depth, named.length)
     let node = root
     for (const segment of named) node = segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
-    const place = isRest ? 'rest' : 'exact'
-    const handlers = node[place] ?? { byMethod: undefined, any: undefined }
-    node[place] = handlers
-    addRoute(handlers, route, onTie)
+    addRoute(node, isRest ? 'rest' : 'exact', route, onTie)
   }
   return { root, depth }
 }
@@ -80,7 +76,7 @@ const findBelow = (
   index: number
 ): Route | 'reserved' | undefined => {
   const segment = segments[index]
-  if (segment === undefined) return pick(node.exact, method) ?? pick(node.rest, method)
+  if (segment === undefined) return exactRoute(node, method) ?? restRoute(node, method)
   const child = node.statics?.get(segment)
   if (child !== undefined) {
     const found = findBelow(child, method, segments, index + 1)
@@ -92,7 +88,7 @@ const findBelow = (
     const found = findBelow(node.param, method, segments, index + 1)
     if (found !== undefined) return found
   }
-  return pick(node.rest, method)
+  return restRoute(node, method)
 }
 
 /** Every route whose path matches, whatever its methods. */
@@ -110,12 +106,11 @@ const collect = (node: TrieNode, segments: readonly string[], index: number, fou
     if (child !== undefined && isReserved(child, segments, index)) return
     if (node.param !== undefined && segment !== '') collect(node.param, segments, index + 1, found)
   }
-  for (const handlers of segment === undefined ? [node.exact, node.rest] : [node.rest]) {
-    if (handlers === undefined) continue
-    if (handlers.byMethod !== undefined) found.push(...new Set(handlers.byMethod.values()))
-    if (handlers.any !== undefined) found.push(handlers.any)
-  }
+  if (segment === undefined) found.push(...new Set(node.exactByMethod?.values()), ...some(node.exact))
+  found.push(...new Set(node.restByMethod?.values()), ...some(node.rest))
 }
+
+const some = (route: Route | undefined): Route[] => (route === undefined ? [] : [route])
 
 /** The most nodes that any path can make `findRoute` visit. */
 export const worstCaseSteps = (node: TrieNode): number => {
@@ -127,33 +122,32 @@ export const worstCaseSteps = (node: TrieNode): number => {
 const isReserved = (child: TrieNode, segments: readonly string[], index: number): boolean =>
   child.reserved === 'subtree' || (child.reserved === 'self' && index + 1 === segments.length)
 
-// RFC 9110 §9.3.2: HEAD is GET without content, so what may GET may HEAD, unless HEAD has a route of its own.
-const pick = (handlers: Handlers | undefined, method: string): Route | undefined => {
-  if (handlers === undefined) return undefined
-  const { byMethod } = handlers
-  if (byMethod === undefined) return handlers.any
-  const named = byMethod.get(method)
-  if (named !== undefined) return named
-  return (method === 'HEAD' ? byMethod.get('GET') : undefined) ?? handlers.any
-}
+const exactRoute = (node: TrieNode, method: string): Route | undefined => pick(node.exactByMethod, method) ?? node.exact
 
-const addRoute = (handlers: Handlers, route: Route, onTie: OnTie): void => {
+const restRoute = (node: TrieNode, method: string): Route | undefined => pick(node.restByMethod, method) ?? node.rest
+
+// RFC 9110 §9.3.2: HEAD is GET without content, so what may GET may HEAD, unless HEAD has a route of its own.
+const pick = (byMethod: Map<string, Route> | undefined, method: string): Route | undefined =>
+  byMethod === undefined ? undefined : (byMethod.get(method) ?? (method === 'HEAD' ? byMethod.get('GET') : undefined))
+
+const addRoute = (node: TrieNode, place: 'exact' | 'rest', route: Route, onTie: OnTie): void => {
+  const stays = (earlier: Route | undefined) => (earlier === undefined ? route : onTie(earlier, route))
   if (route.methods === undefined) {
-    handlers.any = handlers.any === undefined ? route : onTie(handlers.any, route)
+    node[place] = stays(node[place])
     return
   }
-  handlers.byMethod ??= new Map()
-  for (const method of route.methods) {
-    const earlier = handlers.byMethod.get(method)
-    handlers.byMethod.set(method, earlier === undefined ? route : onTie(earlier, route))
-  }
+  const byMethod = node[`${place}ByMethod`] ?? new Map<string, Route>()
+  node[`${place}ByMethod`] = byMethod
+  for (const method of route.methods) byMethod.set(method, stays(byMethod.get(method)))
 }
 
 const createNode = (): TrieNode => ({
   statics: undefined,
   param: undefined,
   exact: undefined,
+  exactByMethod: undefined,
   rest: undefined,
+  restByMethod: undefined,
   reserved: undefined
 })
 
