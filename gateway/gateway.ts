@@ -22,6 +22,7 @@ import { startObservation } from './observation.ts'
 import { createOwnEndpoints } from './own-endpoints.ts'
 import { createLiveRoutes } from './routes/live-routes.ts'
 import { ownRoutes } from './routes/own-routes.ts'
+import type { RouteTable } from './routes/route.ts'
 import type { Settings } from './settings.ts'
 import { unassignedMayPass } from './settings-cloudidp.ts'
 import { createSockets, type Sockets } from './sockets.ts'
@@ -63,6 +64,10 @@ export const startGateway = async (
   const { tokens, revocations, feed, verifiedTokens, revocationsTrusted, endLogin } = tokenParts
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const upstreams = createUpstreams({ log })
+  const onTable = (table: RouteTable) => {
+    upstreams.retain(table)
+    observation.onTable(table)
+  }
   // Made last, since so much is passed to them; asked for earlier by whoever looks during the start.
   let open: Sockets | undefined
   const routes = await createLiveRoutes({
@@ -70,14 +75,13 @@ export const startGateway = async (
     ownRoutes: ownRoutes(),
     log,
     onSwap: table => {
-      upstreams.retain(table)
-      observation.onSwap(table)
+      onTable(table)
       open?.onTableSwapped()
     },
     onReload: observation.onReload,
     onChange: siblings.reload
   })
-  upstreams.retain(routes.current())
+  onTable(routes.current())
   const loginAudit = createLoginAudit(audit, log)
   const auditWatch = createAuditWatch(audit, log)
   const onOutcome = (outcome: LoginOutcome) => {

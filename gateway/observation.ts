@@ -22,7 +22,8 @@ export interface Observation {
   readonly onClose: (exchange: Exchange) => void
   readonly onLogin: (outcome: LoginOutcome) => void
   readonly onReload: (ok: boolean) => void
-  readonly onSwap: (table: RouteTable) => void
+  /** A table has come into use. */
+  readonly onTable: (table: RouteTable) => void
   readonly traffic: { stepMs: number } & Pick<Traffic, 'counts'>
   /** Names of settings that switch a protection off. */
   readonly insecure: readonly string[]
@@ -99,7 +100,7 @@ export const startObservation = async (settings: Settings, log: Log): Promise<Ob
     onReload: ok => {
       reloads[ok ? 'ok' : 'failed']++
     },
-    onSwap: requests.retain,
+    onTable: requests.retain,
     traffic: { stepMs: STEP_MS, counts: traffic.counts },
     insecure: Object.keys(insecure).filter(name => insecure[name] === true),
     opsPort: ops?.port,

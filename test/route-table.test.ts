@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { forwardedPath } from '../gateway/routes/forwarded-path.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
-import type { Route, RouteTable } from '../gateway/routes/route.ts'
+import type { RouteTable, WrittenRoute } from '../gateway/routes/route.ts'
 import { createRouteTable } from '../gateway/routes/route-table.ts'
 import { createTrie, worstCaseSteps } from '../gateway/routes/route-trie.ts'
 import { tableOf } from './support/route-files.ts'
@@ -251,13 +251,13 @@ t.test('every endpoint of the gateway has its access', async t => {
   ])
 })
 
-const route = (path: string, methods?: readonly string[]): Route => {
+const route = (path: string, methods?: readonly string[]): WrittenRoute => {
   const [own] = ownRoutes()
   if (own === undefined) throw new Error('the gateway has routes of its own')
   const id = `${methods?.join() ?? ''} ${path}`
   return { ...own, id, path, methods: methods && new Set(methods), public: false }
 }
-const table = (routes: readonly Route[]) => createRouteTable({ routes, upstreams: new Map(), checksum: '' })
+const table = (routes: readonly WrittenRoute[]) => createRouteTable({ routes, upstreams: new Map(), checksum: '' })
 
 const segment = fc.constantFrom('a', 'b', 'A', ':p', 'c.d')
 const anyRoute = fc
@@ -293,7 +293,7 @@ t.test('ten thousand routes cost no more steps than ten', async t => {
   const steps = (count: number) =>
     worstCaseSteps(
       createTrie(
-        many(count),
+        table(many(count)).routes,
         text => text,
         one => one,
         []

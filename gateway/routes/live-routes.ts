@@ -1,7 +1,7 @@
 // The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
 import type { Complaint } from './complaint.ts'
 import { RouteFileError } from './complaint.ts'
-import type { Route, RouteTable } from './route.ts'
+import type { RouteTable, WrittenRoute } from './route.ts'
 import { loadRoutes } from './route-file.ts'
 import { createRouteFileReader } from './route-file-reader.ts'
 import { fingerprint, watchFolder } from './watch-folder.ts'
@@ -42,7 +42,7 @@ export interface ReloadLog {
 
 export interface LiveRoutesOptions {
   readonly folder: string
-  readonly ownRoutes: readonly Route[]
+  readonly ownRoutes: readonly WrittenRoute[]
   readonly log: ReloadLog
   /** After each swap, with the new table and the old. */
   readonly onSwap?: (next: RouteTable, previous: RouteTable) => void

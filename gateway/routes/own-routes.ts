@@ -1,5 +1,5 @@
 // The gateway's own endpoints are routes like any other, so that the same matcher and the same rules judge them.
-import type { Route } from './route.ts'
+import type { WrittenRoute } from './route.ts'
 import type { Reserved } from './route-trie.ts'
 
 type Access = 'public' | 'any-token' | 'admin'
@@ -27,9 +27,9 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
 ]
 
 /** Every endpoint of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
-export const ownRoutes = (): Route[] => OWN.map(([method, path, access]) => ownRoute(method, path, access))
+export const ownRoutes = (): WrittenRoute[] => OWN.map(([method, path, access]) => ownRoute(method, path, access))
 
-const ownRoute = (method: string | undefined, path: string, access: Access): Route => ({
+const ownRoute = (method: string | undefined, path: string, access: Access): WrittenRoute => ({
   id: method === undefined ? path : `${method} ${path}`,
   path,
   methods: method === undefined ? undefined : new Set([method]),

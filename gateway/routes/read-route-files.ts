@@ -4,7 +4,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Complaint, complain } from './complaint.ts'
 import { type Judgement, judgeSchema } from './judge-schema.ts'
-import type { Place, Route, Upstream } from './route.ts'
+import type { Place, Upstream, WrittenRoute } from './route.ts'
 import { type Common, type DefinedRoute, defineRoute } from './route-definition.ts'
 import type { RouteData, RouteFileData } from './route-schema.ts'
 import { judgeTestLine, type RouteTest } from './route-tests.ts'
@@ -14,9 +14,9 @@ import { readYaml, type YamlDocument } from './yaml-document.ts'
 /** What the files say, as data that `structuredClone` carries. */
 export interface RouteDefinitions {
   /** Every route of which it is known what it matches. */
-  readonly routes: readonly Route[]
-  /** Those among them that are not what they should be. */
-  readonly unsound: ReadonlySet<Route>
+  readonly routes: readonly WrittenRoute[]
+  /** Places of those among them that are not what they should be. */
+  readonly unsound: ReadonlySet<Place>
   /** Whether `routes` are all that were written. */
   readonly isComplete: boolean
   readonly upstreams: ReadonlyMap<string, Upstream>
@@ -53,7 +53,7 @@ export const readRouteFiles = async (folder: string, read: ReadYaml = readYaml):
   }
   return {
     routes: defined.map(({ route }) => route),
-    unsound: new Set(defined.filter(({ isSound }) => !isSound).map(({ route }) => route)),
+    unsound: new Set(defined.filter(({ isSound }) => !isSound).map(({ route }) => route.place)),
     isComplete: files.length === texts.length && defined.length === found.length,
     upstreams: upstreams.sound,
     tests: files.flatMap(file => collectTests(file, complaints)),

@@ -4,7 +4,7 @@ import { type Complaint, complain, nearestHint } from './complaint.ts'
 import { foldCase } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import { MAX_TIMER_MS, parseDuration, parseSize } from './quantities.ts'
-import type { Route, Upstream } from './route.ts'
+import type { Upstream, WrittenRoute } from './route.ts'
 import type { RouteData, WebSocketData } from './route-schema.ts'
 import { shapeOf } from './route-trie.ts'
 import { defineSocketIo } from './socketio-definition.ts'
@@ -22,7 +22,7 @@ export interface Common {
 }
 
 export interface DefinedRoute {
-  readonly route: Route
+  readonly route: WrittenRoute
   /** False when there was anything to complain about; then the route only serves to find further mistakes. */
   readonly isSound: boolean
 }
@@ -45,11 +45,19 @@ export const defineRoute = (
   return hasPath ? { route, isSound: complaints.length === before && route.upstream !== undefined } : undefined
 }
 
-const assemble = (data: Partial<RouteData>, path: string, common: Common, placeOf: PlaceOf, say: Complain): Route => {
+const assemble = (
+  data: Partial<RouteData>,
+  path: string,
+  common: Common,
+  placeOf: PlaceOf,
+  say: Complain
+): WrittenRoute => {
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
   const hasPrefix = data.stripPrefix !== undefined && data.path !== undefined
-  // What every request reads comes first: of thousands of routes, no cache holds more than what is read together.
   return {
+    id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
+    path,
+    methods,
     upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
     public: data.public ?? false,
     roles: data.roles && shareList(common.roles, data.roles),
@@ -66,15 +74,12 @@ const assemble = (data: Partial<RouteData>, path: string, common: Common, placeO
     maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
     websocket: data.websocket && defineWebSocket(data.websocket, say),
     socketio: data.socketio && defineSocketIo(data.socketio, say),
-    id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
-    path,
-    methods,
     allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
     place: placeOf()
   }
 }
 
-const NO_EXCEPTIONS: Route['allowInPath'] = []
+const NO_EXCEPTIONS: WrittenRoute['allowInPath'] = []
 
 const shareList = (lists: Common['roles'], list: readonly string[]): readonly string[] => {
   const key = list.join()

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
 import { formatPlace, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
-import type { Place, Route, RouteMatch, RouteTable, Upstream } from './route.ts'
+import type { Place, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
 import { createRouteTable } from './route-table.ts'
 import { runRouteTests } from './route-tests.ts'
 
@@ -26,7 +26,7 @@ export interface LoadOptions {
  */
 export const loadRoutes = async (
   folder: string,
-  ownRoutes: readonly Route[],
+  ownRoutes: readonly WrittenRoute[],
   { upstreamsInUse = new Map(), read = readRouteFiles }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(await read(folder), upstreamsInUse)
@@ -42,7 +42,7 @@ export const loadRoutes = async (
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
   })
   // Beside other mistakes, a test is judged as long as it is known which route it meets, and that route is as meant.
-  const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route)
+  const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isJudged))
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints))
   return { table, warnings: sortComplaints(warnings) }
@@ -66,7 +66,7 @@ const caseTie = (kept: Route, hidden: Route): Complaint =>
     `"${hidden.id}" differs only in case from "${kept.id}" at ${formatPlace(kept.place)}: requests for it are refused`
   )
 
-const catchAllWarnings = (routes: readonly Route[]): Complaint[] =>
+const catchAllWarnings = (routes: readonly WrittenRoute[]): Complaint[] =>
   routes
     .filter(route => route.public && route.path === '/*')
     .map(route => complain(route.place, 'this public catch-all makes every path without a route of its own public'))
@@ -81,13 +81,7 @@ const keepUpstreams = (definitions: RouteDefinitions, inUse: ReadonlyMap<string,
     const kept = route.upstream && upstreams.get(route.upstream.name)
     return kept === undefined || kept === route.upstream ? route : { ...route, upstream: kept }
   })
-  const unsound = new Set(routes.filter((_, index) => isUnsound(definitions, index)))
-  return { ...definitions, upstreams, routes, unsound }
+  return { ...definitions, upstreams, routes }
 }
 
 const definitionOf = ({ place: _, ...definition }: Upstream): string => JSON.stringify(definition)
-
-const isUnsound = ({ routes, unsound }: RouteDefinitions, index: number): boolean => {
-  const route = routes[index]
-  return route !== undefined && unsound.has(route)
-}

@@ -62,7 +62,12 @@ export interface SocketIoOptions {
 
 export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash'
 
+/** A route before it is in a table. */
+export type WrittenRoute = Omit<Route, 'number'>
+
 export interface Route {
+  /** Of no other route in this process; the routes of one table count upwards, in the table's order. */
+  readonly number: number
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string
   readonly path: string

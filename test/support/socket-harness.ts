@@ -57,6 +57,7 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
 })
 
 export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> = {}): Route => ({
+  number: 0,
   id: path,
   path,
   methods: undefined,
