@@ -88,7 +88,7 @@ export const startGateway = async (
     loginAudit.record(outcome)
     observation.onLogin(outcome)
   }
-  const revocationState = () => ({ known: revocations.size, stalenessMs: feed.staleness() })
+  const revocationState = () => ({ known: revocations.size(), stalenessMs: feed.staleness() })
   const streamCounts = () => open?.streams.counts() ?? { websocket: 0, socketio: 0, sse: 0 }
   const reloadState = () => {
     const { ok, loadedAt, checksum, lastError } = routes.status()
@@ -98,7 +98,7 @@ export const startGateway = async (
     streams: streamCounts,
     limiter: limiter.status,
     routes: () => ({ ...routes.status(), count: routes.current().routes.length }),
-    tokenCache: verifiedTokens,
+    tokenCache: verifiedTokens.counts,
     tokensByKey: () => tokens.verified,
     revocations: revocationState,
     upstreams: upstreams.status,

@@ -3,6 +3,7 @@ import type { LimiterStatus } from './access/request-limiter.ts'
 import type { UpstreamStatus } from './forward/upstreams.ts'
 import { requestFamilies } from './metrics-requests.ts'
 import type { RequestCounters } from './request-counters.ts'
+import type { TokenCacheCounts } from './tokens/verified-tokens.ts'
 
 export interface Value {
   readonly value: number
@@ -24,7 +25,7 @@ export interface MetricSources {
   readonly limiter: () => LimiterStatus
   readonly routes: () => { ok: boolean; loadedAt: Date; checksum: string; count: number }
   readonly reloads: () => { ok: number; failed: number }
-  readonly tokenCache: { readonly hits: number; readonly misses: number; readonly size: number }
+  readonly tokenCache: () => TokenCacheCounts
   /** Verified tokens by the secret that signed them, the current one first. */
   readonly tokensByKey: () => readonly number[]
   readonly revocations: () => { known: number; stalenessMs: number }
@@ -114,9 +115,14 @@ const ROWS: readonly Row[] = [
     "Routes in use, the gateway's own included, labelled with the checksum of their files",
     sources => one(sources.routes().count, { checksum: sources.routes().checksum })
   ],
-  ['token_cache_hits_total', 'counter', 'Tokens known already', sources => one(sources.tokenCache.hits)],
-  ['token_cache_misses_total', 'counter', 'Tokens that had to be verified', sources => one(sources.tokenCache.misses)],
-  ['token_cache_entries', 'gauge', 'Tokens remembered', sources => one(sources.tokenCache.size)],
+  ['token_cache_hits_total', 'counter', 'Tokens known already', sources => one(sources.tokenCache().hits)],
+  [
+    'token_cache_misses_total',
+    'counter',
+    'Tokens that had to be verified',
+    sources => one(sources.tokenCache().misses)
+  ],
+  ['token_cache_entries', 'gauge', 'Tokens remembered', sources => one(sources.tokenCache().size)],
   [
     'tokens_verified_total',
     'counter',

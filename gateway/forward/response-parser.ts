@@ -110,9 +110,9 @@ export interface ResponseParser {
   take(bytes: Buffer): void
   /** The upstream closed its side. Returns whether the response is thereby complete. */
   finish(): boolean
-  readonly idle: boolean
+  isIdle(): boolean
   /** Whether any byte of the awaited response has come. */
-  readonly begun: boolean
+  hasBegun(): boolean
 }
 
 export const createResponseParser = (): ResponseParser => {
@@ -258,11 +258,7 @@ export const createResponseParser = (): ResponseParser => {
       end(NO_TRAILERS)
       return true
     },
-    get idle() {
-      return state === 'idle'
-    },
-    get begun() {
-      return begun
-    }
+    isIdle: () => state === 'idle',
+    hasBegun: () => begun
   }
 }

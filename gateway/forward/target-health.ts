@@ -69,7 +69,6 @@ const jittered = (ms: number): number => ms * (0.8 + Math.random() * 0.4)
 export const watchTarget = (target: Target, options: TargetHealthOptions): TargetHealth => {
   const { probe, checkEveryMs, now, onChange } = options
   const faults: Record<UpstreamFault, number> = { unreachable: 0, reset: 0, 'bad-response': 0, timeout: 0 }
-  let isOut = false
   let isSettled = true
   let isCheckOut = false
   let since = Date.now()
@@ -103,11 +102,11 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
   }
   const passed = () => {
     failedChecks = 0
-    if (isOut) comeBack()
+    if (health.isOut) comeBack()
     else if (checkEveryMs !== undefined) probeIn(jittered(checkEveryMs))
   }
   const missed = (failure: string) => {
-    if (isOut) {
+    if (health.isOut) {
       reason = failure
       backOffMs = Math.min(backOffMs * 2, LAST_BACK_OFF_MS)
       return probeIn(jittered(backOffMs))
@@ -120,7 +119,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
   const goOut = (why: string, byCheck: boolean) => {
     const at = now()
     backOffMs = at - returnedAt < STABLE_MS ? Math.min(backOffMs * 2, LAST_BACK_OFF_MS) : FIRST_BACK_OFF_MS
-    isOut = true
+    health.isOut = true
     isCheckOut = byCheck
     outAt = at
     since = Date.now()
@@ -129,7 +128,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     onChange('down', why)
   }
   const comeBack = () => {
-    isOut = false
+    health.isOut = false
     isSettled = false
     returnedAt = now()
     since = Date.now()
@@ -143,10 +142,8 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     onChange('returning', reason ?? '')
   }
 
-  const health: TargetHealth = {
-    get isOut() {
-      return isOut
-    },
+  const health: TargetHealth & { isOut: boolean } = {
+    isOut: false,
     takesTurn() {
       if (isSettled || !isReturning()) return true
       credit += Math.max(LEAST_SHARE, (now() - returnedAt) / SLOW_START_MS)
@@ -157,19 +154,19 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     answered(openedAt) {
       if (faultsInRow > 0) faultsInRow = 0
       // Asked because nobody else was there. What finishes on older connections of a closing server says nothing.
-      if (isOut && !isCheckOut && openedAt > outAt) comeBack()
+      if (health.isOut && !isCheckOut && openedAt > outAt) comeBack()
     },
     failed(fault, nothingSent) {
       // A warm connection that was closed meanwhile is how HTTP/1.1 works (RFC 9112 §9.5).
       if (fault === 'reset' && nothingSent) return
       faults[fault]++
-      if (isOut) return
+      if (health.isOut) return
       faultsInRow++
       const most = isReturning() ? FAULTS_WHILE_RETURNING : FAULTS_IN_ROW
       if (nothingSent || faultsInRow >= most) goOut(nothingSent ? 'unreachable' : fault, false)
     },
     status: () => ({
-      state: isOut ? 'down' : isReturning() ? 'returning' : 'up',
+      state: health.isOut ? 'down' : isReturning() ? 'returning' : 'up',
       since,
       reason,
       faults: { ...faults }

@@ -16,24 +16,28 @@ export interface RevokedToken {
   readonly expiresAt: number
 }
 
+export interface News {
+  tokens?: readonly RevokedToken[]
+  versions?: readonly PersonVersion[]
+}
+
 export interface Revocations {
   standing(identity: Identity): Standing
   /** Raised by every change; equal epochs mean equal answers. */
   readonly epoch: number
   /** Merges news; never lowers a version, so order and repetition of news do not matter. */
-  learn(news: { tokens?: readonly RevokedToken[]; versions?: readonly PersonVersion[] }): void
+  learn(news: News): void
   /** Called after each `learn` that changed something. */
   onChange(listener: () => void): void
   /** Forgets tokens that have expired. */
   purge(): void
-  readonly size: number
+  size(): number
 }
 
 export const createRevocations = (now: () => number = Date.now): Revocations => {
   const tokens = new Map<string, number>()
   const versions = new Map<number, PersonVersion>()
   const listeners: (() => void)[] = []
-  let epoch = 0
 
   const learnToken = ({ tokenId, expiresAt }: RevokedToken): boolean => {
     if (tokens.has(tokenId) || expiresAt <= now() / 1000) return false
@@ -53,31 +57,28 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
     return true
   }
 
-  return {
-    standing(identity) {
+  const revocations = {
+    epoch: 0,
+    standing(identity: Identity): Standing {
       if (tokens.has(identity.tokenId)) return 'revoked'
       const person = versions.get(identity.user.id)
       if (person === undefined || identity.version >= person.version) return 'valid'
       return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
-    get epoch() {
-      return epoch
-    },
-    learn(news) {
+    learn(news: News) {
       let changed = false
       for (const token of news.tokens ?? []) if (learnToken(token)) changed = true
       for (const person of news.versions ?? []) if (learnVersion(person)) changed = true
       if (!changed) return
-      epoch++
+      revocations.epoch++
       for (const listener of listeners) listener()
     },
-    onChange: listener => listeners.push(listener),
+    onChange: (listener: () => void) => listeners.push(listener),
     purge() {
       const nowS = now() / 1000
       for (const [tokenId, expiresAt] of tokens) if (expiresAt <= nowS) tokens.delete(tokenId)
     },
-    get size() {
-      return tokens.size + versions.size
-    }
+    size: () => tokens.size + versions.size
   }
+  return revocations
 }

@@ -19,6 +19,10 @@ export interface VerifiedTokens {
   identify(token: string, options?: { allowStale?: boolean }): Identity
   /** The same, with the refusal returned. */
   judge(token: string, options?: { allowStale?: boolean }): Identity | GatewayError
+  counts(): TokenCacheCounts
+}
+
+export interface TokenCacheCounts {
   /** How often a token was known already, and how often it had to be verified. */
   readonly hits: number
   readonly misses: number
@@ -90,14 +94,6 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
       if (identity instanceof GatewayError) throw identity
       return identity
     },
-    get hits() {
-      return hits
-    },
-    get misses() {
-      return misses
-    },
-    get size() {
-      return young.size + old.size
-    }
+    counts: () => ({ hits, misses, size: young.size + old.size })
   }
 }
