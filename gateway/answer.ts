@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { limitHeaders } from './access/limit-rate.ts'
-import { errorBody, GatewayError, Internal } from './errors.ts'
+import { GatewayError, Internal } from './errors.ts'
 import { breakOff, type Exchange } from './exchange.ts'
 import { headerLines, sendWhole } from './one-write.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
@@ -59,7 +59,7 @@ export const answerPreflight = (exchange: Exchange, options: AnswerOptions): voi
 const body = (exchange: Exchange, error: GatewayError): [type: string, body: string] =>
   wantsPage(exchange)
     ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
-    : ['application/json; charset=utf-8', JSON.stringify(errorBody(error, exchange.requestId))]
+    : ['application/json; charset=utf-8', error.bodyText(exchange.requestId)]
 
 const DRAIN_BYTES = 1024 * 1024
 const DRAIN_MS = 2000

@@ -9,6 +9,7 @@ export class GatewayError extends Error {
   readonly headers: Readonly<Record<string, string>>
   /** Stable word for the log that says what really happened, e.g. `unknown-user`. */
   readonly reason: string | undefined
+  #bodyStart: string | undefined
 
   constructor(code: string, message: string, statusCode: number, details: ErrorDetails = {}) {
     // A refusal is an answer, not a fault: a stack would cost more than all that led to it.
@@ -21,6 +22,12 @@ export class GatewayError extends Error {
     this.statusCode = statusCode
     this.headers = details.headers ?? {}
     this.reason = details.reason
+  }
+
+  /** The body as JSON text. @param requestId letters, digits, `.`, `_` and `-`: it is not escaped */
+  bodyText(requestId: string): string {
+    this.#bodyStart ??= JSON.stringify(errorBody(this, '')).slice(0, -'"}'.length)
+    return `${this.#bodyStart}${requestId}"}`
   }
 }
 

@@ -7,7 +7,7 @@ import type { ClientAddressOf } from './access/client-address.ts'
 import type { RateLimit } from './access/limit-rate.ts'
 import type { Limiter } from './access/request-limiter.ts'
 import type { AnswerOptions } from './answer.ts'
-import { BadRequest, errorBody, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from './errors.ts'
+import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from './errors.ts'
 
 const refusalFor = (error: NodeJS.ErrnoException): GatewayError => {
   if (error.code === 'HPE_HEADER_OVERFLOW') return new HeadersTooLarge({ cause: error })
@@ -17,7 +17,7 @@ const refusalFor = (error: NodeJS.ErrnoException): GatewayError => {
 
 const responseText = (refusal: GatewayError, corsOrigin: string): string => {
   const requestId = randomUUID()
-  const body = JSON.stringify(errorBody(refusal, requestId))
+  const body = refusal.bodyText(requestId)
   const retry = refusal.statusCode === 429 ? 'retry-after: 1\r\n' : ''
   return (
     `HTTP/1.1 ${refusal.statusCode} ${STATUS_CODES[refusal.statusCode] ?? 'Error'}\r\n` +

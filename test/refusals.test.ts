@@ -1,4 +1,6 @@
+import fc from 'fast-check'
 import t from 'tap'
+import { errorBody, Forbidden } from '../gateway/errors.ts'
 import { startGateway, type World } from './support/gateway.ts'
 import { startPostgres } from './support/postgres.ts'
 
@@ -72,4 +74,31 @@ t.test('the request id of a refusal leads to its line in the log', async t => {
     user: 17,
     reason: 'role-missing'
   })
+})
+
+t.test('the text of a refusal is its body, whatever it says, and each request has its own id in it', async () => {
+  const id = fc.stringMatching(/^[A-Za-z0-9._-]{1,64}$/)
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), id, id, (message, one, other) => {
+      const error = new Forbidden({ message })
+      const isText = (requestId: string) => error.bodyText(requestId) === JSON.stringify(errorBody(error, requestId))
+      return isText(one) && isText(other)
+    })
+  )
+})
+
+t.test('requests refused in the same second differ in nothing but their ids', async t => {
+  const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '600000' })
+  for (let i = 0; i < 2; i++) await world.fetch('/reports')
+  const answers = [await world.fetch('/reports'), await world.fetch('/internal'), await world.fetch('/auth/me')]
+  const ids = new Set<string>()
+  for (const answer of answers) {
+    t.equal(answer.status, 429)
+    const retryAfter = Number(answer.headers.get('retry-after'))
+    t.ok(retryAfter > 590 && retryAfter <= 600, `retry-after: ${retryAfter}`)
+    const body = (await answer.json()) as Record<string, string>
+    t.match(body, { code: 'GW_RATE_LIMITED', requestId: answer.headers.get('x-request-id') ?? 'none' })
+    ids.add(body.requestId ?? '')
+  }
+  t.equal(ids.size, 3)
 })

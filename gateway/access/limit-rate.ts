@@ -27,7 +27,17 @@ const judge = (exchange: Exchange, verdict: Verdict): Refused => {
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
   if (verdict.allowed) return undefined
-  return new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(seconds(verdict.resetMs)) } })
+  return tooMany(seconds(verdict.resetMs))
+}
+
+const REMEMBERED_S = 600
+const refusals: GatewayError[] = []
+
+// In a flood all refusals of a second are alike: each is made once.
+const tooMany = (resetS: number): GatewayError => {
+  const refusal = refusals[resetS] ?? new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': `${resetS}` } })
+  if (resetS <= REMEMBERED_S) refusals[resetS] = refusal
+  return refusal
 }
 
 const settle = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): Refused | Promise<Refused> =>
