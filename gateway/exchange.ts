@@ -108,6 +108,7 @@ export const breakOff = (res: ServerResponse, error: Error): void => {
   res.destroy(error)
 }
 
+// Written into logs and refusals without escapes.
 const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,64}$/.test(text)
 
 /** Who asks a private endpoint: authenticate has run before it is reached. */

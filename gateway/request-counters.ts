@@ -31,7 +31,7 @@ export interface RequestCounters {
   /** Costs well under a microsecond. @param now monotonic ms */
   record(exchange: Exchange, now: number): void
   recordLogin(outcome: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void
-  /** Forgets routes that the table no longer has; those that it has are found fastest. */
+  /** A table has come into use: forgets routes that it no longer has. */
   retain(table: RouteTable): void
   routes(): RouteCounts[]
   refusals(): { code: string; reason: string; count: number }[]
@@ -86,14 +86,16 @@ const createPairCounts = () => {
 export const createRequestCounters = (): RequestCounters => {
   const other = createRouteCounts('other')
   const byId = new Map<string, RouteCounts>()
-  // Where the counts of a route are, by its number: thousands of routes fit in few cache lines. 0: not yet known.
+  /** 0: not yet known; 1: more routes than are counted. */
+  const noSlots = (): (RouteCounts | undefined)[] => [undefined, other]
+  // Where in `bySlot` the counts of each route of the table are: thousands of routes fit in few cache lines.
   let slots = new Uint16Array(0)
   let firstNumber = 0
-  let bySlot: (RouteCounts | undefined)[] = [undefined, other]
+  let bySlot = noSlots()
   const refusals = createPairCounts()
   const logins = createPairCounts()
 
-  const findCounts = (route: Route, index: number): RouteCounts => {
+  const enterCounts = (route: Route, index: number): RouteCounts => {
     const counts = byId.get(route.id) ?? (byId.size < MAX_ROUTES ? createRouteCounts(route.id) : other)
     if (counts !== other) byId.set(route.id, counts)
     if (index >= 0 && index < slots.length) {
@@ -106,7 +108,7 @@ export const createRequestCounters = (): RequestCounters => {
     if (route === undefined) return other
     const index = route.number - firstNumber
     // A request under way may have a route of the table before.
-    return (index < 0 ? undefined : bySlot[slots[index] ?? 0]) ?? findCounts(route, index)
+    return (index < 0 ? undefined : bySlot[slots[index] ?? 0]) ?? enterCounts(route, index)
   }
 
   return {
@@ -126,7 +128,7 @@ export const createRequestCounters = (): RequestCounters => {
       for (const id of byId.keys()) if (!ids.has(id)) byId.delete(id)
       slots = new Uint16Array(table.routes.length)
       firstNumber = table.routes[0]?.number ?? 0
-      bySlot = [undefined, other]
+      bySlot = noSlots()
     },
     routes: () => [...byId.values(), other],
     refusals: () => refusals.list().map(({ one, two, count }) => ({ code: one, reason: two, count })),

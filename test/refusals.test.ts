@@ -87,15 +87,15 @@ t.test('the text of a refusal is its body, whatever it says, and each request ha
   )
 })
 
-t.test('requests refused in the same second differ in nothing but their ids', async t => {
-  const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '600000' })
+t.test('each request over the limit is told when to return, and its own id', async t => {
+  const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })
   for (let i = 0; i < 2; i++) await world.fetch('/reports')
   const answers = [await world.fetch('/reports'), await world.fetch('/internal'), await world.fetch('/auth/me')]
   const ids = new Set<string>()
   for (const answer of answers) {
     t.equal(answer.status, 429)
     const retryAfter = Number(answer.headers.get('retry-after'))
-    t.ok(retryAfter > 590 && retryAfter <= 600, `retry-after: ${retryAfter}`)
+    t.ok(retryAfter > 3590 && retryAfter <= 3600, `retry-after: ${retryAfter}`)
     const body = (await answer.json()) as Record<string, string>
     t.match(body, { code: 'GW_RATE_LIMITED', requestId: answer.headers.get('x-request-id') ?? 'none' })
     ids.add(body.requestId ?? '')

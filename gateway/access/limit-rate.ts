@@ -30,13 +30,16 @@ const judge = (exchange: Exchange, verdict: Verdict): Refused => {
   return tooMany(seconds(verdict.resetMs))
 }
 
-const REMEMBERED_S = 600
-const refusals: GatewayError[] = []
+const MOST_REMEMBERED = 1024
+const refusals = new Map<number, GatewayError>()
 
-// In a flood all refusals of a second are alike: each is made once.
+// Refusals differ in the seconds they speak of and in nothing else: one is made for each, since a flood asks for many.
 const tooMany = (resetS: number): GatewayError => {
-  const refusal = refusals[resetS] ?? new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': `${resetS}` } })
-  if (resetS <= REMEMBERED_S) refusals[resetS] = refusal
+  const known = refusals.get(resetS)
+  if (known !== undefined) return known
+  if (refusals.size >= MOST_REMEMBERED) refusals.clear()
+  const refusal = new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(resetS) } })
+  refusals.set(resetS, refusal)
   return refusal
 }
 

@@ -142,6 +142,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     onChange('returning', reason ?? '')
   }
 
+  // Plain, like that of a connection: requests ask it.
   const health: TargetHealth & { isOut: boolean } = {
     isOut: false,
     takesTurn() {

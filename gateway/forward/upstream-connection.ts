@@ -50,7 +50,13 @@ export interface UpstreamConnection extends Waiting {
   readonly waitedMs: number
 }
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] }
+/** What the connection itself changes of what others read. */
+interface State {
+  destroyed: boolean
+  deadline: number
+  idleSince: number
+  waitedMs: number
+}
 
 export interface ConnectionEvents {
   /** The exchange is over and the socket is clean. */
@@ -227,7 +233,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   })
 
   // No accessors: V8 keeps an object literal that has them as a dictionary, slow for all who use it.
-  const connection: Writable<UpstreamConnection> = {
+  const connection: UpstreamConnection & State = {
     send(method, head, from, forMs) {
       requester = from
       timeoutMs = forMs

@@ -72,9 +72,9 @@ const assemble = (
     },
     timeoutMs: data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout'),
     maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
+    allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
     websocket: data.websocket && defineWebSocket(data.websocket, say),
     socketio: data.socketio && defineSocketIo(data.socketio, say),
-    allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
     place: placeOf()
   }
 }

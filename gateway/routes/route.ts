@@ -66,7 +66,7 @@ export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash'
 export type WrittenRoute = Omit<Route, 'number'>
 
 export interface Route {
-  /** Of no other route in this process; the routes of one table count upwards, in the table's order. */
+  /** Of no other table's routes in this process; those of one table count upwards, in its order. Copies keep it. */
   readonly number: number
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string

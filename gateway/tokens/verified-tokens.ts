@@ -23,9 +23,11 @@ export interface VerifiedTokens {
 }
 
 export interface TokenCacheCounts {
-  /** How often a token was known already, and how often it had to be verified. */
+  /** How often a token was known already. */
   readonly hits: number
+  /** How often one had to be verified. */
   readonly misses: number
+  /** Tokens remembered now. */
   readonly size: number
 }
 

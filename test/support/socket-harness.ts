@@ -3,15 +3,7 @@ import http, { type IncomingMessage, ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { originAllowed } from '../../gateway/access/origin.ts'
 import { socketToken } from '../../gateway/access/socket-token.ts'
-import {
-  BadOrigin,
-  errorBody,
-  Forbidden,
-  GatewayError,
-  Internal,
-  NoRoute,
-  Unauthenticated
-} from '../../gateway/errors.ts'
+import { BadOrigin, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../gateway/errors.ts'
 import { createExchange, type Exchange } from '../../gateway/exchange.ts'
 import { createForwardSocketIo } from '../../gateway/forward/forward-socketio.ts'
 import { createForwardWebSocket, type SocketForwarding } from '../../gateway/forward/forward-websocket.ts'
@@ -147,7 +139,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     refusals.push(error)
     const { res } = exchange
     if (res.headersSent || res.destroyed) return void res.destroy()
-    const text = JSON.stringify(errorBody(error, exchange.requestId))
+    const text = error.bodyText(exchange.requestId)
     res.writeHead(error.statusCode, { ...error.headers, 'content-type': 'application/json' }).end(text)
   }
   const forwarding: SocketForwarding = {
