@@ -5,7 +5,7 @@ import { forwardedPath } from '../gateway/routes/forwarded-path.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
 import type { RouteTable, WrittenRoute } from '../gateway/routes/route.ts'
 import { createRouteTable } from '../gateway/routes/route-table.ts'
-import { createTrie, worstCaseSteps } from '../gateway/routes/route-trie.ts'
+import { createTrie, shapeOf, worstCaseSteps } from '../gateway/routes/route-trie.ts'
 import { tableOf } from './support/route-files.ts'
 
 /** The id of the route, or the refusal (with its reason). */
@@ -285,6 +285,57 @@ t.test('the order of the routes says nothing', async () => {
     }),
     { numRuns: 3_000 }
   )
+})
+
+/** As the rule is told to people, with no tree: the routes that match, ranked segment by segment, then by their methods. */
+const mostSpecific = (routes: readonly WrittenRoute[], method: string, path: string): string => {
+  const sent = shapeOf(path)
+  const rank = ({ path: written, methods }: WrittenRoute): string | undefined => {
+    const shape = shapeOf(written)
+    const isRest = shape.at(-1) === '*'
+    const named = isRest ? shape.slice(0, -1) : shape
+    const fits = named.every((segment, index) => segment === sent[index] || (segment === ':p' && index < sent.length))
+    if (!fits || (isRest ? sent.length < named.length : sent.length !== named.length)) return undefined
+    const byMethod =
+      methods === undefined ? 2 : methods.has(method) ? 0 : method === 'HEAD' && methods.has('GET') ? 1 : 3
+    const byShape = named.map(segment => (segment === ':p' ? 1 : 0)).join('')
+    return byMethod === 3 ? undefined : `${byShape}${isRest ? 2 : ''} ${byMethod}`
+  }
+  const ranked = routes.flatMap(route => rank(route) ?? []).sort()
+  const best = routes.filter(route => rank(route) === ranked[0] && ranked.length > 0)
+  return best[0]?.id ?? 'none'
+}
+
+t.test('whatever lies beside it, a route is found as if all of them had been compared', async t => {
+  const one = fc
+    .tuple(
+      fc.array(fc.constantFrom('a', 'b', ':p'), { minLength: 1, maxLength: 4 }),
+      fc.boolean(),
+      fc.option(fc.subarray(['GET', 'PUT', 'HEAD'], { minLength: 1 }), { nil: undefined })
+    )
+    .map(([segments, isRest, methods]) => route(`/${[...segments, ...(isRest ? ['*'] : [])].join('/')}`, methods))
+  const path = fc
+    .array(fc.constantFrom('a', 'b', 'x'), { minLength: 1, maxLength: 5 })
+    .map(parts => `/${parts.join('/')}`)
+  let found = 0
+  fc.assert(
+    fc.property(
+      fc.array(one, { maxLength: 12 }),
+      fc.constantFrom('GET', 'PUT', 'HEAD', 'DELETE'),
+      path,
+      (routes, method, sent) => {
+        const ties: string[] = []
+        const made = createRouteTable({ routes, upstreams: new Map(), checksum: '', onTie: a => ties.push(a.id) })
+        if (ties.length > 0) return true
+        const expected = mostSpecific(routes, method, sent)
+        const { route } = made.match(method, sent)
+        if (route !== undefined) found++
+        return (route?.id ?? 'none') === expected
+      }
+    ),
+    { numRuns: 5_000 }
+  )
+  t.ok(found > 500, `${found} found`)
 })
 
 t.test('ten thousand routes cost no more steps than ten', async t => {

@@ -48,6 +48,7 @@ let nextNumber = 0
 // One object, and what every request reads comes first: of thousands of routes no cache holds more than is read together.
 const numbered = (route: WrittenRoute): Route => ({
   number: nextNumber++,
+  coversBelow: route.path.endsWith('/*'),
   upstream: route.upstream,
   public: route.public,
   roles: route.roles,

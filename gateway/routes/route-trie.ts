@@ -9,10 +9,13 @@ export interface RouteTrie {
 }
 
 /**
- * Most nodes are leaves and most routes serve every method: there is a map only where something is in it, and a route
- * hangs from its node. Among thousands of routes every object between them is memory that no cache holds.
+ * Most routes serve every method and share their last named segment with no other: they lie beside the nodes, and there
+ * is a map only where something is in it. Among thousands of routes every object between them is memory that no cache
+ * holds.
  */
 export interface TrieNode {
+  /** Segments that lead to nothing but this route, for all methods. */
+  leaves: Map<string, Route> | undefined
   statics: Map<string, TrieNode> | undefined
   param: TrieNode | undefined
   /** The route that ends here, for all methods. */
@@ -46,13 +49,13 @@ export const createTrie = (
   for (const { segment, extent } of reserved) childOf(root, segment).reserved = extent
   for (const route of routes) {
     const segments = shapeOf(route.path)
-    const isRest = segments.at(-1) === '*'
-    const named = isRest ? segments.slice(0, -1) : segments
+    const named = route.coversBelow ? segments.slice(0, -1) : segments
     depth = Math.max(depth, named.length)
     let node = root
     for (const segment of named) node = segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
-    addRoute(node, isRest ? 'rest' : 'exact', route, onTie)
+    addRoute(node, route.coversBelow ? 'rest' : 'exact', route, onTie)
   }
+  pluckLeaves(root)
   return { root, depth }
 }
 
@@ -77,6 +80,8 @@ const findBelow = (
 ): Route | 'reserved' | undefined => {
   const segment = segments[index]
   if (segment === undefined) return exactRoute(node, method) ?? restRoute(node, method)
+  const leaf = node.leaves?.get(segment)
+  if (leaf !== undefined && endsAt(leaf, segments, index)) return leaf
   const child = node.statics?.get(segment)
   if (child !== undefined) {
     const found = findBelow(child, method, segments, index + 1)
@@ -101,6 +106,8 @@ export const routesAt = (trie: RouteTrie, segments: readonly string[]): Route[] 
 const collect = (node: TrieNode, segments: readonly string[], index: number, found: Route[]): void => {
   const segment = segments[index]
   if (segment !== undefined) {
+    const leaf = node.leaves?.get(segment)
+    if (leaf !== undefined && endsAt(leaf, segments, index)) found.push(leaf)
     const child = node.statics?.get(segment)
     if (child !== undefined) collect(child, segments, index + 1, found)
     if (child !== undefined && isReserved(child, segments, index)) return
@@ -114,10 +121,13 @@ const some = (route: Route | undefined): Route[] => (route === undefined ? [] : 
 
 /** The most nodes that any path can make `findRoute` visit. */
 export const worstCaseSteps = (node: TrieNode): number => {
-  let deepest = 0
+  let deepest = node.leaves === undefined ? 0 : 1
   for (const child of node.statics?.values() ?? []) deepest = Math.max(deepest, worstCaseSteps(child))
   return 1 + deepest + (node.param === undefined ? 0 : worstCaseSteps(node.param))
 }
+
+const endsAt = (leaf: Route, segments: readonly string[], index: number): boolean =>
+  leaf.coversBelow || index + 1 === segments.length
 
 const isReserved = (child: TrieNode, segments: readonly string[], index: number): boolean =>
   child.reserved === 'subtree' || (child.reserved === 'self' && index + 1 === segments.length)
@@ -141,7 +151,28 @@ const addRoute = (node: TrieNode, place: 'exact' | 'rest', route: Route, onTie: 
   for (const method of route.methods) byMethod.set(method, stays(byMethod.get(method)))
 }
 
+const pluckLeaves = (node: TrieNode): void => {
+  for (const [segment, child] of node.statics ?? []) {
+    const route = leafRoute(child)
+    if (route === undefined) pluckLeaves(child)
+    else {
+      node.leaves ??= new Map()
+      node.leaves.set(segment, route)
+      node.statics?.delete(segment)
+    }
+  }
+  if (node.statics?.size === 0) node.statics = undefined
+  if (node.param !== undefined) pluckLeaves(node.param)
+}
+
+/** The one route of a node that holds nothing else. */
+const leafRoute = ({ statics, param, exact, exactByMethod, rest, restByMethod, reserved }: TrieNode) => {
+  const isAlone = (statics ?? param ?? exactByMethod ?? restByMethod ?? reserved) === undefined
+  return isAlone && (exact === undefined || rest === undefined) ? (exact ?? rest) : undefined
+}
+
 const createNode = (): TrieNode => ({
+  leaves: undefined,
   statics: undefined,
   param: undefined,
   exact: undefined,

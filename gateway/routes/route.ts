@@ -63,11 +63,13 @@ export interface SocketIoOptions {
 export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash'
 
 /** A route before it is in a table. */
-export type WrittenRoute = Omit<Route, 'number'>
+export type WrittenRoute = Omit<Route, 'number' | 'coversBelow'>
 
 export interface Route {
   /** Of no other table's routes in this process; those of one table count upwards, in its order. Copies keep it. */
   readonly number: number
+  /** The path ends in `/*`: it serves all that lies below it too. */
+  readonly coversBelow: boolean
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string
   readonly path: string

@@ -50,6 +50,7 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
 
 export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> = {}): Route => ({
   number: 0,
+  coversBelow: path.endsWith('/*'),
   id: path,
   path,
   methods: undefined,
