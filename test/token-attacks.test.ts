@@ -250,6 +250,18 @@ t.test('what is remembered as verified is that very token, for as long as it liv
   t.equal(remembered.identify(short).subject, '7')
   now += 10_000
   t.throws(() => remembered.identify(short), { code: 'GW_TOKEN_EXPIRED' }, 'memory ends with the token')
+  const aged = forge(HEADER, claims())
+  remembered.identify(aged)
+  const { hits } = remembered.counts()
+  for (let i = 0; i < 110; i++) remembered.identify(forge(HEADER, claims()))
+  const borrowed = `${header}.${admin}.${aged.split('.')[2]}`
+  t.throws(
+    () => remembered.identify(borrowed),
+    { code: 'GW_UNAUTHENTICATED' },
+    'whatever is remembered by that signature'
+  )
+  remembered.identify(aged)
+  t.equal(remembered.counts().hits, hits + 1, 'and the one whose it is stays remembered')
   for (let i = 0; i < 1000; i++) remembered.identify(forge(HEADER, claims()))
   t.ok(remembered.counts().size <= 200, 'bounded')
 })

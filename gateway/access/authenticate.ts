@@ -6,6 +6,9 @@ import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 // Today's access is what these two are asked about, so yesterday's may ask.
 const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
 
+// One for all, since a flood of requests without tokens asks for many.
+const NO_TOKEN = new Unauthenticated({ reason: 'no-token' })
+
 const isPublic = ({ match }: Exchange): boolean =>
   match?.route !== undefined
     ? match.route.public || match.route.socketio !== undefined
@@ -24,7 +27,7 @@ export const createAuthenticate =
   (exchange: Exchange): GatewayError | undefined => {
     if (isPublic(exchange)) return undefined
     const token = tokenOf(exchange)
-    if (token === undefined) return new Unauthenticated({ reason: 'no-token' })
+    if (token === undefined) return NO_TOKEN
     const { route } = exchange
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
     const identity = verifiedTokens.judge(token, { allowStale })

@@ -12,6 +12,9 @@ const MAX_LIFE_S = 24 * 60 * 60
 /** Seconds by which another machine's clock may be ahead of ours. */
 const CLOCK_TOLERANCE_S = 30
 
+// One for all, since a flood of forged tokens asks for many.
+const BAD_SIGNATURE = new Unauthenticated({ reason: 'bad-signature' })
+
 export interface AccessTokens {
   /** A fresh login: new `jti`, `exp` after the configured life. */
   issue(user: User, version: number): Promise<string>
@@ -136,9 +139,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     const parts = token.split('.', 4)
     const [headerPart, payloadPart] = parts
     const key = parts.length === 3 ? signedBy(token) : -1
-    if (headerPart === undefined || payloadPart === undefined || key === -1) {
-      return new Unauthenticated({ reason: 'bad-signature' })
-    }
+    if (headerPart === undefined || payloadPart === undefined || key === -1) return BAD_SIGNATURE
     const header = decodePart(headerPart)
     // RFC 8725 §3.1, §3.11: one algorithm, one type; a `crit` we do not know is refused (RFC 7515 §4.1.11).
     if (
