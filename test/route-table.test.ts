@@ -2,9 +2,10 @@
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { forwardedPath } from '../gateway/routes/forwarded-path.ts'
+import { atOnce } from '../gateway/routes/in-parts.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
 import type { RouteTable, WrittenRoute } from '../gateway/routes/route.ts'
-import { createRouteTable } from '../gateway/routes/route-table.ts'
+import { createRouteTable, createRouteTableInTurns } from '../gateway/routes/route-table.ts'
 import { createTrie, shapeOf, worstCaseSteps } from '../gateway/routes/route-trie.ts'
 import { tableOf } from './support/route-files.ts'
 
@@ -343,13 +344,34 @@ t.test('ten thousand routes cost no more steps than ten', async t => {
     Array.from({ length: count }, (_, index) => [route(`/api/r${index}/*`), route(`/api/r${index}/:id/x`)]).flat()
   const steps = (count: number) =>
     worstCaseSteps(
-      createTrie(
-        table(many(count)).routes,
-        text => text,
-        one => one,
-        []
+      atOnce(
+        createTrie(
+          table(many(count)).routes,
+          text => text,
+          one => one,
+          []
+        )
       ).root
     )
   t.ok(steps(5_000) <= steps(5) * 3, `${steps(5_000)} and ${steps(5)}`)
   t.equal(ask(table(many(5_000)), 'GET', '/api/r4321/7/x'), ' /api/r4321/:id/x')
+})
+
+t.test('a large table is made while other work goes on, and answers as if it had been made at once', async t => {
+  const routes = Array.from({ length: 3_000 }, (_, i) =>
+    route(`/${i % 3 === 0 ? 'A' : 'a'}pi/r${i}${i % 2 === 0 ? '/*' : ''}`)
+  )
+  let turns = 0
+  const turn = () => {
+    turns++
+    next = setImmediate(turn)
+  }
+  let next = setImmediate(turn)
+  const inTurns = await createRouteTableInTurns({ routes, upstreams: new Map(), checksum: '' })
+  clearImmediate(next)
+  t.ok(turns >= 10, `${turns} turns`)
+  const made = table(routes)
+  for (let i = 0; i < 3_000; i += 7) {
+    for (const path of [`/api/r${i}`, `/Api/r${i}/x`]) t.equal(ask(inTurns, 'GET', path), ask(made, 'GET', path), path)
+  }
 })

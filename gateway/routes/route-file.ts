@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
 import { formatPlace, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
 import type { Place, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
-import { createRouteTable } from './route-table.ts'
+import { createRouteTableInTurns } from './route-table.ts'
 import { runRouteTests } from './route-tests.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
@@ -34,7 +34,7 @@ export const loadRoutes = async (
   await setImmediate()
   const complaints = [...definitions.complaints]
   const warnings = [...definitions.warnings, ...catchAllWarnings(definitions.routes)]
-  const table = createRouteTable({
+  const table = await createRouteTableInTurns({
     routes: [...ownRoutes, ...definitions.routes],
     upstreams: definitions.upstreams,
     checksum: definitions.checksum,

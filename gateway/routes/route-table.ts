@@ -1,6 +1,7 @@
 // Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
 import { canonicalPath, decode, isPlainPath } from './canonical-path.ts'
 import { forwardedPath } from './forwarded-path.ts'
+import { atOnce, inParts, inTurns, type Parts } from './in-parts.ts'
 import { foldCase, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import type { PathException, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
@@ -31,9 +32,14 @@ const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
 /** A table from routes that are each valid. Its answers do not depend on the order of the routes. */
-export const createRouteTable = (parts: RouteTableParts): RouteTable => {
+export const createRouteTable = (parts: RouteTableParts): RouteTable => atOnce(build(parts))
+
+/** The same, while requests go on. */
+export const createRouteTableInTurns = (parts: RouteTableParts): Promise<RouteTable> => inTurns(build(parts))
+
+function* build(parts: RouteTableParts): Parts<RouteTable> {
   const routes = parts.routes.map(numbered)
-  const spellings = createSpellings(routes, parts)
+  const spellings = yield* createSpellings(routes, parts)
   return {
     match: (method, rawPath) =>
       isPlainPath(rawPath) ? matchPlain(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath),
@@ -122,16 +128,24 @@ const segmentsOf = (path: string, depth: number): string[] => {
 }
 
 // Most tables are written in lower case without escapes: then one tree serves as all three.
-const createSpellings = (routes: readonly Route[], { onTie, onCaseTie }: RouteTableParts): Spellings => {
-  const statics = new Set(routes.flatMap(route => shapeOf(route.path)).filter(segment => !segment.startsWith(':')))
-  const changes = (spelling: Spelling) => [...statics].some(segment => spelling(segment) !== segment)
+function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteTableParts): Parts<Spellings> {
+  const statics = new Set<string>()
+  yield* inParts(routes, route => {
+    for (const segment of shapeOf(route.path)) if (!segment.startsWith(':')) statics.add(segment)
+  })
+  let isDecoded = false
+  let isFolded = false
+  yield* inParts(statics, segment => {
+    isDecoded ||= decodeSegment(segment) !== segment
+    isFolded ||= foldSegment(segment) !== segment
+  })
   const build = (spelling: Spelling, tie: OnTie) => createTrie(routes, spelling, tie, RESERVED)
-  const decoded = build(decodeSegment, (earlier, later) => {
+  const decoded = yield* build(decodeSegment, (earlier, later) => {
     onTie?.(earlier, later)
     return earlier
   })
-  const exact = changes(decodeSegment) ? build(asWritten, earlier => earlier) : decoded
-  const folded = changes(foldSegment) ? build(foldSegment, keepLowerCase(onCaseTie)) : decoded
+  const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded
+  const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
   return { exact, decoded, folded, exceptions, depth: exact.depth }
 }

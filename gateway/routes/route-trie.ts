@@ -1,4 +1,5 @@
 // Routes lie in a tree of path segments, so that finding one costs the length of the path, not the number of routes.
+import { inParts, type Parts } from './in-parts.ts'
 import type { Route } from './route.ts'
 
 /** One spelling of the routes: exact, decoded, or folded to one case. */
@@ -38,23 +39,23 @@ export interface Reserved {
   readonly extent: 'self' | 'subtree'
 }
 
-export const createTrie = (
+export function* createTrie(
   routes: readonly Route[],
   spelling: Spelling,
   onTie: OnTie,
   reserved: readonly Reserved[]
-): RouteTrie => {
+): Parts<RouteTrie> {
   const root = createNode()
   let depth = 1
   for (const { segment, extent } of reserved) childOf(root, segment).reserved = extent
-  for (const route of routes) {
+  yield* inParts(routes, route => {
     const segments = shapeOf(route.path)
     const named = route.coversBelow ? segments.slice(0, -1) : segments
     depth = Math.max(depth, named.length)
     let node = root
     for (const segment of named) node = segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
     addRoute(node, route.coversBelow ? 'rest' : 'exact', route, onTie)
-  }
+  })
   pluckLeaves(root)
   return { root, depth }
 }
