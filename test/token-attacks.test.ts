@@ -224,6 +224,18 @@ t.test('header parameters neither open files nor fetch keys', async t => {
   t.ok(raw.accepted() - before <= 1, 'no key was fetched')
 })
 
+t.test('a character beyond Latin-1 is none of those that its lower byte stands for', async t => {
+  // Never in a header, but in what scripts send: the `auth` of a Socket.IO CONNECT is any Unicode text.
+  const tokens = createAccessTokens({ secret: TEST_SECRET, previousSecrets: [], expiresInMs: 1000 })
+  const good = forge(HEADER, claims())
+  t.ok(tokens.isOurs(good))
+  for (const at of [good.length - 1, good.length - 43, 5]) {
+    const other = String.fromCharCode(good.charCodeAt(at) + 0x100)
+    const bad = good.slice(0, at) + other + good.slice(at + 1)
+    t.throws(() => tokens.verify(bad), { code: 'GW_UNAUTHENTICATED' }, `${other} at ${at}`)
+  }
+})
+
 t.test('long tokens are refused unread', async t => {
   // JW-17
   await refusedAll(t, { '9 KB': forge(HEADER, claims({ name: 'x'.repeat(7000) })) })

@@ -9,6 +9,8 @@ import type { Identity, Provider, User } from '../identity.ts'
 export const MAX_TOKEN_LENGTH = 8192
 /** No token lives longer than this, or than JWT_EXPIRES_IN where that is more; seconds. */
 const MAX_LIFE_S = 24 * 60 * 60
+/** Of an HMAC-SHA-256 in base64url, without padding. */
+const SIGNATURE_LENGTH = 43
 /** Seconds by which another machine's clock may be ahead of ours. */
 const CLOCK_TOLERANCE_S = 30
 
@@ -113,6 +115,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   // Key objects, made once: importing the bytes for each token costs several times the HMAC.
   const keys = [signingKey, ...options.previousSecrets.map(secret => createSecretKey(secret, 'utf8'))]
   const verified = keys.map(() => 0)
+  const given = Buffer.alloc(2 * SIGNATURE_LENGTH)
+  const expected = Buffer.alloc(2 * SIGNATURE_LENGTH)
 
   const sign = (user: User, version: number, life: { id: string; issuedAt: number; expiresAt: number }) =>
     new SignJWT(claimsOf(user, version))
@@ -123,23 +127,25 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       .setExpirationTime(life.expiresAt)
       .sign(signingKey)
 
-  // Compared as text: other spellings of the same signature bytes (RFC 7515 §2 wants base64url without padding) never match.
+  // Compared as text, each of its characters whole: other spellings of the same signature bytes (RFC 7515 §2 wants
+  // base64url without padding) never match.
   const signedBy = (token: string): number => {
     const dot = token.lastIndexOf('.')
-    if (token.length > MAX_TOKEN_LENGTH || token.length - dot !== 44) return -1
+    if (token.length > MAX_TOKEN_LENGTH || token.length - dot !== SIGNATURE_LENGTH + 1) return -1
     const signed = token.slice(0, dot)
-    const given = Buffer.from(token.slice(dot + 1), 'latin1')
-    return keys.findIndex(key => {
-      const expected = Buffer.from(createHmac('sha256', key).update(signed).digest('base64url'), 'latin1')
-      return given.length === expected.length && timingSafeEqual(given, expected)
-    })
+    given.write(token.slice(dot + 1), 'utf16le')
+    for (const [index, key] of keys.entries()) {
+      expected.write(createHmac('sha256', key).update(signed).digest('base64url'), 'utf16le')
+      if (timingSafeEqual(given, expected)) return index
+    }
+    return -1
   }
 
   const judge = (token: string): Identity | GatewayError => {
-    const parts = token.split('.', 4)
+    const key = signedBy(token)
+    const parts = key === -1 ? [] : token.split('.', 4)
     const [headerPart, payloadPart] = parts
-    const key = parts.length === 3 ? signedBy(token) : -1
-    if (headerPart === undefined || payloadPart === undefined || key === -1) return BAD_SIGNATURE
+    if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined) return BAD_SIGNATURE
     const header = decodePart(headerPart)
     // RFC 8725 §3.1, §3.11: one algorithm, one type; a `crit` we do not know is refused (RFC 7515 §4.1.11).
     if (
