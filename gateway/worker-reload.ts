@@ -12,11 +12,19 @@ const TOGETHER_MS = 50
 const PREPARE_TIMEOUT_MS = 10_000
 const MAX_ROUNDS = 10
 const BETWEEN_ROUNDS_MS = 100
+const CATCH_UP_MS = 10_000
 
 type Found = { worker: Calls; checksum: unknown } | undefined
 
-/** Resolves to whether nothing is wrong with the files. Reloads never overlap; those asked for meanwhile are one. */
-export const createReload = (workers: () => readonly Calls[], log: ReloadLog): (() => Promise<boolean>) => {
+/**
+ * Resolves to whether nothing is wrong with the files. Reloads never overlap; those asked for meanwhile are one.
+ * @param catchUpMs after a round in which a worker took no part, all are asked again
+ */
+export const createReload = (
+  workers: () => readonly Calls[],
+  log: ReloadLog,
+  catchUpMs = CATCH_UP_MS
+): (() => Promise<boolean>) => {
   let queue: Promise<unknown> = Promise.resolve()
   let waiting: Promise<boolean> | undefined
 
@@ -24,14 +32,20 @@ export const createReload = (workers: () => readonly Calls[], log: ReloadLog): (
     try {
       return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
     } catch (error) {
-      // Gone, or blocked: when it runs again, its own watcher has a new round begun.
+      // Gone, or too busy: then it still has the table before, and its watcher has told of the change already.
       log.warn({ err: error }, 'a worker takes no part in a reload')
       return undefined
     }
   }
 
+  let catchUp: NodeJS.Timeout | undefined
   const round = async (): Promise<boolean | undefined> => {
-    const found = (await Promise.all(workers().map(prepare))).filter(one => one !== undefined)
+    const asked = workers()
+    // Those that start now read the files themselves.
+    if (asked.length === 0) return false
+    const found = (await Promise.all(asked.map(prepare))).filter(one => one !== undefined)
+    clearTimeout(catchUp)
+    if (found.length < asked.length) catchUp = setTimeout(reload, catchUpMs).unref()
     const isAgreed = new Set(found.map(({ checksum }) => checksum)).size === 1
     const settled = await Promise.all(
       found.map(({ worker }) => worker.call('routes.settle', [isAgreed]).catch(() => undefined))
@@ -51,10 +65,11 @@ export const createReload = (workers: () => readonly Calls[], log: ReloadLog): (
     return false
   }
 
-  return () => {
+  const reload = () => {
     if (waiting !== undefined) return waiting
     waiting = queue.then(run)
     queue = waiting.catch(() => undefined)
     return waiting
   }
+  return reload
 }

@@ -5,13 +5,14 @@ import type { Exchange } from '../gateway/exchange.ts'
 import { createRequestCounters, type RequestCounters } from '../gateway/request-counters.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
 import type { Route, RouteTable } from '../gateway/routes/route.ts'
-import { createRouteTable } from '../gateway/routes/route-table.ts'
+import { buildRouteTable } from '../gateway/routes/route-table.ts'
+import { atOnce } from './support/route-files.ts'
 
 const tableOf = (paths: readonly string[]): RouteTable => {
   const [own] = ownRoutes()
   if (own === undefined) throw new Error('the gateway has routes of its own')
   const routes = paths.map(path => ({ ...own, id: path, path, methods: undefined }))
-  return createRouteTable({ routes, upstreams: new Map(), checksum: '' })
+  return atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '' }))
 }
 
 const answered = (route: Route | undefined): Exchange =>

@@ -3,10 +3,12 @@ import { EventEmitter, once } from 'node:events'
 import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLiveRoutes, type LiveRoutesOptions } from '../gateway/routes/live-routes.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
-import { RouteFileError } from '../gateway/routes/route-file.ts'
+import { readRouteFiles } from '../gateway/routes/read-route-files.ts'
+import { loadRoutes, RouteFileError } from '../gateway/routes/route-file.ts'
 import { routeFolder } from './support/route-files.ts'
 
 const UP = 'upstreams: { up: { url: http://127.0.0.1:4001 } }\n'
@@ -201,4 +203,55 @@ t.test('a table of ten thousand routes is read in another thread, and requests g
   clearInterval(beat)
   t.ok(has('/b9999/x'))
   t.ok(turns > 10, `the event loop turned ${turns} times`)
+})
+
+t.test('a large table is built in turns, while what waits goes on', async t => {
+  const paths = Array.from({ length: 20_000 }, (_, i) => `/${i % 2 === 0 ? 'a' : 'A'}${i}/*`)
+  const definitions = await readRouteFiles(await routeFolder(t, { 'a.yaml': UP + routes(...paths) }))
+  let turns = 0
+  const turn = () => {
+    turns += 1
+    next = setImmediate(turn)
+  }
+  let next = setImmediate(turn)
+  const { table } = await loadRoutes('read already', ownRoutes(), { read: async () => definitions })
+  clearImmediate(next)
+  t.equal(table.match('GET', '/a19998/x').route?.path, '/a19998/*')
+  t.ok(turns > 3, `the event loop turned ${turns} times`)
+})
+
+t.test('a reload in the middle of a reload, or the end of all, leaves nothing half done', async t => {
+  const many = (prefix: string) => UP + routes(...Array.from({ length: 5_000 }, (_, index) => `/${prefix}${index}/*`))
+  const folder = await routeFolder(t, { 'a.yaml': many('a') })
+  const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
+  await writeFile(join(folder, 'a.yaml'), many('b'))
+  const first = live.reload()
+  await writeFile(join(folder, 'a.yaml'), many('c'))
+  t.same(await Promise.all([first, live.reload()]), [true, true])
+  t.ok(has('/c4999/x'))
+  await writeFile(join(folder, 'a.yaml'), many('d'))
+  const last = live.reload()
+  await live.close()
+  t.equal(await last, false)
+  t.ok(has('/c4999/x'), 'what was closed serves what it served')
+})
+
+t.test('what is settled is what was prepared last, however late an earlier answer comes', async t => {
+  const many = UP + routes(...Array.from({ length: 20_000 }, (_, index) => `/old${index}`))
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
+  // Nothing tells when the other thread has read the file; its answer tells what it has read.
+  for (let patience = 0; ; patience += 20) {
+    await writeFile(join(folder, 'a.yaml'), many)
+    const early = live.prepare()
+    await delay(patience)
+    await writeFile(join(folder, 'a.yaml'), UP + routes('/new'))
+    const late = await live.prepare()
+    const was = await early
+    t.ok(late)
+    t.ok(live.settle(true))
+    t.ok(has('/new'), 'the files of the round that all agreed on')
+    t.notOk(has('/old1'))
+    if (was !== late && was !== undefined) break
+  }
 })

@@ -1,4 +1,4 @@
-// A connection's next request mostly brings the same token: its text is then neither read nor hashed again.
+// A connection's next request mostly brings the same token: its text is then not read again.
 import type { Socket } from 'node:net'
 import type { Exchange } from '../exchange.ts'
 import { bearerToken } from '../request-head.ts'

@@ -1,29 +1,28 @@
-// Long work is written in parts, and done at once or with turns of the event loop in between.
+// Long work is written in parts, so that what waits can come in between.
 import { setImmediate } from 'node:timers/promises'
 
 /** Work that may be interrupted wherever it yields. */
 export type Parts<T> = Generator<undefined, T>
 
-export const atOnce = <T>(work: Parts<T>): T => {
-  for (;;) {
-    const { done, value } = work.next()
-    if (done) return value
-  }
-}
+/** How long what waits may have to, in milliseconds. */
+const TURN_MS = 4
 
-/** What waits, requests above all, comes between the parts. */
+/** Does the work with turns of the event loop in between. */
 export const inTurns = async <T>(work: Parts<T>): Promise<T> => {
+  let began = performance.now()
   for (;;) {
     const { done, value } = work.next()
     if (done) return value
+    if (performance.now() - began < TURN_MS) continue
     await setImmediate()
+    began = performance.now()
   }
 }
 
-/** Even before V8 has compiled anything, so many routes or segments take few milliseconds. */
-const PART = 500
+/** Even before V8 has compiled anything, so many routes or segments take less than a millisecond. */
+const PART = 64
 
-/** The same items, a part ended after each 500 of them. */
+/** The same for each item, with a part ended after some of them. */
 export function* inParts<T>(items: Iterable<T>, each: (item: T) => void): Parts<void> {
   let count = 0
   for (const item of items) {

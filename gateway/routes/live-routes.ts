@@ -99,15 +99,21 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     if (!isKnown) log.error({ complaints }, 'route files not reloaded; the old table stays')
   }
   let prepared: (() => void) | undefined
+  let preparing = 0
   const prepare = async (): Promise<string | undefined> => {
+    const mine = ++preparing
+    // A primary that waits no longer for one may have asked for another: what is settled is what was asked for last.
+    const keep = (apply: () => void) => {
+      if (mine === preparing) prepared = apply
+    }
     prepared = undefined
     try {
       const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: reader.read })
-      prepared = () => accept(loaded.table, loaded.warnings)
+      keep(() => accept(loaded.table, loaded.warnings))
       return loaded.table.checksum
     } catch (error) {
       if (!(error instanceof RouteFileError) && !isClosed) log.error({ err: error }, 'reloading the route files failed')
-      prepared = () => refuse(complaintsOf(error, folder))
+      keep(() => refuse(complaintsOf(error, folder)))
       return undefined
     }
   }

@@ -1,9 +1,10 @@
 // A folder of route files has become a table that may serve, with its tests passed; or a list of all mistakes in it.
 import { setImmediate } from 'node:timers/promises'
 import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
+import { inTurns } from './in-parts.ts'
 import { formatPlace, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
 import type { Place, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
-import { createRouteTableInTurns } from './route-table.ts'
+import { buildRouteTable } from './route-table.ts'
 import { runRouteTests } from './route-tests.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
@@ -34,13 +35,14 @@ export const loadRoutes = async (
   await setImmediate()
   const complaints = [...definitions.complaints]
   const warnings = [...definitions.warnings, ...catchAllWarnings(definitions.routes)]
-  const table = await createRouteTableInTurns({
+  const building = buildRouteTable({
     routes: [...ownRoutes, ...definitions.routes],
     upstreams: definitions.upstreams,
     checksum: definitions.checksum,
     onTie: (earlier, later) => complaints.push(tie(earlier, later)),
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
   })
+  const table = await inTurns(building)
   // Beside other mistakes, a test is judged as long as it is known which route it meets, and that route is as meant.
   const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isJudged))

@@ -1,7 +1,7 @@
 // Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
 import { canonicalPath, decode, isPlainPath } from './canonical-path.ts'
 import { forwardedPath } from './forwarded-path.ts'
-import { atOnce, inParts, inTurns, type Parts } from './in-parts.ts'
+import { inParts, type Parts } from './in-parts.ts'
 import { foldCase, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import type { PathException, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
@@ -32,12 +32,8 @@ const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
 /** A table from routes that are each valid. Its answers do not depend on the order of the routes. */
-export const createRouteTable = (parts: RouteTableParts): RouteTable => atOnce(build(parts))
-
-/** The same, while requests go on. */
-export const createRouteTableInTurns = (parts: RouteTableParts): Promise<RouteTable> => inTurns(build(parts))
-
-function* build(parts: RouteTableParts): Parts<RouteTable> {
+export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
+  // In one part: the numbers of a table follow each other, whatever else is built meanwhile.
   const routes = parts.routes.map(numbered)
   const spellings = yield* createSpellings(routes, parts)
   return {

@@ -50,13 +50,14 @@ export function* createTrie(
   for (const { segment, extent } of reserved) childOf(root, segment).reserved = extent
   yield* inParts(routes, route => {
     const segments = shapeOf(route.path)
-    const named = route.coversBelow ? segments.slice(0, -1) : segments
-    depth = Math.max(depth, named.length)
+    if (route.coversBelow) segments.pop()
+    depth = Math.max(depth, segments.length)
+    const last = segments.pop()
     let node = root
-    for (const segment of named) node = segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
-    addRoute(node, route.coversBelow ? 'rest' : 'exact', route, onTie)
+    for (const segment of segments) node = nodeBelow(node, segment, spelling)
+    if (last === undefined) addRoute(root, route, onTie)
+    else if (!addLeaf(node, last, route, spelling)) addRoute(nodeBelow(node, last, spelling), route, onTie)
   })
-  pluckLeaves(root)
   return { root, depth }
 }
 
@@ -141,7 +142,21 @@ const restRoute = (node: TrieNode, method: string): Route | undefined => pick(no
 const pick = (byMethod: Map<string, Route> | undefined, method: string): Route | undefined =>
   byMethod === undefined ? undefined : (byMethod.get(method) ?? (method === 'HEAD' ? byMethod.get('GET') : undefined))
 
-const addRoute = (node: TrieNode, place: 'exact' | 'rest', route: Route, onTie: OnTie): void => {
+const nodeBelow = (node: TrieNode, segment: string, spelling: Spelling): TrieNode =>
+  segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
+
+/** Returns whether nothing else is known of this segment, and the route serves all methods. */
+const addLeaf = (node: TrieNode, segment: string, route: Route, spelling: Spelling): boolean => {
+  if (segment.startsWith(':') || route.methods !== undefined) return false
+  const spelt = spelling(segment)
+  if (node.statics?.has(spelt) || node.leaves?.has(spelt)) return false
+  node.leaves ??= new Map()
+  node.leaves.set(spelt, route)
+  return true
+}
+
+const addRoute = (node: TrieNode, route: Route, onTie: OnTie): void => {
+  const place = route.coversBelow ? 'rest' : 'exact'
   const stays = (earlier: Route | undefined) => (earlier === undefined ? route : onTie(earlier, route))
   if (route.methods === undefined) {
     node[place] = stays(node[place])
@@ -150,26 +165,6 @@ const addRoute = (node: TrieNode, place: 'exact' | 'rest', route: Route, onTie: 
   const byMethod = node[`${place}ByMethod`] ?? new Map<string, Route>()
   node[`${place}ByMethod`] = byMethod
   for (const method of route.methods) byMethod.set(method, stays(byMethod.get(method)))
-}
-
-const pluckLeaves = (node: TrieNode): void => {
-  for (const [segment, child] of node.statics ?? []) {
-    const route = leafRoute(child)
-    if (route === undefined) pluckLeaves(child)
-    else {
-      node.leaves ??= new Map()
-      node.leaves.set(segment, route)
-      node.statics?.delete(segment)
-    }
-  }
-  if (node.statics?.size === 0) node.statics = undefined
-  if (node.param !== undefined) pluckLeaves(node.param)
-}
-
-/** The one route of a node that holds nothing else. */
-const leafRoute = ({ statics, param, exact, exactByMethod, rest, restByMethod, reserved }: TrieNode) => {
-  const isAlone = (statics ?? param ?? exactByMethod ?? restByMethod ?? reserved) === undefined
-  return isAlone && (exact === undefined || rest === undefined) ? (exact ?? rest) : undefined
 }
 
 const createNode = (): TrieNode => ({
@@ -183,9 +178,17 @@ const createNode = (): TrieNode => ({
   reserved: undefined
 })
 
+/** The node of a segment; what was a leaf hangs from it from now on. */
 const childOf = (node: TrieNode, segment: string): TrieNode => {
+  const known = node.statics?.get(segment)
+  if (known !== undefined) return known
+  const child = createNode()
+  const leaf = node.leaves?.get(segment)
+  if (leaf !== undefined) {
+    child[leaf.coversBelow ? 'rest' : 'exact'] = leaf
+    node.leaves?.delete(segment)
+  }
   node.statics ??= new Map()
-  const child = node.statics.get(segment) ?? createNode()
   node.statics.set(segment, child)
   return child
 }

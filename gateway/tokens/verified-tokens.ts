@@ -9,6 +9,8 @@ const GENERATION = 16_384
 
 interface Remembered {
   readonly token: string
+  /** A part of this very `token`: as a part of another text it would keep that one too. */
+  readonly signature: string
   readonly identity: Identity
   standing: Standing
   /** Of the revocations that `standing` was judged by. */
@@ -50,12 +52,12 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
   let hits = 0
   let misses = 0
 
-  const remember = (signature: string, entry: Remembered) => {
+  const remember = (entry: Remembered) => {
     if (young.size >= limit) {
       old = young
       young = new Map()
     }
-    young.set(signature, entry)
+    young.set(entry.signature, entry)
   }
 
   const recall = (token: string): Remembered | GatewayError => {
@@ -68,14 +70,14 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     const aged = old.get(signature)
     if (aged?.token === token) {
       hits++
-      remember(signature, aged)
+      remember(aged)
       return aged
     }
     misses++
     const identity = tokens.judge(token)
     if (identity instanceof GatewayError) return identity
-    const entry: Remembered = { token, identity, standing: 'valid', epoch: -1 }
-    remember(signature, entry)
+    const entry: Remembered = { token, signature, identity, standing: 'valid', epoch: -1 }
+    remember(entry)
     return entry
   }
 

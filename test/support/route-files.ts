@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import type { Parts } from '../../gateway/routes/in-parts.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import { loadRoutes, RouteFileError } from '../../gateway/routes/route-file.ts'
@@ -13,6 +14,14 @@ export const routeFolder = async (t: Test, files: Readonly<Record<string, string
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
   return folder
+}
+
+/** Work that is written in parts, done at once. */
+export const atOnce = <T>(work: Parts<T>): T => {
+  for (;;) {
+    const { done, value } = work.next()
+    if (done) return value
+  }
 }
 
 export const UPSTREAMS = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n'
