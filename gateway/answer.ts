@@ -1,8 +1,9 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { limitHeaders } from './access/limit-rate.ts'
-import { GatewayError, Internal } from './errors.ts'
+import { limitHeaders, tellSame } from './access/limit-rate.ts'
+import type { Verdict } from './access/request-limiter.ts'
+import { GatewayError, Internal, RateLimited } from './errors.ts'
 import { breakOff, type Exchange } from './exchange.ts'
 import { headerLines, sendWhole } from './one-write.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
@@ -110,6 +111,28 @@ const refusalHeaders = (type: string, options: AnswerOptions): CommonHeaders => 
   return made
 }
 
+/** `[name, value, …]` of a refusal that the next one of its kind need not have. */
+const particularHeaders = (error: GatewayError, limit: Verdict | undefined): string[] => {
+  const headers = limit === undefined ? [] : limitHeaders(limit)
+  if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
+  for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
+  return headers
+}
+
+let flood: { error: GatewayError; common: CommonHeaders; limit: Verdict; lines: string } | undefined
+
+/** Both kinds as lines of a head; those of a flood, put together once for each second of it. */
+const refusalLines = (error: GatewayError, common: CommonHeaders, limit: Verdict | undefined): string => {
+  if (flood?.error === error && flood.common === common && limit !== undefined && tellSame(flood.limit, limit)) {
+    return flood.lines
+  }
+  const lines = common.lines + headerLines(particularHeaders(error, limit))
+  if (!(error instanceof RateLimited) || limit === undefined) return lines
+  // In one piece: what is put together is put together again by everyone who writes it.
+  flood = { error, common, limit, lines: Buffer.from(lines, 'latin1').toString('latin1') }
+  return flood.lines
+}
+
 /** Answers with a refusal. An answer that has begun is broken off instead: it must not look complete. */
 export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
   const { req, res } = exchange
@@ -125,18 +148,15 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   }
   const [type, text] = body(exchange, error)
   const length = Buffer.byteLength(text)
-  const headers = addedHeaders(exchange)
-  headers.push('content-length', String(length))
-  if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
-  for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
+  const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
   if (hasBody(exchange.head) && !req.complete) closeGently(exchange)
   const sent = req.method === 'HEAD' ? '' : text
   const latin1 = length === text.length ? sent : Buffer.from(sent).toString('latin1')
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
   const common = refusalHeaders(type, options)
-  const whole = { status: error.statusCode, reason, lines: common.lines, headers, body: latin1 }
-  if (sendWhole(req, res, whole)) return
-  res.writeHead(error.statusCode, [...common.headers, ...headers])
+  const lines = refusalLines(error, common, exchange.limit)
+  if (sendWhole(req, res, { status: error.statusCode, reason, lines, headers, body: latin1 })) return
+  res.writeHead(error.statusCode, [...common.headers, ...particularHeaders(error, exchange.limit), ...headers])
   res.end(sent)
 }
 

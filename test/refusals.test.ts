@@ -10,7 +10,9 @@ const config = {
   upstreams: { app: { url: 'http://127.0.0.1:9' } },
   routes: [
     { path: '/reports', upstream: 'app', roles: ['Admin', 'Supervisor'] },
-    { path: '/internal', upstream: 'app', requireAssigned: true }
+    { path: '/internal', upstream: 'app', requireAssigned: true },
+    { path: '/one', upstream: 'app', public: true, rateLimit: { max: 1, window: '1h', by: 'ip' } },
+    { path: '/two', upstream: 'app', public: true, rateLimit: { max: 2, window: '1h', by: 'ip' } }
   ]
 }
 const CONTACT = 'Ana <ana@corp.example> & co, ramal 7'
@@ -101,4 +103,22 @@ t.test('each request over the limit is told when to return, and its own id', asy
     ids.add(body.requestId ?? '')
   }
   t.equal(ids.size, 3)
+})
+
+t.test('in the middle of a flood each refusal tells of its own limit', async t => {
+  const world = await start(t)
+  for (const path of ['/one', '/two', '/two']) await world.fetch(path)
+  for (let i = 0; i < 4; i++) {
+    for (const [path, max] of [
+      ['/one', '1'],
+      ['/two', '2']
+    ] as const) {
+      const answer = await world.fetch(path)
+      t.equal(answer.status, 429)
+      t.equal(answer.headers.get('x-ratelimit-limit'), max)
+      t.equal(answer.headers.get('x-ratelimit-remaining'), '0')
+      t.equal(answer.headers.get('x-ratelimit-reset'), answer.headers.get('retry-after'))
+    }
+    t.equal((await world.fetch('/reports')).headers.get('www-authenticate'), 'Bearer')
+  }
 })

@@ -20,6 +20,10 @@ export const limitHeaders = (verdict: Verdict): string[] => [
   String(seconds(verdict.resetMs))
 ]
 
+/** Whether a client is told the same by both. */
+export const tellSame = (one: Verdict, other: Verdict): boolean =>
+  one.limit === other.limit && one.remaining === other.remaining && seconds(one.resetMs) === seconds(other.resetMs)
+
 type Refused = GatewayError | undefined
 
 const judge = (exchange: Exchange, verdict: Verdict): Refused => {
