@@ -1,5 +1,4 @@
 // Three instances before one Redis admit exactly max per address and window. RL-09, RL-13
-
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { flood, median, startLimiter } from './support/limiters.ts'
@@ -75,14 +74,16 @@ t.test('permits that an instance holds come back within 200 ms of its last reque
   const [holder, other] = await Promise.all([1, 2].map(() => startLimiter(t, redis.url)))
   // Quick demand makes the holder keep a reserve.
   for (let index = 0; index < 50; index++) await holder?.take('global', '198.51.100.4', 100, 60_000)
-  const idleSince = performance.now()
+  // The clock is this process's own: where a timer of 200 ms comes late, so does the one that gives permits back.
+  const due = delay(200).then(() => performance.now())
   let admitted = 0
   await until(async () => {
-    if ((await other?.take('global', '198.51.100.4', 100, 60_000))?.allowed) admitted++
+    while ((await other?.take('global', '198.51.100.4', 100, 60_000))?.allowed) admitted++
     return admitted === 50
-  }, 1000)
+  }, 10_000)
 
-  t.ok(performance.now() - idleSince < 300, `all of max was had ${Math.round(performance.now() - idleSince)} ms later`)
+  const late = performance.now() - (await due)
+  t.ok(late < 100, `all of max was had ${Math.round(late)} ms after that`)
 })
 
 t.test('close gives back at once what is in hand', async t => {
