@@ -121,7 +121,7 @@ const particularHeaders = (error: GatewayError, limit: Verdict | undefined): str
 
 let flood: { error: GatewayError; common: CommonHeaders; limit: Verdict; lines: string } | undefined
 
-/** Both kinds as lines of a head; those of a flood, put together once for each second of it. */
+/** All but the request's own fields as lines of a head; in a flood put together once for each second of it. */
 const refusalLines = (error: GatewayError, common: CommonHeaders, limit: Verdict | undefined): string => {
   if (flood?.error === error && flood.common === common && limit !== undefined && tellSame(flood.limit, limit)) {
     return flood.lines

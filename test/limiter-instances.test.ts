@@ -74,16 +74,14 @@ t.test('permits that an instance holds come back within 200 ms of its last reque
   const [holder, other] = await Promise.all([1, 2].map(() => startLimiter(t, redis.url)))
   // Quick demand makes the holder keep a reserve.
   for (let index = 0; index < 50; index++) await holder?.take('global', '198.51.100.4', 100, 60_000)
-  // The clock is this process's own: where a timer of 200 ms comes late, so does the one that gives permits back.
-  const due = delay(200).then(() => performance.now())
+  const idleSince = performance.now()
   let admitted = 0
   await until(async () => {
     while ((await other?.take('global', '198.51.100.4', 100, 60_000))?.allowed) admitted++
     return admitted === 50
-  }, 10_000)
+  }, 1000)
 
-  const late = performance.now() - (await due)
-  t.ok(late < 100, `all of max was had ${Math.round(late)} ms after that`)
+  t.ok(performance.now() - idleSince < 300, `all of max was had ${Math.round(performance.now() - idleSince)} ms later`)
 })
 
 t.test('close gives back at once what is in hand', async t => {

@@ -2,6 +2,7 @@
 import type { Target, Upstream } from '../routes/route.ts'
 import { flushSoon, type Waiting } from '../write-batch.ts'
 import { writeAndFree } from './free-memory.ts'
+import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
 import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
 import { dial } from './upstream-dial.ts'
 
@@ -76,19 +77,6 @@ const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
 // One for all plain sockets, small bodies included: bytes are copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
-// Node's own servers close after 5 s; a request must not be on its way then.
-const DEFAULT_KEEP_ALIVE_MS = 4000
-
-const keepAliveHint = (head: ResponseHead): number => {
-  for (let i = 0; i < head.headers.length; i += 2) {
-    const name = head.headers[i] ?? ''
-    if (name.length !== 10 || name.toLowerCase() !== 'keep-alive') continue
-    const seconds = /(?:^|[,\s])timeout=(\d{1,6})/i.exec(head.headers[i + 1] ?? '')?.[1]
-    // Half a second of margin for the way there.
-    if (seconds !== undefined) return Math.max(0, Number(seconds) * 1000 - 500)
-  }
-  return DEFAULT_KEEP_ALIVE_MS
-}
 
 export const connectUpstream = (upstream: Upstream, target: Target, events: ConnectionEvents): UpstreamConnection => {
   const parser = createResponseParser()

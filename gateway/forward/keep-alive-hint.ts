@@ -1,0 +1,17 @@
+// How long an upstream will keep an idle connection, by what its answer says.
+import type { ResponseHead } from './response-parser.ts'
+
+// Node's own servers close after 5 s; a request must not be on its way then.
+export const DEFAULT_KEEP_ALIVE_MS = 4000
+
+/** Milliseconds; 0: not to be used again. */
+export const keepAliveHint = (head: ResponseHead): number => {
+  for (let i = 0; i < head.headers.length; i += 2) {
+    const name = head.headers[i] ?? ''
+    if (name.length !== 10 || name.toLowerCase() !== 'keep-alive') continue
+    const seconds = /(?:^|[,\s])timeout=(\d{1,6})/i.exec(head.headers[i + 1] ?? '')?.[1]
+    // Half a second of margin for the way there.
+    if (seconds !== undefined) return Math.max(0, Number(seconds) * 1000 - 500)
+  }
+  return DEFAULT_KEEP_ALIVE_MS
+}
