@@ -225,8 +225,10 @@ t.test('a reload in the middle of a reload, or the end of all, leaves nothing ha
   const folder = await routeFolder(t, { 'a.yaml': many('a') })
   const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
   await writeFile(join(folder, 'a.yaml'), many('b'))
+  // Saved whole in one step: half a file would rightly be refused.
+  await writeFile(join(folder, '.next'), many('c'))
   const first = live.reload()
-  await writeFile(join(folder, 'a.yaml'), many('c'))
+  await rename(join(folder, '.next'), join(folder, 'a.yaml'))
   t.same(await Promise.all([first, live.reload()]), [true, true])
   t.ok(has('/c4999/x'))
   await writeFile(join(folder, 'a.yaml'), many('d'))

@@ -3,7 +3,7 @@ import type { Target, Upstream } from '../routes/route.ts'
 import { flushSoon, type Waiting } from '../write-batch.ts'
 import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
-import { BadResponse, createResponseParser, type ResponseHead, type ResponseSink } from './response-parser.ts'
+import { BadResponse, createResponseParser, type ResponseSink } from './response-parser.ts'
 import { dial } from './upstream-dial.ts'
 
 /** What went wrong with an upstream; `detail` is for the log alone. */
