@@ -61,6 +61,20 @@ t.test('a frozen Redis is left after a few ms and used again when it thaws; one 
   )
 })
 
+t.test('a Redis that answers, but late, is not away: what is admitted without it is counted', async t => {
+  const { url, setDelay } = await startSlowRedis(t, 0)
+  const limiter = await startLimiter(t, url)
+  await limiter.take('global', 'other', 2, 60_000)
+  setDelay(40)
+  const verdict = await limiter.take('global', 'a', 2, 60_000)
+  t.match(verdict, { allowed: true, remaining: 1 })
+  t.match(limiter.status(), { mode: 'redis', lateAdmissions: 1 })
+  setDelay(0)
+  await until(() => limiter.status().leases === 0, 5000)
+  t.ok((await limiter.take('global', 'a', 2, 60_000)).allowed, 'the first one was told to Redis')
+  t.notOk((await limiter.take('global', 'a', 2, 60_000)).allowed)
+})
+
 t.test('a Redis that answers after two seconds slows nobody down', async t => {
   const { url, setDelay } = await startSlowRedis(t, 0)
   const limiters = await three(t, url)

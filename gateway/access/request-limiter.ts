@@ -27,6 +27,8 @@ export interface LimiterStatus {
   readonly entries: number
   /** Keys that hold permits or deal with Redis just now. */
   readonly leases: number
+  /** Requests admitted on this instance's count alone because Redis, though not away, was late for their key. */
+  readonly lateAdmissions: number
 }
 
 export interface LimiterParts {
@@ -68,13 +70,16 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   const exchange = redis && createLeaseExchange({ redis, clock, log, instance, timeoutMs })
   const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
   const sweeper = setInterval(() => windows.sweep(clock()), SWEEP_MS).unref()
-  const take = exchange === undefined ? takeInMemory(windows, clock) : takeLeased(windows, exchange, clock)
+  let lateAdmissions = 0
+  const onLateAdmission = () => void lateAdmissions++
+  const take =
+    exchange === undefined ? takeInMemory(windows, clock) : takeLeased(windows, exchange, clock, onLateAdmission)
 
   const status = (): LimiterStatus => {
     const { up, since, reason } = exchange?.circuit.state() ?? started
     const mode = exchange === undefined ? 'memory' : up ? 'redis' : 'degraded'
     const counts = { commands: exchange?.commands() ?? 0, entries: windows.size(), leases: exchange?.leases() ?? 0 }
-    return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts }
+    return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts, lateAdmissions }
   }
 
   return {
@@ -113,7 +118,12 @@ const takeUnsure = (window: PermitWindow, max: number, windowMs: number, now: nu
 const isLate = ({ lease }: PermitWindow, now: number): boolean =>
   lease?.flight?.late === true && isUnderWay(lease.flight, now)
 
-const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () => number) => {
+const takeLeased = (
+  windows: LocalWindows,
+  exchange: LeaseExchange,
+  clock: () => number,
+  onLateAdmission: () => void
+) => {
   const { circuit } = exchange
 
   const refuses = (window: PermitWindow, max: number, now: number): boolean => {
@@ -136,7 +146,10 @@ const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () =>
       return verdict(window, max, true, now)
     }
     if (refuses(window, max, now)) return verdict(window, max, false, now)
-    return isLate(window, now) ? takeUnsure(window, max, windowMs, now) : undefined
+    if (!isLate(window, now)) return undefined
+    const unsure = takeUnsure(window, max, windowMs, now)
+    if (unsure.allowed) onLateAdmission()
+    return unsure
   }
 
   const ask = (table: WindowTable, window: PermitWindow, key: string, now: number): Promise<Verdict> =>

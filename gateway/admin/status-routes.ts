@@ -38,6 +38,7 @@ export interface StatusParts {
     commands: number
     entries: number
     leases: number
+    lateAdmissions: number
   }
   reload: () => {
     ok: boolean

@@ -42,7 +42,8 @@ export const statusSchema = object({
     reason: text,
     commands: { ...count, description: 'Sent to Redis so far' },
     entries: { ...count, description: 'Windows kept in memory' },
-    leases: count
+    leases: count,
+    lateAdmissions: { ...count, description: 'Admitted on one instance’s count alone because Redis was late' }
   }),
   reload: object({
     ok: { ...flag, description: 'Whether the files on disk are those in use' },
