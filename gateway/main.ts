@@ -1,7 +1,12 @@
 // The process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
+import { useCompiledCode } from './compiled-code.ts'
 import type { Gateway } from './gateway.ts'
-import { createLog, type Log } from './logging.ts'
-import { formatMistakes, readSettings, type Settings, SettingsError } from './settings.ts'
+import type { Log } from './logging.ts'
+import type { Settings } from './settings.ts'
+
+useCompiledCode()
+const { createLog } = await import('./logging.ts')
+const { formatMistakes, readSettings, SettingsError } = await import('./settings.ts')
 
 const fail = (text: string): never => {
   process.stderr.write(`${text}\n`)

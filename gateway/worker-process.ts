@@ -1,10 +1,13 @@
 // One worker: a whole gateway that shares its listener with its siblings and follows the primary process alone.
-import { startGateway } from './gateway.ts'
-import { createLog, createLogSink, SHARED_PIPE_WRITE } from './logging.ts'
-import { readSettings } from './settings.ts'
-import { failureText, isPlainFailure } from './start-failure.ts'
-import { createCalls } from './worker-calls.ts'
-import { siblingsThrough } from './worker-siblings.ts'
+import { useCompiledCode } from './compiled-code.ts'
+
+useCompiledCode()
+const { startGateway } = await import('./gateway.ts')
+const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('./logging.ts')
+const { readSettings } = await import('./settings.ts')
+const { failureText, isPlainFailure } = await import('./start-failure.ts')
+const { createCalls } = await import('./worker-calls.ts')
+const { siblingsThrough } = await import('./worker-siblings.ts')
 
 // A terminal or a service manager signals all processes at once; the primary alone says what follows from it.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
