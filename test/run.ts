@@ -30,7 +30,11 @@ const runTap = async (files: readonly string[]): Promise<{ counts: Counts | unde
   const tap = spawn(process.execPath, [join(bin, 'tap'), ...options], {
     cwd: ROOT,
     // What a test starts as `node` is the Node of this project, whatever the machine has.
-    env: { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}` },
+    env: {
+      NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/portaria'),
+      ...process.env,
+      PATH: `${bin}${delimiter}${process.env.PATH ?? ''}`
+    },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => tap.kill(signal))
