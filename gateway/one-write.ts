@@ -14,10 +14,10 @@ type WithHeader = ServerResponse & { _header: string }
 let dateText = ''
 let dateUntil = 0
 
-/** The Date field's value (RFC 9110 §6.6.1), made once a second. */
+/** The Date field's value (RFC 9110 §6.6.1), made once a second; anew also when the clock was set back. */
 const date = (): string => {
   const now = Date.now()
-  if (now >= dateUntil) {
+  if (now >= dateUntil || now < dateUntil - 1000) {
     dateText = new Date(now).toUTCString()
     dateUntil = now - (now % 1000) + 1000
   }
