@@ -2,8 +2,8 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { compared, type GroupResult, probed, startOrNote } from '../group.ts'
-import { interleave, type Row, type Subject, toRow } from '../measure.ts'
+import { compared, type GroupResult, probed } from '../group.ts'
+import { interleave, interleaveFresh, type Row, type Subject, toRow } from '../measure.ts'
 import { type PacedResult, runPaced } from '../paced.ts'
 import { type Gateway, startGateway } from '../peers/gateway.ts'
 import { ask, VoidRun } from '../peers/peer.ts'
@@ -97,22 +97,23 @@ const measureReload = async (world: World, gateway: Gateway): Promise<GroupResul
 }
 
 export const measureRoutes = async (world: World): Promise<GroupResult> => {
-  const notes: string[] = []
-  const start = (count: number) => () => {
+  const start = (count: number) => {
     const routes = routeFile(world.upstream.checkedPort, count)
     return startGateway(world, { name: `${count} routes`, counting: 'memory', routes })
   }
-  const few = await startOrNote(`${FEW} routes`, notes, start(FEW))
-  const many = await startOrNote(`${MANY} routes`, notes, start(MANY))
-  if (few === undefined || many === undefined) return { rows: [], findings: [], notes }
-
-  return probed(world, [few, many], `${pathOf(0)}/item`, async () => {
-    const all = await interleave(world, [await subject(world, few, FEW), await subject(world, many, MANY)])
-    const reload = await measureReload(world, many)
-    return {
-      rows: [...all.map(toRow), ...reload.rows],
-      findings: [...compared('many-routes', all[1]?.cpuMicros, all[0]?.cpuMicros), ...reload.findings],
-      notes: [...notes, ...reload.notes]
-    }
+  const all = await interleaveFresh(world, async oneRound => {
+    const pair = [await start(FEW), await start(MANY)] as const
+    const samples = await probed(world, pair, `${pathOf(0)}/item`, async () =>
+      interleave(oneRound, [await subject(world, pair[0], FEW), await subject(world, pair[1], MANY)])
+    )
+    for (const gateway of pair) await gateway.running.stop()
+    return samples
   })
+  const many = await start(MANY)
+  const reload = await probed(world, [many], `${pathOf(0)}/item`, () => measureReload(world, many))
+  return {
+    rows: [...all.map(toRow), ...reload.rows],
+    findings: [...compared('many-routes', all[1]?.cpuMicros, all[0]?.cpuMicros), ...reload.findings],
+    notes: [`every round of ${FEW} and ${MANY} routes is one of new processes`, ...reload.notes]
+  }
 }
