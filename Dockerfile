@@ -17,8 +17,11 @@ COPY migrations migrations
 COPY upstream-config upstream-config
 COPY gateway gateway
 USER node
-# Compiled once, since a read-only root keeps nothing of what a start compiles.
-RUN node -e "import('./gateway/compiled-code.ts').then(code => code.useCompiledCode()).then(() => import('./gateway/gateway.ts')).then(() => process.exit())"
+# Compiled here, since what a start compiles is not kept: no user of the container may change what will be run.
+RUN node -e "import('./gateway/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'metrics', 'ops-listener', 'workers'].map(name => import('./gateway/' + name + '.ts')))).then(() => process.exit())"
+USER root
+RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
+USER node
 EXPOSE 3000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --start-interval=1s \

@@ -2,7 +2,7 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-/** Among the code itself: whoever could put something else there could change the code as well. */
+/** Beside the dependencies, and to be kept as they are: what lies here is run. */
 const FOLDER = join(import.meta.dirname, '../node_modules/.cache/portaria')
 
 /**

@@ -10,8 +10,8 @@ let offsetMs = 0
 
 /** A process cannot set its machine's clock: what it reads of it is shifted, all of it. */
 class ShiftedDate extends RealDate {
-  constructor(given: number | string | Date = ShiftedDate.now()) {
-    super(given)
+  constructor(...given: [] | [number]) {
+    super(...((given.length === 0 ? [ShiftedDate.now()] : given) as [number]))
   }
 
   static override now = () => RealDate.now() + offsetMs

@@ -67,13 +67,13 @@ export const interleave = async (world: World, subjects: readonly Subject[]): Pr
  */
 export const interleaveFresh = async (
   world: World,
-  measureOne: (oneRound: World, round: number) => Promise<readonly Samples[]>
+  measureOne: (oneRound: World, isLast: boolean) => Promise<readonly Samples[]>
 ): Promise<Samples[]> => {
   const { rounds } = world.options
   const oneRound = { ...world, options: { ...world.options, rounds: 1 } }
   const all: Samples[] = []
   for (let round = 0; round < rounds; round += 1) {
-    for (const [index, samples] of (await measureOne(oneRound, round)).entries()) {
+    for (const [index, samples] of (await measureOne(oneRound, round === rounds - 1)).entries()) {
       const known = all[index]
       if (known === undefined) all.push(samples)
       else for (const name of SAMPLED) known[name].push(...samples[name])

@@ -101,15 +101,18 @@ export const measureRoutes = async (world: World): Promise<GroupResult> => {
     const routes = routeFile(world.upstream.checkedPort, count)
     return startGateway(world, { name: `${count} routes`, counting: 'memory', routes })
   }
-  const all = await interleaveFresh(world, async oneRound => {
+  let last: Gateway | undefined
+  const all = await interleaveFresh(world, async (oneRound, isLast) => {
     const pair = [await start(FEW), await start(MANY)] as const
     const samples = await probed(world, pair, `${pathOf(0)}/item`, async () =>
       interleave(oneRound, [await subject(world, pair[0], FEW), await subject(world, pair[1], MANY)])
     )
-    for (const gateway of pair) await gateway.running.stop()
+    await pair[0].running.stop()
+    if (isLast) last = pair[1]
+    else await pair[1].running.stop()
     return samples
   })
-  const many = await start(MANY)
+  const many = last ?? (await start(MANY))
   const reload = await probed(world, [many], `${pathOf(0)}/item`, () => measureReload(world, many))
   return {
     rows: [...all.map(toRow), ...reload.rows],
