@@ -1,8 +1,8 @@
-// Code compiled by an earlier start is used again: half of what a start takes is reading TypeScript.
+// Code compiled by an earlier start is used again: compiling it is a quarter of what a start takes.
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-/** Beside the dependencies, and to be kept as they are: what lies here is run. */
+/** Beside the dependencies, and to be protected as they are: what lies here is run. */
 const FOLDER = join(import.meta.dirname, '../node_modules/.cache/portaria')
 
 /**
