@@ -43,12 +43,14 @@ export const freePort = async (): Promise<number> => {
 /** Starts redis-server on a free port, without persistence; `options` are further `--name value` words. */
 export const startRedis = async (t: Teardown, options: readonly string[] = []): Promise<TestRedis> => {
   const folder = await mkdtemp(join(tmpdir(), 'portaria-redis-'))
-  const port = await freePort()
+  let port = 0
   let server: ChildProcess | undefined
   const start = async () => {
     const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
-    server = spawn('redis-server', [...words, ...options], { stdio: 'ignore' })
-    await untilAnswering(port)
+    const started = spawn('redis-server', [...words, ...options], { stdio: 'ignore' })
+    server = started
+    await until(async () => started.exitCode !== null || (await isAnswering(port)))
+    if (started.exitCode !== null) throw new Error(`redis-server ended with ${started.exitCode} on port ${port}`)
   }
   const kill = async () => {
     const dying = server
@@ -62,7 +64,10 @@ export const startRedis = async (t: Teardown, options: readonly string[] = []): 
     await kill()
     await rm(folder, { recursive: true, force: true })
   })
-  await start()
+  await startSomewhere(async free => {
+    port = free
+    await start()
+  })
   return {
     url: `redis://127.0.0.1:${port}`,
     host: '127.0.0.1',
@@ -168,17 +173,24 @@ export const until = async (holdsNow: () => boolean | Promise<boolean>, limitMs 
   }
 }
 
-const untilAnswering = (port: number) =>
-  until(
-    () =>
-      new Promise<boolean>(resolve => {
-        const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
-        socket.setTimeout(500, () => socket.destroy())
-        socket.once('data', chunk => {
-          resolve(`${chunk}`.startsWith('+PONG'))
-          socket.destroy()
-        })
-        socket.on('error', () => resolve(false))
-        socket.on('close', () => resolve(false))
-      })
-  )
+const isAnswering = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+    socket.setTimeout(500, () => socket.destroy())
+    socket.once('data', chunk => {
+      resolve(`${chunk}`.startsWith('+PONG'))
+      socket.destroy()
+    })
+    socket.on('error', () => resolve(false))
+    socket.on('close', () => resolve(false))
+  })
+
+/** What was a free port may be taken before a server has it: then another. */
+const startSomewhere = async (start: (port: number) => Promise<void>, tries = 5): Promise<void> => {
+  try {
+    await start(await freePort())
+  } catch (error) {
+    if (tries <= 1) throw error
+    await startSomewhere(start, tries - 1)
+  }
+}
