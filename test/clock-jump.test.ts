@@ -35,12 +35,7 @@ t.test('tokens and the Date field follow the clock there and back; what is count
       ]
     },
     env: {
-      LDAP_ENABLED: 'true',
-      LDAP_URL: ldap.url,
-      LDAP_DOMAIN: 'corp.example',
-      LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-      LDAP_SEARCH_BASE: ldap.baseDn,
-      LDAP_SEARCH_FILTER: '(uid={{username}})',
+      ...ldap.env,
       JWT_EXPIRES_IN: '1h'
     }
   })

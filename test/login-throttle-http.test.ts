@@ -15,12 +15,7 @@ const startGateways = async (test: Parameters<typeof startGateway>[0], redisUrl:
   const env = {
     REDIS_URL: redisUrl,
     TRUST_PROXY: '127.0.0.1',
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_DOMAIN: 'corp.example',
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})'
+    ...ldap.env
   }
   const worlds: World[] = []
   for (let n = 0; n < count; n++) worlds.push(await startGateway(test, { postgres, env }))

@@ -8,12 +8,7 @@ const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
 
 const directory = {
-  LDAP_ENABLED: 'true',
-  LDAP_URL: ldap.url,
-  LDAP_DOMAIN: 'corp.example',
-  LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-  LDAP_SEARCH_BASE: ldap.baseDn,
-  LDAP_SEARCH_FILTER: '(uid={{username}})',
+  ...ldap.env,
   LDAP_TIMEOUT_MS: '1000'
 }
 

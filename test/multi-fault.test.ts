@@ -57,12 +57,7 @@ const env = {
   PORT: `${port}`,
   DATABASE_URL: postgres.url,
   REDIS_URL: redis.url,
-  LDAP_ENABLED: 'true',
-  LDAP_URL: ldap.url,
-  LDAP_DOMAIN: 'corp.example',
-  LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-  LDAP_SEARCH_BASE: ldap.baseDn,
-  LDAP_SEARCH_FILTER: '(uid={{username}})',
+  ...ldap.env,
   LDAP_TIMEOUT_MS: '1000',
   // Binds that are never answered count as failed, which is not what is looked at here.
   LDAP_LOCKOUT_THRESHOLD: '1000',

@@ -44,6 +44,8 @@ export interface OpenLdap {
   readonly password: string
   /** Settings for a gateway that binds as `uid=…,ou=people,…` and searches the whole base. */
   settings(overrides?: Partial<LdapSettings>): LdapSettings
+  /** The same as an operator would set it, people of `corp.example` being `uid=…` below it. */
+  readonly env: Readonly<Record<string, string>>
   addPerson(person: DirectoryEntrySpec): Promise<string>
   remove(dn: string): Promise<void>
   /** Locks as an administrator would (pwdAccountLockedTime). */
@@ -101,6 +103,14 @@ export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}):
     admin: ADMIN,
     password: SAMPLE_PASSWORD,
     settings: overrides => settingsFor(url, overrides),
+    env: {
+      LDAP_ENABLED: 'true',
+      LDAP_URL: url,
+      LDAP_DOMAIN: 'corp.example',
+      LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${BASE_DN}`,
+      LDAP_SEARCH_BASE: BASE_DN,
+      LDAP_SEARCH_FILTER: '(uid={{username}})'
+    },
     ...administration(url),
     stop: server.stop,
     start: server.start,

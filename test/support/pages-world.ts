@@ -5,7 +5,7 @@ import { freePort } from './oauth-app.ts'
 import type { OpenLdap } from './openldap.ts'
 
 export interface PagesWorldOptions extends WorldOptions {
-  ldap?: Pick<OpenLdap, 'url' | 'baseDn'>
+  ldap?: Pick<OpenLdap, 'env'>
   /** Of a cloud provider; the callback is at `callbackOf(port)`. */
   port?: number
 }
@@ -23,12 +23,7 @@ export const startPagesWorld = async (
     ldap === undefined
       ? {}
       : {
-          LDAP_ENABLED: 'true',
-          LDAP_URL: ldap.url,
-          LDAP_DOMAIN: 'corp.example',
-          LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-          LDAP_SEARCH_BASE: ldap.baseDn,
-          LDAP_SEARCH_FILTER: '(uid={{username}})',
+          ...ldap.env,
           BOOTSTRAP_ADMINS: 'ldap:maria'
         }
   const world = await startGateway(t, {
