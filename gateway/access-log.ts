@@ -1,5 +1,5 @@
 // One line per request: who, where to, decided how and why, and how long it took. Never a query, a header or a body.
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { Identity } from './identity.ts'
 import { type Log, lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'

@@ -11,13 +11,13 @@ import { createMatchRoute, preflightMethod } from './access/match-route.ts'
 import { originAllowed } from './access/origin.ts'
 import type { Limiter } from './access/request-limiter.ts'
 import { type SocketToken, socketToken } from './access/socket-token.ts'
-import { type AnswerOptions, answerPreflight, answerRefusal, asGatewayError, isClosing } from './answer.ts'
 import { BadOrigin, ExpectationFailed, type GatewayError, Unauthenticated } from './errors.ts'
-import { createExchange, type Exchange } from './exchange.ts'
-import { CLIENT_KEEP_ALIVE_MS } from './one-write.ts'
-import { answerParserError } from './parser-errors.ts'
+import { type AnswerOptions, answerPreflight, answerRefusal, asGatewayError, isClosing } from './http/answer.ts'
+import { createExchange, type Exchange } from './http/exchange.ts'
+import { answerParserError } from './http/parser-errors.ts'
+import { CLIENT_STALL_MS, cutStalledClients } from './http/stalled-clients.ts'
+import { CLIENT_KEEP_ALIVE_MS } from './http/whole-answer.ts'
 import type { Route, RouteTable, Upstream } from './routes/route.ts'
-import { CLIENT_STALL_MS, cutStalledClients } from './stalled-clients.ts'
 
 export interface AppParts {
   clientAddress: ClientAddressOf

@@ -1,7 +1,7 @@
 // Everything that happens is seen in one place: counters, live traffic, access log, traces, and the listener that tells of them.
 import { createAccessLog } from './access-log.ts'
-import type { Exchange } from './exchange.ts'
-import { isLoopbackHost } from './ip-network.ts'
+import { isLoopbackHost } from './http/addresses.ts'
+import type { Exchange } from './http/exchange.ts'
 import { droppedLines, type Log } from './logging.ts'
 import type { LoginOutcome } from './login/sign-in.ts'
 import type { Metrics } from './metrics.ts'

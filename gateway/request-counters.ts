@@ -1,6 +1,6 @@
 // Finished requests and logins are counted in plain numbers, by few and bounded labels; who asks turns them into metrics.
 import { OUTCOMES, type Outcome, outcomeOf } from './access-log.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { LoginOutcome } from './login/sign-in.ts'
 import type { Route, RouteTable } from './routes/route.ts'
 

@@ -1,5 +1,5 @@
 // The gateway's own settings are read and judged, and those of its providers with them.
-import { isLoopbackHost, parseNetwork } from './ip-network.ts'
+import { isLoopbackHost, parseNetwork } from './http/addresses.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'
 import { readCloudIdp } from './settings-cloudidp.ts'
 import { readLdap } from './settings-ldap.ts'

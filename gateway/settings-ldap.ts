@@ -1,7 +1,7 @@
 // The directory's settings hold together: what is switched on is complete, verified and encrypted, or said not to be.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isLoopbackHost } from './ip-network.ts'
+import { isLoopbackHost } from './http/addresses.ts'
 import type { LdapSettings } from './settings.ts'
 import { judgeUrl } from './settings-urls.ts'
 import { MAX_TIMER_MS, type Reader } from './settings-values.ts'

@@ -1,5 +1,5 @@
 // Addresses in settings are what they seem: an allowed scheme, a host, and nothing in them that does not belong there.
-import { isLoopbackHost } from './ip-network.ts'
+import { isLoopbackHost } from './http/addresses.ts'
 import type { VariableName } from './settings-table.ts'
 import type { Reader } from './settings-values.ts'
 

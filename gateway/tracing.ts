@@ -15,10 +15,10 @@ import {
   TracerProvider
 } from '@opentelemetry/sdk-trace'
 import { outcomeOf } from './access-log.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from './http/exchange.ts'
+import { formatTraceparent, parseTraceparent } from './http/trace-context.ts'
 import { redactText } from './redaction.ts'
 import type { SamplerSettings } from './settings-otel.ts'
-import { formatTraceparent, parseTraceparent } from './trace-context.ts'
 
 export interface Tracing {
   /** Opens the request's span and notes what goes upstream in place of the client's traceparent. */

@@ -1,7 +1,7 @@
 // DF-17, RX-20
 import t from 'tap'
 import { Forbidden } from '../gateway/errors.ts'
-import type { Exchange } from '../gateway/exchange.ts'
+import type { Exchange } from '../gateway/http/exchange.ts'
 import { createTraffic } from '../gateway/traffic.ts'
 import { startGateway, type World } from './support/gateway.ts'
 import { startPostgres } from './support/postgres.ts'

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createClientAddress } from '../gateway/access/client-address.ts'
-import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../gateway/ip-network.ts'
+import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../gateway/http/addresses.ts'
 
 const PROXIES = ['10.0.0.0/8', '192.168.7.7', '2001:db8:ffff::/48']
 const pick = ({ address, key }: { address: string; key: string }) => ({ address, key })

@@ -1,9 +1,9 @@
 // A request whose first connection took nothing of it goes to another one, head first, whenever its body comes.
 import { EventEmitter } from 'node:events'
 import t from 'tap'
-import type { Exchange } from '../gateway/exchange.ts'
 import { createForwardHttp, type Forwarding } from '../gateway/forward/forward-http.ts'
 import type { Requester, UpstreamConnection } from '../gateway/forward/upstream-connection.ts'
+import type { Exchange } from '../gateway/http/exchange.ts'
 import type { Route, Upstream } from '../gateway/routes/route.ts'
 
 /** Of the process's own clock. */

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
 import { createClientAddress } from '../gateway/access/client-address.ts'
-import { answerRefusal } from '../gateway/answer.ts'
-import { createExchange } from '../gateway/exchange.ts'
-import { createOwnEndpoints } from '../gateway/own-endpoints.ts'
+import { answerRefusal } from '../gateway/http/answer.ts'
+import { createExchange } from '../gateway/http/exchange.ts'
+import { createOwnEndpoints } from '../gateway/http/own-endpoints.ts'
 import { connectRaw } from './support/raw-client.ts'
 
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {

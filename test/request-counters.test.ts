@@ -1,7 +1,7 @@
 // Requests are counted for the route that they matched, whatever tables come and go meanwhile.
 import fc from 'fast-check'
 import t from 'tap'
-import type { Exchange } from '../gateway/exchange.ts'
+import type { Exchange } from '../gateway/http/exchange.ts'
 import { createRequestCounters, type RequestCounters } from '../gateway/request-counters.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
 import type { Route, RouteTable } from '../gateway/routes/route.ts'

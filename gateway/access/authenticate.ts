@@ -1,6 +1,6 @@
 // After this step the exchange knows who is asking, or that the route does not care; everything else is a 401.
 import { GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 
 // Today's access is what these two are asked about, so yesterday's may ask.

@@ -8,7 +8,7 @@ import {
   Unassigned,
   Unauthenticated
 } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { RouteMatch } from '../routes/route.ts'
 import { type DecideOptions, type Decision, decide } from './decide.ts'
 

@@ -1,8 +1,8 @@
 // A browser may carry its session by itself: in one cookie that scripts cannot read, and only where that is safe.
 import { BadOrigin, BadRequest } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { wantsPage } from '../http/refusal-page.ts'
 import type { Identity } from '../identity.ts'
-import { wantsPage } from '../refusal-page.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { originAllowed } from './origin.ts'
 

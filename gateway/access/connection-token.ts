@@ -1,7 +1,7 @@
 // A connection's next request mostly brings the same token: its text is then not read again.
 import type { Socket } from 'node:net'
-import type { Exchange } from '../exchange.ts'
-import { bearerToken } from '../request-head.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { bearerToken } from '../http/head.ts'
 
 interface Brought {
   authorization: string

@@ -8,7 +8,7 @@ import {
   NotImplementedCoding,
   UriTooLong
 } from '../errors.ts'
-import { type Exchange, GATEWAY_NAME } from '../exchange.ts'
+import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import type { RouteTable } from '../routes/route.ts'
 
 const MAX_TARGET_LENGTH = 8192

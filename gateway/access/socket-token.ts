@@ -1,7 +1,7 @@
 // The token of an upgrade is found wherever browsers can put one, and what is left of the request no longer holds it.
 import { BadRequest } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
-import { bearerToken } from '../request-head.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { bearerToken } from '../http/head.ts'
 import type { Route } from '../routes/route.ts'
 
 export interface SocketToken {

@@ -1,7 +1,7 @@
 // Admins find people, give and take their access, and end their tokens; each change is on record.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { identityOf } from '../exchange.ts'
+import { identityOf } from '../http/exchange.ts'
 import type { AccessStatus } from '../identity.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-log.ts'
 import type { Page } from '../store/query.ts'

@@ -10,10 +10,10 @@ import {
   UpstreamTimeout,
   UpstreamUnreachable
 } from '../errors.ts'
-import type { Exchange, Underway } from '../exchange.ts'
-import type { OwnCookies } from '../header-kinds.ts'
-import { sendWhole } from '../one-write.ts'
-import { hasBody } from '../request-head.ts'
+import type { Exchange, Underway } from '../http/exchange.ts'
+import type { OwnCookies } from '../http/fields.ts'
+import { hasBody } from '../http/head.ts'
+import { sendWhole } from '../http/whole-answer.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { freeMemory } from './free-memory.ts'
 import { clientHead, clientTrailers } from './response-head.ts'

@@ -1,7 +1,7 @@
 // A Socket.IO route passes well-formed Engine.IO requests in sessions that prove themselves in time, and nothing else.
 import type { Duplex } from 'node:stream'
 import { GatewayError, Internal } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
 import { createPollingRequests } from './socketio-requests.ts'
 import { createSocketIoSessions, type SocketIoForwarding } from './socketio-sessions.ts'

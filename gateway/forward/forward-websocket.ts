@@ -2,8 +2,8 @@
 
 import type { Duplex } from 'node:stream'
 import { BadUpstreamResponse, GatewayError, Internal, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
-import type { OwnCookies } from '../header-kinds.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { OwnCookies } from '../http/fields.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { OpenStreams, StreamEnd, StreamInfo } from './open-streams.ts'
 import { clientHead } from './response-head.ts'

@@ -1,5 +1,5 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
-import type { OwnCookies } from '../header-kinds.ts'
+import type { OwnCookies } from '../http/fields.ts'
 import type { ResponseHead } from './response-parser.ts'
 
 const PASS = 0

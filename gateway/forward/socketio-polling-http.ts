@@ -1,7 +1,7 @@
 // What is HTTP about a poll: the body of a request is read whole, and which fields of an answer reach the client.
 import { BadRequest, BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
-import type { OwnCookies } from '../header-kinds.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { OwnCookies } from '../http/fields.ts'
 import { clientHead } from './response-head.ts'
 import type { ResponseHead } from './response-parser.ts'
 import type { SessionOrigin } from './socketio-session.ts'

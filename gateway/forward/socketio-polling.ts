@@ -1,6 +1,6 @@
 // The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and nothing gets lost between polls.
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { readEnginePayload, SEPARATOR } from './engineio-packets.ts'
 import type { ResponseHead } from './response-parser.ts'
 import { clientFields, type PollingForwarding } from './socketio-polling-http.ts'

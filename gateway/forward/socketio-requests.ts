@@ -1,7 +1,7 @@
 // The HTTP side of a Socket.IO route: handshakes, polls and posts reach the session that they name.
 import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
-import { hasBody } from '../request-head.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { hasBody } from '../http/head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { readHandshake } from './engineio-handshake.ts'
 import { readEngineQuery } from './engineio-request.ts'

@@ -1,6 +1,6 @@
 // The Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
 import { BadRequest, RateLimited } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { SocketForwarding } from './forward-websocket.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'

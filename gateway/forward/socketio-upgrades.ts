@@ -1,7 +1,7 @@
 // The WebSocket side of a Socket.IO route: a new session begins on it, or one that polls goes on there.
 import type { Duplex } from 'node:stream'
 import { BadRequest } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
 import { joinSockets, openUpstream, switchClient, targetsInTurn, type UpgradeRequest } from './forward-websocket.ts'

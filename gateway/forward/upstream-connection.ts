@@ -1,6 +1,7 @@
 // One socket to one target carries one request at a time and is reused only when nothing about it is in doubt.
+
+import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/route.ts'
-import { flushSoon, type Waiting } from '../write-batch.ts'
 import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
 import { BadResponse, createResponseParser, type ResponseSink } from './response-parser.ts'

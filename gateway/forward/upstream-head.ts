@@ -1,8 +1,8 @@
 // A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
-import { type Exchange, GATEWAY_NAME } from '../exchange.ts'
-import { ACCEPT, AUTHORIZATION, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../header-kinds.ts'
-import { connectionNames, type RequestHead } from '../request-head.ts'
-import { isReplaced } from '../trace-context.ts'
+import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
+import { ACCEPT, AUTHORIZATION, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../http/fields.ts'
+import { connectionNames, type RequestHead } from '../http/head.ts'
+import { isReplaced } from '../http/trace-context.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
 export interface ForwardedValues {

@@ -1,8 +1,8 @@
 // What an upstream is asked for a client's request: path, forwarding fields, identity, and nothing of the gateway's own secrets.
 
-import type { Exchange } from '../exchange.ts'
-import type { OwnCookies } from '../header-kinds.ts'
-import { bearerToken } from '../request-head.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { OwnCookies } from '../http/fields.ts'
+import { bearerToken } from '../http/head.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'

@@ -1,8 +1,8 @@
 // Both halves of the WebSocket handshake are judged: what the client asks, what the upstream answers (RFC 6455 §4).
 import { createHash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
-import type { Exchange } from '../exchange.ts'
-import { hasBody } from '../request-head.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { hasBody } from '../http/head.ts'
 import { BadResponse, type ResponseHead } from './response-parser.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'

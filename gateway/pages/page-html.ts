@@ -1,5 +1,5 @@
 // A page is a small document that names its parts: everything on it is made by its script, in the reader's language.
-import { escapeHtml } from '../refusal-page.ts'
+import { escapeHtml } from '../http/refusal-page.ts'
 import type { Page } from './assets.ts'
 
 export interface PageDocument {

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
-import { identityOf } from '../exchange.ts'
+import { identityOf } from '../http/exchange.ts'
 import type { Identity, User } from '../identity.ts'
 import { tokenAnswerSchema, userSchema } from '../user-schema.ts'
 import type { AccessTokens } from './access-token.ts'

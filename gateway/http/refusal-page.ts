@@ -1,7 +1,7 @@
 // A refusal as a small readable page: no script, its own few lines of style, its status, words and request id.
 import { createHash } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
-import type { GatewayError } from './errors.ts'
+import type { GatewayError } from '../errors.ts'
 import type { Exchange } from './exchange.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }

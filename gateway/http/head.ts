@@ -16,7 +16,7 @@ import {
   X_FORWARDED_HOST,
   X_FORWARDED_PROTO,
   X_REQUEST_ID
-} from './header-kinds.ts'
+} from './fields.ts'
 
 /** What the gateway itself needs to know of a request's fields; undefined: not sent. */
 export interface RequestHead {

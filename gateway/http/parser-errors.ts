@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { ClientAddressOf } from './access/client-address.ts'
-import type { RateLimit } from './access/limit-rate.ts'
-import type { Limiter } from './access/request-limiter.ts'
+import type { ClientAddressOf } from '../access/client-address.ts'
+import type { RateLimit } from '../access/limit-rate.ts'
+import type { Limiter } from '../access/request-limiter.ts'
+import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { AnswerOptions } from './answer.ts'
-import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from './errors.ts'
 
 const refusalFor = (error: NodeJS.ErrnoException): GatewayError => {
   if (error.code === 'HPE_HEADER_OVERFLOW') return new HeadersTooLarge({ cause: error })

@@ -8,7 +8,6 @@ import Fastify, {
   type FastifyRequest,
   LogController
 } from 'fastify'
-import { type AnswerOptions, ownHeaders } from './answer.ts'
 import {
   BadRequest,
   BodyTooLarge,
@@ -18,9 +17,10 @@ import {
   GatewayError as Refusal,
   RequestTimeout,
   UnsupportedMedia
-} from './errors.ts'
+} from '../errors.ts'
+import { type AnswerOptions, ownHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
-import { hasBody } from './request-head.ts'
+import { hasBody } from './head.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

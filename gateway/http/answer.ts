@@ -1,13 +1,13 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { limitHeaders, tellSame } from './access/limit-rate.ts'
-import type { Verdict } from './access/request-limiter.ts'
-import { GatewayError, Internal, RateLimited } from './errors.ts'
+import { limitHeaders, tellSame } from '../access/limit-rate.ts'
+import type { Verdict } from '../access/request-limiter.ts'
+import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import { breakOff, type Exchange } from './exchange.ts'
-import { headerLines, sendWhole } from './one-write.ts'
+import { hasBody } from './head.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
-import { hasBody } from './request-head.ts'
+import { headerLines, sendWhole } from './whole-answer.ts'
 
 export interface AnswerOptions {
   /** The one origin whose scripts may read these answers (FRONTEND_URL). */

@@ -1,13 +1,13 @@
 // One request and its answer, with everything the steps on its way learn about it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ClientAddress, ClientAddressOf } from './access/client-address.ts'
-import type { Verdict } from './access/request-limiter.ts'
-import type { SocketToken } from './access/socket-token.ts'
-import { type GatewayError, Unauthenticated } from './errors.ts'
-import type { Identity } from './identity.ts'
-import { type RequestHead, readHead } from './request-head.ts'
-import type { Route, RouteMatch } from './routes/route.ts'
+import type { ClientAddress, ClientAddressOf } from '../access/client-address.ts'
+import type { Verdict } from '../access/request-limiter.ts'
+import type { SocketToken } from '../access/socket-token.ts'
+import { type GatewayError, Unauthenticated } from '../errors.ts'
+import type { Identity } from '../identity.ts'
+import type { Route, RouteMatch } from '../routes/route.ts'
+import { type RequestHead, readHead } from './head.ts'
 import type { TraceFields } from './trace-context.ts'
 
 /** How this process names itself to the next gateway, should there be one. */
