@@ -2,11 +2,11 @@
 import { useCompiledCode } from './compiled-code.ts'
 import type { Gateway } from './gateway.ts'
 import type { Log } from './logging.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings/settings.ts'
 
 useCompiledCode()
 const { createLog } = await import('./logging.ts')
-const { formatMistakes, readSettings, SettingsError } = await import('./settings.ts')
+const { formatMistakes, readSettings, SettingsError } = await import('./settings/settings.ts')
 
 const fail = (text: string): never => {
   process.stderr.write(`${text}\n`)

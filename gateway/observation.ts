@@ -9,7 +9,7 @@ import type { MetricSources } from './metrics-families.ts'
 import type { OpsListener } from './ops-listener.ts'
 import { createRequestCounters } from './request-counters.ts'
 import type { RouteTable } from './routes/route.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings/settings.ts'
 import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
 
 /** What other parts know and metrics tell. */

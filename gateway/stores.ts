@@ -1,7 +1,7 @@
 // The stores are open: Postgres (or the embedded one), Redis where there is one, and the counts that stand on it.
 import type { Logger } from 'pino'
 import { createLimiter } from './access/request-limiter.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'
 import { openRedis } from './store/redis.ts'

@@ -1,7 +1,7 @@
 // Tokens are issued, verified, remembered and ended, and this instance hears of every end.
 import type { Logger } from 'pino'
 import type { Identity } from './identity.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import type { Stores } from './stores.ts'
 import { createAccessTokens } from './tokens/access-token.ts'

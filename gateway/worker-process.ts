@@ -4,7 +4,7 @@ import { useCompiledCode } from './compiled-code.ts'
 useCompiledCode()
 const { startGateway } = await import('./gateway.ts')
 const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('./logging.ts')
-const { readSettings } = await import('./settings.ts')
+const { readSettings } = await import('./settings/settings.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('./worker-calls.ts')
 const { siblingsThrough } = await import('./worker-siblings.ts')

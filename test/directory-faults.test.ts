@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import { createDirectory } from '../gateway/login/directory.ts'
 import { DIRECTORY_REASONS, DirectoryFailure } from '../gateway/login/directory-failure.ts'
-import type { LdapSettings } from '../gateway/settings.ts'
+import type { LdapSettings } from '../gateway/settings/settings.ts'
 import {
   type DirectoryRequest,
   entry,

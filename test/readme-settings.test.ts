@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { settingsTable } from '../gateway/settings-table.ts'
+import { settingsTable } from '../gateway/settings/table.ts'
 
 const readme = readFileSync(join(resolve(import.meta.dirname, '..'), 'README.md'), 'utf8')
 

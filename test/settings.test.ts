@@ -6,10 +6,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { formatMistakes, readSettings, SettingsError } from '../gateway/settings.ts'
-import { nearestName } from '../gateway/settings-surroundings.ts'
-import { settingsTable, VARIABLES } from '../gateway/settings-table.ts'
-import { parseDuration } from '../gateway/settings-values.ts'
+import { parseDuration } from '../gateway/settings/reader.ts'
+import { formatMistakes, readSettings, SettingsError } from '../gateway/settings/settings.ts'
+import { nearestName } from '../gateway/settings/surroundings.ts'
+import { settingsTable, VARIABLES } from '../gateway/settings/table.ts'
 
 const JWT_SECRET = randomBytes(32).toString('hex')
 

@@ -1,8 +1,9 @@
 // A command reads only the variables it needs, judged as the gateway judges them.
-import { formatMistakes } from '../settings.ts'
-import { unassignedMayPass } from '../settings-cloudidp.ts'
-import { VARIABLES, type VariableName } from '../settings-table.ts'
-import { createReader, type Reader } from '../settings-values.ts'
+
+import { unassignedMayPass } from '../settings/cloud.ts'
+import { createReader, type Reader } from '../settings/reader.ts'
+import { formatMistakes } from '../settings/settings.ts'
+import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun, type Environment } from './command.ts'
 
 /** Throws {@link CannotRun} when `read` finds a mistake in one of `names`; mistakes in others are not its business. */

@@ -1,7 +1,7 @@
 // The listener takes connections, and gives them up again without cutting a request that could have finished.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/settings.ts'
 
 export const listen = (server: Server, { port, host }: Settings): Promise<number> =>
   new Promise((resolve, reject) => {

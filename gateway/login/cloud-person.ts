@@ -1,5 +1,5 @@
 // What a provider says about somebody has become a person with a stable subject, or a reason why they may not enter.
-import type { CloudIdpSettings } from '../settings.ts'
+import type { CloudIdpSettings } from '../settings/settings.ts'
 import { OAuthFailure, quoted } from './oauth-failure.ts'
 import type { ProvenPerson } from './sign-in.ts'
 

@@ -1,5 +1,5 @@
 // The LDAP settings have become what each login needs: a bind name and, where people are looked up, a filter.
-import type { LdapSettings } from '../settings.ts'
+import type { LdapSettings } from '../settings/settings.ts'
 import { parseDn } from './distinguished-names.ts'
 import { escapeDnValue, escapeFilterValue, fillTemplate } from './ldap-names.ts'
 

@@ -1,7 +1,7 @@
 // A name and a password have been judged by the directory, and the person it vouches for is known.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client, FilterParser, PasswordPolicyControl, ResultCodeError, SASL_MECHANISMS } from 'ldapts'
-import type { LdapSettings } from '../settings.ts'
+import type { LdapSettings } from '../settings/settings.ts'
 import { type BindOutcome, bindRefusal, DirectoryFailure, policyReason, searchRefusal } from './directory-failure.ts'
 import {
   type DirectoryEntry,

@@ -2,7 +2,7 @@
 import { connect, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import type { LdapSettings } from '../settings.ts'
+import type { LdapSettings } from '../settings/settings.ts'
 import { DirectoryFailure } from './directory-failure.ts'
 import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './ldap-messages.ts'
 

@@ -1,7 +1,7 @@
 // The cloud provider is asked for a login, and its answer has become a proven person or a failure with a reason.
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
-import type { CloudIdpSettings } from '../settings.ts'
+import type { CloudIdpSettings } from '../settings/settings.ts'
 import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { type Claims, isRecord, judgePerson } from './cloud-person.ts'
 import { judgeDirectIdToken, tenantIssuer } from './direct-id-token.ts'

@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/settings.ts'
 import { type Attempt, beginAttempt, endAttempt, findAttempt, type UsedStates } from './oauth-attempts.ts'
 import { createOAuthClient, type OAuthClient } from './oauth-client.ts'
 import { asOAuthFailure, OAuthFailure, quoted } from './oauth-failure.ts'

@@ -1,6 +1,6 @@
 // The provider's endpoints are known: from the settings, or discovered, kept and renewed without haste.
 import type { FastifyBaseLogger } from 'fastify'
-import type { CloudIdpSettings } from '../settings.ts'
+import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from './cloud-person.ts'
 import { asOAuthFailure, OAuthFailure } from './oauth-failure.ts'
 import { isAllowedAddress, type ProviderFetch } from './provider-fetch.ts'

@@ -1,9 +1,10 @@
 // A route as written has become one that can be asked, or complaints about what it must not say.
+
+import { MAX_TIMER_MS, parseDuration, parseSize } from '../settings/quantities.ts'
 import { canonicalPath, decode, trimBlanks } from './canonical-path.ts'
 import { type Complaint, complain, nearestHint } from './complaint.ts'
 import { foldCase } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
-import { MAX_TIMER_MS, parseDuration, parseSize } from './quantities.ts'
 import type { Upstream, WrittenRoute } from './route.ts'
 import type { RouteData, WebSocketData } from './route-schema.ts'
 import { shapeOf } from './route-trie.ts'

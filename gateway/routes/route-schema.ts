@@ -1,6 +1,6 @@
 // The form of a route file: one schema, which judges it here and helps editors there.
 import { PROFILES } from '../identity.ts'
-import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from './quantities.ts'
+import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../settings/quantities.ts'
 import type { PathException } from './route.ts'
 
 export interface RouteFileData {

@@ -1,5 +1,5 @@
 // The namespaces of a Socket.IO route are names, or patterns that cannot be made slow.
-import { parseSize } from './quantities.ts'
+import { parseSize } from '../settings/quantities.ts'
 import type { SocketIoNamespace, SocketIoOptions } from './route.ts'
 import type { SocketIoData } from './route-schema.ts'
 

@@ -2,8 +2,8 @@
 import { X509Certificate } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { MAX_TIMER_MS, parseDuration } from '../settings/quantities.ts'
 import { type Complaint, complain } from './complaint.ts'
-import { MAX_TIMER_MS, parseDuration } from './quantities.ts'
 import type { Place, Target, Upstream } from './route.ts'
 import type { UpstreamData } from './route-schema.ts'
 

@@ -1,7 +1,7 @@
 // Each entry of BOOTSTRAP_ADMINS has made its person Admin at most once; what Admins changed later stands.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
-import type { BootstrapAdmin } from '../settings.ts'
+import type { BootstrapAdmin } from '../settings/settings.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, accessOf, lockAccess } from './access-state.ts'
 import { appendAudit } from './audit-entry.ts'

@@ -1,7 +1,7 @@
 // Redis, in single, Sentinel or Cluster form, as a store whose commands either answer in time or fail in time.
 import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
-import type { RedisSettings } from '../settings-redis.ts'
+import type { RedisSettings } from '../settings/redis-url.ts'
 import { RedisTimeout, within } from './redis-failure.ts'
 import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
 

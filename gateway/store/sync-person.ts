@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
 import type { Provider } from '../identity.ts'
-import type { BootstrapAdmin } from '../settings.ts'
+import type { BootstrapAdmin } from '../settings/settings.ts'
 import { applyBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
 import { getPerson, type StoredPerson } from './people.ts'

@@ -6,7 +6,7 @@ import {
   type LimiterParts,
   type LimiterStatus
 } from '../../gateway/access/request-limiter.ts'
-import { parseRedisUrl } from '../../gateway/settings-redis.ts'
+import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import { openRedis, type RedisStore } from '../../gateway/store/redis.ts'
 
 interface Teardown {

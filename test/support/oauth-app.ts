@@ -8,7 +8,7 @@ import type { User } from '../../gateway/identity.ts'
 import type { UsedStates } from '../../gateway/login/oauth-attempts.ts'
 import { oauthRoutes } from '../../gateway/login/oauth-routes.ts'
 import type { LoginOutcome, ProvenPerson, SignIn } from '../../gateway/login/sign-in.ts'
-import type { CloudIdpSettings } from '../../gateway/settings.ts'
+import type { CloudIdpSettings } from '../../gateway/settings/settings.ts'
 
 export const STATE_SECRET = 'a secret that only the tests of the cloud login use'
 

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
-import type { LdapSettings } from '../../gateway/settings.ts'
+import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { type CertificateFiles, createCertificateAuthority } from './certificates.ts'
 import { findSchema, slapdConfig } from './openldap-config.ts'
 import {

@@ -1,6 +1,7 @@
 // Nothing around our own variables undoes them: no misspelt one is ignored, no switch of Node makes the process lax.
-import { VARIABLES } from './settings-table.ts'
-import type { Environment, Reader } from './settings-values.ts'
+
+import type { Environment, Reader } from './reader.ts'
+import { VARIABLES } from './table.ts'
 
 const PREFIXES = ['LDAP_', 'CLOUDIDP_', 'RATE_LIMIT_', 'JWT_']
 const MAX_HEADER_BYTES = 64 * 1024

@@ -1,10 +1,10 @@
 // The environment, read once and checked whole: a frozen Settings, or every mistake by name.
 
-import { readGateway } from './settings-gateway.ts'
-import type { SamplerSettings } from './settings-otel.ts'
-import type { RedisSettings } from './settings-redis.ts'
-import { judgeNames, judgeNode } from './settings-surroundings.ts'
-import { createReader, type Environment, type Mistake } from './settings-values.ts'
+import { readGateway } from './gateway.ts'
+import { createReader, type Environment, type Mistake } from './reader.ts'
+import type { RedisSettings } from './redis-url.ts'
+import { judgeNames, judgeNode } from './surroundings.ts'
+import type { SamplerSettings } from './tracing.ts'
 
 export type { Mistake, RedisSettings }
 

@@ -1,7 +1,7 @@
 // Addresses in settings are what they seem: an allowed scheme, a host, and nothing in them that does not belong there.
-import { isLoopbackHost } from './http/addresses.ts'
-import type { VariableName } from './settings-table.ts'
-import type { Reader } from './settings-values.ts'
+import { isLoopbackHost } from '../http/addresses.ts'
+import type { Reader } from './reader.ts'
+import type { VariableName } from './table.ts'
 
 /** A URL of a setting, or undefined after noting the mistake. Never with userinfo or a fragment. */
 export const judgeUrl = (

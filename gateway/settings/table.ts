@@ -152,7 +152,7 @@ export interface Variable extends Row {
 /** All variables, in the order of the README. */
 export const VARIABLES: readonly Variable[] = TABLE
 
-/** The README's table of settings; `node gateway/settings-table.ts` prints it. */
+/** The README's table of settings; `node gateway/settings/table.ts` prints it. */
 export const settingsTable = (): string =>
   [
     '| variable | meaning | default |',

@@ -1,5 +1,5 @@
 // A variable's text has become a value, or its mistake is noted under its name; values are never repeated in a mistake.
-import { VARIABLES, type VariableName } from './settings-table.ts'
+import { VARIABLES, type VariableName } from './table.ts'
 
 export interface Mistake {
   readonly variable: string

@@ -1,13 +1,13 @@
 // The gateway's own settings are read and judged, and those of its providers with them.
-import { isLoopbackHost, parseNetwork } from './http/addresses.ts'
+import { isLoopbackHost, parseNetwork } from '../http/addresses.ts'
+import { readCloudIdp } from './cloud.ts'
+import { readLdap } from './directory.ts'
+import { type Environment, MAX_TIMER_MS, type Reader } from './reader.ts'
+import { parseRedisUrl } from './redis-url.ts'
+import { readSecrets } from './secrets.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'
-import { readCloudIdp } from './settings-cloudidp.ts'
-import { readLdap } from './settings-ldap.ts'
-import { isTracing, readSampler, tracingWarnings } from './settings-otel.ts'
-import { parseRedisUrl } from './settings-redis.ts'
-import { readSecrets } from './settings-secrets.ts'
-import { baseUrl } from './settings-urls.ts'
-import { type Environment, MAX_TIMER_MS, type Reader } from './settings-values.ts'
+import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
+import { baseUrl } from './urls.ts'
 
 /** All settings; what is wrong is noted with the reader, what is merely worth saying in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {

@@ -1,7 +1,8 @@
 // The cloud provider's settings hold together: complete when switched on, tenant filled in, nothing sent in clear text.
+
+import { MAX_TIMER_MS, type Reader } from './reader.ts'
 import type { CloudIdpSettings } from './settings.ts'
-import { isPlainBeyondLoopback, judgeUrl } from './settings-urls.ts'
-import { MAX_TIMER_MS, type Reader } from './settings-values.ts'
+import { isPlainBeyondLoopback, judgeUrl } from './urls.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
 /** Tenants of Microsoft in which anybody can have an account. */

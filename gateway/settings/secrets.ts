@@ -1,5 +1,5 @@
 // No key that signs or verifies tokens is short, a sample from a manual, or a repetition of one.
-import type { Reader } from './settings-values.ts'
+import type { Reader } from './reader.ts'
 
 const MIN_BYTES = 32
 
