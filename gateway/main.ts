@@ -1,11 +1,11 @@
 // The process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
 import { useCompiledCode } from './compiled-code.ts'
 import type { Gateway } from './gateway.ts'
-import type { Log } from './logging.ts'
+import type { Log } from './observe/logging.ts'
 import type { Settings } from './settings/settings.ts'
 
 useCompiledCode()
-const { createLog } = await import('./logging.ts')
+const { createLog } = await import('./observe/logging.ts')
 const { formatMistakes, readSettings, SettingsError } = await import('./settings/settings.ts')
 
 const fail = (text: string): never => {

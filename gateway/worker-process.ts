@@ -3,7 +3,7 @@ import { useCompiledCode } from './compiled-code.ts'
 
 useCompiledCode()
 const { startGateway } = await import('./gateway.ts')
-const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('./logging.ts')
+const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('./observe/logging.ts')
 const { readSettings } = await import('./settings/settings.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('./worker-calls.ts')

@@ -1,7 +1,7 @@
 // Whoever asks one process for open streams, state or traffic sees those of all processes behind the listener.
 import type { Status } from './admin/status-routes.ts'
 import type { OpenStreams, StreamItem } from './forward/open-streams.ts'
-import { addTraffic, type StepCounts } from './traffic.ts'
+import { addTraffic, type StepCounts } from './observe/traffic.ts'
 import type { Siblings } from './worker-siblings.ts'
 import { mergeStatus } from './worker-status.ts'
 

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Forbidden } from '../gateway/errors.ts'
 import type { Exchange } from '../gateway/http/exchange.ts'
-import { createTraffic } from '../gateway/traffic.ts'
+import { createTraffic } from '../gateway/observe/traffic.ts'
 import { startGateway, type World } from './support/gateway.ts'
 import { startPostgres } from './support/postgres.ts'
 import { startRawUpstream } from './support/raw-upstream.ts'

@@ -8,9 +8,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
 import { Forbidden, LoginFailed } from '../gateway/errors.ts'
-import { createLog, createLogSink, describeError, redactUrl } from '../gateway/logging.ts'
+import { createLog, createLogSink, describeError, redactUrl } from '../gateway/observe/logging.ts'
 
-const LOGGING = new URL('../gateway/logging.ts', import.meta.url)
+const LOGGING = new URL('../gateway/observe/logging.ts', import.meta.url)
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
 
 const logged = (write: (log: ReturnType<typeof createLog>) => void) => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Exchange } from '../gateway/http/exchange.ts'
-import { createRequestCounters, type RequestCounters } from '../gateway/request-counters.ts'
+import { createRequestCounters, type RequestCounters } from '../gateway/observe/request-counters.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
 import type { Route, RouteTable } from '../gateway/routes/route.ts'
 import { buildRouteTable } from '../gateway/routes/route-table.ts'

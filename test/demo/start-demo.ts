@@ -41,7 +41,7 @@ export const startDemo = async ({
   writeDemoRoutes(join(home, 'routes'), { sample: sample.url, messaging: messaging.url })
 
   const { startGateway } = await import('../../gateway/gateway.ts')
-  const { createLog } = await import('../../gateway/logging.ts')
+  const { createLog } = await import('../../gateway/observe/logging.ts')
   const { readSettings } = await import('../../gateway/settings/settings.ts')
   const settings = readSettings({
     PORT: String(reserved.port),

@@ -1,9 +1,9 @@
 // One line per request: who, where to, decided how and why, and how long it took. Never a query, a header or a body.
-import type { Exchange } from './http/exchange.ts'
-import type { Identity } from './identity.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Identity } from '../identity.ts'
+import type { Route } from '../routes/route.ts'
 import { type Log, lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'
-import type { Route } from './routes/route.ts'
 
 /** `fail`: allowed, but the upstream or the gateway could not do it. */
 export const OUTCOMES = ['allow', 'refuse', 'fail'] as const

@@ -14,11 +14,11 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider
 } from '@opentelemetry/sdk-trace'
+import type { Exchange } from '../http/exchange.ts'
+import { formatTraceparent, parseTraceparent } from '../http/trace-context.ts'
+import type { SamplerSettings } from '../settings/tracing.ts'
 import { outcomeOf } from './access-log.ts'
-import type { Exchange } from './http/exchange.ts'
-import { formatTraceparent, parseTraceparent } from './http/trace-context.ts'
 import { redactText } from './redaction.ts'
-import type { SamplerSettings } from './settings/tracing.ts'
 
 export interface Tracing {
   /** Opens the request's span and notes what goes upstream in place of the client's traceparent. */

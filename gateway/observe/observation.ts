@@ -1,15 +1,16 @@
 // Everything that happens is seen in one place: counters, live traffic, access log, traces, and the listener that tells of them.
+
+import { isLoopbackHost } from '../http/addresses.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { LoginOutcome } from '../login/sign-in.ts'
+import type { RouteTable } from '../routes/route.ts'
+import type { Settings } from '../settings/settings.ts'
 import { createAccessLog } from './access-log.ts'
-import { isLoopbackHost } from './http/addresses.ts'
-import type { Exchange } from './http/exchange.ts'
 import { droppedLines, type Log } from './logging.ts'
-import type { LoginOutcome } from './login/sign-in.ts'
+import type { MetricSources } from './metric-families.ts'
 import type { Metrics } from './metrics.ts'
-import type { MetricSources } from './metrics-families.ts'
 import type { OpsListener } from './ops-listener.ts'
 import { createRequestCounters } from './request-counters.ts'
-import type { RouteTable } from './routes/route.ts'
-import type { Settings } from './settings/settings.ts'
 import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
 
 /** What other parts know and metrics tell. */

@@ -1,6 +1,6 @@
 // Counted requests and their times are told as Prometheus counters and cumulative histograms, by route.
 import { OUTCOMES } from './access-log.ts'
-import type { Family, Value } from './metrics-families.ts'
+import type { Family, Value } from './metric-families.ts'
 import { BUCKETS_MS, type RequestCounters, type RouteCounts, STATUS_CLASSES, type Times } from './request-counters.ts'
 
 const countsOf = ({ id, requests }: RouteCounts): Value[] =>

@@ -1,6 +1,6 @@
 // Whether the audit log is whole was found out not long ago, without anybody having to wait for it.
 import type { Logger } from 'pino'
-import type { AuditLog } from './store/audit-log.ts'
+import type { AuditLog } from '../store/audit-log.ts'
 
 export interface AuditState {
   readonly state: 'unknown' | 'ok' | 'broken'

@@ -1,6 +1,6 @@
 // Everything the gateway counts is readable as Prometheus text; nothing is computed until somebody asks.
 import { type Aggregator, collectDefaultMetrics, type Metric, type MetricObject, Registry } from 'prom-client'
-import { type Family, families, type MetricSources } from './metrics-families.ts'
+import { type Family, families, type MetricSources } from './metric-families.ts'
 
 export interface Metrics {
   readonly contentType: string

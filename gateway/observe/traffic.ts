@@ -1,6 +1,7 @@
 // The last hour's traffic is known in steps of five seconds, in bounded memory, for whoever watches it live.
+
+import type { Exchange } from '../http/exchange.ts'
 import { outcomeOf } from './access-log.ts'
-import type { Exchange } from './http/exchange.ts'
 import { answeredAfterMs } from './request-counters.ts'
 
 export interface TrafficPoint {

@@ -1,8 +1,9 @@
 // Finished requests and logins are counted in plain numbers, by few and bounded labels; who asks turns them into metrics.
+
+import type { Exchange } from '../http/exchange.ts'
+import type { LoginOutcome } from '../login/sign-in.ts'
+import type { Route, RouteTable } from '../routes/route.ts'
 import { OUTCOMES, type Outcome, outcomeOf } from './access-log.ts'
-import type { Exchange } from './http/exchange.ts'
-import type { LoginOutcome } from './login/sign-in.ts'
-import type { Route, RouteTable } from './routes/route.ts'
 
 /** Upper bounds in milliseconds; one more bucket follows for all that took longer. */
 export const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000] as const
