@@ -28,8 +28,8 @@ import type { Settings } from './settings/settings.ts'
 import { createSockets, type Sockets } from './sockets.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
-import { alone, type Siblings } from './worker-siblings.ts'
-import { createWorkerViews } from './worker-views.ts'
+import { createWorkerViews } from './workers/merged-views.ts'
+import { alone, type Siblings } from './workers/siblings.ts'
 
 export interface Gateway {
   readonly port: number

@@ -1,8 +1,9 @@
 // The process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
-import { useCompiledCode } from './compiled-code.ts'
+
 import type { Gateway } from './gateway.ts'
 import type { Log } from './observe/logging.ts'
 import type { Settings } from './settings/settings.ts'
+import { useCompiledCode } from './workers/compiled-code.ts'
 
 useCompiledCode()
 const { createLog } = await import('./observe/logging.ts')
@@ -55,7 +56,7 @@ const obeySignals = (log: Log) => {
 // Loaded only now, and only what is needed: mistakes and signals do not wait for it.
 const start = async (settings: Settings, log: Log): Promise<Gateway> => {
   if (settings.workers === 1) return (await import('./gateway.ts')).startGateway(settings, log)
-  const { startWorkers } = await import('./workers.ts')
+  const { startWorkers } = await import('./workers/primary.ts')
   return startWorkers(settings, log, () => {
     log.fatal('no worker can be started')
     fail('No worker can be started')
@@ -66,7 +67,7 @@ const startOrExit = async (settings: Settings, log: Log): Promise<Gateway> => {
   try {
     return await start(settings, log)
   } catch (error) {
-    const { failureText, isPlainFailure } = await import('./start-failure.ts')
+    const { failureText, isPlainFailure } = await import('./workers/start-failure.ts')
     if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
     return fail(failureText(error))
   }

@@ -3,7 +3,7 @@ import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
 /** Beside the dependencies, and to be protected as they are: what lies here is run. */
-const FOLDER = join(import.meta.dirname, '../node_modules/.cache/portaria')
+const FOLDER = join(import.meta.dirname, '../../node_modules/.cache/portaria')
 
 /**
  * For all that is imported from now on; what this process compiles is kept when it exits. Where nothing can be kept, as

@@ -1,5 +1,5 @@
 // The states of several processes are one: what can be counted is added up, and of what can be wrong the worst is told.
-import type { Status } from './admin/status-routes.ts'
+import type { Status } from '../admin/status-routes.ts'
 
 type UpstreamView = Status['upstreams'][number]
 type TargetView = UpstreamView['targets'][number]

@@ -1,5 +1,5 @@
 // A gateway can ask the other processes behind its listener, and need not know whether there are any.
-import type { Calls, Handler } from './worker-calls.ts'
+import type { Calls, Handler } from './channel.ts'
 
 export interface Siblings {
   /** The answers of all others that gave one in time; never rejects. */

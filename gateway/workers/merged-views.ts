@@ -1,9 +1,9 @@
 // Whoever asks one process for open streams, state or traffic sees those of all processes behind the listener.
-import type { Status } from './admin/status-routes.ts'
-import type { OpenStreams, StreamItem } from './forward/open-streams.ts'
-import { addTraffic, type StepCounts } from './observe/traffic.ts'
-import type { Siblings } from './worker-siblings.ts'
-import { mergeStatus } from './worker-status.ts'
+import type { Status } from '../admin/status-routes.ts'
+import type { OpenStreams, StreamItem } from '../forward/open-streams.ts'
+import { addTraffic, type StepCounts } from '../observe/traffic.ts'
+import { mergeStatus } from './merged-status.ts'
+import type { Siblings } from './siblings.ts'
 
 export interface WorkerViewParts {
   siblings: Siblings

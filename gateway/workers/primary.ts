@@ -1,15 +1,15 @@
 // Several processes share the listener and are one gateway to everybody outside: one start, one reload, one drain.
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
-import type { Gateway } from './gateway.ts'
-import { createWorkerMetrics } from './metrics-workers.ts'
-import type { Log } from './observe/logging.ts'
-import { openOpsListener } from './observe/ops-listener.ts'
-import type { Settings } from './settings/settings.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Log } from '../observe/logging.ts'
+import { openOpsListener } from '../observe/ops-listener.ts'
+import type { Settings } from '../settings/settings.ts'
+import { type Calls, createCalls } from './channel.ts'
+import { createWorkerMetrics } from './merged-metrics.ts'
+import { createReload } from './reload.ts'
+import { createRestarts } from './restarts.ts'
 import { StartFailure } from './start-failure.ts'
-import { type Calls, createCalls } from './worker-calls.ts'
-import { createReload } from './worker-reload.ts'
-import { createRestarts } from './worker-restarts.ts'
 
 /** How long siblings are waited for; less than who asked for them waits. */
 const ASK_TIMEOUT_MS = 500
@@ -39,7 +39,7 @@ export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () =>
   // that is killed would stay open for ever, unanswered.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   // Advanced: numbers that JSON cannot carry stay what they are.
-  cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker-process.ts'), serialization: 'advanced' })
+  cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), serialization: 'advanced' })
   const members = new Map<number, Member>()
   const restarts = createRestarts()
   const pauses = new Set<NodeJS.Timeout>()
