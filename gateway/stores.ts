@@ -1,6 +1,6 @@
 // The stores are open: Postgres (or the embedded one), Redis where there is one, and the counts that stand on it.
 import type { Logger } from 'pino'
-import { createLimiter } from './access/request-limiter.ts'
+import { createLimiter } from './limits/limiter.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'

@@ -7,7 +7,7 @@ import {
   leaseArguments,
   leaseKey,
   readLeaseReply
-} from '../gateway/access/lease-script.ts'
+} from '../gateway/limits/lease-script.ts'
 import {
   applyReply,
   composeRequest,
@@ -17,7 +17,7 @@ import {
   isOver,
   type Lease,
   renewWindow
-} from '../gateway/access/permit-leases.ts'
+} from '../gateway/limits/leases.ts'
 import { createLeaseModel } from './support/lease-model.ts'
 import { openStore } from './support/limiters.ts'
 import { startRedis } from './support/redis.ts'

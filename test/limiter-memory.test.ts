@@ -3,8 +3,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { createLocalWindows } from '../gateway/access/local-windows.ts'
-import { createLimiter, type Verdict } from '../gateway/access/request-limiter.ts'
+import { createLimiter, type Verdict } from '../gateway/limits/limiter.ts'
+import { createLocalWindows } from '../gateway/limits/windows.ts'
 import { silent } from './support/limiters.ts'
 
 const startClock = () => {
@@ -94,7 +94,7 @@ t.test('windows that have ended leave by themselves, those still open stay', asy
 })
 
 const MEASURE = `
-  import { createLimiter } from './gateway/access/request-limiter.ts'
+  import { createLimiter } from './gateway/limits/limiter.ts'
   const quiet = { info() {}, warn() {} }
   const away = () => Promise.reject(new Error('Connection is closed.'))
   const redis = process.argv[1] === 'degraded' ? { evalScript: away, ready: away } : undefined

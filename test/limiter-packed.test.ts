@@ -1,8 +1,8 @@
 // Packed windows come back as they went, whatever was put, taken, forgotten and swept in between. RL-11
 import fc from 'fast-check'
 import t from 'tap'
-import { createPackedWindows } from '../gateway/access/packed-windows.ts'
-import { createWindow } from '../gateway/access/permit-leases.ts'
+import { createWindow } from '../gateway/limits/leases.ts'
+import { createPackedWindows } from '../gateway/limits/packed-windows.ts'
 
 const step = fc.record({
   kind: fc.constantFrom('put', 'put', 'take', 'sweep'),

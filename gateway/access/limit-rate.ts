@@ -1,7 +1,7 @@
 // After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
 import { type GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Limiter, Verdict } from './request-limiter.ts'
+import type { Limiter, Verdict } from '../limits/limiter.ts'
 
 export interface RateLimit {
   max: number

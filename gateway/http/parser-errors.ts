@@ -5,8 +5,8 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ClientAddressOf } from '../access/client-address.ts'
 import type { RateLimit } from '../access/limit-rate.ts'
-import type { Limiter } from '../access/request-limiter.ts'
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
+import type { Limiter } from '../limits/limiter.ts'
 import type { AnswerOptions } from './answer.ts'
 
 const refusalFor = (error: NodeJS.ErrnoException): GatewayError => {

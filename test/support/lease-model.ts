@@ -1,5 +1,5 @@
 // What the lease script does, said again in TypeScript, so that it can be run under any interleaving and compared with it.
-import { LEASE_MS, type LeaseReply, type LeaseRequest } from '../../gateway/access/lease-script.ts'
+import { LEASE_MS, type LeaseReply, type LeaseRequest } from '../../gateway/limits/lease-script.ts'
 
 interface Share {
   sequence: number

@@ -1,11 +1,6 @@
 // Several limiter instances share a Redis, each over its own connection, and a flood of clients is counted per window.
 import { setImmediate as turn } from 'node:timers/promises'
-import {
-  createLimiter,
-  type Limiter,
-  type LimiterParts,
-  type LimiterStatus
-} from '../../gateway/access/request-limiter.ts'
+import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import { openRedis, type RedisStore } from '../../gateway/store/redis.ts'
 

@@ -1,10 +1,10 @@
 // Every request is counted, in one window per key for all instances, and knows at once or within a few ms if it may pass.
 import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../store/redis.ts'
-import { createLeaseExchange, isUnderWay, type LeaseExchange } from './lease-exchange.ts'
-import type { CircuitState, LimiterLog } from './limiter-circuit.ts'
-import { createLocalWindows, type LocalWindows, type WindowTable } from './local-windows.ts'
-import { isOver, type PermitWindow, renewWindow, touch } from './permit-leases.ts'
+import type { CircuitState, LimiterLog } from './circuit.ts'
+import { isOver, type PermitWindow, renewWindow, touch } from './leases.ts'
+import { createLeaseExchange, isUnderWay, type LeaseExchange } from './redis-leases.ts'
+import { createLocalWindows, type LocalWindows, type WindowTable } from './windows.ts'
 
 export interface Verdict {
   readonly allowed: boolean

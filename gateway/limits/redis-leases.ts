@@ -2,6 +2,7 @@
 
 import type { RedisStore } from '../store/redis.ts'
 import { redisFailure } from '../store/redis-failure.ts'
+import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'
 import {
   LEASE_MS,
   LEASE_SCRIPT,
@@ -11,8 +12,6 @@ import {
   probeKey,
   readLeaseReply
 } from './lease-script.ts'
-import { type Circuit, createCircuit, type LimiterLog } from './limiter-circuit.ts'
-import type { WindowTable } from './local-windows.ts'
 import {
   adaptBatch,
   applyReply,
@@ -23,7 +22,8 @@ import {
   type Lease,
   type PermitWindow,
   runsLow
-} from './permit-leases.ts'
+} from './leases.ts'
+import type { WindowTable } from './windows.ts'
 
 export interface LeaseExchange {
   readonly circuit: Circuit

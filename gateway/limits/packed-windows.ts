@@ -1,6 +1,6 @@
 // Windows that were not asked for lately take 40 bytes each, keyed by a hash, in a ring from which the oldest leave.
 import { randomInt } from 'node:crypto'
-import type { PermitWindow } from './permit-leases.ts'
+import type { PermitWindow } from './leases.ts'
 
 export interface PackedWindows {
   /** Keeps a window without a lease; at the bound the oldest kept one is forgotten. */

@@ -1,6 +1,7 @@
 // Windows of all keys are kept in bounded memory: what has ended leaves by itself, and at the bound the oldest leave first.
+
+import { createWindow, type PermitWindow, renewWindow } from './leases.ts'
 import { createPackedWindows } from './packed-windows.ts'
-import { createWindow, type PermitWindow, renewWindow } from './permit-leases.ts'
 
 /**
  * The windows of one limit that were asked for lately. Two generations: looking a key up in `old` moves it to `young`;
