@@ -1,10 +1,10 @@
 // The stores are open: Postgres (or the embedded one), Redis where there is one, and the counts that stand on it.
 import type { Logger } from 'pino'
 import { createLimiter } from './limits/limiter.ts'
+import { openRedis } from './redis/redis.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'
-import { openRedis } from './store/redis.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers, type Users } from './store/users.ts'
 

@@ -4,7 +4,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { RedisTimeout, redisFailure } from '../gateway/store/redis-failure.ts'
+import { RedisTimeout, redisFailure } from '../gateway/redis/redis-failure.ts'
 import { openStore } from './support/limiters.ts'
 import { freePort, startRedis, startRedisCluster, until } from './support/redis.ts'
 

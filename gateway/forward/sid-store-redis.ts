@@ -1,5 +1,5 @@
 // Polling sessions and recovery ids of Socket.IO lie in Redis, where every instance finds them, and go when they are over.
-import type { RedisStore } from '../store/redis.ts'
+import type { RedisStore } from '../redis/redis.ts'
 import type {
   AttachmentsDue,
   NamespaceState,

@@ -1,6 +1,6 @@
 // Every request is counted, in one window per key for all instances, and knows at once or within a few ms if it may pass.
 import { randomBytes } from 'node:crypto'
-import type { RedisStore } from '../store/redis.ts'
+import type { RedisStore } from '../redis/redis.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'
 import { isOver, type PermitWindow, renewWindow, touch } from './leases.ts'
 import { createLeaseExchange, isUnderWay, type LeaseExchange } from './redis-leases.ts'

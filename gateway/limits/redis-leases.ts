@@ -1,7 +1,7 @@
 // Permits come from Redis before they are needed and go back soon after they are not, a handful of commands per busy key.
 
-import type { RedisStore } from '../store/redis.ts'
-import { redisFailure } from '../store/redis-failure.ts'
+import type { RedisStore } from '../redis/redis.ts'
+import { redisFailure } from '../redis/redis-failure.ts'
 import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'
 import {
   LEASE_MS,

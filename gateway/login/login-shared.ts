@@ -1,6 +1,6 @@
 // Redis is asked where it is there and answers; otherwise this instance goes on with what it knows itself.
-import type { RedisStore } from '../store/redis.ts'
-import { redisFailure } from '../store/redis-failure.ts'
+import type { RedisStore } from '../redis/redis.ts'
+import { redisFailure } from '../redis/redis-failure.ts'
 import type { PermitStore } from './login-gate.ts'
 
 export interface SharedLog {

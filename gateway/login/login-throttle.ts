@@ -2,7 +2,7 @@
 import { createHmac, hash, hkdfSync } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { LoginThrottled } from '../errors.ts'
-import type { RedisStore } from '../store/redis.ts'
+import type { RedisStore } from '../redis/redis.ts'
 import { FAILURE_FLOOR_MS } from './directory.ts'
 import { DirectoryFailure, type DirectoryReason } from './directory-failure.ts'
 import type { DirectoryPerson } from './directory-person.ts'

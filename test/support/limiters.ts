@@ -1,8 +1,8 @@
 // Several limiter instances share a Redis, each over its own connection, and a flood of clients is counted per window.
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
+import { openRedis, type RedisStore } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
-import { openRedis, type RedisStore } from '../../gateway/store/redis.ts'
 
 interface Teardown {
   teardown(action: () => unknown): unknown
