@@ -1,6 +1,6 @@
 import t from 'tap'
+import { loadRoutes } from '../gateway/route-files/load.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
-import { loadRoutes } from '../gateway/routes/route-file.ts'
 import { startGateway } from './support/gateway.ts'
 import { isAlive, routeFault } from './support/oracles.ts'
 import { startRawUpstream } from './support/raw-upstream.ts'

@@ -4,8 +4,8 @@ import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
+import { loadRoutes, RouteFileError } from '../gateway/route-files/load.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
-import { loadRoutes, RouteFileError } from '../gateway/routes/route-file.ts'
 import { complaintsOf, routeFolder, UPSTREAMS } from './support/route-files.ts'
 
 const load = async (...args: Parameters<typeof routeFolder>) => loadRoutes(await routeFolder(...args), ownRoutes())

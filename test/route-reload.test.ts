@@ -5,10 +5,10 @@ import { mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createLiveRoutes, type LiveRoutesOptions } from '../gateway/routes/live-routes.ts'
+import { createLiveRoutes, type LiveRoutesOptions } from '../gateway/route-files/live.ts'
+import { loadRoutes, RouteFileError } from '../gateway/route-files/load.ts'
+import { readRouteFiles } from '../gateway/route-files/read.ts'
 import { ownRoutes } from '../gateway/routes/own-routes.ts'
-import { readRouteFiles } from '../gateway/routes/read-route-files.ts'
-import { loadRoutes, RouteFileError } from '../gateway/routes/route-file.ts'
 import { routeFolder } from './support/route-files.ts'
 
 const UP = 'upstreams: { up: { url: http://127.0.0.1:4001 } }\n'

@@ -1,8 +1,8 @@
 // Reading with the memory of the text before gives what reading the whole text gives, whatever was edited.
 import fc from 'fast-check'
 import t from 'tap'
-import { readYaml, type YamlDocument } from '../gateway/routes/yaml-document.ts'
-import { createYamlMemory } from '../gateway/routes/yaml-memory.ts'
+import { readYaml, type YamlDocument } from '../gateway/route-files/parse.ts'
+import { createYamlMemory } from '../gateway/route-files/yaml-memory.ts'
 
 const FILE = 'routes.yaml'
 

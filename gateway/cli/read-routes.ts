@@ -1,8 +1,9 @@
 // The route files that a command is asked about are a table, or the reason why the command cannot run.
+
+import { type Complaint, formatComplaint, loadRoutes, RouteFileError } from '../route-files/load.ts'
+import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
-import { listRouteFiles, readRouteFiles } from '../routes/read-route-files.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
-import { type Complaint, formatComplaint, loadRoutes, RouteFileError } from '../routes/route-file.ts'
 import { CannotRun } from './command.ts'
 
 export interface JudgedRoutes {

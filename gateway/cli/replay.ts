@@ -1,8 +1,8 @@
 // Past requests are decided again under other route files, and what would change is counted by route and role.
 import type { Command } from 'commander'
+import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { matchTarget } from '../routes/route-tests.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { type PastDecision, readPastDecision } from './past-decision.ts'

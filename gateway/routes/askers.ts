@@ -1,6 +1,6 @@
 // Everybody whom the rules tell apart has a name, for questions such as "who may pass here?".
 import { PROFILES } from '../identity.ts'
-import { nearestHint } from './complaint.ts'
+import { nearestHint } from '../route-files/complaint.ts'
 import type { Asker } from './decide.ts'
 
 export interface NamedAsker extends Asker {

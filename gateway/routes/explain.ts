@@ -1,5 +1,7 @@
 // Why a request is decided as it is can be read: its path, every route that could take it, why each lost, and the answer.
 import { Unauthenticated } from '../errors.ts'
+import { formatPlace } from '../route-files/read.ts'
+import { matchTarget } from '../route-files/test-lines.ts'
 import { ASKERS, type NamedAsker } from './askers.ts'
 import { canonicalPath, splitTarget } from './canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from './decide.ts'
@@ -7,9 +9,7 @@ import { reasonInWords } from './decision-words.ts'
 import { forwardedPath } from './forwarded-path.ts'
 import { foldCase, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
-import { formatPlace } from './read-route-files.ts'
 import type { Place, Route, RouteMatch, RouteTable } from './route.ts'
-import { matchTarget } from './route-tests.ts'
 import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
 
 export interface Question {

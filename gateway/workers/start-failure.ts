@@ -1,5 +1,5 @@
 // Why the gateway cannot start is one text, for standard error.
-import { formatComplaint, RouteFileError } from '../routes/complaint.ts'
+import { formatComplaint, RouteFileError } from '../route-files/complaint.ts'
 
 /** The text alone says all there is to know: no stack is needed beside it. */
 export const isPlainFailure = (error: unknown): boolean =>

@@ -1,7 +1,7 @@
 // Mutated client bytes have been sent through a gateway, and every request that reached the upstream has been judged.
 import net from 'node:net'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
-import { loadRoutes } from '../../gateway/routes/route-file.ts'
 import type { World } from '../support/gateway.ts'
 import { identityFields, routeFault } from '../support/oracles.ts'
 import type { RawRequest } from '../support/raw-upstream.ts'

@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import type { Parts } from '../../gateway/routes/in-parts.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
-import { loadRoutes, RouteFileError } from '../../gateway/routes/route-file.ts'
 
 /** The folder's name; `files` maps names to contents. */
 export const routeFolder = async (t: Test, files: Readonly<Record<string, string | Buffer>>): Promise<string> => {

@@ -11,8 +11,8 @@ import {
   type YAMLMap,
   type YAMLSeq
 } from 'yaml'
+import type { Place } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
-import type { Place } from './route.ts'
 
 export interface YamlDocument {
   /** Objects have no prototype; undefined when the text could not be read. */

@@ -1,11 +1,11 @@
 // A folder of route files has become a table that may serve, with its tests passed; or a list of all mistakes in it.
 import { setImmediate } from 'node:timers/promises'
+import { inTurns } from '../routes/in-parts.ts'
+import type { Place, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from '../routes/route.ts'
+import { buildRouteTable } from '../routes/route-table.ts'
 import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
-import { inTurns } from './in-parts.ts'
-import { formatPlace, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
-import type { Place, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
-import { buildRouteTable } from './route-table.ts'
-import { runRouteTests } from './route-tests.ts'
+import { formatPlace, type RouteDefinitions, readRouteFiles } from './read.ts'
+import { runRouteTests } from './test-lines.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
 

@@ -1,15 +1,15 @@
 // A route as written has become one that can be asked, or complaints about what it must not say.
 
+import { canonicalPath, decode, trimBlanks } from '../routes/canonical-path.ts'
+import { foldCase } from '../routes/lax-readings.ts'
+import { RESERVED } from '../routes/own-routes.ts'
+import type { Upstream, WrittenRoute } from '../routes/route.ts'
+import { shapeOf } from '../routes/route-trie.ts'
 import { MAX_TIMER_MS, parseDuration, parseSize } from '../settings/quantities.ts'
-import { canonicalPath, decode, trimBlanks } from './canonical-path.ts'
 import { type Complaint, complain, nearestHint } from './complaint.ts'
-import { foldCase } from './lax-readings.ts'
-import { RESERVED } from './own-routes.ts'
-import type { Upstream, WrittenRoute } from './route.ts'
-import type { RouteData, WebSocketData } from './route-schema.ts'
-import { shapeOf } from './route-trie.ts'
-import { defineSocketIo } from './socketio-definition.ts'
-import type { PlaceOf } from './upstream-definition.ts'
+import { defineSocketIo } from './define-socketio.ts'
+import type { PlaceOf } from './define-upstream.ts'
+import type { RouteData, WebSocketData } from './schema.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
 

@@ -1,9 +1,9 @@
 // The lines under `tests:` hold for the routes that stand beside them, or are complaints.
 import { PROFILES } from '../identity.ts'
-import { splitTarget } from './canonical-path.ts'
+import { splitTarget } from '../routes/canonical-path.ts'
+import { type Asker, decide } from '../routes/decide.ts'
+import type { Place, RouteMatch, RouteTable } from '../routes/route.ts'
 import { type Complaint, complain, nearestHint } from './complaint.ts'
-import { type Asker, decide } from './decide.ts'
-import type { Place, RouteMatch, RouteTable } from './route.ts'
 
 export interface RouteTest {
   readonly line: string

@@ -1,7 +1,8 @@
 // The namespaces of a Socket.IO route are names, or patterns that cannot be made slow.
+
+import type { SocketIoNamespace, SocketIoOptions } from '../routes/route.ts'
 import { parseSize } from '../settings/quantities.ts'
-import type { SocketIoNamespace, SocketIoOptions } from './route.ts'
-import type { SocketIoData } from './route-schema.ts'
+import type { SocketIoData } from './schema.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
 

@@ -2,7 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listRouteFiles } from './read-route-files.ts'
+import { listRouteFiles } from './read.ts'
 
 export interface FolderWatch {
   close(): void

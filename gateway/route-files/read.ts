@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Place, Upstream, WrittenRoute } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
-import { type Judgement, judgeSchema } from './judge-schema.ts'
-import type { Place, Upstream, WrittenRoute } from './route.ts'
-import { type Common, type DefinedRoute, defineRoute } from './route-definition.ts'
-import type { RouteData, RouteFileData } from './route-schema.ts'
-import { judgeTestLine, type RouteTest } from './route-tests.ts'
-import { defineUpstream } from './upstream-definition.ts'
-import { readYaml, type YamlDocument } from './yaml-document.ts'
+import { type Common, type DefinedRoute, defineRoute } from './define-route.ts'
+import { defineUpstream } from './define-upstream.ts'
+import { type Judgement, judgeSchema } from './judge.ts'
+import { readYaml, type YamlDocument } from './parse.ts'
+import type { RouteData, RouteFileData } from './schema.ts'
+import { judgeTestLine, type RouteTest } from './test-lines.ts'
 
 /** What the files say, as data that `structuredClone` carries. */
 export interface RouteDefinitions {

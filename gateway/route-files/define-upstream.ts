@@ -2,10 +2,10 @@
 import { X509Certificate } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import type { Place, Target, Upstream } from '../routes/route.ts'
 import { MAX_TIMER_MS, parseDuration } from '../settings/quantities.ts'
 import { type Complaint, complain } from './complaint.ts'
-import type { Place, Target, Upstream } from './route.ts'
-import type { UpstreamData } from './route-schema.ts'
+import type { UpstreamData } from './schema.ts'
 
 /** Place of a part of the upstream by its path from there. */
 export type PlaceOf = (...path: (string | number)[]) => Place

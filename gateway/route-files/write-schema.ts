@@ -1,6 +1,6 @@
 // `upstream-config/schema.json` says to editors what the gateway accepts. Run it after a change of the schema.
 import { writeFile } from 'node:fs/promises'
-import { routeFileSchema } from './route-schema.ts'
+import { routeFileSchema } from './schema.ts'
 
 /** The text of `schema.json`. */
 export const schemaText = (): string => `${JSON.stringify(routeFileSchema, null, 2)}\n`

@@ -1,10 +1,11 @@
 // The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
+
+import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import type { Complaint } from './complaint.ts'
 import { RouteFileError } from './complaint.ts'
-import type { RouteTable, WrittenRoute } from './route.ts'
-import { loadRoutes } from './route-file.ts'
-import { createRouteFileReader } from './route-file-reader.ts'
-import { fingerprint, watchFolder } from './watch-folder.ts'
+import { loadRoutes } from './load.ts'
+import { createRouteFileReader } from './reader.ts'
+import { fingerprint, watchFolder } from './watch.ts'
 
 export interface LiveRoutes {
   /** The table in use. Requests keep the route they matched, so that a swap never changes one midway. */

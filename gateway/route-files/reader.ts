@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read-route-files.ts'
+import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
 import { createYamlMemory } from './yaml-memory.ts'
 
 export interface RouteFileReader {

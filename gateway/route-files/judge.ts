@@ -1,8 +1,8 @@
 // The form of a route file is judged, and each deviation has become a sentence at the place where it stands.
 import { Ajv, type ErrorObject } from 'ajv'
 import { type Complaint, complain, nearestHint } from './complaint.ts'
-import { routeFileSchema } from './route-schema.ts'
-import type { YamlDocument } from './yaml-document.ts'
+import type { YamlDocument } from './parse.ts'
+import { routeFileSchema } from './schema.ts'
 
 export interface Judgement {
   readonly complaints: readonly Complaint[]

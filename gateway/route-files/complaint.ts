@@ -1,5 +1,5 @@
 // What is wrong with a route file is said with its place, and all of it at once.
-import type { Place } from './route.ts'
+import type { Place } from '../routes/route.ts'
 
 /** One mistake (or, among warnings, one oddity). Lines and columns count from 1. */
 export interface Complaint extends Place {

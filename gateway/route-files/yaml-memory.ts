@@ -1,6 +1,6 @@
 // A YAML text that differs from the one before it inside a long list only has been read, the entries that differ alone.
 import { isDeepStrictEqual } from 'node:util'
-import { placesIn, readYaml, type YamlDocument } from './yaml-document.ts'
+import { placesIn, readYaml, type YamlDocument } from './parse.ts'
 
 /** A text without faults, in which a block list of maps lies at a top-level key. */
 interface Known {
