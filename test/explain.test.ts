@@ -1,12 +1,12 @@
 // What is explained is what is decided, for every request, route and person.
 import fc from 'fast-check'
 import t from 'tap'
+import { ASKERS, HALF_ASSIGNED, readAsker } from '../gateway/explain/askers.ts'
+import { explain } from '../gateway/explain/explain.ts'
+import { compareShapes, pathMatches, segmentsOf, takesMethod } from '../gateway/explain/specificity.ts'
 import { matchTarget } from '../gateway/route-files/test-lines.ts'
-import { ASKERS, HALF_ASSIGNED, readAsker } from '../gateway/routes/askers.ts'
 import { decide } from '../gateway/routes/decide.ts'
-import { explain } from '../gateway/routes/explain.ts'
 import type { RouteTable } from '../gateway/routes/route.ts'
-import { compareShapes, pathMatches, segmentsOf, takesMethod } from '../gateway/routes/specificity.ts'
 import { startGateway } from './support/gateway.ts'
 import { tableOf } from './support/route-files.ts'
 

@@ -1,10 +1,10 @@
 // Admins see which route asks for which role, and why a request would be decided as it is.
 import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
+import { readAsker } from '../explain/askers.ts'
+import { explain, explanationJson } from '../explain/explain.ts'
 import { PROFILES, type User } from '../identity.ts'
-import { readAsker } from '../routes/askers.ts'
 import { decide } from '../routes/decide.ts'
-import { explain, explanationJson } from '../routes/explain.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from './admin-schemas.ts'
 

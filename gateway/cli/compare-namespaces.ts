@@ -1,5 +1,5 @@
 // Who may connect to which Socket.IO namespace under one route table and under another.
-import { ASKERS, HALF_ASSIGNED } from '../routes/askers.ts'
+import { ASKERS, HALF_ASSIGNED } from '../explain/askers.ts'
 import { judgePerson } from '../routes/decide.ts'
 import type { Route, SocketIoNamespace } from '../routes/route.ts'
 

@@ -1,8 +1,8 @@
 // What became open and what became closed between two route tables is listed, loudest first.
-import { ASKERS, HALF_ASSIGNED, type NamedAsker } from '../routes/askers.ts'
+import { ASKERS, HALF_ASSIGNED, type NamedAsker } from '../explain/askers.ts'
+import { compareShapes } from '../explain/specificity.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
-import { compareShapes } from '../routes/specificity.ts'
 import { compareNamespaces } from './compare-namespaces.ts'
 import { compareOptions, compareUpstreams, type Note } from './compare-options.ts'
 import { methodWords, sentence } from './difference-words.ts'

@@ -1,6 +1,6 @@
 // Two folders of route files are compared by what they allow, not by how they are written.
 import type { Command } from 'commander'
-import { lineOf } from '../routes/explain.ts'
+import { lineOf } from '../explain/explain.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass } from './command-settings.ts'
 import { type Comparison, compareTables, type Difference, type Side } from './compare-tables.ts'

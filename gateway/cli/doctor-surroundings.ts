@@ -1,7 +1,8 @@
 // The paths that the doctor asks for are known: given, taken from route files, or the gateway's own.
+
+import { takesMethod } from '../explain/specificity.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
-import { takesMethod } from '../routes/specificity.ts'
 import { CannotRun } from './command.ts'
 import { readTable } from './read-routes.ts'
 

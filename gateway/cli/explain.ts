@@ -1,7 +1,7 @@
 // What the gateway would decide on a request is told in words, with the rule and the line it stands on.
 import type { Command } from 'commander'
-import { readAsker } from '../routes/askers.ts'
-import { type Explanation, explain, explanationJson, lineOf } from '../routes/explain.ts'
+import { readAsker } from '../explain/askers.ts'
+import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'

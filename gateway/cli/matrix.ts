@@ -1,6 +1,6 @@
 // Every route and every kind of person stand in one table that says who may pass where.
 import type { Command } from 'commander'
-import { ASKERS } from '../routes/askers.ts'
+import { ASKERS } from '../explain/askers.ts'
 import { decide, judgePerson } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'

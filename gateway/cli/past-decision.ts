@@ -1,6 +1,6 @@
 // A line of the access log is a past decision on access, or tells why it is none.
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
-import { askerNamed, type NamedAsker } from '../routes/askers.ts'
+import { askerNamed, type NamedAsker } from '../explain/askers.ts'
 import type { Decision } from '../routes/decide.ts'
 
 export interface PastDecision {

@@ -1,7 +1,7 @@
 // Who a token on the command line speaks for is known, and whether the gateway would take it.
 
 import { GatewayError } from '../errors.ts'
-import { askerNamed, type NamedAsker } from '../routes/askers.ts'
+import { askerNamed, type NamedAsker } from '../explain/askers.ts'
 import { CannotRun, type Cli } from './command.ts'
 import { verifyingSecrets } from './command-settings.ts'
 import { MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'

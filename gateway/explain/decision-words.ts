@@ -1,7 +1,8 @@
 // A decision is a sentence that somebody who never saw the code understands.
+
+import type { Decision } from '../routes/decide.ts'
+import type { RouteMatch } from '../routes/route.ts'
 import type { NamedAsker } from './askers.ts'
-import type { Decision } from './decide.ts'
-import type { RouteMatch } from './route.ts'
 
 const BAD_PATH: Readonly<Record<string, string>> = {
   'not-absolute': 'The path does not begin with /.',

@@ -1,6 +1,6 @@
 // Which of two routes is the more specific for a request can be said in words, route by route, without the tree.
-import type { Route } from './route.ts'
-import { shapeOf } from './route-trie.ts'
+import type { Route } from '../routes/route.ts'
+import { shapeOf } from '../routes/route-trie.ts'
 
 /** Segments of a canonical path; a slash at the end says nothing. */
 export const segmentsOf = (path: string): string[] => {
