@@ -8,9 +8,6 @@ import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/
 import { createMemorySidStore } from './forward/sid-store.ts'
 import { createRedisSidStore } from './forward/sid-store-redis.ts'
 import { streamRoute } from './forward/socketio-namespaces.ts'
-import { upstreamHeadStart } from './forward/upstream-head.ts'
-import type { createUpstreamRequest } from './forward/upstream-request.ts'
-import type { Upstreams } from './forward/upstreams.ts'
 import { createRelays } from './forward/websocket-relay.ts'
 import { type AnswerOptions, addedHeaders, ownHeaders } from './http/answer.ts'
 import type { Exchange } from './http/exchange.ts'
@@ -21,6 +18,9 @@ import { decide } from './routes/decide.ts'
 import type { Route, RouteTable, Upstream } from './routes/route.ts'
 import type { Revocations } from './tokens/revocations.ts'
 import type { VerifiedTokens } from './tokens/verified-tokens.ts'
+import { upstreamHeadStart } from './upstream/head.ts'
+import type { createUpstreamRequest } from './upstream/request.ts'
+import type { Upstreams } from './upstream/upstreams.ts'
 
 export interface SocketParts {
   routes: () => RouteTable

@@ -2,9 +2,9 @@
 import { EventEmitter } from 'node:events'
 import t from 'tap'
 import { createForwardHttp, type Forwarding } from '../gateway/forward/forward-http.ts'
-import type { Requester, UpstreamConnection } from '../gateway/forward/upstream-connection.ts'
 import type { Exchange } from '../gateway/http/exchange.ts'
 import type { Route, Upstream } from '../gateway/routes/route.ts'
+import type { Requester, UpstreamConnection } from '../gateway/upstream/connection.ts'
 
 /** Of the process's own clock. */
 const DOUBTFUL_AFTER_MS = 1001

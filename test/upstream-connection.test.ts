@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
-import { connectUpstream, type Requester, type UpstreamConnection } from '../gateway/forward/upstream-connection.ts'
 import type { Upstream } from '../gateway/routes/route.ts'
+import { connectUpstream, type Requester, type UpstreamConnection } from '../gateway/upstream/connection.ts'
 import { OK, startRawUpstream } from './support/raw-upstream.ts'
 
 const upstreamAt = (port: number): Upstream => ({

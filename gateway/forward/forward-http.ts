@@ -15,11 +15,11 @@ import type { OwnCookies } from '../http/fields.ts'
 import { hasBody } from '../http/head.ts'
 import { sendWhole } from '../http/whole-answer.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import { freeMemory } from './free-memory.ts'
-import { clientHead, clientTrailers } from './response-head.ts'
-import type { ResponseHead } from './response-parser.ts'
-import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
-import type { Upstreams } from './upstreams.ts'
+import type { Requester, UpstreamConnection, UpstreamFault } from '../upstream/connection.ts'
+import { freeMemory } from '../upstream/free-memory.ts'
+import type { ResponseHead } from '../upstream/parser.ts'
+import { clientHead, clientTrailers } from '../upstream/response-head.ts'
+import type { Upstreams } from '../upstream/upstreams.ts'
 
 const UPLOAD_CHECK_MS = 30_000
 /** Slower than 100 bytes a second over half a minute is an attack or a dead line. */

@@ -2,10 +2,10 @@
 import { BadRequest, BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
-import { clientHead } from './response-head.ts'
-import type { ResponseHead } from './response-parser.ts'
+import type { ResponseHead } from '../upstream/parser.ts'
+import { clientHead } from '../upstream/response-head.ts'
+import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SessionOrigin } from './socketio-session.ts'
-import type { Upstreams } from './upstreams.ts'
 
 const BODY_MS = 30_000
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i

@@ -1,11 +1,11 @@
 // The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and nothing gets lost between polls.
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { type Answer, callUpstream, type PendingCall } from '../upstream/call.ts'
+import type { ResponseHead } from '../upstream/parser.ts'
 import { readEnginePayload, SEPARATOR } from './engineio-packets.ts'
-import type { ResponseHead } from './response-parser.ts'
 import { clientFields, type PollingForwarding } from './socketio-polling-http.ts'
 import type { Session } from './socketio-session.ts'
-import { type Answer, callUpstream, type PendingCall } from './upstream-call.ts'
 
 const NOOP = '6'
 const ENGINE_CLOSE = '1'

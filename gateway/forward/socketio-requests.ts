@@ -3,6 +3,7 @@ import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../erro
 import type { Exchange } from '../http/exchange.ts'
 import { hasBody } from '../http/head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
+import { type Answer, callUpstream } from '../upstream/call.ts'
 import { readHandshake } from './engineio-handshake.ts'
 import { readEngineQuery } from './engineio-request.ts'
 import { targetsInTurn } from './forward-websocket.ts'
@@ -11,7 +12,6 @@ import { clientFields, readBody } from './socketio-polling-http.ts'
 import { type SessionOrigin, UNPROVEN_BYTES } from './socketio-session.ts'
 import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid } from './socketio-sessions.ts'
 import { storeAway } from './socketio-share.ts'
-import { type Answer, callUpstream } from './upstream-call.ts'
 import { fieldValues } from './websocket-handshake.ts'
 
 const HANDSHAKE_BYTES = 64 * 1024

@@ -2,6 +2,7 @@
 import { BadRequest, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SocketForwarding } from './forward-websocket.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'
 import { createPollingTransport, type PollingShare, type PollingTransport } from './socketio-polling.ts'
@@ -14,7 +15,6 @@ import {
   type SessionParts
 } from './socketio-session.ts'
 import { createShare, storeAway } from './socketio-share.ts'
-import type { Upstreams } from './upstreams.ts'
 import type { Relay } from './websocket-relay.ts'
 
 export interface SocketIoForwarding extends SocketForwarding, SessionParts {

@@ -1,6 +1,6 @@
 // One side's half of a WebSocket: its frames are scanned and told, its silence and its unread bytes are noted.
 import type { Duplex } from 'node:stream'
-import { writeAndFree } from './free-memory.ts'
+import { writeAndFree } from '../upstream/free-memory.ts'
 import {
   buildFrame,
   CLOSE,

@@ -1,8 +1,8 @@
 // Each metric has a name, a help text, a type and one place where its values are read from.
 
-import type { UpstreamStatus } from '../forward/upstreams.ts'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
+import type { UpstreamStatus } from '../upstream/upstreams.ts'
 import { requestFamilies } from './metric-requests.ts'
 import type { RequestCounters } from './request-counters.ts'
 

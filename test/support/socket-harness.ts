@@ -11,8 +11,6 @@ import { createMemorySidStore, type SidStore } from '../../gateway/forward/sid-s
 import { streamRoute } from '../../gateway/forward/socketio-namespaces.ts'
 import type { SocketIoForwarding } from '../../gateway/forward/socketio-sessions.ts'
 import type { StreamLimits } from '../../gateway/forward/stream-places.ts'
-import { upstreamHeadStart } from '../../gateway/forward/upstream-head.ts'
-import { createUpstreams } from '../../gateway/forward/upstreams.ts'
 import { createRelays, type RelayTimes } from '../../gateway/forward/websocket-relay.ts'
 import { createExchange, type Exchange } from '../../gateway/http/exchange.ts'
 import type { User } from '../../gateway/identity.ts'
@@ -21,6 +19,8 @@ import type { Route, Target, Upstream } from '../../gateway/routes/route.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
+import { upstreamHeadStart } from '../../gateway/upstream/head.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown

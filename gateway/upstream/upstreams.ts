@@ -1,9 +1,9 @@
 // Each upstream keeps warm connections to its targets, chooses the fittest for each request, and knows who is out.
 import type { RouteTable, Target, Upstream } from '../routes/route.ts'
-import { probeOf } from './health-checks.ts'
-import { type TargetHealthStatus, watchTarget } from './target-health.ts'
-import { createTargetPool, type TargetPool } from './target-pool.ts'
-import type { UpstreamConnection } from './upstream-connection.ts'
+import { probeOf } from './checks.ts'
+import type { UpstreamConnection } from './connection.ts'
+import { type TargetHealthStatus, watchTarget } from './health.ts'
+import { createTargetPool, type TargetPool } from './pool.ts'
 
 const SWEEP_MS = 100
 

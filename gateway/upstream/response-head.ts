@@ -1,6 +1,6 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../http/fields.ts'
-import type { ResponseHead } from './response-parser.ts'
+import type { ResponseHead } from './parser.ts'
 
 const PASS = 0
 const DROP = 1

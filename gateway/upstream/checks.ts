@@ -1,8 +1,8 @@
 // A target was asked whether it is fit: its health path when the route file names one, else whether it takes a connection.
 import type { Target, Upstream } from '../routes/route.ts'
-import type { Probe } from './target-health.ts'
-import { connectUpstream, type Requester } from './upstream-connection.ts'
-import { dial } from './upstream-dial.ts'
+import { connectUpstream, type Requester } from './connection.ts'
+import { dial } from './dial.ts'
+import type { Probe } from './health.ts'
 
 const MAX_CHECK_MS = 5000
 

@@ -2,7 +2,7 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'
-import { sharedLookup } from './shared-lookup.ts'
+import { sharedLookup } from './lookup.ts'
 
 /** Secure contexts are costly to build: one per upstream that has its own CA. */
 const secureContexts = new WeakMap<Upstream, tls.SecureContext>()

@@ -1,6 +1,6 @@
 // Each target is in, out, or coming back slowly; what it does with requests and checks decides, and a probe brings it back.
 import type { Target } from '../routes/route.ts'
-import type { UpstreamFault } from './upstream-connection.ts'
+import type { UpstreamFault } from './connection.ts'
 
 /** `returning`: in again, with a growing share of its turns. */
 export type TargetState = 'up' | 'returning' | 'down'

@@ -1,8 +1,8 @@
 // One small request has been answered whole by an upstream, within bounds, or has failed as a refusal.
 import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/route.ts'
-import type { ResponseHead } from './response-parser.ts'
-import type { Requester, UpstreamConnection, UpstreamFault } from './upstream-connection.ts'
+import type { Requester, UpstreamConnection, UpstreamFault } from './connection.ts'
+import type { ResponseHead } from './parser.ts'
 import type { Upstreams } from './upstreams.ts'
 
 export interface Call {

@@ -1,8 +1,8 @@
 // One target's connections are kept warm, reused, bounded, and let go of when they are idle, too old or too slow.
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
-import type { TargetHealth } from './target-health.ts'
-import { connectUpstream, type UpstreamConnection } from './upstream-connection.ts'
+import { connectUpstream, type UpstreamConnection } from './connection.ts'
+import type { TargetHealth } from './health.ts'
 
 const MAX_CONNECTIONS = 8192
 const MAX_IDLE = 256

@@ -2,10 +2,10 @@
 
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/route.ts'
+import { dial } from './dial.ts'
 import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
-import { BadResponse, createResponseParser, type ResponseSink } from './response-parser.ts'
-import { dial } from './upstream-dial.ts'
+import { BadResponse, createResponseParser, type ResponseSink } from './parser.ts'
 
 /** What went wrong with an upstream; `detail` is for the log alone. */
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'

@@ -6,7 +6,7 @@ import { bearerToken } from '../http/head.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
-import type { ForwardedValues, UpstreamHeadParts } from './upstream-head.ts'
+import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
 
 export interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>

@@ -1,5 +1,5 @@
 // How long an upstream will keep an idle connection, by what its answer says.
-import type { ResponseHead } from './response-parser.ts'
+import type { ResponseHead } from './parser.ts'
 
 // Node's own servers close after 5 s; a request must not be on its way then.
 export const DEFAULT_KEEP_ALIVE_MS = 4000
