@@ -5,8 +5,8 @@ import type net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { buildFrame, closePayload } from '../gateway/forward/websocket-frames.ts'
-import { acceptOf } from '../gateway/forward/websocket-handshake.ts'
+import { buildFrame, closePayload } from '../gateway/websocket/frames.ts'
+import { acceptOf } from '../gateway/websocket/handshake.ts'
 import { rawWebSocket } from './support/raw-websocket.ts'
 import {
   person,

@@ -1,7 +1,7 @@
 // An upgrade that may not pass is refused in plain HTTP before any 101, and leaves nothing open.
 import type net from 'node:net'
 import t from 'tap'
-import { acceptOf } from '../gateway/forward/websocket-handshake.ts'
+import { acceptOf } from '../gateway/websocket/handshake.ts'
 import { rawWebSocket, type UpgradeOptions } from './support/raw-websocket.ts'
 import { routeAt, startHarness, startRawUpstream, until, upstreamAt, WEBSOCKET } from './support/socket-harness.ts'
 

@@ -4,15 +4,15 @@ import type { Exchange } from '../http/exchange.ts'
 import { hasBody } from '../http/head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { type Answer, callUpstream } from '../upstream/call.ts'
+import { targetsInTurn } from '../websocket/forward.ts'
+import { fieldValues } from '../websocket/handshake.ts'
 import { readHandshake } from './engineio-handshake.ts'
 import { readEngineQuery } from './engineio-request.ts'
-import { targetsInTurn } from './forward-websocket.ts'
 import type { SidOrigin } from './sid-store.ts'
 import { clientFields, readBody } from './socketio-polling-http.ts'
 import { type SessionOrigin, UNPROVEN_BYTES } from './socketio-session.ts'
 import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid } from './socketio-sessions.ts'
 import { storeAway } from './socketio-share.ts'
-import { fieldValues } from './websocket-handshake.ts'
 
 const HANDSHAKE_BYTES = 64 * 1024
 const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i

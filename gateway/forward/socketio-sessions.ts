@@ -3,7 +3,8 @@ import { BadRequest, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
-import type { SocketForwarding } from './forward-websocket.ts'
+import type { SocketForwarding } from '../websocket/forward.ts'
+import type { Relay } from '../websocket/relay.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'
 import { createPollingTransport, type PollingShare, type PollingTransport } from './socketio-polling.ts'
 import {
@@ -15,7 +16,6 @@ import {
   type SessionParts
 } from './socketio-session.ts'
 import { createShare, storeAway } from './socketio-share.ts'
-import type { Relay } from './websocket-relay.ts'
 
 export interface SocketIoForwarding extends SocketForwarding, SessionParts {
   readonly upstreams: Upstreams

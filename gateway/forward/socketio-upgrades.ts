@@ -3,8 +3,11 @@ import type { Duplex } from 'node:stream'
 import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { OpenUpstream } from '../websocket/dial.ts'
+import { joinSockets, openUpstream, switchClient, targetsInTurn, type UpgradeRequest } from '../websocket/forward.ts'
+import { judgeClientHandshake } from '../websocket/handshake.ts'
+import type { Relay } from '../websocket/relay.ts'
 import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
-import { joinSockets, openUpstream, switchClient, targetsInTurn, type UpgradeRequest } from './forward-websocket.ts'
 import type { Session } from './socketio-session.ts'
 import {
   originOf,
@@ -14,9 +17,6 @@ import {
   unknownSid
 } from './socketio-sessions.ts'
 import { createWebSocketTransport } from './socketio-websocket.ts'
-import type { OpenUpstream } from './websocket-dial.ts'
-import { judgeClientHandshake } from './websocket-handshake.ts'
-import type { Relay } from './websocket-relay.ts'
 
 /** Throws a refusal, or rejects with one. */
 export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {

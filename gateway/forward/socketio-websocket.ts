@@ -1,10 +1,11 @@
 // The WebSocket transport of a Socket.IO session relays whole packets, each judged before it passes.
+
+import { BINARY, TEXT } from '../websocket/frames.ts'
+import type { Side } from '../websocket/leg.ts'
+import type { Relay } from '../websocket/relay.ts'
 import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio-packets.ts'
 import type { PacketVerdict } from './socketio-gate.ts'
 import { type Carrier, type Session, UNPROVEN_BYTES } from './socketio-session.ts'
-import { BINARY, TEXT } from './websocket-frames.ts'
-import type { Side } from './websocket-leg.ts'
-import type { Relay } from './websocket-relay.ts'
 
 export interface WebSocketTransport {
   /** Given to the relay as its message handler. */

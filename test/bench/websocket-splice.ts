@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildFrame } from '../../gateway/forward/websocket-frames.ts'
+import { buildFrame } from '../../gateway/websocket/frames.ts'
 import { upgradeText } from '../support/raw-websocket.ts'
 
 const ROUNDS = 5

@@ -1,6 +1,6 @@
 // A WebSocket client of bytes: everything sent and received is in the test's hand.
 import net from 'node:net'
-import { buildFrame, closePayload } from '../../gateway/forward/websocket-frames.ts'
+import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 
 export interface RawWebSocket {
   readonly socket: net.Socket

@@ -1,16 +1,7 @@
 // One side's half of a WebSocket: its frames are scanned and told, its silence and its unread bytes are noted.
 import type { Duplex } from 'node:stream'
 import { writeAndFree } from '../upstream/free-memory.ts'
-import {
-  buildFrame,
-  CLOSE,
-  closePayload,
-  type FrameFault,
-  FrameScanner,
-  type FrameSink,
-  PING,
-  PONG
-} from './websocket-frames.ts'
+import { buildFrame, CLOSE, closePayload, type FrameFault, FrameScanner, type FrameSink, PING, PONG } from './frames.ts'
 
 export type Side = 'client' | 'upstream'
 

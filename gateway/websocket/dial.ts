@@ -4,7 +4,7 @@ import type { Target, Upstream } from '../routes/route.ts'
 import type { UpstreamFault } from '../upstream/connection.ts'
 import { dial } from '../upstream/dial.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
-import { judgeSwitch, newKey, upgradeFields } from './websocket-handshake.ts'
+import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
 
 export interface OpenUpstream {
   readonly socket: Socket

@@ -1,7 +1,7 @@
 // Two upgraded sockets are one WebSocket: frames pass both ways with backpressure, and neither side ends without the other being told.
 import type { Duplex } from 'node:stream'
-import { buildFrame, closeFault, type FrameFault } from './websocket-frames.ts'
-import { type Ending, Leg, type LegOwner, type Side } from './websocket-leg.ts'
+import { buildFrame, closeFault, type FrameFault } from './frames.ts'
+import { type Ending, Leg, type LegOwner, type Side } from './leg.ts'
 
 export interface RelayTimes {
   /** Silence of one side after which it is pinged; it is dead after two more such silences. */

@@ -2,6 +2,7 @@
 
 import type { Duplex } from 'node:stream'
 import { BadUpstreamResponse, GatewayError, Internal, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
+import type { OpenStreams, StreamEnd, StreamInfo } from '../forward/open-streams.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
@@ -9,11 +10,10 @@ import type { UpstreamFault } from '../upstream/connection.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
-import type { OpenStreams, StreamEnd, StreamInfo } from './open-streams.ts'
-import { dialWebSocket, type OpenUpstream } from './websocket-dial.ts'
-import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './websocket-handshake.ts'
-import type { Ending } from './websocket-leg.ts'
-import type { Relay, RelayOptions, Relays } from './websocket-relay.ts'
+import { dialWebSocket, type OpenUpstream } from './dial.ts'
+import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './handshake.ts'
+import type { Ending } from './leg.ts'
+import type { Relay, RelayOptions, Relays } from './relay.ts'
 
 export interface SocketForwarding {
   readonly relays: Relays
