@@ -5,17 +5,10 @@ import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SocketForwarding } from '../websocket/forward.ts'
 import type { Relay } from '../websocket/relay.ts'
+import { createPollingTransport, type PollingShare, type PollingTransport } from './polling.ts'
+import { createSession, isProving, PROVE_MS, type Session, type SessionOrigin, type SessionParts } from './session.ts'
+import { createShare, storeAway } from './share.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'
-import { createPollingTransport, type PollingShare, type PollingTransport } from './socketio-polling.ts'
-import {
-  createSession,
-  isProving,
-  PROVE_MS,
-  type Session,
-  type SessionOrigin,
-  type SessionParts
-} from './socketio-session.ts'
-import { createShare, storeAway } from './socketio-share.ts'
 
 export interface SocketIoForwarding extends SocketForwarding, SessionParts {
   readonly upstreams: Upstreams

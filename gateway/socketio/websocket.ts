@@ -3,9 +3,9 @@
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
-import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio-packets.ts'
-import type { PacketVerdict } from './socketio-gate.ts'
-import { type Carrier, type Session, UNPROVEN_BYTES } from './socketio-session.ts'
+import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio.ts'
+import type { PacketVerdict } from './gate.ts'
+import { type Carrier, type Session, UNPROVEN_BYTES } from './session.ts'
 
 export interface WebSocketTransport {
   /** Given to the relay as its message handler. */

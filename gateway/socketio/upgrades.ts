@@ -8,15 +8,15 @@ import { joinSockets, openUpstream, switchClient, targetsInTurn, type UpgradeReq
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
-import type { Session } from './socketio-session.ts'
+import type { Session } from './session.ts'
 import {
   originOf,
   type PollingSession,
   type SocketIoForwarding,
   type SocketIoSessions,
   unknownSid
-} from './socketio-sessions.ts'
-import { createWebSocketTransport } from './socketio-websocket.ts'
+} from './sessions.ts'
+import { createWebSocketTransport } from './websocket.ts'
 
 /** Throws a refusal, or rejects with one. */
 export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {

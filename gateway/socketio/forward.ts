@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
-import { createPollingRequests } from './socketio-requests.ts'
-import { createSocketIoSessions, type SocketIoForwarding } from './socketio-sessions.ts'
-import { createSocketIoUpgrades } from './socketio-upgrades.ts'
+import { createPollingRequests } from './requests.ts'
+import { createSocketIoSessions, type SocketIoForwarding } from './sessions.ts'
+import { createSocketIoUpgrades } from './upgrades.ts'
 
 export interface ForwardSocketIo {
   onRequest(exchange: Exchange, route: Route, upstream: Upstream): void

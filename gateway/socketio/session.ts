@@ -1,12 +1,12 @@
 // One Socket.IO session has one state, whichever transport carries it, and each of its namespaces ends when its right does.
 import type { GatewayError } from '../errors.ts'
+import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import type { OpenStreams, StreamEnd, StreamHandle } from './open-streams.ts'
+import { createGate, type Gate, type GateState } from './gate.ts'
+import { namespaceRoute } from './namespaces.ts'
+import { disconnectPacket } from './packets.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
-import { createGate, type Gate, type GateState } from './socketio-gate.ts'
-import { namespaceRoute } from './socketio-namespaces.ts'
-import { disconnectPacket } from './socketio-packets.ts'
 
 /** What carries packets to both sides; packets are Engine.IO text packets. */
 export interface Carrier {

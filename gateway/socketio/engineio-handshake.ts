@@ -1,5 +1,5 @@
 // The answer to an Engine.IO handshake says which session it opened and how long its server waits.
-import { readEnginePayload } from './engineio-packets.ts'
+import { readEnginePayload } from './engineio.ts'
 import { isSid } from './engineio-request.ts'
 
 export interface Handshake {

@@ -8,11 +8,11 @@ import { targetsInTurn } from '../websocket/forward.ts'
 import { fieldValues } from '../websocket/handshake.ts'
 import { readHandshake } from './engineio-handshake.ts'
 import { readEngineQuery } from './engineio-request.ts'
+import { clientFields, readBody } from './polling-http.ts'
+import { type SessionOrigin, UNPROVEN_BYTES } from './session.ts'
+import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid } from './sessions.ts'
+import { storeAway } from './share.ts'
 import type { SidOrigin } from './sid-store.ts'
-import { clientFields, readBody } from './socketio-polling-http.ts'
-import { type SessionOrigin, UNPROVEN_BYTES } from './socketio-session.ts'
-import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid } from './socketio-sessions.ts'
-import { storeAway } from './socketio-share.ts'
 
 const HANDSHAKE_BYTES = 64 * 1024
 const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i

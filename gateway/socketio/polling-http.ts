@@ -5,7 +5,7 @@ import type { OwnCookies } from '../http/fields.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
-import type { SessionOrigin } from './socketio-session.ts'
+import type { SessionOrigin } from './session.ts'
 
 const BODY_MS = 30_000
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i

@@ -1,8 +1,8 @@
 // One session of this instance stays in step with what other instances know of it.
 import { BadRequest, Unavailable } from '../errors.ts'
+import type { PollingShare } from './polling.ts'
+import type { Session } from './session.ts'
 import type { NamespaceState, SharedSids } from './sid-store.ts'
-import type { PollingShare } from './socketio-polling.ts'
-import type { Session } from './socketio-session.ts'
 
 /** A store that can't be asked is a 503: nothing is let through on a guess. */
 export const storeAway = (cause: unknown): never => {

@@ -3,9 +3,9 @@ import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../erro
 import type { Exchange } from '../http/exchange.ts'
 import { type Answer, callUpstream, type PendingCall } from '../upstream/call.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
-import { readEnginePayload, SEPARATOR } from './engineio-packets.ts'
-import { clientFields, type PollingForwarding } from './socketio-polling-http.ts'
-import type { Session } from './socketio-session.ts'
+import { readEnginePayload, SEPARATOR } from './engineio.ts'
+import { clientFields, type PollingForwarding } from './polling-http.ts'
+import type { Session } from './session.ts'
 
 const NOOP = '6'
 const ENGINE_CLOSE = '1'

@@ -2,9 +2,8 @@
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../errors.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
-import type { EnginePacket } from './engineio-packets.ts'
-import type { AttachmentsDue, NamespaceState, PidOwner, SidStore } from './sid-store.ts'
-import { namespaceRoute } from './socketio-namespaces.ts'
+import type { EnginePacket } from './engineio.ts'
+import { namespaceRoute } from './namespaces.ts'
 import {
   BINARY_ACK,
   CONNECT,
@@ -15,7 +14,8 @@ import {
   readAuth,
   readSocketIoPacket,
   type SocketIoPacket
-} from './socketio-packets.ts'
+} from './packets.ts'
+import type { AttachmentsDue, NamespaceState, PidOwner, SidStore } from './sid-store.ts'
 
 /** `pass`: as it came, or as `text` says. `answer`: `text` goes back instead. `violation`: the session must end. */
 export type PacketVerdict =
