@@ -1,6 +1,6 @@
 // What a provider says about somebody becomes the person of the contract, whichever shape it has.
 import t from 'tap'
-import { judgePerson } from '../gateway/login/cloud-person.ts'
+import { judgePerson } from '../gateway/cloud/person.ts'
 import { createCloudBrowser } from './support/cloud-browser.ts'
 import { startFaultyProvider } from './support/faulty-provider.ts'
 import { startOAuthApp } from './support/oauth-app.ts'

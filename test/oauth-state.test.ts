@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { STATE_LENGTH, signState, verifyState } from '../gateway/login/oauth-state.ts'
+import { STATE_LENGTH, signState, verifyState } from '../gateway/cloud/state.ts'
 
 const SECRET = 'the secret of this test, 32 bytes or more'
 const NOW = 1_800_000_000_000

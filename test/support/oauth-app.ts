@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
 import Fastify, { type FastifyError, LogController } from 'fastify'
+import type { UsedStates } from '../../gateway/cloud/attempts.ts'
+import { oauthRoutes } from '../../gateway/cloud/routes.ts'
 import { errorBody } from '../../gateway/errors.ts'
 import { asGatewayError } from '../../gateway/http/answer.ts'
 import type { User } from '../../gateway/identity.ts'
-import type { UsedStates } from '../../gateway/login/oauth-attempts.ts'
-import { oauthRoutes } from '../../gateway/login/oauth-routes.ts'
 import type { LoginOutcome, ProvenPerson, SignIn } from '../../gateway/login/sign-in.ts'
 import type { CloudIdpSettings } from '../../gateway/settings/settings.ts'
 

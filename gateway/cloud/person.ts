@@ -1,7 +1,8 @@
 // What a provider says about somebody has become a person with a stable subject, or a reason why they may not enter.
+
+import type { ProvenPerson } from '../login/sign-in.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
-import { OAuthFailure, quoted } from './oauth-failure.ts'
-import type { ProvenPerson } from './sign-in.ts'
+import { OAuthFailure, quoted } from './failure.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 

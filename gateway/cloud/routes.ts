@@ -2,12 +2,12 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
+import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type Attempt, beginAttempt, endAttempt, findAttempt, type UsedStates } from './oauth-attempts.ts'
-import { createOAuthClient, type OAuthClient } from './oauth-client.ts'
-import { asOAuthFailure, OAuthFailure, quoted } from './oauth-failure.ts'
-import { type StateReason, type VerifiedState, verifyState } from './oauth-state.ts'
-import type { LoginContext, LoginOutcome, SignedIn, SignIn } from './sign-in.ts'
+import { type Attempt, beginAttempt, endAttempt, findAttempt, type UsedStates } from './attempts.ts'
+import { createOAuthClient, type OAuthClient } from './client.ts'
+import { asOAuthFailure, OAuthFailure, quoted } from './failure.ts'
+import { type StateReason, type VerifiedState, verifyState } from './state.ts'
 
 export interface OAuthRoutesParts {
   settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>

@@ -1,12 +1,13 @@
 // The cloud provider is asked for a login, and its answer has become a proven person or a failure with a reason.
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
+import type { ProvenPerson } from '../login/sign-in.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
+import type { Attempt } from './attempts.ts'
 import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
-import { type Claims, isRecord, judgePerson } from './cloud-person.ts'
-import { judgeDirectIdToken, tenantIssuer } from './direct-id-token.ts'
-import type { Attempt } from './oauth-attempts.ts'
-import { asOAuthFailure, OAuthFailure } from './oauth-failure.ts'
+import { asOAuthFailure, OAuthFailure } from './failure.ts'
+import { judgeDirectIdToken, tenantIssuer } from './id-token.ts'
+import { type Claims, isRecord, judgePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
 import {
   createProviderMetadata,
@@ -17,7 +18,6 @@ import {
   readJson,
   withTenant
 } from './provider-metadata.ts'
-import type { ProvenPerson } from './sign-in.ts'
 
 /** What the provider sent the browser back with (RFC 6749 §4.1.2, RFC 9207 §2). */
 export interface AuthorizationAnswer {

@@ -1,6 +1,7 @@
 // An ID token that came straight from the configured token endpoint is about us and about now, or refused.
-import { type Claims, isRecord } from './cloud-person.ts'
-import { OAuthFailure } from './oauth-failure.ts'
+
+import { OAuthFailure } from './failure.ts'
+import { type Claims, isRecord } from './person.ts'
 import { TENANT_PLACEHOLDER } from './provider-metadata.ts'
 
 const CLOCK_TOLERANCE_S = 30

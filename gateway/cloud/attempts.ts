@@ -1,6 +1,6 @@
 // Each cloud login belongs to the browser that started it, through a cookie of its own, and ends at its first use.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { NONCE_BYTES, signState, type VerifiedState } from './oauth-state.ts'
+import { NONCE_BYTES, signState, type VerifiedState } from './state.ts'
 
 /** Remembers which states were used, over all instances. */
 export interface UsedStates {

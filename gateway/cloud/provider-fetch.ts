@@ -1,6 +1,6 @@
 // Whatever is asked of the provider is answered whole, within a time and a size, by the very address that was asked.
 import { isIP } from 'node:net'
-import { OAuthFailure } from './oauth-failure.ts'
+import { OAuthFailure } from './failure.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 
