@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Client } from 'ldapts'
 import t from 'tap'
-import { createDirectory } from '../gateway/login/directory.ts'
+import { createDirectory } from '../gateway/directory/directory.ts'
 import { demoPeople, startDemoDirectory } from './demo/directory.ts'
 
 const demo = await startDemoDirectory({ people: demoPeople(username => `senha-de-${username}`) })

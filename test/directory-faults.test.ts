@@ -1,8 +1,8 @@
 // Whatever a directory does, a login fails in time, with its reason, in bounded memory, and leaves no connection.
 // LD-02, LD-08, LD-10, LD-11, LD-12, LD-13, LD-15, LD-16, LD-20, LD-21, LD-22
 import t, { type Test } from 'tap'
-import { createDirectory } from '../gateway/login/directory.ts'
-import { DIRECTORY_REASONS, DirectoryFailure } from '../gateway/login/directory-failure.ts'
+import { createDirectory } from '../gateway/directory/directory.ts'
+import { DIRECTORY_REASONS, DirectoryFailure } from '../gateway/directory/failure.ts'
 import type { LdapSettings } from '../gateway/settings/settings.ts'
 import {
   type DirectoryRequest,

@@ -2,8 +2,8 @@
 // LD-01, LD-03, LD-04, LD-06, LD-07, LD-12, LD-13, LD-14, LD-19, LD-21, LD-23
 import { inspect } from 'node:util'
 import t from 'tap'
-import { createDirectory } from '../gateway/login/directory.ts'
-import { DirectoryFailure } from '../gateway/login/directory-failure.ts'
+import { createDirectory } from '../gateway/directory/directory.ts'
+import { DirectoryFailure } from '../gateway/directory/failure.ts'
 import { startOpenLdap } from './support/openldap.ts'
 
 const ldap = await startOpenLdap(t)

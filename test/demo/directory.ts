@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
-import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/login/ldap-messages.ts'
+import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import {
   type DemoEntry,
   type DemoPerson,

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
-import { createMessageReader, readElements } from '../../gateway/login/ldap-messages.ts'
+import { createMessageReader, readElements } from '../../gateway/directory/messages.ts'
 
 interface Teardown {
   teardown(action: () => unknown): unknown

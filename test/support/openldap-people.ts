@@ -1,6 +1,6 @@
 // The people and the password policy that a test's OpenLDAP server starts with, as LDIF.
 import { createHash, randomBytes } from 'node:crypto'
-import { escapeDnValue } from '../../gateway/login/ldap-names.ts'
+import { escapeDnValue } from '../../gateway/directory/names.ts'
 
 export interface DirectoryEntrySpec {
   uid: string

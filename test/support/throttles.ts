@@ -1,7 +1,8 @@
 // A test has several instances' login throttles on one directory, one Postgres and, if wanted, one Redis.
+
+import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { GatewayError } from '../../gateway/errors.ts'
-import { createDirectory, type Directory } from '../../gateway/login/directory.ts'
-import { DirectoryFailure } from '../../gateway/login/directory-failure.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/login-throttle.ts'
 import { openRedis } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'

@@ -2,18 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client, FilterParser, PasswordPolicyControl, ResultCodeError, SASL_MECHANISMS } from 'ldapts'
 import type { LdapSettings } from '../settings/settings.ts'
-import { type BindOutcome, bindRefusal, DirectoryFailure, policyReason, searchRefusal } from './directory-failure.ts'
-import {
-  type DirectoryEntry,
-  type DirectoryPerson,
-  ENTRY_ATTRIBUTES,
-  isSameAccount,
-  personOf
-} from './directory-person.ts'
-import { type DirectoryPlan, planOf } from './directory-plan.ts'
+import { connectDirectory, type DirectoryConnection } from './connection.ts'
 import { isParentDn, isSameDn } from './distinguished-names.ts'
-import { connectDirectory, type DirectoryConnection } from './ldap-connection.ts'
-import { isPlainLogin, readLogin } from './ldap-names.ts'
+import { type BindOutcome, bindRefusal, DirectoryFailure, policyReason, searchRefusal } from './failure.ts'
+import { isPlainLogin, readLogin } from './names.ts'
+import { type DirectoryEntry, type DirectoryPerson, ENTRY_ATTRIBUTES, isSameAccount, personOf } from './person.ts'
+import { type DirectoryPlan, planOf } from './plan.ts'
 
 export interface Directory {
   /**

@@ -3,8 +3,8 @@ import { connect, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { LdapSettings } from '../settings/settings.ts'
-import { DirectoryFailure } from './directory-failure.ts'
-import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './ldap-messages.ts'
+import { DirectoryFailure } from './failure.ts'
+import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './messages.ts'
 
 export interface DirectoryConnection {
   /** Looks like an open socket to an LDAP library; every chunk it gives is one checked message. */
