@@ -3,7 +3,7 @@
 import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { GatewayError } from '../../gateway/errors.ts'
-import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/login-throttle.ts'
+import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/throttle.ts'
 import { openRedis } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'

@@ -1,7 +1,7 @@
 // Redis is asked where it is there and answers; otherwise this instance goes on with what it knows itself.
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'
-import type { PermitStore } from './login-gate.ts'
+import type { PermitStore } from './gate.ts'
 
 export interface SharedLog {
   warn(fields: object, message: string): void

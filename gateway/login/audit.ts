@@ -1,7 +1,7 @@
 // Every login is on record, also the refused ones; recording never fails or delays a login.
 import type { Logger } from 'pino'
-import type { LoginOutcome } from './login/sign-in.ts'
-import type { AuditLog } from './store/audit-log.ts'
+import type { AuditLog } from '../store/audit-log.ts'
+import type { LoginOutcome } from './sign-in.ts'
 
 const MAX_PENDING = 1000
 

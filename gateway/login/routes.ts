@@ -6,9 +6,9 @@ import { DirectoryFailure } from '../directory/failure.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
 import { LoginFailed, LoginThrottled } from '../errors.ts'
 import { tokenAnswerSchema } from '../user-schema.ts'
-import { createReports } from './login-reports.ts'
-import type { LoginThrottle } from './login-throttle.ts'
+import { createReports } from './reports.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
+import type { LoginThrottle } from './throttle.ts'
 
 export interface LoginRoutesParts {
   cloudidpActive: boolean

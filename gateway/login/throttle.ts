@@ -6,11 +6,11 @@ import { DirectoryFailure, type DirectoryReason } from '../directory/failure.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
 import { LoginThrottled } from '../errors.ts'
 import type { RedisStore } from '../redis/redis.ts'
-import { createGate, GateClosed, type GateEntry, type PermitStore } from './login-gate.ts'
-import { createLeaders } from './login-leaders.ts'
-import type { PermitOutcome } from './login-permits.ts'
-import { createAskRedis, createSharedPermits, type SharedLog } from './login-shared.ts'
-import { createWrongPasswords } from './login-wrong-passwords.ts'
+import { createGate, GateClosed, type GateEntry, type PermitStore } from './gate.ts'
+import { createLeaders } from './leaders.ts'
+import type { PermitOutcome } from './permits.ts'
+import { createAskRedis, createSharedPermits, type SharedLog } from './shared.ts'
+import { createWrongPasswords } from './wrong-passwords.ts'
 
 /** One try of one client with one name and password. */
 export interface LoginAttempt {

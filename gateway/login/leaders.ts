@@ -1,5 +1,5 @@
 // The same work wanted several times at once has been begun by one, and the others know how it went.
-import { GateClosed } from './login-gate.ts'
+import { GateClosed } from './gate.ts'
 
 export interface Leader {
   /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {GateClosed} */

@@ -12,7 +12,7 @@ import {
   type PermitVerdict,
   reservePermit,
   settlePermit
-} from './login-permits.ts'
+} from './permits.ts'
 
 /** Text by key that changes only where it still is what was read (compare and swap). */
 export interface PermitStore {

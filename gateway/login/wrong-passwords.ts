@@ -1,5 +1,5 @@
 // A password that the directory has just refused is known again for two minutes, by a keyed hash and nothing else.
-import type { AskRedis } from './login-shared.ts'
+import type { AskRedis } from './shared.ts'
 
 export interface WrongPasswords {
   /** @param digest keyed hash of login and password, of fixed length */
