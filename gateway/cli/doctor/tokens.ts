@@ -1,7 +1,7 @@
 // Tokens that nobody was given are shown to a closed path, and none of them may be accepted.
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
-import type { Probe } from './doctor-client.ts'
-import { type Check, collect, type DoctorWorld, isSuccess } from './doctor-world.ts'
+import type { Probe } from './client.ts'
+import { type Check, collect, type DoctorWorld, isSuccess } from './world.ts'
 
 type Part = Readonly<Record<string, unknown>>
 

@@ -1,6 +1,6 @@
 // What the doctor knows of a gateway: what is closed there, what is open, and how to tell that a closed door let us in.
 import { randomBytes } from 'node:crypto'
-import type { Answer, DoctorClient, Probe } from './doctor-client.ts'
+import type { Answer, DoctorClient, Probe } from './client.ts'
 
 export interface DoctorWorld {
   readonly client: DoctorClient

@@ -1,10 +1,10 @@
 // The paths that the doctor asks for are known: given, taken from route files, or the gateway's own.
 
-import { takesMethod } from '../explain/specificity.ts'
-import type { Route } from '../routes/route.ts'
-import { shapeOf } from '../routes/route-trie.ts'
-import { CannotRun } from './command.ts'
-import { readTable } from './read-routes.ts'
+import { takesMethod } from '../../explain/specificity.ts'
+import type { Route } from '../../routes/route.ts'
+import { shapeOf } from '../../routes/route-trie.ts'
+import { CannotRun } from '../command.ts'
+import { readTable } from '../read-routes.ts'
 
 export interface Surroundings {
   readonly candidates: readonly { readonly path: string; readonly isGiven: boolean }[]

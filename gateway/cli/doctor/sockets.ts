@@ -1,8 +1,8 @@
 // Upgrades without a token, from foreign pages, or to other protocols are tried, and end with their handshake.
 import { randomBytes } from 'node:crypto'
-import type { Probe } from './doctor-client.ts'
-import { unsignedToken } from './doctor-tokens.ts'
-import { type Check, collect, type DoctorWorld, isSuccess, show } from './doctor-world.ts'
+import type { Probe } from './client.ts'
+import { unsignedToken } from './tokens.ts'
+import { type Check, collect, type DoctorWorld, isSuccess, show } from './world.ts'
 
 type Header = readonly [name: string, value: string]
 

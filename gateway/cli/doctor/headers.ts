@@ -1,7 +1,7 @@
 // Headers that some gateways or backends believe, wherever they come from, are tried on closed and open paths.
 import { randomBytes } from 'node:crypto'
-import type { Probe } from './doctor-client.ts'
-import { type Check, collect, type DoctorWorld, getsIn, isSuccess, show } from './doctor-world.ts'
+import type { Probe } from './client.ts'
+import { type Check, collect, type DoctorWorld, getsIn, isSuccess, show } from './world.ts'
 
 type Header = readonly [name: string, value: string]
 
