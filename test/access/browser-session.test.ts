@@ -1,0 +1,229 @@
+import t from 'tap'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const postgres = await startPostgres(t)
+const ldap = await startOpenLdap(t)
+
+const NAVIGATION = 'Accept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n'
+
+/** As raw bytes: `fetch` here writes Sec-Fetch-Mode itself. */
+const ask = ({ world }: Pick<Started, 'world'>, head: string, fields: string) =>
+  world.raw(`${head} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`)
+
+const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<string, string> = {}) => {
+  const upstream = await startRawUpstream(test)
+  const world = await startPagesWorld(test, {
+    ldap,
+    postgres,
+    env: { BROWSER_SESSION: 'true', ...env },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [
+        { path: '/app/*', upstream: 'app', browser: true },
+        { path: '/admin-app/*', upstream: 'app', browser: true, roles: ['Admin'] },
+        { path: '/api/*', upstream: 'app' },
+        { path: '/live', upstream: 'app', browser: true, websocket: {} }
+      ]
+    }
+  })
+  return { world, upstream, origin: world.origin }
+}
+
+type Started = Awaited<ReturnType<typeof start>>
+
+const logIn = async ({ world }: Started, username = 'maria', headers: Record<string, string> = {}) => {
+  const answer = await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
+  })
+  const body = (await answer.json()) as { token: string; user: { id: number } }
+  const setCookies = answer.headers.getSetCookie()
+  return { ...body, setCookies, cookie: cookieOf(setCookies) }
+}
+
+/** What a browser would send back. */
+const cookieOf = (setCookies: readonly string[]): string =>
+  setCookies
+    .filter(field => !/Max-Age=0/.test(field))
+    .map(field => field.split(';', 1)[0])
+    .join('; ')
+
+const codeOf = async (answer: Response): Promise<string> => {
+  const text = await answer.text()
+  return text.startsWith('{') ? ((JSON.parse(text) as { code?: string }).code ?? '') : ''
+}
+
+// AD-14, CF-14
+t.test('a login sets the token as a cookie that scripts cannot read and that ends with the browser', async t => {
+  const started = await start(t)
+  const { token, setCookies } = await logIn(started)
+  t.equal(setCookies[0], `portaria_session=${token}; Path=/; HttpOnly; SameSite=Lax`)
+  const secure = await start(t, { PUBLIC_URL: 'https://portaria.example' })
+  const there = await logIn(secure)
+  t.equal(there.setCookies[0], `__Host-portaria_session=${there.token}; Path=/; HttpOnly; SameSite=Lax; Secure`)
+  const off = await start(t, { BROWSER_SESSION: 'false' })
+  t.same((await logIn(off)).setCookies, [], 'off unless asked for')
+})
+
+// HD-21, AD-22
+t.test('the cookie opens browser routes alone, and never goes upstream', async t => {
+  const started = await start(t)
+  const { world, upstream } = started
+  const { cookie } = await logIn(started)
+  t.equal((await world.fetch('/app/page', { headers: { cookie: `theme=dark; ${cookie}` } })).status, 200)
+  const fields = upstream.requests.at(-1)?.headers ?? []
+  t.same(
+    fields.filter(([name]) => name.toLowerCase() === 'cookie').map(([, value]) => value),
+    ['theme=dark']
+  )
+  t.ok(fields.some(([name, value]) => name === 'x-user-username' && value === 'maria'))
+  t.notMatch(JSON.stringify(upstream.requests), /eyJ/, 'no token in whatever spelling')
+  for (const path of ['/api/x', '/auth/admin/users', '/unknown']) {
+    t.equal((await world.fetch(path, { headers: { cookie } })).status, 401, path)
+  }
+  const me = await world.fetch('/auth/me', { headers: { cookie, 'sec-fetch-site': 'same-origin' } })
+  t.equal(me.status, 200)
+  t.match(me.headers.get('portaria-session-expires'), /^\d{10}$/)
+  upstream.respond(
+    () =>
+      'HTTP/1.1 200 OK\r\nSet-Cookie: portaria_session=evil; Path=/\r\nSet-Cookie: __Host-Portaria_Session=evil\r\nSet-Cookie: mine=1\r\nContent-Length: 0\r\n\r\n'
+  )
+  const answer = await world.fetch('/app/page', { headers: { cookie } })
+  t.same(answer.headers.getSetCookie(), ['mine=1'], 'a backend cannot set it')
+})
+
+t.test('a navigation without a session goes to the login page and back; a script gets 401 as JSON', async t => {
+  const started = await start(t)
+  const page = await ask(started, 'GET /app/a%20b?q=1&r=%2F', NAVIGATION)
+  t.equal(page.status, 302)
+  const location = new URL(page.headers.location ?? '', started.origin)
+  t.equal(location.pathname, '/auth/login')
+  t.equal(location.searchParams.get('returnTo'), '/app/a%20b?q=1&r=%2F')
+  t.equal(page.headers['cache-control'], 'no-store')
+  const refused: [string, string][] = [
+    ['GET /app/x', 'Accept: */*\r\n'],
+    ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n'],
+    ['GET /app/x', 'Accept: text/html\r\nX-Requested-With: XMLHttpRequest\r\n'],
+    ['POST /app/x', NAVIGATION],
+    ['GET /api/x', NAVIGATION]
+  ]
+  for (const [head, fields] of refused) {
+    const answer = await ask(started, head, fields)
+    t.equal(answer.status, 401, `${head} ${fields}`)
+    t.equal(answer.headers.location, undefined)
+  }
+  t.match((await ask(started, 'GET /app/x', 'Accept: */*\r\n')).body, /"GW_UNAUTHENTICATED"/)
+})
+
+// AD-02, OA-24
+t.test('what changes something needs an Origin of ours, when it comes by cookie', async t => {
+  const started = await start(t)
+  const { world, origin } = started
+  const { cookie, token } = await logIn(started)
+  const post = (path: string, headers: Record<string, string>) => world.fetch(path, { method: 'POST', headers })
+  const cases: [Record<string, string>, number][] = [
+    [{}, 403],
+    [{ origin: 'https://evil.example' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ origin, 'sec-fetch-site': 'cross-site' }, 403],
+    [{ 'sec-fetch-site': 'same-site' }, 403],
+    [{ 'sec-fetch-site': 'none' }, 403],
+    [{ origin: `${origin}.evil.example`, 'sec-fetch-site': 'same-origin' }, 403],
+    [{ origin }, 200],
+    [{ 'sec-fetch-site': 'same-origin' }, 200],
+    [{ origin, 'sec-fetch-site': 'same-origin' }, 200]
+  ]
+  for (const [headers, status] of cases) {
+    const answer = await post('/app/save', { cookie, ...headers })
+    t.equal(answer.status, status, JSON.stringify(headers))
+    if (status === 403) t.equal(await codeOf(answer), 'GW_BAD_ORIGIN')
+  }
+  t.equal((await post('/auth/logout', { cookie, origin: 'https://evil.example' })).status, 403)
+  t.equal((await world.fetch('/auth/me', { headers: { cookie, 'sec-fetch-site': 'cross-site' } })).status, 403)
+  t.equal((await post('/app/save', { authorization: `Bearer ${token}` })).status, 200, 'a header needs no Origin')
+  const upgrade = (field: string) =>
+    world.raw(
+      `GET /live HTTP/1.1\r\nHost: gw\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nCookie: ${cookie}\r\n${field}\r\n`
+    )
+  t.match(await upgrade(''), { status: 403, body: /GW_BAD_ORIGIN/ })
+  t.match(await upgrade('Origin: https://evil.example\r\n'), { status: 403, body: /GW_BAD_ORIGIN/ })
+  t.equal((await upgrade(`Origin: ${origin}\r\n`)).status, 502, 'passes on to a backend that speaks no WebSocket')
+})
+
+// AD-14
+t.test('two session cookies are refused: somebody else has set one of them', async t => {
+  const started = await start(t)
+  const { cookie } = await logIn(started)
+  const twice = await started.world.fetch('/app/x', { headers: { cookie: `${cookie}; ${cookie}` } })
+  t.equal(twice.status, 400)
+  t.equal(await codeOf(twice), 'GW_BAD_REQUEST')
+})
+
+t.test('Authorization decides alone, whatever the cookie says', async t => {
+  const started = await start(t)
+  const { world } = started
+  const { cookie } = await logIn(started)
+  const agente = await world.tokenFor({ profiles: ['Agente'], username: 'other' })
+  t.equal((await world.fetch('/admin-app/x', { headers: { cookie } })).status, 200)
+  t.equal((await world.fetch('/admin-app/x', { token: agente, headers: { cookie } })).status, 403)
+  t.equal((await world.fetch('/app/x', { headers: { cookie, authorization: 'Basic eDp5' } })).status, 401)
+})
+
+t.test('a refresh by cookie renews the cookie and shows scripts no token; logout ends it', async t => {
+  const started = await start(t)
+  const { world, origin } = started
+  const { cookie, token } = await logIn(started)
+  const post = (path: string, headers: Record<string, string>) =>
+    world.fetch(path, { method: 'POST', headers: { origin, 'sec-fetch-site': 'same-origin', ...headers } })
+  const refreshed = await post('/auth/refresh', { cookie })
+  t.equal(refreshed.status, 200)
+  t.match(await refreshed.json(), { token: '', user: { username: 'maria' } })
+  const renewed = cookieOf(refreshed.headers.getSetCookie())
+  t.match(renewed, /^portaria_session=eyJ/)
+  const byHeader = await post('/auth/refresh', { authorization: `Bearer ${token}` })
+  t.match(await byHeader.json(), { token: /^eyJ/ })
+  t.same(byHeader.headers.getSetCookie(), [], 'a login that no cookie keeps sets none')
+  const out = await post('/auth/logout', { cookie: renewed })
+  t.equal(out.status, 204)
+  t.ok(out.headers.getSetCookie().every(field => /^portaria_session(?:_\d)?=; .*Max-Age=0$/.test(field)))
+  const after = await ask(started, 'GET /app/x', `${NAVIGATION}Cookie: ${renewed}\r\n`)
+  t.equal(after.status, 302, 'the cookie opens nothing any more')
+})
+
+// OA-18
+t.test('who logs in over the session of somebody else ends it', async t => {
+  const started = await start(t)
+  const { world, origin } = started
+  const carlos = await logIn(started, 'carlos')
+  const maria = await logIn(started, 'maria', { cookie: carlos.cookie, origin })
+  t.not(maria.token, carlos.token)
+  t.equal((await world.fetch('/auth/me', { token: carlos.token })).status, 401)
+  const again = await logIn(started, 'maria', { cookie: maria.cookie, origin })
+  t.equal((await world.fetch('/auth/me', { token: maria.token })).status, 200, 'another tab of the same person goes on')
+  t.equal((await world.fetch('/auth/me', { token: again.token })).status, 200)
+})
+
+t.test('a token that is too long for one cookie takes several', async t => {
+  const started = await start(t)
+  const { world } = started
+  const { createBrowserSession } = await import('../../gateway/access/browser-session.ts')
+  const areas = Array.from({ length: 40 }, (_, i) => `Area number ${i} ${'x'.repeat(60)}`)
+  const token = await world.tokenFor({ areas, areaPrincipal: areas[0] ?? '' })
+  const session = createBrowserSession({
+    publicUrl: world.origin,
+    verifiedTokens: {
+      identify: () => {
+        throw new Error('not asked')
+      }
+    },
+    endReplaced: async () => undefined
+  })
+  const setCookies = await session.begin({ head: {} } as Parameters<typeof session.begin>[0], token)
+  const kept = setCookies.filter(field => !/Max-Age=0/.test(field))
+  t.ok(kept.length > 1 && kept.every(field => field.length <= 4096))
+  t.equal((await world.fetch('/app/x', { headers: { cookie: cookieOf(setCookies) } })).status, 200)
+})

@@ -1,0 +1,169 @@
+// The client address is the one thing about a request that decides limits before anybody is known.
+// HD-09, HD-11, RL-01, RL-02, RL-17
+import fc from 'fast-check'
+import t from 'tap'
+import { createClientAddress } from '../../gateway/access/client-address.ts'
+import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../../gateway/http/addresses.ts'
+
+const PROXIES = ['10.0.0.0/8', '192.168.7.7', '2001:db8:ffff::/48']
+const pick = ({ address, key }: { address: string; key: string }) => ({ address, key })
+
+t.test('without TRUST_PROXY forwarded addresses change nothing', async t => {
+  const clientAddress = createClientAddress([])
+  t.same(pick(clientAddress('203.0.113.9', '6.6.6.6')), { address: '203.0.113.9', key: '203.0.113.9' })
+  t.same(pick(clientAddress('127.0.0.1', '6.6.6.6, 7.7.7.7')), { address: '127.0.0.1', key: '127.0.0.1' })
+  t.notOk(clientAddress.trusted('127.0.0.1'))
+})
+
+t.test('a peer that is no trusted proxy cannot choose its address', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  for (const forged of ['6.6.6.6', '10.0.0.1', '10.0.0.1, 6.6.6.6', 'unknown', '']) {
+    t.equal(clientAddress('203.0.113.9', forged).address, '203.0.113.9', forged)
+  }
+})
+
+t.test('behind trusted proxies the client is the rightmost address that is not one of them', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  const cases: [string, string][] = [
+    ['203.0.113.9', '203.0.113.9'],
+    ['6.6.6.6, 203.0.113.9', '203.0.113.9'],
+    ['6.6.6.6, 203.0.113.9, 10.1.1.1, 192.168.7.7', '203.0.113.9'],
+    ['6.6.6.6 ,\t203.0.113.9,10.1.1.1', '203.0.113.9'],
+    ['10.1.1.1, 10.2.2.2', '10.1.1.1'],
+    ['::ffff:203.0.113.9', '203.0.113.9'],
+    ['::FFFF:cb00:7109, 2001:db8:ffff:1::1', '203.0.113.9']
+  ]
+  for (const [header, address] of cases) t.equal(clientAddress('10.0.0.1', header).address, address, header)
+  t.equal(clientAddress('::ffff:10.0.0.1', '203.0.113.9').address, '203.0.113.9', 'a mapped peer is the IPv4 peer')
+  t.ok(clientAddress.trusted('::ffff:10.0.0.1'))
+  t.notOk(clientAddress.trusted('192.168.7.8'))
+  t.notOk(clientAddress.trusted(undefined))
+})
+
+t.test('nonsense in X-Forwarded-For falls back to the last trusted address, never to none', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  const nonsense = [
+    '',
+    ' ',
+    ',',
+    ',,,,',
+    'a',
+    'unknown',
+    '203.0.113.9:55',
+    '"[::1]"',
+    '[2001:db8::1]',
+    '[2001:db8::1]:443',
+    'fe80::1%eth0',
+    '203.0.113.09',
+    '203.0.113',
+    '0xcb007109',
+    '203.0.113.9/32',
+    '203.0.113.9;',
+    'a'.repeat(10_240),
+    '203.0.113.9, '
+  ]
+  for (const header of nonsense) {
+    t.equal(clientAddress('10.0.0.1', header).key, '10.0.0.1', JSON.stringify(header.slice(0, 30)))
+    t.equal(clientAddress('10.0.0.1', `${header}, 10.3.3.3`).key, '10.3.3.3')
+    t.equal(clientAddress('10.0.0.1', `${header},203.0.113.9`).key, '203.0.113.9')
+  }
+})
+
+t.test('a list of thousands of addresses costs no more than a few', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  const list = new Array(100_000).fill('10.9.9.9').join(',')
+  t.equal(clientAddress('10.0.0.1', list).address, '10.9.9.9')
+})
+
+t.test('IPv6 clients are counted by /64, IPv4-mapped ones as IPv4', async t => {
+  const clientAddress = createClientAddress([])
+  t.equal(clientAddress('2001:DB8:0:1:aaaa::1', undefined).key, '2001:db8:0:1::/64')
+  t.equal(clientAddress('2001:db8:0:1::', undefined).key, '2001:db8:0:1::/64')
+  t.equal(clientAddress('2001:db8:0:2::1', undefined).key, '2001:db8:0:2::/64')
+  t.equal(clientAddress('::1', undefined).key, '::/64')
+  t.equal(clientAddress('::ffff:1.2.3.4', undefined).key, '1.2.3.4')
+  t.equal(clientAddress('::ffff:102:304', undefined).address, '1.2.3.4')
+  t.equal(clientAddress('fe80::1%eth0', undefined).address, 'fe80::1', 'a zone id of the peer is left out')
+})
+
+t.test('a socket without an address still has a key', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  t.same(pick(clientAddress(undefined, '6.6.6.6')), { address: 'unknown', key: 'unknown' })
+  t.same(pick(clientAddress('', '6.6.6.6')), { address: 'unknown', key: 'unknown' })
+})
+
+t.test('a wide IPv6 block does not take in IPv4, and entries that are no network are refused', async t => {
+  t.notOk(createClientAddress(['::/1']).trusted('10.0.0.1'))
+  t.ok(createClientAddress(['::ffff:0:0/96']).trusted('10.0.0.1'))
+  t.ok(createClientAddress(['::ffff:10.0.0.0/104']).trusted('10.255.0.1'))
+  t.ok(createClientAddress(['10.0.0.77/8']).trusted('10.1.1.1'), 'bits beyond the prefix are ignored')
+  t.ok(createClientAddress(['172.16.0.0/12']).trusted('172.31.255.255'))
+  t.notOk(createClientAddress(['172.16.0.0/12']).trusted('172.32.0.0'))
+  for (const entry of ['true', '1', 'loopback', '10.0.0.0/33', '10.0.0.0/-1', '10.0.0.0/08', '::/129', '10/8', '']) {
+    t.throws(() => createClientAddress([entry]), TypeError, entry)
+  }
+})
+
+t.test('memory stays bounded and right under a flood of new addresses', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  for (let index = 0; index < 30_000; index++) {
+    const address = `203.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
+    if (clientAddress('10.0.0.1', address).address !== address) t.fail(address)
+  }
+  t.equal(clientAddress('10.0.0.1', '203.0.0.1').address, '203.0.0.1')
+})
+
+t.test('whatever the header holds, the answer is an address, and nothing left of the client has an effect', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  const clients = fc.property(fc.string(), fc.oneof(fc.ipV4(), fc.ipV6()), (prefix, client) => {
+    const alone = clientAddress('10.0.0.1', client)
+    if (parseAddress(alone.address) === undefined || alone.key === '') return false
+    if (clientAddress.trusted(client)) return true
+    const forged = clientAddress('10.0.0.1', `${prefix},${client}, 10.2.3.4`)
+    return forged.key === alone.key && forged.address === alone.address
+  })
+  const anything = fc.property(fc.string(), header => {
+    return parseAddress(clientAddress('10.0.0.1', header).address) !== undefined
+  })
+  t.doesNotThrow(() => fc.assert(clients, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(anything, { numRuns: 2000 }))
+})
+
+t.test('every spelling of an address is one address', async t => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 }), groups => {
+      const long = groups.map(group => group.toString(16).padStart(4, '0').toUpperCase()).join(':')
+      const short = formatAddress(groups)
+      const viaUrl = new URL(`http://[${long}]`).hostname.slice(1, -1)
+      return (
+        JSON.stringify(parseAddress(long)) === JSON.stringify(groups) &&
+        JSON.stringify(parseAddress(short)) === JSON.stringify(groups) &&
+        (short.includes('.') || short === viaUrl)
+      )
+    }),
+    { numRuns: 2000 }
+  )
+  fc.assert(
+    fc.property(fc.ipV6(), text => formatAddress(parseAddress(text) ?? []).length > 0),
+    { numRuns: 1000 }
+  )
+  t.equal(formatAddress(parseAddress('0:0:1:0:0:0:1:0') ?? []), '0:0:1::1:0')
+  t.equal(formatAddress(parseAddress('1:0:2:3:4:5:6:7') ?? []), '1:0:2:3:4:5:6:7', 'one zero group is written out')
+  t.equal(parseNetwork('1.2.3.4/24')?.prefix, 120)
+})
+
+t.test('loopback hosts are recognised in every spelling', async t => {
+  for (const host of [
+    'localhost',
+    'LOCALHOST',
+    'a.localhost',
+    '127.0.0.1',
+    '127.9.9.9',
+    '::1',
+    '[::1]',
+    '::ffff:127.0.0.1'
+  ])
+    t.ok(isLoopbackHost(host), host)
+  for (const host of ['localhost.example', '128.0.0.1', '0.0.0.0', '::', 'example.org', ''])
+    t.notOk(isLoopbackHost(host), host)
+})

@@ -1,0 +1,94 @@
+// A route's own limit counts by address, by person or by both, beside the limit of all routes; upgrades count too. RL-12
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { startBackend } from '../support/gateway-process.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
+
+const MAX = 2
+const limit = (by: 'ip' | 'user' | 'both') => ({ max: MAX, window: '1h', by })
+const backend = await startBackend(t)
+const gateway = await startGateway(t, {
+  config: {
+    upstreams: { back: { url: backend.url } },
+    routes: [
+      { path: '/ip/*', upstream: 'back', rateLimit: limit('ip') },
+      { path: '/user/*', upstream: 'back', rateLimit: limit('user') },
+      { path: '/both/*', upstream: 'back', rateLimit: limit('both') },
+      { path: '/admins/*', upstream: 'back', roles: ['Admin'], rateLimit: limit('user') },
+      { path: '/open/*', upstream: 'back', public: true, rateLimit: limit('ip') },
+      { path: '/free/*', upstream: 'back' },
+      { path: '/ws', upstream: 'back', websocket: {}, rateLimit: limit('user') }
+    ]
+  },
+  env: { TRUST_PROXY: '127.0.0.1' }
+})
+const [maria, ana] = await Promise.all([1, 2].map(id => gateway.tokenFor({ id })))
+const [here, there] = ['192.0.2.1', '192.0.2.2']
+
+const ask = async (path: string, token: string | undefined, from: string | undefined): Promise<number> => {
+  const headers = { 'x-forwarded-for': from ?? '' }
+  return (await gateway.fetch(path, { headers, ...(token === undefined ? {} : { token }) })).status
+}
+/** As often as the limit allows, and once more. */
+const exhaust = async (path: string, token: string | undefined, from: string | undefined): Promise<number[]> => {
+  const statuses = []
+  for (let n = 0; n <= MAX; n++) statuses.push(await ask(path, token, from))
+  return statuses
+}
+const ALL = [...new Array(MAX).fill(200), 429]
+const NONE = new Array(MAX + 1).fill(429)
+
+t.test('by address: whoever comes from it shares what it has', async t => {
+  t.same(await exhaust('/ip/a', maria, here), ALL)
+  t.same(await exhaust('/ip/b', ana, here), NONE)
+  t.same(await exhaust('/ip/a', ana, there), ALL)
+})
+
+t.test('by person: many behind one address have each their own, and nobody has more by moving', async t => {
+  t.same(await exhaust('/user/a', maria, here), ALL)
+  t.same(await exhaust('/user/a', maria, there), NONE)
+  t.same(await exhaust('/user/a', ana, here), ALL)
+})
+
+t.test('by both: each person at each address has its own', async t => {
+  for (const token of [maria, ana]) for (const from of [here, there]) t.same(await exhaust('/both/a', token, from), ALL)
+  t.same(await exhaust('/both/a', maria, here), NONE)
+})
+
+t.test('those without a token use up nothing of those with one; those without the role do', async t => {
+  t.same(await exhaust('/admins/a', undefined, here), [401, 401, 401])
+  t.same(await exhaust('/admins/a', ana, here), [403, 403, 429])
+  t.same(await exhaust('/open/a', undefined, here), ALL)
+})
+
+t.test('a route that is over its limit says which, and leaves the others alone', async t => {
+  const answer = await gateway.fetch('/user/a', { token: maria ?? '', headers: { 'x-forwarded-for': here ?? '' } })
+  t.equal(answer.status, 429)
+  t.match(await answer.json(), { code: 'GW_RATE_LIMITED' })
+  t.equal(answer.headers.get('x-ratelimit-limit'), `${MAX}`)
+  t.ok(Number(answer.headers.get('retry-after')) > 3000)
+  t.equal(await ask('/free/a', maria, here), 200)
+})
+
+t.test('each WebSocket is one request of its route', async t => {
+  const open = () => rawWebSocket(gateway.port, { path: '/ws', headers: { authorization: `Bearer ${maria}` } })
+  const heads = []
+  for (let n = 0; n <= MAX; n++) heads.push((await open()).head().slice(9, 12))
+  t.same(heads, ['101', '101', '429'])
+})
+
+t.test('upgrades count in the limit of all routes', async t => {
+  const few = await startGateway(t, {
+    config: {
+      upstreams: { back: { url: backend.url } },
+      routes: [{ path: '/ws', upstream: 'back', websocket: {} }]
+    },
+    env: { RATE_LIMIT_MAX: '3' }
+  })
+  const token = await few.tokenFor()
+  const open = () => rawWebSocket(few.port, { path: '/ws', headers: { authorization: `Bearer ${token}` } })
+  const heads = []
+  for (let n = 0; n < 4; n++) heads.push((await open()).head().slice(9, 12))
+  t.same(heads, ['101', '101', '101', '429'])
+  t.equal((await few.fetch('/health')).status, 429)
+})

@@ -1,0 +1,169 @@
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+
+const ldap = await startOpenLdap(t)
+const world = await startGateway(t, {
+  env: {
+    LDAP_ENABLED: 'true',
+    LDAP_URL: ldap.url,
+    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
+    LDAP_SEARCH_BASE: ldap.baseDn,
+    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    BOOTSTRAP_ADMINS: 'ldap:maria'
+  }
+})
+
+const login = async (username: string) => {
+  const answer = await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
+  })
+  return (await answer.json()) as { token: string; user: { id: number } }
+}
+
+const { token: admin, user: maria } = await login('maria')
+const { user: carlos } = await login('carlos')
+
+const call = async (method: string, path: string, body?: unknown, token: string = admin) => {
+  const answer = await world.fetch(`/auth/admin/${path}`, {
+    method,
+    token,
+    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  })
+  const text = await answer.text()
+  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+t.test('only an Admin administers', async t => {
+  // AD-03, AD-05, AD-18
+  const paths = ['users', `users/${maria.id}`, 'areas', 'profiles', 'routes', 'audit', 'openapi.json', 'nothing']
+  for (const profiles of [['Supervisor'], ['Agente'], ['Supervisor', 'Agente'], []]) {
+    const token = await world.tokenFor({ profiles })
+    for (const path of paths)
+      t.match(await call('GET', path, undefined, token), { status: 403, body: { code: 'GW_FORBIDDEN' } })
+    t.match(
+      await call('PUT', `users/${carlos.id}/access`, { profiles: ['Admin'], areas: [], areaPrincipal: null }, token),
+      { status: 403 }
+    )
+  }
+  t.match(await call('GET', 'nothing'), { status: 404, body: { code: 'GW_NOT_FOUND' } })
+})
+
+t.test('people are listed in a stable order, paged, searched, the unassigned easy to find', async t => {
+  // AD-11
+  for (const name of ['ana', 'a+b', 'joão']) await login(name)
+  const all = await call('GET', 'users')
+  t.match(all.body, { page: 1, pageSize: 50, total: 5 })
+  t.equal(all.body.items.length, 5)
+  t.match(all.body.items[0], { accessStatus: 'unassigned', disabled: false, lastLoginAt: /^\d{4}-\d\d-\d\dT/ })
+  t.match((await call('GET', 'users?pageSize=2&page=2')).body, {
+    page: 2,
+    pageSize: 2,
+    total: 5,
+    items: [all.body.items[2], all.body.items[3]]
+  })
+  t.match((await call('GET', 'users?search=MARIA')).body.items, [{ username: 'maria' }])
+  t.equal((await call('GET', 'users?search=%25')).body.total, 0, 'a wildcard is only a character')
+  t.equal((await call('GET', 'users?accessStatus=unassigned')).body.total, 4)
+  for (const query of [
+    'pageSize=201',
+    'pageSize=0',
+    'page=-1',
+    'page=x',
+    'sort=password',
+    'accessStatus=any',
+    'search=a&search=b'
+  ])
+    t.match(await call('GET', `users?${query}`), { status: 400, body: { code: 'GW_BAD_REQUEST' } }, query)
+})
+
+t.test('access is given by name, strictly, and on record', async t => {
+  // AD-04, AD-08
+  t.match(await call('POST', 'areas', { name: 'Sul' }), { status: 201, body: { id: Number, name: 'Sul' } })
+  t.match(await call('POST', 'areas', { name: 'sul' }), { status: 409, body: { code: 'GW_CONFLICT' } })
+  const good = { profiles: ['Supervisor'], areas: ['Geral', 'Sul'], areaPrincipal: 'Sul' }
+  t.match(await call('PUT', `users/${carlos.id}/access`, good), {
+    status: 200,
+    body: { profiles: ['Supervisor'], perfis: ['Supervisor'], areaPrincipal: 'Sul', accessStatus: 'assigned' }
+  })
+  const bad = [
+    { ...good, profiles: ['Root'] },
+    { ...good, areas: ['Nowhere'], areaPrincipal: 'Nowhere' },
+    { ...good, areaPrincipal: 'Norte' },
+    { ...good, areaPrincipal: null },
+    { ...good, isAdmin: true },
+    { ...good, profiles: 'Admin' },
+    { ...good, profiles: [1] },
+    { profiles: [], areas: [] },
+    { ...good, __proto__x: 1 }
+  ]
+  for (const body of bad)
+    t.match(
+      await call('PUT', `users/${carlos.id}/access`, body),
+      { status: 400, body: { code: 'GW_BAD_REQUEST' } },
+      JSON.stringify(body)
+    )
+  t.match(await call('PUT', 'users/999999/access', good), { status: 404, body: { code: 'GW_NOT_FOUND' } })
+  for (const id of ['0', 'x', '1e3', '99999999999999'])
+    t.match(await call('GET', `users/${id}`), { status: /400|404/ }, id)
+  const audit = (await call('GET', `users/${carlos.id}/audit`)).body
+  t.match(audit.items[0], {
+    actor: { id: maria.id, username: 'maria' },
+    target: `user:${carlos.id}`,
+    before: { profiles: [] },
+    after: { profiles: ['Supervisor'], areas: ['Geral', 'Sul'] },
+    requestId: String,
+    ip: '127.0.0.1',
+    hash: /^[0-9a-f]{64}$/
+  })
+})
+
+t.test('the last Admin stays', async t => {
+  // AD-06
+  t.match(await call('PUT', `users/${maria.id}/access`, { profiles: [], areas: [], areaPrincipal: null }), {
+    status: 409,
+    body: { code: 'GW_LAST_ADMIN' }
+  })
+  t.match(await call('POST', `users/${maria.id}/disable`), { status: 409, body: { code: 'GW_LAST_ADMIN' } })
+})
+
+t.test('logins, refused ones too, and administration are on record', async t => {
+  await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'carlos', password: 'wrong' })
+  })
+  let refused = []
+  while (refused.length === 0) refused = (await call('GET', 'audit?action=login.failed')).body.items
+  t.match(refused[0], { actor: { id: null, username: 'carlos' }, ip: '127.0.0.1' })
+  const { body } = await call('GET', 'audit?pageSize=200')
+  const actions = new Set(body.items.map((item: { action: string }) => item.action))
+  for (const action of ['login', 'login.failed', 'access.set']) t.ok(actions.has(action), action)
+})
+
+t.test('the API describes itself, and its answers are as described', async t => {
+  const { body } = await call('GET', 'openapi.json')
+  t.match(body, { openapi: /^3\.1/, info: { title: 'Portaria' } })
+  for (const path of [
+    '/health',
+    '/auth/config',
+    '/auth/login',
+    '/auth/me',
+    '/auth/refresh',
+    '/auth/logout',
+    '/auth/admin/users',
+    '/auth/admin/users/{id}/access',
+    '/auth/admin/areas/{id}',
+    '/auth/admin/audit',
+    '/auth/admin/routes'
+  ])
+    t.ok(path in body.paths, path)
+})
+
+t.test('the access matrix shows every route and who may pass', async t => {
+  const { body } = await call('GET', 'routes')
+  const users = body.items.find((item: { path: string }) => item.path === '/auth/admin/*')
+  t.same(users.allowed, { anonymous: false, Admin: true, Supervisor: false, Agente: false })
+})

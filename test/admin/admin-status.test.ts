@@ -1,0 +1,164 @@
+// DF-17, RX-20
+import t from 'tap'
+import { Forbidden } from '../../gateway/errors.ts'
+import type { Exchange } from '../../gateway/http/exchange.ts'
+import { createTraffic } from '../../gateway/observe/traffic.ts'
+import { startGateway, type World } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { closedPort } from '../support/target-process.ts'
+
+const postgres = await startPostgres(t)
+
+const startWorld = async (test: Parameters<typeof startRawUpstream>[0], env: Record<string, string> = {}) => {
+  const raw = await startRawUpstream(test)
+  const dead = `http://127.0.0.1:${await closedPort()}`
+  const config = {
+    upstreams: { app: { targets: [raw.url, dead] }, dead: { url: dead } },
+    routes: [
+      { path: '/api/*', upstream: 'app', roles: ['Admin'] },
+      { path: '/dead', upstream: 'dead', public: true }
+    ]
+  }
+  const world = await startGateway(test, { postgres, config, env })
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  const ask = async (path: string) => {
+    const answer = await world.fetch(`/auth/admin/${path}`, { token })
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+  }
+  return { raw, dead, config, world, token, ask }
+}
+
+type Status = {
+  status: string
+  upstreams: { name: string; targets: { url: string; state: string; reason: string; since: string }[] }[]
+  reload: { ok: boolean; checksum: string; complaints: { line: number; message: string }[] }
+  audit: { state: string; entries: number; checkedAt: string }
+}
+
+/** Asks until `fits` says yes; the test's own time limit ends it. */
+const until = async <T>(ask: () => Promise<T>, fits: (answer: T) => boolean): Promise<T> => {
+  for (;;) {
+    const answer = await ask()
+    if (fits(answer)) return answer
+    await new Promise(setImmediate)
+  }
+}
+
+const requestsOf = (world: World) => world.log.filter(line => line.msg === 'request').length
+
+t.test('an Admin sees upstreams and their targets, limiter, reload, audit chain and streams', async t => {
+  const { raw, dead, config, world, token, ask } = await startWorld(t)
+  for (let i = 0; i < 4; i++) t.equal((await world.fetch('/api/x', { token })).status, 200)
+  await world.fetch('/dead')
+  const { status, body } = await ask('status')
+  t.equal(status, 200)
+  t.match(body, {
+    status: 'degraded',
+    checks: { database: 'ok', upstreams: 'degraded', routes: 'ok' },
+    startedAt: /^\d{4}-\d\d-\d\dT.*Z$/,
+    limiter: { mode: 'memory', reason: '', commands: 0 },
+    reload: { ok: true, checksum: /^[0-9a-f]{64}$/, complaints: [] },
+    streams: { websocket: 0, socketio: 0, sse: 0 },
+    insecure: []
+  })
+  const { upstreams } = body as unknown as Status
+  t.match(upstreams, [
+    {
+      name: 'app',
+      targets: [
+        { url: raw.url, state: 'up', reason: '', busy: 0, connections: 1, faults: { unreachable: 0 } },
+        { url: dead, state: 'down', reason: 'unreachable', connections: 0 }
+      ]
+    },
+    { name: 'dead', targets: [{ url: dead, state: 'down', faults: { unreachable: 1 } }] }
+  ])
+
+  world.writeRoutes({ ...config, routes: [{ path: 'x', upstream: 'app' }] })
+  await world.gateway.reload()
+  const broken = (await ask('status')).body as unknown as Status
+  t.match(broken.reload, { ok: false, checksum: (body as unknown as Status).reload.checksum })
+  t.match(broken.reload.complaints[0], { file: /routes\.yaml$/, line: Number, column: Number, message: String })
+})
+
+t.test('the audit chain is read in the background, when somebody looks', async t => {
+  const { ask } = await startWorld(t)
+  const first = (await ask('status')).body as unknown as Status
+  t.match(first.audit, { state: 'unknown', entries: 0, firstBroken: null, checkedAt: '' })
+  const later = await until(
+    async () => (await ask('status')).body as unknown as Status,
+    ({ audit }) => audit.state !== 'unknown'
+  )
+  t.match(later.audit, { state: 'ok', checkedAt: /^\d{4}-/ })
+})
+
+t.test('traffic tells of requests by decision and code, of latency and of logins', async t => {
+  const { world, token, ask } = await startWorld(t)
+  const before = Date.now()
+  await world.fetch('/api/1', { token })
+  await world.fetch('/api/2', { token: await world.tokenFor({ profiles: ['Agente'] }) })
+  await world.fetch('/dead')
+  await world.fetch('/auth/login', {
+    method: 'POST',
+    body: JSON.stringify({ username: 'maria', password: 'x' }),
+    headers: { 'content-type': 'application/json' }
+  })
+  await until(
+    async () => requestsOf(world),
+    n => n >= 4
+  )
+  const { body } = await ask(`traffic?since=${before - 5000}`)
+  const points = body.points as Record<string, number>[]
+  const sum = (name: string) => points.reduce((total, point) => total + (point[name] ?? 0), 0)
+  t.match([sum('requests'), sum('allowed'), sum('refused'), sum('failed'), sum('loginsRefused')], [4, 1, 2, 1, 1])
+  t.match(Object.assign({}, ...points.map(({ codes }) => codes)), {
+    GW_FORBIDDEN: 1,
+    GW_UPSTREAM_UNREACHABLE: 1,
+    GW_LOGIN_FAILED: 1
+  })
+  t.ok(points.some(({ p50Ms = 0, p95Ms = 0 }) => p50Ms > 0 && p95Ms >= p50Ms))
+  t.equal(body.stepMs, 5000)
+
+  const iso = await ask(`traffic?since=${new Date(Date.now() + 60_000).toISOString()}`)
+  t.same(iso.body.points, [], 'nothing from the future')
+  t.equal((await ask('traffic')).status, 200)
+  for (const since of ['yesterday', '2026-02-99T00:00:00Z', '1e9', ''])
+    t.equal((await ask(`traffic?since=${since}`)).status, 400, since)
+  t.equal((await ask('traffic?until=1')).status, 400)
+})
+
+t.test('only an Admin sees any of it', async t => {
+  const { world } = await startWorld(t)
+  const supervisor = await world.tokenFor({ profiles: ['Supervisor'] })
+  for (const path of ['status', 'traffic']) {
+    t.equal((await world.fetch(`/auth/admin/${path}`)).status, 401)
+    t.equal((await world.fetch(`/auth/admin/${path}`, { token: supervisor })).status, 403)
+  }
+  const documented = (await (
+    await world.fetch('/auth/admin/openapi.json', { token: await world.tokenFor({ profiles: ['Admin'] }) })
+  ).json()) as { paths: Record<string, unknown> }
+  t.ok('/auth/admin/status' in documented.paths && '/auth/admin/traffic' in documented.paths)
+})
+
+t.test('an hour of traffic is kept, in steps of five seconds, and no more', async t => {
+  let now = 1_000_000_000_000
+  const traffic = createTraffic(() => now)
+  const exchange = (ms: number, error?: Exchange['error']) =>
+    ({ startedAt: 0, headMs: ms, error }) as unknown as Exchange
+  for (let i = 1; i <= 100; i++) traffic.record(exchange(i), 0)
+  traffic.record(exchange(1, new Forbidden()), 0)
+  const [point] = traffic.since(0)
+  t.match(point, { at: now, requests: 101, allowed: 100, refused: 1, codes: { GW_FORBIDDEN: 1 } })
+  t.ok(Math.abs((point?.p50Ms ?? 0) - 50) <= 12.5, `p50 ${point?.p50Ms}`)
+  t.ok(Math.abs((point?.p95Ms ?? 0) - 95) <= 24, `p95 ${point?.p95Ms}`)
+  for (let i = 0; i < 2000; i++) {
+    now += 5000
+    traffic.record(exchange(1e9), 0)
+  }
+  t.equal(traffic.since(0).length, 720)
+  t.equal(traffic.since(now).length, 1)
+  now -= 3_600_000
+  traffic.recordLogin(true)
+  t.equal(traffic.since(0).length, 720, 'a clock set back opens no step twice')
+  t.equal(traffic.since(0).at(-1)?.logins, 1)
+})

@@ -1,0 +1,198 @@
+// People: synchronised from their provider once and never merged, given access by Admins, never without the last Admin.
+import t from 'tap'
+import { startPostgres } from '../support/postgres.ts'
+import { actor, openStore, person } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+const ADMIN = { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' }
+const NOTHING = { profiles: [], areas: [], areaPrincipal: null }
+
+// DF-05
+t.test('a hundred first logins of one person at once make one person', async t => {
+  const { users, url } = await openStore(t, postgres)
+  const logins = await Promise.all(Array.from({ length: 100 }, () => users.syncPerson(person('maria'))))
+  t.equal(new Set(logins.map(login => login.user.id)).size, 1)
+  t.equal(logins.filter(login => login.firstLogin).length, 1)
+  t.match(await postgres.query('SELECT count(*)::int AS n FROM users', [], url), [{ n: 1 }])
+  t.match(logins[0], {
+    version: 0,
+    disabled: false,
+    user: { profiles: [], perfis: [], areas: [], areaPrincipal: '', accessStatus: 'unassigned', provider: 'ldap' }
+  })
+})
+
+// OA-12, LD-07, LD-18
+t.test('two people with one e-mail stay two people, and a login updates only its own', async t => {
+  const { users } = await openStore(t, postgres)
+  const boss = await users.syncPerson(person('boss', { email: 'boss@corp' }))
+  const other = await users.syncPerson(
+    person('s-1', { provider: 'cloudidp', issuer: 'https://idp', email: 'boss@corp' })
+  )
+  const tenant = await users.syncPerson(
+    person('s-1', { provider: 'cloudidp', issuer: 'https://idp2', email: 'BOSS@corp' })
+  )
+  const shouting = await users.syncPerson(person('BOSS', { email: 'boss@corp' }))
+  t.equal(new Set([boss, other, tenant, shouting].map(one => one.user.id)).size, 4)
+  const again = await users.syncPerson(person('boss', { email: 'new@corp', name: 'New Name' }))
+  t.match(again, { firstLogin: false, user: { id: boss.user.id, email: 'new@corp', name: 'New Name' } })
+  t.match(await users.loadPerson(other.user.id), { user: { email: 'boss@corp' } })
+})
+
+// DF-06
+t.test('a login without a usable subject or issuer is refused and finds nobody', async t => {
+  const { users } = await openStore(t, postgres)
+  await users.syncPerson(person('maria'))
+  for (const subject of ['', 'a\0b', '\ud800', 'x'.repeat(600), undefined, null, {}, 7]) {
+    await t.rejects(users.syncPerson({ ...person('x'), subject: subject as string }), { code: 'GW_LOGIN_FAILED' })
+    await t.rejects(users.syncPerson({ ...person('x'), issuer: subject as string }), { code: 'GW_LOGIN_FAILED' })
+  }
+  t.equal((await users.listPeople()).total, 1)
+  for (const id of [0, -1, 1.5, Number.NaN, 2 ** 40, undefined, '1']) {
+    t.equal(await users.loadPerson(id as number), undefined)
+  }
+})
+
+t.test('what a directory says is bounded and storable', async t => {
+  const { users } = await openStore(t, postgres)
+  const odd = await users.syncPerson(
+    person('odd', { name: `a\0b${'é'.repeat(999)}`, email: '\ud800x', username: '  odd ' })
+  )
+  t.equal([...odd.user.name].length, 256)
+  t.equal(odd.user.name.slice(0, 3), 'abé')
+  t.equal(odd.user.email, '\ufffdx')
+  t.equal(odd.user.username, 'odd')
+  const missing = await users.syncPerson({ ...person('m'), name: undefined as unknown as string })
+  t.equal(missing.user.name, '')
+})
+
+// AD-07
+t.test('a bootstrap entry makes an Admin once, and what Admins change later stands', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  const bootstrapAdmins = [
+    { provider: 'ldap', subject: 'Maria' },
+    { provider: 'cloudidp', subject: 'abc' }
+  ] as const
+  const first = await Promise.all(
+    Array.from({ length: 20 }, () => users.syncPerson(person('guid-1', { username: 'maria', bootstrapAdmins })))
+  )
+  for (const login of first) {
+    t.match(login, { version: 0, user: { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' } })
+  }
+  t.equal((await audit.list({ action: 'access.bootstrap' })).total, 1)
+  // Neither the other spelling of a cloud subject nor the e-mail nor the other provider's login meets an entry.
+  for (const subject of ['ABC', 'Maria']) {
+    const stranger = person(subject, { provider: 'cloudidp', issuer: 'https://idp', email: 'maria', bootstrapAdmins })
+    t.match((await users.syncPerson(stranger)).user, { profiles: [], areas: [] })
+  }
+  const cloud = await users.syncPerson(person('abc', { provider: 'cloudidp', issuer: 'https://idp', bootstrapAdmins }))
+  t.match(cloud.user, { profiles: ['Admin'], areas: ['Geral'] })
+  await users.setAccess(actor, cloud.user.id, NOTHING)
+  const later = await users.syncPerson(person('abc', { provider: 'cloudidp', issuer: 'https://idp', bootstrapAdmins }))
+  t.match(later, { version: 1, user: { profiles: [], areas: [], accessStatus: 'unassigned' } })
+  // Somebody else who is given the login later does not inherit the entry.
+  const heir = await users.syncPerson(person('guid-2', { username: 'maria', bootstrapAdmins }))
+  t.match(heir.user, { profiles: [] })
+})
+
+t.test(
+  'a bootstrap entry written after the first login is applied at the next, and makes earlier tokens stale',
+  async t => {
+    const { users } = await openStore(t, postgres)
+    await users.syncPerson(person('maria'))
+    const bootstrapAdmins = [{ provider: 'ldap', subject: 'maria' }] as const
+    t.match(await users.syncPerson(person('maria', { bootstrapAdmins })), { version: 1, user: { profiles: ['Admin'] } })
+  }
+)
+
+t.test(
+  'a change of access raises the version, ending raises the lowest accepted one, and both are audited',
+  async t => {
+    const { users, audit, tokenState } = await openStore(t, postgres)
+    const { user } = await users.syncPerson(person('maria'))
+    await users.createArea(actor, 'Norte')
+    await users.createArea(actor, 'Sul')
+    const access = { profiles: ['Agente', 'Supervisor'], areas: ['Sul', 'Norte'], areaPrincipal: 'Sul' }
+    t.match(await users.setAccess(actor, user.id, access), {
+      version: 1,
+      lowestAcceptedVersion: 0,
+      user: {
+        profiles: ['Supervisor', 'Agente'],
+        perfis: ['Supervisor', 'Agente'],
+        areas: ['Norte', 'Sul'],
+        areaPrincipal: 'Sul',
+        accessStatus: 'assigned'
+      }
+    })
+    t.match(await users.setAccess(actor, user.id, access), { version: 1 }, 'nothing changed')
+    await users.revokePerson(actor, user.id)
+    t.match(await users.loadPerson(user.id), { version: 2, lowestAcceptedVersion: 2, disabled: false })
+    await users.disablePerson(actor, user.id)
+    await users.disablePerson(actor, user.id)
+    t.match(await users.syncPerson(person('maria', { name: 'changed' })), { disabled: true, user: { name: 'MARIA' } })
+    await users.enablePerson(actor, user.id)
+    t.match(await users.loadPerson(user.id), { version: 3, lowestAcceptedVersion: 3, disabled: false })
+    t.same((await tokenState.loadRevocations()).versions, [{ userId: user.id, version: 3, lowestAccepted: 3 }])
+    const { items } = await audit.list({ user: user.id })
+    t.same(
+      items.map(item => item.action),
+      ['person.enable', 'person.disable', 'person.revoke', 'access.set']
+    )
+    t.match(items.at(-1), {
+      actor: { id: null, username: 'test' },
+      target: `user:${user.id}`,
+      before: { profiles: [], areas: [], areaPrincipal: null },
+      after: { profiles: ['Supervisor', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Sul' },
+      requestId: 'r-1',
+      ip: '127.0.0.1'
+    })
+  }
+)
+
+t.test('access that names what does not exist, or repeats itself, is refused and changes nothing', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  const { user } = await users.syncPerson(person('maria'))
+  await users.createArea(actor, 'Norte')
+  const { total } = await audit.list()
+  for (const access of [
+    { profiles: ['Root'], areas: [], areaPrincipal: null },
+    { profiles: ['Admin', 'Admin'], areas: [], areaPrincipal: null },
+    { profiles: [], areas: ['Sul'], areaPrincipal: 'Sul' },
+    { profiles: [], areas: ['Norte'], areaPrincipal: null },
+    { profiles: [], areas: ['Norte'], areaPrincipal: 'Sul' },
+    { profiles: [], areas: [], areaPrincipal: 'Norte' }
+  ]) {
+    await t.rejects(users.setAccess(actor, user.id, access), { code: 'GW_BAD_REQUEST' })
+  }
+  await t.rejects(users.setAccess(actor, 999, NOTHING), { code: 'GW_NOT_FOUND' })
+  await t.rejects(users.revokePerson(actor, 2 ** 33), { code: 'GW_NOT_FOUND' })
+  t.match(await users.loadPerson(user.id), { version: 0, user: { profiles: [], areas: [] } })
+  t.equal((await audit.list()).total, total)
+})
+
+// AD-06
+t.test('the last Admin stays, also when two Admins remove each other at the same time', async t => {
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
+  const bootstrapAdmins = [
+    { provider: 'ldap', subject: 'a' },
+    { provider: 'ldap', subject: 'b' }
+  ] as const
+  const a = (await one.users.syncPerson(person('a', { bootstrapAdmins }))).user.id
+  await t.rejects(one.users.disablePerson(actor, a), { code: 'GW_LAST_ADMIN' })
+  await t.rejects(one.users.setAccess(actor, a, NOTHING), { code: 'GW_LAST_ADMIN' })
+  const b = (await one.users.syncPerson(person('b', { bootstrapAdmins }))).user.id
+  for (let round = 0; round < 20; round++) {
+    const removals = await Promise.allSettled([
+      round % 2 === 0 ? one.users.setAccess(actor, b, NOTHING) : one.users.disablePerson(actor, b),
+      round % 3 === 0 ? two.users.setAccess(actor, a, NOTHING) : two.users.disablePerson(actor, a)
+    ])
+    t.same(removals.map(removal => removal.status).sort(), ['fulfilled', 'rejected'], 'one of the two is refused')
+    const refused = removals.find(removal => removal.status === 'rejected')
+    t.match(refused, { reason: { code: 'GW_LAST_ADMIN' } })
+    for (const id of [a, b]) {
+      await one.users.enablePerson(actor, id)
+      await one.users.setAccess(actor, id, ADMIN)
+    }
+  }
+  t.same(await one.audit.verify(), { ok: true, entries: (await one.audit.list()).total })
+})

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import { Agent, request as httpRequest } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { isAlive } from '../support/oracles.ts'
+import type { RawConnection } from '../support/raw-client.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const other = await startRawUpstream(t)
+const world = await startGateway(t, {
+  env: { LOG_LEVEL: 'info' },
+  config: {
+    upstreams: { raw: { url: raw.url, timeout: '5s' }, other: { url: other.url } },
+    routes: [
+      { path: '/open/*', upstream: 'raw', public: true },
+      { path: '/other/*', upstream: 'other', public: true },
+      { path: '/api/*', upstream: 'raw' }
+    ]
+  }
+})
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
+const until = async (condition: () => boolean) => {
+  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+}
+
+t.test('an upstream that resets at any byte of its answer breaks that answer and nothing else', async t => {
+  // RX-20, RX-07, RX-06
+  const whole =
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\nX-Sum: 1\r\n\r\n'
+  for (let cut = 0; cut < whole.length; cut++) {
+    raw.respond(() => socket => socket.write(whole.slice(0, cut), () => socket.resetAndDestroy()))
+    const connection = await world.connect()
+    connection.send(get('/open/cut'))
+    const answer = await connection.response().catch(() => undefined)
+    const isHonest = answer === undefined || answer.status === 502 || !answer.complete
+    if (!isHonest) t.fail(`cut at ${cut}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    connection.destroy()
+  }
+  raw.respond(() => OK)
+  t.equal((await world.raw(get('/open/after'))).status, 200)
+  t.equal(await isAlive(world, raw), undefined)
+})
+
+t.test('an answer may come byte by byte', async t => {
+  // SM-34
+  const whole = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n'
+  raw.respond(() => async socket => {
+    for (const byte of whole) {
+      socket.write(byte)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+  })
+  t.match(await world.raw(get('/open/slowly')), { status: 200, body: 'hello', complete: true })
+})
+
+t.test('an upstream that hangs takes nothing from another one', async t => {
+  // RX-13
+  raw.respond(() => undefined)
+  other.respond(() => OK)
+  const before = raw.requests.length
+  const hanging: RawConnection[] = []
+  for (let i = 0; i < 200; i++) {
+    const connection = await world.connect()
+    connection.send(get('/open/hang'))
+    hanging.push(connection)
+  }
+  await until(() => raw.requests.length - before >= 100)
+  const started = performance.now()
+  for (let i = 0; i < 50; i++) t.equal((await world.raw(get('/other/x'))).status, 200)
+  t.ok(performance.now() - started < 5000)
+  for (const connection of hanging) connection.destroy()
+  // RX-05: all that nobody waits for is given up.
+  await until(() => raw.open() === 0)
+  raw.respond(() => OK)
+})
+
+t.test('hundreds of connections that say nothing leave room for those that speak', async t => {
+  // RX-17
+  const silent: RawConnection[] = []
+  for (let i = 0; i < 500; i++) silent.push(await world.connect())
+  t.equal((await world.raw(get('/open/x'))).status, 200)
+  t.equal((await world.fetch('/health')).status, 200)
+  for (const connection of silent) connection.destroy()
+})
+
+t.test('an upload arrives as it was sent, however slowly it is taken', async t => {
+  // RX-19
+  const part = Buffer.alloc(1024 * 1024, 'abcdefghij')
+  const parts = 12
+  const sent = createHash('sha256')
+  for (let i = 0; i < parts; i++) sent.update(part)
+  raw.respond(() => OK)
+  const connection = await world.connect()
+  connection.send(`POST /open/upload HTTP/1.1\r\nHost: gw\r\nContent-Length: ${part.length * parts}\r\n\r\n`)
+  for (let i = 0; i < parts; i++) {
+    if (!connection.socket.write(part)) await new Promise(resolve => connection.socket.once('drain', resolve))
+  }
+  t.match(await connection.response(), { status: 200 })
+  const body = raw.requests.at(-1)?.body ?? ''
+  t.equal(createHash('sha256').update(Buffer.from(body, 'latin1')).digest('hex'), sent.digest('hex'))
+  connection.destroy()
+})
+
+t.test('a person with a hundred areas is described within the length of a token', async t => {
+  // HD-17: a longer token is refused before it is read, so identity fields are bounded with it
+  const areas = Array.from({ length: 100 }, (_, i) => `Área ${i} ${'ç'.repeat(5)}`)
+  raw.respond(() => OK)
+  const token = await world.tokenFor({ areas })
+  const answer = await world.raw(`GET /api/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  t.equal(answer.status, 200)
+  t.ok((raw.requests.at(-1)?.head.length ?? 0) < 24 * 1024)
+})
+
+t.test('memory stays flat over many requests', async t => {
+  // RX-23
+  other.respond(() => OK)
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+  const one = () =>
+    new Promise<void>((resolve, reject) => {
+      const request = httpRequest({ port: world.port, host: '127.0.0.1', path: '/nothing/here', agent }, answer => {
+        answer.resume().on('end', resolve)
+      })
+      request.on('error', reject).end()
+    })
+  const many = async (count: number) => {
+    let left = count
+    const lane = async () => {
+      while (left-- > 0) await one()
+    }
+    await Promise.all(Array.from({ length: 16 }, lane))
+    world.log.length = 0
+  }
+  await many(3000)
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  await many(9000)
+  collectGarbage()
+  const grown = process.memoryUsage().heapUsed - before
+  agent.destroy()
+  t.ok(grown < 24 * 1024 * 1024, `${Math.round(grown / 1024)} KB more`)
+})

@@ -1,0 +1,134 @@
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { isAlive, requestsSeen } from '../support/oracles.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/api/*', upstream: 'raw', roles: ['Agente'] },
+      { path: '/api/admin/*', upstream: 'raw', roles: ['Admin'] }
+    ]
+  }
+})
+const agent = await world.tokenFor({ profiles: ['Agente'] })
+const admin = await world.tokenFor({ profiles: ['Admin'] })
+const auth = `Authorization: Bearer ${agent}\r\n`
+const smuggled = `GET /api/smuggled HTTP/1.1\r\nHost: x\r\n${auth}\r\n`
+
+const post = (fields: string, body: string) => `POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}${fields}\r\n${body}`
+
+t.test('a request framed in two ways is refused, and nothing after it is read as a request', async t => {
+  // SM-01, SM-02, SM-03, SM-04, SM-05, SM-07, SM-08, SM-09, SM-12
+  const attacks = [
+    post(`Content-Length: ${5 + smuggled.length}\r\nTransfer-Encoding: chunked\r\n`, `0\r\n\r\n${smuggled}`),
+    post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `0\r\n\r\n${smuggled}`),
+    ...['xchunked', 'chunked, identity', '\x0bchunked', '"chunked"', 'chunked;q=1', ' chunked\r\n ', 'identity'].map(
+      value => post(`Transfer-Encoding: ${value}\r\n`, `0\r\n\r\n${smuggled}`)
+    ),
+    post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${smuggled}`),
+    post('Transfer-Encoding : chunked\r\n', `0\r\n\r\n${smuggled}`),
+    ...[
+      ['2', '2'],
+      ['2', '9']
+    ].map(([a, b]) => post(`Content-Length: ${a}\r\nContent-Length: ${b}\r\n`, `ab${smuggled}`)),
+    ...['2, 2', '+2', '0x2', '-1', '2 3', '', '9'.repeat(20), '1_0'].map(value =>
+      post(`Content-Length: ${value}\r\n`, `ab${smuggled}`)
+    ),
+    ...['0x2', '-2', '2 ', '10000000000000002', 'g'].map(size =>
+      post('Transfer-Encoding: chunked\r\n', `${size}\r\nab\r\n0\r\n\r\n${smuggled}`)
+    ),
+    post('Transfer-Encoding: chunked\r\n', `2\nab\r\n0\r\n\r\n${smuggled}`),
+    post('Transfer-Encoding: chunked\r\n', `2\r\nab\n0\r\n\r\n${smuggled}`),
+    `GET /api/x HTTP/1.1\nHost: gw\n${auth}\n`,
+    `GET /api/x HTTP/1.1\r\nHost: gw\r\nX-A: b\rX-User-Id: 1\r\n${auth}\r\n`,
+    `GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n\rX: 1\r\n\r\n${smuggled}`
+  ]
+  for (const bytes of attacks) {
+    const connection = await world.connect()
+    connection.send(bytes)
+    const first = await connection.response()
+    const shown = JSON.stringify(bytes.replace(auth, '').slice(0, 110))
+    t.ok(first.status >= 400 || requestsSeen(raw) > 0, `${shown} answers ${first.status}`)
+    await connection.closed()
+    t.notMatch(raw.received(), /smuggled/, shown)
+  }
+  t.equal(await isAlive(world, raw), undefined)
+})
+
+t.test('a refused upload is never read as a request, and its sender sees the refusal', async t => {
+  // SM-14, SM-28
+  const connection = await world.connect()
+  const hidden = `GET /api/admin/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${admin}\r\n\r\n`
+  const before = raw.requests.length
+  connection.send(`POST /api/x HTTP/1.1\r\nHost: gw\r\nContent-Length: ${hidden.length + 100_000}\r\n\r\n${hidden}`)
+  t.match(await connection.response(), { status: 401, headers: { connection: 'close' } })
+  connection.send('a'.repeat(1000))
+  await connection.closed()
+  t.equal(raw.requests.length, before)
+})
+
+t.test('pipelined requests are judged each for itself and answered in order', async t => {
+  // SM-15
+  const connection = await world.connect()
+  const as = (token: string | undefined, path: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: gw\r\n${token === undefined ? '' : `Authorization: Bearer ${token}\r\n`}\r\n`
+  connection.send(
+    as(admin, '/api/admin/1') + as(undefined, '/api/admin/2') + as(agent, '/api/admin/3') + as(agent, '/api/4')
+  )
+  const statuses = []
+  for (let i = 0; i < 4; i++) statuses.push((await connection.response()).status)
+  t.same(statuses, [200, 401, 403, 200])
+  connection.destroy()
+})
+
+t.test('pipelined refusals all leave before the connection that they close', async t => {
+  const connection = await world.connect()
+  const refused = 'GET /api/admin/x HTTP/1.1\r\nHost: gw\r\n\r\n'
+  connection.send(`${refused}${refused}POST /api/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 1\r\n\r\n1${refused}`)
+  for (let i = 0; i < 3; i++) t.match(await connection.response(), { status: 401 })
+  connection.destroy()
+})
+
+t.test('a request that names a type but has no body at all is answered at once', async t => {
+  const token = `Authorization: Bearer ${await world.tokenFor()}\r\n`
+  const ask = (path: string) =>
+    world.raw(`POST ${path} HTTP/1.1\r\nHost: gw\r\n${token}Content-Type: application/json\r\n\r\n`)
+  t.match(await ask('/auth/login'), { status: 400 })
+  t.match(await ask('/auth/logout'), { status: 204 })
+})
+
+t.test('a body on GET keeps its framing', async t => {
+  // SM-13
+  const before = raw.requests.length
+  t.match(await world.raw(`GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Content-Length: 0003\r\n\r\nabc`), { status: 200 })
+  t.match(raw.requests[before], { body: 'abc', head: /content-length: 3\r\n/ })
+})
+
+t.test('an upload that ends early is an aborted request upstream', async t => {
+  // SM-28
+  const before = raw.requests.length
+  const accepted = raw.accepted()
+  const connection = await world.connect()
+  connection.send(post('Content-Length: 10\r\n', 'ab'))
+  await connection.sees('').catch(() => undefined)
+  while (!raw.received().endsWith('\r\n\r\nab')) await new Promise(resolve => setImmediate(resolve))
+  connection.destroy()
+  await world.logged(line => line.path === '/api/x' && line.reason === 'client-gone')
+  t.equal(raw.requests.length, before, 'never a complete two-byte body')
+  t.ok(raw.accepted() >= accepted)
+  t.equal(await isAlive(world, raw), undefined)
+})
+
+t.test('what is no HTTP is told so once, in our own shape', async t => {
+  // SM-21, RX-01
+  for (const bytes of [
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    '\x16\x03\x01\x02\x00\x01',
+    'GET /api/x HTTP/1.2\r\nHost: a\r\n\r\n',
+    'NONSENSE\r\n\r\n'
+  ])
+    t.match(await world.raw(bytes), { status: /400|505/, body: /GW_BAD_REQUEST/ }, JSON.stringify(bytes.slice(0, 20)))
+})

@@ -1,0 +1,212 @@
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { identityFields, isAlive } from '../support/oracles.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/api/*', upstream: 'raw' },
+      { path: '/keep/*', upstream: 'raw', forwardToken: true },
+      { path: '/open/*', upstream: 'raw', public: true }
+    ]
+  }
+})
+const person = {
+  id: 7,
+  name: 'Maria',
+  email: 'maria@corp.example',
+  username: 'maria',
+  profiles: ['Agente'],
+  areas: ['Norte', 'Sul'],
+  areaPrincipal: 'Sul'
+}
+const token = await world.tokenFor(person)
+
+const send = async (path: string, lines: string, bearer: string | undefined = token) => {
+  const auth = bearer === undefined ? '' : `Authorization: Bearer ${bearer}\r\n`
+  const before = raw.requests.length
+  const answer = await world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\n${auth}${lines}\r\n`)
+  return { answer, request: raw.requests[before] }
+}
+
+const OURS = {
+  'x-user-id': ['7'],
+  'x-user-name': ['Maria'],
+  'x-user-email': ['maria@corp.example'],
+  'x-user-username': ['maria'],
+  'x-user-provider': ['ldap'],
+  'x-user-profiles': ['Agente'],
+  'x-user-areas': ['Norte,Sul'],
+  'x-user-area-principal': ['Sul'],
+  'x-user-access-status': ['assigned']
+}
+
+const forgeries = [
+  'X-User-Id: 1',
+  'x-user-ID: 1',
+  'X_User_Id: 1',
+  'X-User_Profiles: Admin',
+  'X.User.Id: 1',
+  "X'User'Id: 1",
+  'X!User!Id: 1',
+  'X~User~Id: 1',
+  'X|User|Id: 1',
+  'X*User*Id: 1',
+  'X-User-Role: admin',
+  'X-User-Anything: 1',
+  'x_user-access.status: assigned'
+]
+
+t.test('identity fields are the gateway’s alone, on private and public routes, in every spelling', async t => {
+  // HD-01, HD-02, HD-03, HD-04, HD-33, HD-28
+  for (const forged of [
+    ...forgeries,
+    forgeries.join('\r\n'),
+    'X-User-Id: 1\r\nX-User-Id: 2',
+    '__proto__: x\r\nconstructor: y\r\nhasOwnProperty: z'
+  ]) {
+    const { request } = await send('/api/x', `${forged}\r\n`)
+    t.same(request && identityFields(request), OURS, forged)
+    const open = await send('/open/x', `${forged}\r\n`, undefined)
+    t.same(open.request && identityFields(open.request), {}, `public: ${forged}`)
+    const openWithToken = await send('/open/x', `${forged}\r\n`)
+    t.same(openWithToken.request && identityFields(openWithToken.request), {}, 'on a public route nobody is identified')
+  }
+})
+
+t.test('naming ours in Connection does not take them away', async t => {
+  // HD-05, HD-06
+  for (const connection of [
+    'close, x-user-id, x-user-profiles',
+    'CLOSE,\tX-User-Id',
+    'host, content-length, transfer-encoding, x-forwarded-for, authorization, cookie'
+  ]) {
+    const { request } = await send('/api/x', `Connection: ${connection}\r\nConnection: x-user-name\r\n`)
+    t.same(request && identityFields(request), OURS)
+    t.match(request?.head, /^host: /im)
+    t.match(request?.head, /^x-forwarded-for: 127\.0\.0\.1\r$/im)
+  }
+})
+
+t.test('absent values give no field at all', async t => {
+  // HD-01, HD-18
+  const { request } = await send(
+    '/api/x',
+    'X-User-Email: forged@x\r\n',
+    await world.tokenFor({
+      ...person,
+      email: '',
+      areas: [],
+      areaPrincipal: '',
+      profiles: [],
+      accessStatus: 'unassigned'
+    })
+  )
+  t.same(request && Object.keys(identityFields(request)), [
+    'x-user-id',
+    'x-user-name',
+    'x-user-username',
+    'x-user-provider',
+    'x-user-access-status'
+  ])
+})
+
+t.test('any name travels, percent-encoded as UTF-8', async t => {
+  // HD-14, HD-15, HD-16, HD-19
+  const name = 'Ďurčo 田中 é 😀 100%\r\nX-User-Id: 1\0'
+  const { request } = await send('/api/x', '', await world.tokenFor({ ...person, name, areas: ['a,b', 'ção', ' c '] }))
+  const fields = request === undefined ? {} : identityFields(request)
+  t.equal(decodeURIComponent(fields['x-user-name']?.[0] ?? ''), name)
+  t.match(fields['x-user-name']?.[0], /^[\x21-\x7e ]+$/)
+  t.same(fields['x-user-areas']?.[0]?.split(',').map(decodeURIComponent), ['a,b', 'ção', ' c '])
+  t.same(fields['x-user-id'], ['7'])
+})
+
+t.test('what says where a request came from is written afresh', async t => {
+  // HD-08, HD-09, HD-10, HD-11
+  const family = [
+    'Forwarded: for=1.1.1.1;host=evil',
+    'X-Forwarded-For: 1.2.3.4',
+    'X-Forwarded-For: 5.6.7.8',
+    'X-Forwarded-Host: evil',
+    'X-Forwarded-Proto: https',
+    'X-Forwarded-Port: 1',
+    'X-Forwarded-Prefix: /x',
+    'X-Forwarded-Uri: /x',
+    'X-Forwarded-Server: x',
+    'X-Forwarded-Scheme: x',
+    'X-Forwarded-Ssl: on',
+    'X-Real-IP: 9.9.9.9',
+    'True-Client-IP: 9',
+    'CF-Connecting-IP: 9',
+    'X-Client-IP: 9',
+    'X-Cluster-Client-IP: 9',
+    'X-Original-Host: evil',
+    'Front-End-Https: on',
+    'X_Forwarded_For: 1',
+    'X_Real_IP: 9',
+    'X-Request-Id: mine'
+  ]
+  const { request, answer } = await send('/api/x', `${family.join('\r\n')}\r\n`)
+  const seen = (request?.headers ?? []).filter(([name]) => /forward|real|client|original|front|request.id/i.test(name))
+  t.same(Object.fromEntries(seen), {
+    'x-forwarded-for': '127.0.0.1',
+    'x-forwarded-proto': 'http',
+    'x-forwarded-host': 'gw',
+    'x-request-id': answer.headers['x-request-id']
+  })
+  t.equal(seen.length, 4)
+})
+
+t.test(
+  'a token of ours goes no further unless the route says so; a backend’s own credentials pass on public routes',
+  async t => {
+    // HD-20
+    const hidden = await send('/api/x', '')
+    t.notMatch(hidden.request?.head, /authorization/i)
+    const kept = await send('/keep/x', '')
+    t.match(kept.request?.head, new RegExp(`authorization: Bearer ${token.replaceAll('.', '\\.')}`, 'i'))
+    const basic = await world.raw('GET /open/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Basic eDp5\r\n\r\n')
+    t.equal(basic.status, 200)
+    t.match(raw.requests.at(-1)?.head, /Authorization: Basic eDp5/)
+    const open = await send('/open/x', '')
+    t.notMatch(open.request?.head, /authorization/i, 'a Portaria token is not shown to a public backend')
+  }
+)
+
+t.test('heads that two parsers could read differently are refused', async t => {
+  // HD-12, HD-13, HD-32, HD-26, SM-09, SM-10, SM-11, SM-21
+  const before = raw.requests.length
+  const auth = `Authorization: Bearer ${token}\r\n`
+  const bad: [string, number][] = [
+    [`GET /api/x HTTP/1.1\r\nHost: gw\r\nHost: evil\r\n${auth}\r\n`, 400],
+    [`GET /api/x HTTP/1.1\r\n${auth}\r\n`, 400],
+    [`GET /api/x HTTP/1.1\r\nHost:\r\n${auth}\r\n`, 400],
+    [`GET /api/x HTTP/1.1\r\nHost: evil/..@x:99999\r\n${auth}\r\n`, 400],
+    [`GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}${auth}\r\n`, 400],
+    [`GET /api/x HTTP/2.0\r\nHost: gw\r\n${auth}\r\n`, 505],
+    [`GET /api/x HTTP/1.1\r\nHost: gw\r\nX-A: b\r\n c\r\n${auth}\r\n`, 400],
+    [`GET /api/x HTTP/1.1\r\nHost: gw\r\nX-User-Id : 1\r\n${auth}\r\n`, 400],
+    [`POST /api/x HTTP/1.0\r\nHost: gw\r\n${auth}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+    [`POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, 501],
+    [`GET /api/x HTTP/1.1\r\nHost: gw\r\nX-Big: ${'a'.repeat(20_000)}\r\n${auth}\r\n`, 431],
+    [
+      `GET /api/x HTTP/1.1\r\nHost: gw\r\n${Array.from({ length: 2500 }, (_, i) => `x${i}: 1`).join('\r\n')}\r\n${auth}\r\n`,
+      431
+    ]
+  ]
+  for (const [bytes, status] of bad)
+    t.match(await world.raw(bytes), { status, headers: { 'content-type': /json/ } }, bytes.slice(0, 70))
+  t.equal(raw.requests.length, before)
+  t.equal(await isAlive(world, raw), undefined)
+})
+
+t.test('a request that comes back to the gateway that sent it is refused', async t => {
+  // CF-12
+  world.writeRoutes({ upstreams: { self: { url: world.url } }, routes: [{ path: '/*', upstream: 'self' }] })
+  t.ok(await world.gateway.reload())
+  t.equal((await world.fetch('/loop', { token })).status, 508)
+})

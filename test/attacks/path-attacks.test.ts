@@ -1,0 +1,212 @@
+import t from 'tap'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { startGateway } from '../support/gateway.ts'
+import { isAlive, routeFault } from '../support/oracles.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/api/*', upstream: 'raw', roles: ['Agente'] },
+      { path: '/api/admin/*', upstream: 'raw', roles: ['Admin'] },
+      { path: '/api/admin/open', upstream: 'raw', public: true },
+      { path: '/public/*', upstream: 'raw', public: true },
+      { path: '/p/:name', upstream: 'raw', roles: ['Agente'] },
+      { path: '/strip/*', upstream: 'raw', stripPrefix: '/strip', roles: ['Agente'] }
+    ]
+  }
+})
+const { table } = await loadRoutes(world.folder, ownRoutes())
+const agent = await world.tokenFor({ profiles: ['Agente'] })
+
+const ask = (target: string, method = 'GET', more = '') =>
+  world.raw(`${method} ${target} HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${agent}\r\n${more}\r\n`, {
+    head: method === 'HEAD'
+  })
+
+/** Whatever was forwarded for this request must belong to a rule that an Agente passes, in every reading. */
+const neverMore = async (test: Pick<typeof t, 'ok'>, target: string, method = 'GET', more = '') => {
+  const before = raw.requests.length
+  const answer = await ask(target, method, more)
+  test.ok(answer.status < 500, `${JSON.stringify(target)} answers ${answer.status}`)
+  for (const request of raw.requests.slice(before)) {
+    const allowed = ['/api/*', '/public/*', '/p/:name', '/strip/*', '/api/admin/open']
+    test.ok(
+      allowed.some(id => routeFault(table, id, request) === undefined),
+      `${JSON.stringify(target)} was forwarded as ${request.target}`
+    )
+  }
+  return answer
+}
+
+t.test('a path that could be read in two ways is refused, not repaired', async t => {
+  // RT-01, RT-02, RT-03, RT-04, RT-05, RT-06, RT-07, RT-08, RT-09, RT-10, RT-14, RT-19, RT-21, RT-25
+  const ambiguous = [
+    '/api/./admin/x',
+    '/api/././admin/x',
+    '/api/%2e/admin/x',
+    '/api/%2E/admin/x',
+    '/api/.\\admin/x',
+    '/api/%2e\\admin/x',
+    '/api/\\admin/x',
+    '/api/admin%5cx',
+    '/api//admin/x',
+    '//api/admin/x',
+    '/api/admin//x',
+    '///',
+    '/api/admin%2fx',
+    '/api/admin%2Fx',
+    '/api%2fadmin/x',
+    '/api/x%2f..%2fadmin',
+    '/public/%252e%252e/admin/x',
+    '/api/%2561dmin/x',
+    '/api/admin%252fx',
+    '/api/%25252e/x',
+    '/public/../api/admin/x',
+    '/public/%2e%2e/api/admin',
+    '/public/.%2e/admin',
+    '/public/..%2fadmin',
+    '/public/..\\admin',
+    '/public/..%5cadmin',
+    '/public/..;/admin',
+    '/public/....//admin',
+    '/api/admin/..%00/',
+    '/api/admin;a=b/x',
+    '/api/;a/admin/x',
+    '/api/.;/admin/x',
+    '/api/admin%3ba/x',
+    '/api/admin%00/x',
+    '/api/%09admin/x',
+    '/api/x%0d%0aX-Inj:%201',
+    '/api/private#/public',
+    '/public/a#x',
+    '/api/%zz',
+    '/api/%',
+    '/api/%c0%ae%c0%ae/x',
+    '/api/%ff',
+    '/api/%u0061',
+    '//evil.example/x',
+    '///evil.example/x',
+    '/\\evil.example/x',
+    '/public//evil.example/x',
+    '/public/http://evil.example/x',
+    '/strip//admin',
+    '/strip/%2e/admin',
+    '/strip%2fadmin'
+  ]
+  for (const target of ambiguous) {
+    const before = raw.requests.length
+    const answer = await ask(target)
+    t.match(answer, { status: 400, body: /GW_BAD_PATH/ }, JSON.stringify(target))
+    t.notMatch(answer.body, /admin|evil/, 'the answer does not repeat the path')
+    t.equal(raw.requests.length, before, 'nothing reached the upstream')
+  }
+  t.equal(await isAlive(world, raw), undefined)
+})
+
+t.test('another case, trailing dot or blank that would lead a lax backend elsewhere is refused', async t => {
+  // RT-11, RT-12
+  for (const target of [
+    '/api/ADMIN/x',
+    '/api/Admin',
+    '/api/admin.',
+    '/api/admin./x',
+    '/api/admin%20',
+    '/api/admin%20/x',
+    '/api/%20admin/x',
+    '/api/ADMIN./x',
+    '/api/admin%C2%A0/x'
+  ])
+    t.match(await ask(target), { status: 400, body: /GW_BAD_PATH/ }, target)
+  t.match(await ask('/api/Orders/X'), { status: 200 }, 'capital letters that lead nowhere else pass')
+  t.match(await ask('/API/x'), { status: 404 }, 'what leads nowhere is forwarded nowhere')
+  t.match(await ask('/api/admin/'), { status: 403 }, 'a trailing slash has the same rule')
+})
+
+t.test('no disguise of an admin path is forwarded under a broader rule', async t => {
+  // RT-13, RT-15, RT-18, RT-22, RT-24, RT-30
+  const disguises = [
+    '/%61pi/%61dmin/x',
+    '/api/%61dmin/x',
+    '/api/admin',
+    '/api/x?/../admin',
+    '/api/x?path=/public',
+    '/publicx',
+    '/public@evil.example/',
+    '/public:80@evil/',
+    '/public.json',
+    '/public-admin',
+    '/p/a%2fb',
+    '/p/a%3fb=1',
+    '/p/a%23',
+    '/p/$&',
+    '/stripadmin',
+    '/%73trip/admin',
+    '/api/adm%C4%B1n/x',
+    '/api/%EF%BC%8F',
+    '/api/admin%EF%BC%8Fx',
+    `/p/${'a'.repeat(101)}`,
+    '*',
+    'admin/x'
+  ]
+  for (const target of disguises) await neverMore(t, target)
+  t.match(await ask('/%61pi/%61dmin/x'), { status: 403 })
+  t.match(await ask(`/p/${'a'.repeat(101)}`), { status: 200 }, 'a long parameter is nothing special') // RT-20
+  t.match(await ask(`/p/${'a'.repeat(9000)}`), { status: 414 }) // RT-32
+  t.equal(await isAlive(world, raw), undefined)
+})
+
+t.test('an absolute target is read by its path, and only with the authority that Host names', async t => {
+  // RT-13
+  t.match(await ask('http://gw/api/x'), { status: 200 })
+  t.equal(raw.requests.at(-1)?.target, '/api/x', 'the upstream gets origin-form')
+  t.match(await ask('http://evil.example/api/x'), { status: 400 })
+  t.match(await ask('http://gw/public/../api/admin'), { status: 400 })
+  t.match(await ask('HTTP://gw/api/admin/x'), { status: 403 })
+})
+
+t.test('methods are judged by the role map, and no header or query changes them', async t => {
+  // RT-16, RT-17, RT-34
+  const before = raw.requests.length
+  t.match(
+    await ask(
+      '/api/x',
+      'POST',
+      'Content-Length: 0\r\nX-HTTP-Method-Override: DELETE\r\nX-HTTP-Method: PUT\r\nX-Method-Override: PUT\r\nX_HTTP_Method_Override: PUT\r\nX-Original-URL: /api/admin\r\nX-Rewrite-URL: /api/admin\r\nX-Forwarded-Uri: /public\r\nX-Forwarded-Prefix: /api/admin\r\n'
+    ),
+    { status: 200 }
+  )
+  const [request] = raw.requests.slice(before)
+  t.notMatch(request?.head ?? '', /override|original-url|rewrite-url|forwarded-uri|forwarded-prefix|x-http-method/i)
+  t.match(await world.raw('CONNECT internal:22 HTTP/1.1\r\nHost: internal:22\r\n\r\n').catch(() => ({ status: 400 })), {
+    status: /400|405|401/
+  })
+})
+
+t.test('without a token, private, missing and refused-method paths answer alike', async t => {
+  // RT-35, RT-27
+  const answers = []
+  for (const target of [
+    '/api/x',
+    '/nothing/here',
+    '/api/admin/x',
+    '/auth/nothing',
+    '/auth/admin/users',
+    '/metrics',
+    '/AUTH/console'
+  ]) {
+    const answer = await world.raw(`GET ${target} HTTP/1.1\r\nHost: gw\r\nUser-Agent: kube-probe/1.0\r\n\r\n`)
+    answers.push({
+      ...JSON.parse(answer.body),
+      requestId: '',
+      status: answer.status,
+      auth: answer.headers['www-authenticate']
+    })
+  }
+  for (const answer of answers) t.same(answer, answers[0])
+  t.match(answers[0], { status: 401, code: 'GW_UNAUTHENTICATED', auth: 'Bearer' })
+  t.match(await ask('/nothing/here'), { status: 404, body: /GW_NO_ROUTE/ })
+})

@@ -1,0 +1,183 @@
+import { createServer } from 'node:http'
+import type net from 'node:net'
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { isAlive } from '../support/oracles.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const CLIENT_STALL_MS = 400
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as net.AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+const raw = await startRawUpstream(t)
+const other = await startRawUpstream(t)
+const world = await startGateway(t, {
+  limits: { clientStallMs: CLIENT_STALL_MS },
+  config: {
+    upstreams: {
+      raw: { url: raw.url },
+      other: { url: other.url },
+      half: { targets: [`http://127.0.0.1:${await freePort()}`, raw.url] }
+    },
+    routes: [
+      { path: '/open/*', upstream: 'raw', public: true },
+      { path: '/other/*', upstream: 'other', public: true },
+      { path: '/live', upstream: 'raw', websocket: {} },
+      { path: '/half/*', upstream: 'half', public: true }
+    ]
+  }
+})
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
+const until = async (condition: () => boolean) => {
+  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+}
+
+t.test('an early hint behind another answer stays before its own answer', async t => {
+  // SM-15, SM-27: the head of the second answer must not overtake the hint and put it into the body
+  const body = 'b'.repeat(20_000)
+  let release = () => {}
+  raw.respond(({ target }) => {
+    if (target.endsWith('/2'))
+      return `HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    return socket => {
+      release = () => socket.write(OK)
+    }
+  })
+  const connection = await world.connect()
+  connection.send(get('/open/1') + get('/open/2'))
+  await raw.request(2)
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  release()
+  const answers = []
+  for (let i = 0; i < 3; i++) answers.push(await connection.response())
+  t.same(
+    answers.map(({ status, body }) => [status, body.length]),
+    [
+      [200, 2],
+      [103, 0],
+      [200, body.length]
+    ]
+  )
+  t.equal(answers[2]?.body, body)
+  connection.destroy()
+})
+
+t.test('a broken answer behind another one ends the connection when its turn comes', async t => {
+  // RX-07, SM-15
+  let release = () => {}
+  raw.respond(({ target }) => socket => {
+    if (target.endsWith('/first')) release = () => socket.write(OK)
+    else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nnot all of it')
+  })
+  const connection = await world.connect()
+  connection.send(get('/open/first') + get('/open/broken'))
+  await until(() => raw.requests.at(-1)?.target === '/open/broken')
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  release()
+  t.match(await connection.response(), { status: 200, complete: true })
+  t.notMatch(await connection.closed(), /GW_/)
+  t.ok(await world.logged(line => line.path === '/open/broken' && line.reason === 'upstream-nonsense'))
+})
+
+t.test('an upgrade behind an unanswered request does not end the process', async t => {
+  // SM-18, RX-20, RX-24
+  let release = () => {}
+  raw.respond(({ target }) => socket => {
+    if (target.endsWith('/first')) release = () => socket.write(OK)
+    else socket.write(OK)
+  })
+  const connection = await world.connect()
+  connection.send(
+    `${get('/open/first')}GET /live HTTP/1.1\r\nHost: gw\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+  )
+  await until(() => raw.requests.at(-1)?.target === '/open/first')
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  release()
+  t.match(await connection.response(), { status: 200 })
+  t.match(await connection.response(), { status: 401 }, 'judged like any request')
+  t.equal((await world.fetch('/health')).status, 200)
+  connection.destroy()
+})
+
+t.test('an empty chunked body is ended again at the target that could be reached', async t => {
+  // RX-12, SM-28
+  raw.respond(() => OK)
+  for (let i = 0; i < 4; i++) {
+    const answer = await world.raw('POST /half/x HTTP/1.1\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n')
+    t.equal(answer.status, 200)
+  }
+})
+
+t.test('a client that was slow for a moment gets the rest, however long it takes', async t => {
+  // RX-03
+  const piece = `1000\r\n${'c'.repeat(0x1000)}\r\n`.repeat(10)
+  let finish = () => {}
+  raw.respond(() => socket => {
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+    let left = 400
+    const more = () => {
+      socket.write(piece)
+      if (--left > 0) setImmediate(more)
+    }
+    more()
+    finish = () => socket.write('0\r\n\r\n')
+  })
+  const connection = await world.connect()
+  connection.socket.pause()
+  connection.send(get('/open/large'))
+  await new Promise(resolve => setTimeout(resolve, CLIENT_STALL_MS / 4))
+  connection.socket.resume()
+  await new Promise(resolve => setTimeout(resolve, CLIENT_STALL_MS * 3))
+  finish()
+  t.match(await connection.response(), { status: 200, complete: true })
+  connection.destroy()
+})
+
+t.test('a large answer that waits behind a slow one is not its client taking nothing', async t => {
+  // RX-03
+  const size = 3_000_000
+  raw.respond(({ target }) => {
+    if (target === '/open/large') return `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'l'.repeat(size)}`
+    return socket => void setTimeout(() => socket.write(OK), CLIENT_STALL_MS * 3)
+  })
+  const connection = await world.connect()
+  connection.send(get('/open/slow') + get('/open/large'))
+  t.match(await connection.response(), { status: 200, complete: true })
+  const large = await connection.response()
+  t.match(large, { status: 200, complete: true })
+  t.equal(large.body.length, size)
+  connection.destroy()
+})
+
+t.test('a client that takes nothing is cut off, in the middle of an answer and after its end', async t => {
+  // RX-03, RX-23
+  raw.respond(() => socket => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n')
+    const more = () => {
+      while (!socket.destroyed && socket.write(Buffer.alloc(1_000_000)));
+    }
+    socket.on('drain', more)
+    more()
+  })
+  const middle = await world.connect()
+  middle.socket.pause()
+  middle.send(get('/open/endless'))
+
+  t.ok(await world.logged(line => line.path === '/open/endless'), 'its upstream is let go')
+  middle.destroy()
+
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n${'e'.repeat(60_000)}`)
+  const after = await world.connect()
+  after.socket.pause()
+  after.send(get('/open/ended').repeat(400))
+  t.ok(await world.logged(line => line.path === '/open/ended' && line.reason === 'client-gone'))
+  after.destroy()
+  await until(() => raw.open() <= 128)
+  t.equal(await isAlive(world, raw, 128), undefined)
+})

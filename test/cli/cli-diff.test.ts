@@ -1,0 +1,272 @@
+// A change of the route files is compared by what it allows; mistakes that operators make are seen before they count.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { compareTables } from '../../gateway/cli/compare-tables.ts'
+import { ASKERS } from '../../gateway/explain/askers.ts'
+import { decide } from '../../gateway/routes/decide.ts'
+import { portaria } from '../support/cli.ts'
+import { routeFolder, tableOf } from '../support/route-files.ts'
+
+const HEAD = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n  other: { url: http://127.0.0.1:4002 }\nroutes:\n'
+const TESTS = `tests:
+  - GET /api/orders/7 as Agente -> allow
+  - DELETE /api/orders/7 as Agente -> 403
+  - DELETE /api/orders/7 as Admin -> allow
+  - GET /api/admin/users as Agente -> 403
+  - GET /api/admin/users as Supervisor -> 403
+  - GET /api/admin/users as Admin -> allow
+  - GET /api/reports/1 as anonymous -> 401
+  - GET /api/reports/1 as Supervisor -> allow
+  - GET /api/reports/1 as Agente -> 403
+  - GET /assets/logo.svg as anonymous -> allow
+  - GET /api/profile as unassigned -> 403
+`
+const SOUND = [
+  '{ path: /assets/*, upstream: up, public: true }',
+  '{ path: /api/*, upstream: up, roles: [Agente, Supervisor, Admin] }',
+  '{ path: /api/admin/*, upstream: up, roles: [Admin] }',
+  '{ path: /api/orders/:id, methods: [DELETE], upstream: up, roles: [Admin] }',
+  '{ path: /api/reports/*, upstream: up, roles: [Supervisor, Admin] }',
+  '{ path: /api/profile, upstream: up, requireAssigned: true }',
+  '{ path: /live, upstream: up, websocket: { origins: [https://app.example] } }',
+  '{ path: /socket.io/*, upstream: up, socketio: { namespaces: { /m: { roles: [Admin] } } } }'
+]
+
+const yaml = (routes: readonly string[], tests = ''): string =>
+  `${HEAD}${routes.map(route => `  - ${route}\n`).join('')}${tests}`
+
+/** The sound routes with one of them written differently, left out (`''`), or others added. */
+const changed = (from: string, to: string): string[] => {
+  const routes = SOUND.map(route => (route.includes(from) ? route.replace(from, to) : route))
+  if (routes.every((route, index) => route === SOUND[index])) throw new Error(`no route holds ${from}`)
+  return routes
+}
+const without = (path: string): string[] => SOUND.filter(route => !route.includes(`path: ${path},`))
+
+interface Difference {
+  readonly text: string
+  readonly path: string
+  readonly methods: readonly string[]
+  readonly who: readonly string[]
+}
+interface Comparison {
+  readonly opened: readonly Difference[]
+  readonly closed: readonly Difference[]
+  readonly notes: readonly { readonly text: string; readonly looser: boolean }[]
+}
+
+const compare = async (t: Test, next: readonly string[], before: readonly string[] = SOUND) => {
+  const old = await routeFolder(t, { 'routes.yaml': yaml(before) })
+  const now = await routeFolder(t, { 'routes.yaml': yaml(next) })
+  const result = await portaria(['diff', old, now, '--json'])
+  return { ...result.json<Comparison>(), code: result.code, old, now }
+}
+
+/** How many of the `tests:` of the sound files fail on other routes. */
+const failing = async (t: Test, routes: readonly string[]): Promise<number> => {
+  const folder = await routeFolder(t, { 'routes.yaml': yaml(routes, TESTS) })
+  const result = await portaria(['check', folder, '--json'])
+  const { complaints } = result.json<{ complaints: { message: string }[] }>()
+  t.equal(result.code, complaints.length === 0 ? 0 : 1)
+  return complaints.filter(({ message }) => message.startsWith('the test expects')).length
+}
+
+t.test('the sound files hold their own tests', async t => {
+  t.equal(await failing(t, SOUND), 0)
+})
+
+t.test('mistake: the rule of a part is deleted, and a wider one takes over', async t => {
+  const next = without('/api/admin/*')
+  const { opened, closed, code } = await compare(t, next)
+  t.equal(opened[0]?.text, '/api/admin/* is now open to Agente, Supervisor (until now: Admin)')
+  t.same(closed, [])
+  t.equal(code, 1)
+  t.equal(await failing(t, next), 2)
+})
+
+t.test('mistake: public on a parent lets everybody into what had no rule of its own', async t => {
+  const next = changed(
+    'path: /api/*, upstream: up, roles: [Agente, Supervisor, Admin]',
+    'path: /api/*, upstream: up, public: true'
+  )
+  const { opened, code } = await compare(t, next)
+  t.match(opened[0]?.text, /^\/api\/\* is now open to everybody, even without a token/)
+  t.equal(code, 1)
+})
+
+t.test('mistake: a method is forgotten, and the wider rule decides on it', async t => {
+  const next = changed('methods: [DELETE]', 'methods: [PUT]')
+  const { opened, closed } = await compare(t, next)
+  t.match(opened[0], { text: /^DELETE \/api\/orders\/:id is now open to Agente, Supervisor/, methods: ['DELETE'] })
+  t.match(closed[0], { methods: ['PUT'], path: '/api/orders/:id' })
+  t.equal(await failing(t, next), 1)
+})
+
+t.test('mistake: methods are dropped, and a rule meant for one closes all', async t => {
+  const next = changed('methods: [DELETE], ', '')
+  const { opened, closed, code } = await compare(t, next)
+  t.same(opened, [])
+  t.match(closed[0]?.text, /any other method \/api\/orders\/:id is now closed to/)
+  t.equal(code, 0)
+  t.equal(await failing(t, next), 1)
+})
+
+t.test('mistake: a role is misspelt', async t => {
+  const folder = await routeFolder(t, {
+    'routes.yaml': yaml(changed('roles: [Supervisor, Admin]', 'roles: [Supervisr, Admin]'))
+  })
+  const check = await portaria(['check', folder])
+  t.equal(check.code, 1)
+  t.match(check.stdout, /routes\.yaml:\d+:\d+: .*Supervis/)
+  const diff = await portaria(['diff', folder, folder])
+  t.equal(diff.code, 2)
+  t.match(diff.stderr, /routes\.yaml:\d+:\d+/)
+})
+
+t.test('mistake: the roles are left out, and any valid token passes', async t => {
+  const next = changed(', roles: [Supervisor, Admin]', '')
+  const { opened } = await compare(t, next)
+  t.match(opened[0]?.text, /^\/api\/reports\/\* is now open to anybody with a valid token/)
+  t.equal(await failing(t, next), 1)
+})
+
+t.test('mistake: a wildcard too wide swallows its neighbours', async t => {
+  const next = [...SOUND, '{ path: /api/:any/*, upstream: up, public: true }']
+  const { opened } = await compare(t, next)
+  t.match(opened[0]?.text, /^\/api\/:any\/\* is now open to everybody, even without a token/)
+})
+
+t.test('mistake: a static exception shadows the rule on a parameter', async t => {
+  const before = [...SOUND, '{ path: /t/:tenant/keys, upstream: up, roles: [Admin] }']
+  const next = [...before, '{ path: /t/demo/*, upstream: up, public: true }']
+  const { opened } = await compare(t, next, before)
+  const keys = opened.find(({ text }) => text.includes('until now: Admin'))
+  t.match(keys, { path: '/t/demo/*', example: { path: '/t/demo/keys' } })
+  t.equal(opened[0], keys, 'what stood behind a rule is louder than what is new')
+})
+
+t.test('mistake: a misspelt path closes what it was for, and opens another', async t => {
+  const next = changed('/api/admin/*', '/api/admn/*')
+  const { opened, closed } = await compare(t, next)
+  t.match(opened[0]?.text, /^\/api\/admin\/\* is now open to Agente, Supervisor/)
+  t.match(closed[0]?.text, /^\/api\/admn\/\* is now closed to Agente, Supervisor/)
+  t.equal(await failing(t, next), 2)
+})
+
+t.test('mistake: requireAssigned is lost', async t => {
+  const next = changed(', requireAssigned: true', '')
+  const { opened } = await compare(t, next)
+  t.match(opened[0]?.text, /^\/api\/profile is now open to/)
+  t.ok(opened[0]?.who.includes('unassigned'))
+  t.equal(await failing(t, next), 1)
+})
+
+t.test('mistake: a namespace is given to more people', async t => {
+  const { opened, code } = await compare(t, changed('/m: { roles: [Admin] }', '/m: {}'))
+  t.match(opened[0]?.text, /namespace \/m is now open to anybody with a valid token/)
+  t.equal(code, 1)
+})
+
+t.test('what requests may carry and where they go is noted', async t => {
+  const wider = await compare(
+    t,
+    changed('origins: [https://app.example]', 'origins: [https://app.example, https://x.example], tokenInQuery: true')
+  )
+  t.equal(wider.code, 1)
+  t.same(
+    wider.notes.map(({ text, looser }) => [text, looser]),
+    [
+      ['/live: websocket.origins https://app.example → https://app.example, https://x.example', true],
+      ['/live: websocket.tokenInQuery false → true', true]
+    ]
+  )
+  const moved = await compare(
+    t,
+    changed('path: /api/profile, upstream: up', 'path: /api/profile, maxBody: 1KB, stripPrefix: /api, upstream: other')
+  )
+  t.equal(moved.code, 0)
+  t.same(
+    moved.notes.map(({ text }) => text),
+    ['/api/profile: upstream up → other', '/api/profile: stripPrefix none → /api', '/api/profile: maxBody none → 1024']
+  )
+  const retargeted = await routeFolder(t, { 'routes.yaml': yaml(SOUND).replace(':4001', ':4009') })
+  const { stdout, code } = await portaria(['diff', moved.old, retargeted])
+  t.match(stdout, /CHANGED upstream up: targets http:\/\/127\.0\.0\.1:4001 → http:\/\/127\.0\.0\.1:4009/)
+  t.equal(code, 0)
+})
+
+t.test('files that say the same in other words differ in nothing', async t => {
+  const { old, opened, closed, notes, code } = await compare(t, [...SOUND].reverse())
+  t.same([opened, closed, notes, code], [[], [], [], 0])
+  writeFileSync(join(old, 'more.yaml'), 'routes: []\n')
+  const { stdout } = await portaria(['diff', old, old])
+  t.match(stdout, /Nothing changed/)
+})
+
+t.test('people read the loudest first, with an example and both places', async t => {
+  const { old } = await compare(t, SOUND)
+  const now = await routeFolder(t, {
+    'routes.yaml': yaml([...without('/api/admin/*'), '{ path: /new, upstream: up, public: true }'])
+  })
+  const { stdout, code } = await portaria(['diff', old, now])
+  t.equal(code, 1)
+  t.match(
+    stdout,
+    /OPEN {4}\/api\/admin\/\* is now open to Agente, Supervisor.*\n.*was "\/api\/admin\/\*" \(.*routes\.yaml:\d+\), is "\/api\/\*" \(/
+  )
+  t.match(stdout, /\/new is now open to everybody, even without a token \(until now: nobody\)/)
+  t.notOk(stdout.includes('\u001b'), 'no colour where nobody looks')
+})
+
+// CF-16
+t.test('whatever request is decided differently, the difference is reported', async t => {
+  const pools = [
+    [
+      '/* {public: true}',
+      '/a/* {roles: [Agente]}',
+      '/a/:x/b {roles: [Admin]}',
+      '/:y/b/* {methods: [GET, PUT]}',
+      '/a/b {}'
+    ],
+    [
+      '/a/* {roles: [Supervisor]}',
+      '/a/c/* {public: true}',
+      '/:y/b {roles: [Agente]}',
+      '/a/:x {methods: [DELETE], roles: [Admin]}'
+    ],
+    [
+      '/:p/:q/* {roles: [Admin]}',
+      '/b/:q/c {public: true}',
+      '/a {methods: [GET]}',
+      '/a/* {methods: [POST], requireAssigned: true}'
+    ],
+    ['/b/* {}', '/b/b/b {roles: [Agente], methods: [HEAD]}', '/a/b/c {public: true}'],
+    []
+  ]
+  const tables = await Promise.all(pools.map(pool => tableOf(t, ...pool)))
+  const options = { cloudUnassignedMayPass: false }
+  const comparisons = new Map<string, ReturnType<typeof compareTables>>()
+  const number = fc.nat({ max: tables.length - 1 })
+  const path = fc.array(fc.constantFrom('a', 'b', 'c', 'other'), { maxLength: 5 }).map(parts => `/${parts.join('/')}`)
+  const method = fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'LOCK')
+  fc.assert(
+    fc.property(number, number, path, method, fc.constantFrom(...ASKERS), (one, other, path, method, asker) => {
+      const [before, after] = [tables[one], tables[other]]
+      if (before === undefined || after === undefined) return
+      const was = decide(before.match(method, path), asker, options).decision === 'allow'
+      const now = decide(after.match(method, path), asker, options).decision === 'allow'
+      const key = `${one} ${other}`
+      const comparison = comparisons.get(key) ?? compareTables(before, after, options)
+      comparisons.set(key, comparison)
+      const routes = [before.match(method, path).route?.id, after.match(method, path).route?.id]
+      const reports = was === now ? [] : now ? comparison.opened : comparison.closed
+      const isReported = reports.some(
+        ({ who, was, now }) => who.includes(asker.name) && was.route === routes[0] && now.route === routes[1]
+      )
+      return was === now || isReported
+    }),
+    { numRuns: 3000 }
+  )
+})

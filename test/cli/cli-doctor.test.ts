@@ -1,0 +1,150 @@
+// The doctor finds what is broken, and nothing where nothing is.
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { portaria } from '../support/cli.ts'
+import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { type Mistake, PROXY_SECRET, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
+
+/** Which finding names which mistake. */
+const FOUND_AS: Readonly<Record<Mistake, string>> = {
+  dots: 'path-dots',
+  slashes: 'path-slashes',
+  'encoded-slash': 'path-encoded-slash',
+  encoding: 'path-encoding',
+  'double-encoding': 'path-double-encoding',
+  backslash: 'path-backslash',
+  parameters: 'path-parameters',
+  case: 'path-case',
+  tail: 'path-tail',
+  absolute: 'path-absolute',
+  'private-open': 'private-open',
+  'original-url': 'header-original-url',
+  'method-override': 'header-method-override',
+  'head-open': 'method-unguarded',
+  'options-open': 'method-unguarded',
+  'identity-believed': 'identity-believed',
+  'address-believed': 'address-believed',
+  'identity-forwarded': 'identity-forged',
+  'underscore-forwarded': 'identity-forged',
+  'two-hosts': 'two-hosts',
+  'alg-none': 'jwt-none',
+  'signature-ignored': 'jwt-signature',
+  'weak-secret': 'jwt-weak-secret',
+  'any-hmac': 'jwt-algorithm',
+  'key-from-token': 'jwt-key-by-token',
+  'expiry-ignored': 'jwt-lifetime',
+  'token-in-query': 'jwt-place',
+  'socket-open': 'websocket-no-token',
+  'socket-origin': 'websocket-origin',
+  'upgrade-open': 'upgrade-bypass',
+  'cors-mirror': 'cors',
+  'no-limit': 'rate-limit-missing',
+  'limit-by-header': 'rate-limit-address',
+  'metrics-open': 'operations-open',
+  'stack-trace': 'leak',
+  'input-mirrored': 'leak',
+  'no-challenge': 'challenge-missing',
+  'lax-cookie': 'cookies'
+}
+
+interface Diagnosis {
+  readonly complete: boolean
+  readonly requests: number
+  readonly findings: readonly { readonly id: string; readonly evidence: readonly string[]; readonly fix: string }[]
+}
+
+const examine = async (t: Test, mistake?: Mistake) => {
+  const { url } = await startVulnerableProxy(t, mistake)
+  const secret = mistake === 'weak-secret' ? 'changeme' : PROXY_SECRET
+  const token = await signToken(secret)
+  const paths = ['--private', '/private/data', '--public', '/public/page', '--websocket', '/private/live']
+  const args = ['doctor', url, ...paths, '--token', token, '--with-secret', '--json']
+  // The doctor reads the secret as it is, however weak.
+  return portaria(args, { env: { JWT_SECRET: secret } })
+}
+
+// RT-01 to RT-13, RT-16, RT-17, RT-30, RT-34, HD-01, HD-02, HD-09, HD-12, HD-24, HD-30, JW-01 to JW-05, JW-16, JW-19, JW-23, WS-01, WS-02
+t.test('a proxy with one mistake is found out, with its remedy', async t => {
+  for (const [mistake, id] of Object.entries(FOUND_AS) as [Mistake, string][]) {
+    const result = await examine(t, mistake)
+    t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)
+    const { findings } = result.json<Diagnosis>()
+    const finding = findings.find(one => one.id === id)
+    t.ok(finding, `${mistake} is found as ${id}, among ${findings.map(one => one.id)}`)
+    t.ok(finding !== undefined && finding.evidence.length > 0 && finding.fix !== '', `${mistake}: evidence and remedy`)
+    t.notOk(result.stdout.includes('eyJ'), `${mistake}: no token is repeated`)
+  }
+})
+
+t.test('a sound proxy gets a clean bill', async t => {
+  const result = await examine(t)
+  t.same(result.json<Diagnosis>().findings, [])
+  t.equal(result.code, 0)
+})
+
+t.test('a limited doctor waits as it is told, and says so when that takes too long', async t => {
+  const { url } = await startVulnerableProxy(t, undefined, 40)
+  const patient = await portaria(['doctor', url, '--private', '/private/data', '--json'])
+  t.match(patient.json(), { complete: true, findings: [] })
+  t.equal(patient.code, 0)
+  const shut = await startVulnerableProxy(t, undefined, 1)
+  const hasty = await portaria(['doctor', shut.url, '--private', '/private/data', '--max-seconds', '1'])
+  t.equal(hasty.code, 2)
+  t.match(hasty.stderr, /Nothing could be tried/)
+})
+
+/** A backend that repeats what it was sent, for any path. */
+const startEcho = async (t: Test): Promise<string> => {
+  const server = http.createServer((req, res) => res.end(JSON.stringify({ url: req.url, headers: req.headers })))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+t.test('this gateway has nothing to be found, whatever the doctor is told about it', async t => {
+  const url = await startEcho(t)
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { echo: { url } },
+      routes: [
+        { path: '/', upstream: 'echo', public: true },
+        { path: '/public/*', upstream: 'echo', public: true },
+        { path: '/private/*', upstream: 'echo' },
+        { path: '/private/admin/*', upstream: 'echo', roles: ['Admin'] },
+        { path: '/live', upstream: 'echo', websocket: {} }
+      ]
+    }
+  })
+  const token = await world.tokenFor()
+  const knowing = ['--config', world.folder, '--token', token, '--with-secret', '--max-requests', '1000', '--json']
+  const result = await portaria(['doctor', world.url, ...knowing], { env: { JWT_SECRET: TEST_SECRET } })
+  const { findings, requests } = result.json<Diagnosis>()
+  t.same(findings, [])
+  t.ok(requests > 150, `${requests} requests were made`)
+  t.equal(result.code, 0)
+
+  const ignorant = await portaria(['doctor', world.url])
+  t.equal(ignorant.code, 0, ignorant.stdout + ignorant.stderr)
+  t.match(ignorant.stdout, /Nothing found/)
+})
+
+t.test('the doctor keeps to this machine, to its bounds, and to gateways', async t => {
+  const elsewhere = await portaria(['doctor', 'https://gateway.example'])
+  t.equal(elsewhere.code, 2)
+  t.match(elsewhere.stderr, /--i-own-this/)
+  const closed = await portaria(['doctor', 'http://127.0.0.1:1'])
+  t.equal(closed.code, 2)
+  t.match(closed.stderr, /does not answer/)
+  const echo = await startEcho(t)
+  const none = await portaria(['doctor', echo])
+  t.equal(none.code, 2)
+  t.match(none.stderr, /--private/)
+  const { url } = await startVulnerableProxy(t)
+  const cut = await portaria(['doctor', url, '--private', '/private/data', '--max-requests', '5'])
+  t.equal(cut.code, 2)
+  t.match(cut.stderr, /not all tried: 5 requests/)
+})

@@ -1,0 +1,234 @@
+// Route files are judged, explained, drawn and replayed from the command line, without a running gateway.
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { portaria } from '../support/cli.ts'
+import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { routeFolder } from '../support/route-files.ts'
+
+const YAML = `upstreams:
+  up: { url: http://127.0.0.1:4001 }
+routes:
+  - { path: /open/*, upstream: up, public: true }
+  - { path: /api/*, upstream: up, roles: [Agente, Supervisor] }
+  - { path: "/api/orders/:id", methods: [DELETE], upstream: up, roles: [Admin] }
+  - { path: /any, upstream: up }
+  - { path: /socket.io/*, upstream: up, socketio: { namespaces: { /m: { roles: [Agente] } } } }
+tests:
+  - GET /api/x as Agente -> allow
+`
+
+t.test('help says what there is, and every command has examples', async t => {
+  const help = await portaria(['--help'])
+  t.equal(help.code, 0)
+  const commands = ['check', 'explain', 'matrix', 'diff', 'replay', 'migrate', 'grant', 'audit', 'token', 'doctor']
+  for (const command of commands) t.match(help.stdout, new RegExp(`^ {2}${command}\\b`, 'm'))
+  const results = await Promise.all(
+    commands.map(name => portaria([...(name === 'audit' ? ['audit', 'verify'] : [name]), '--help']))
+  )
+  for (const [index, { code, stdout }] of results.entries()) {
+    t.equal(code, 0)
+    t.match(stdout, /Examples:\n {2}npm run portaria -- /, commands[index] ?? '')
+    t.match(stdout, /--json/)
+  }
+})
+
+t.test('what cannot run ends with 2 and one readable message', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const cases: readonly (readonly [string[], RegExp])[] = [
+    [[], /Usage: portaria/],
+    [['chek'], /unknown command 'chek'\n.*Did you mean check\?/],
+    [['check', '/nowhere'], /The folder \/nowhere cannot be read/],
+    [['explain', 'GET'], /missing required argument 'path'/],
+    [['explain', 'GET', 'x', '--config', folder], /PATH must begin with \//],
+    [['explain', 'G T', '/', '--config', folder], /METHOD must be a method/],
+    [['explain', 'GET', '/', '--as', 'Agent', '--config', folder], /did you mean "Agente"/],
+    [['explain', 'GET', '/', '--token', 'nonsense', '--config', folder], /no token of a gateway/],
+    [['matrix', '--config', '/nowhere'], /cannot be read/],
+    [['diff', folder], /missing required argument 'new'/],
+    [['replay', '/nowhere.log', '--config', folder], /\/nowhere.log cannot be read \(ENOENT\)/],
+    [['replay', join(folder, 'routes.yaml'), '--config', folder], /holds no line of an access log/],
+    [['grant', 'maria'], /required option '--profile/],
+    [['doctor', 'nonsense'], /URL must be one such as/]
+  ]
+  for (const [args, message] of cases) {
+    const { code, stdout, stderr } = await portaria(args)
+    t.equal(code, 2, args.join(' '))
+    t.match(stderr, message)
+    t.equal(stdout, '')
+    t.notMatch(stderr, /\n\s+at /, 'no stack trace')
+  }
+  const json = await portaria(['check', '/nowhere', '--json'])
+  t.match(json.json(), { error: 'The folder /nowhere cannot be read' })
+  t.equal(json.code, 2)
+})
+
+t.test('check judges routes, their tests, and the settings where there are any', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const fine = await portaria(['check', folder])
+  t.equal(fine.code, 0)
+  t.match(fine.stdout, /5 routes in 1 file, 1 test hold/)
+  t.match(fine.stdout, /settings: not judged/)
+  const byVariable = await portaria(['check'], { env: { UPSTREAM_CONFIG: folder } })
+  t.equal(byVariable.code, 0, 'the folder alone asks for no other setting')
+
+  const weak = await portaria(['check', folder, '--json'], { env: { JWT_SECRET: 'short', LDAP_ULR: 'x' } })
+  t.equal(weak.code, 1)
+  t.match(weak.json(), {
+    ok: false,
+    settings: { judged: true, mistakes: [{ variable: 'JWT_SECRET' }, { variable: 'LDAP_ULR' }] }
+  })
+  t.notMatch(weak.stdout, /short/, 'no secret is repeated')
+  t.equal((await portaria(['check', folder, '--no-settings'], { env: { JWT_SECRET: 'short' } })).code, 0)
+  t.equal((await portaria(['check', folder, '--settings'])).code, 1)
+  t.equal((await portaria(['check', folder], { env: { JWT_SECRET: TEST_SECRET } })).code, 0)
+
+  const broken = await routeFolder(t, {
+    'routes.yaml': YAML.replace('-> allow', '-> 403').replace('public: true', 'pubic: true')
+  })
+  const result = await portaria(['check', broken])
+  t.equal(result.code, 1)
+  t.match(result.stdout, /routes\.yaml:4:\d+: .*pubic/)
+})
+
+t.test('explain says path, candidates, winner with its line, decision and code', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const ask = (...args: string[]) => portaria(['explain', ...args, '--config', folder])
+  const { code, stdout } = await ask(
+    'DELETE',
+    'http://localhost:3000/api/%6Frders/7?x=1',
+    '--as',
+    'Agente',
+    'Supervisor'
+  )
+  t.equal(code, 0)
+  t.match(
+    stdout,
+    /^DELETE \/api\/%6Frders\/7\?x=1 read as \/api\/orders\/7 as Agente\+Supervisor\n403 GW_FORBIDDEN \(role-missing\)/
+  )
+  t.match(stdout, /→ {2}DELETE \/api\/orders\/:id +\S+routes\.yaml:6 /)
+  t.match(stdout, /\/api\/\* .*"orders" in .* is more specific than "\*"/)
+  t.match((await ask('GET', '/api/x;y', '--as', 'Agente')).stdout, /400 GW_BAD_PATH \(semicolon\)/)
+  t.match((await ask('get', '/any')).stdout, /cloud-unassigned +403 +GW_UNASSIGNED\nunassigned +allow/)
+  t.match((await ask('GET', '/api/\u001b[2J')).stdout, /\\u\{1b\}\[2J/, 'what is asked cannot command the terminal')
+  const cloud = await portaria(['explain', 'GET', '/any', '--as', 'cloud-unassigned', '--json', '--config', folder], {
+    env: { CLOUDIDP_TENANT_ID: 'f1f1f1f1-0000-4000-8000-000000000000' }
+  })
+  t.match(cloud.json(), { decision: 'allow' }, 'a tenant of one company is trusted as its directory is')
+})
+
+t.test('explain takes a token: verified where the secret is known, else at its word', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const ask = async (token: string, env: Record<string, string> = {}, path = '/api/x') =>
+    (
+      await portaria(['explain', 'GET', path, '--token', '-', '--json', '--config', folder], { env, input: token })
+    ).json<{
+      decision: unknown
+      code: string
+      note?: string
+    }>()
+  const secret = { JWT_SECRET: TEST_SECRET }
+  const token = await signToken(TEST_SECRET)
+  t.match(await ask(token, secret), { decision: 'allow', as: 'maria (Agente)', note: /revoked/ })
+  t.match(await ask(token), { decision: 'allow', note: /was not verified/ })
+  const expired = await signToken(TEST_SECRET, {}, { iat: 1000, exp: 2000 })
+  t.match(await ask(expired, secret), { decision: 401, code: 'GW_TOKEN_EXPIRED' })
+  t.match(await ask(expired), { decision: 401, code: 'GW_TOKEN_EXPIRED' })
+  const forged = await signToken('another secret which is long enough too')
+  t.match(await ask(forged, secret), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'bad-signature' })
+  t.match(await ask(forged, { ...secret, JWT_PREVIOUS_SECRETS: 'another secret which is long enough too' }), {
+    decision: 'allow'
+  })
+  t.match(await ask(forged, secret, '/open/x'), { decision: 'allow', reason: 'public' })
+})
+
+t.test('matrix shows who passes where, namespaces too', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  const rows = (await portaria(['matrix', '--json', '--config', folder])).json<
+    { id: string; allowed: Record<string, boolean> }[]
+  >()
+  const passing = Object.fromEntries(
+    rows.map(({ id, allowed }) => [id, Object.keys(allowed).filter(who => allowed[who])])
+  )
+  t.same(passing, {
+    '/open/*': ['anonymous', 'cloud-unassigned', 'unassigned', 'Agente', 'Supervisor', 'Admin'],
+    '/api/*': ['Agente', 'Supervisor'],
+    'DELETE /api/orders/:id': ['Admin'],
+    '/any': ['unassigned', 'Agente', 'Supervisor', 'Admin'],
+    '/socket.io/* namespace /m': ['Agente']
+  })
+  const own = await portaria(['matrix', '--own', '--config', folder])
+  t.match(own.stdout, /\/auth\/admin\/\* +– +– +– +– +– +yes/)
+})
+
+const inTerminal = async (columns: number, env: Record<string, string>, ...args: string[]): Promise<string> => {
+  const entry = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
+  const command = ['stty', 'cols', columns, ';', process.execPath, entry, ...args].join(' ')
+  const { stdout } = await promisify(execFile)('script', ['-qec', command, '/dev/null'], {
+    env: { PATH: process.env.PATH, SHELL: '/bin/sh', TERM: 'xterm', ...env }
+  })
+  return stdout.replaceAll('\r', '')
+}
+
+t.test('on a terminal there is colour, unless NO_COLOR is set, and tables fit', async t => {
+  const folder = await routeFolder(t, { 'routes.yaml': YAML })
+  t.match(await inTerminal(200, {}, 'matrix', '--config', folder), /\u001b\[32myes/)
+  const narrow = await inTerminal(70, { NO_COLOR: '1' }, 'matrix', '--config', folder)
+  t.notMatch(narrow, /\u001b/)
+  t.ok(
+    narrow.split('\n').every(line => [...line].length <= 70),
+    narrow
+  )
+  t.notMatch(await inTerminal(200, { TERM: 'dumb' }, 'matrix', '--config', folder), /\u001b/)
+})
+
+t.test('replay counts by route and role what past requests would meet under new files', async t => {
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { up: { url: 'http://127.0.0.1:1' } },
+      routes: [
+        { path: '/open/*', upstream: 'up', public: true },
+        { path: '/api/*', upstream: 'up', roles: ['Agente'] },
+        { path: '/any', upstream: 'up' }
+      ]
+    }
+  })
+  const agent = await world.tokenFor()
+  const admin = await world.tokenFor({ profiles: ['Admin'] })
+  for (let n = 0; n < 3; n++) await world.fetch('/api/orders', { token: agent })
+  await world.fetch('/api/orders', { token: admin })
+  await world.fetch('/api/orders')
+  await world.fetch('/any', { token: agent })
+  await world.fetch('/none', { token: agent })
+  await world.fetch('/auth/me', { token: admin })
+  await world.fetch('/api//orders', { token: agent })
+  await world.logged(({ msg, path }) => msg === 'request' && path === '/api//orders')
+  const log = join(await routeFolder(t, {}), 'access.log')
+  const noise = 'not JSON\n{"msg":"other"}\n2026-11-21T00:00:00Z {"broken\n'
+  writeFileSync(log, noise + world.logText() + 'x'.repeat(600_000))
+  writeFileSync(`${log}.gz`, gzipSync(world.logText()))
+
+  const same = await portaria(['replay', log, '--config', world.folder, '--json'])
+  t.match(same.json(), { changes: [], decisions: 9, foreign: Number })
+  t.equal(same.code, 0)
+
+  const next = await routeFolder(t, {
+    'routes.yaml': YAML.replace('roles: [Agente, Supervisor]', 'roles: [Supervisor, Admin]').replace(/tests:.*/s, '')
+  })
+  const result = await portaria(['replay', log, '--config', next, '--json'])
+  t.equal(result.code, 1)
+  t.match(result.json(), {
+    changes: [
+      { route: '/api/*', role: 'Admin', was: 403, now: 'allow', count: 1, example: 'GET /api/orders' },
+      { route: '/api/*', role: 'Agente', was: 'allow', now: 403, count: 3 }
+    ]
+  })
+  const packed = await portaria(['replay', `${log}.gz`, '--config', next])
+  t.equal(packed.code, 1)
+  t.match(packed.stdout, /3 +allow → 403 +Agente +\/api\/\* +GET \/api\/orders/)
+  const piped = await portaria(['replay', '-', '--config', next, '--json'], { input: world.logText() })
+  t.same(piped.json<{ changes: unknown }>().changes, result.json<{ changes: unknown }>().changes)
+})

@@ -1,0 +1,160 @@
+// People, schema, audit log and tokens are looked after from the command line, beside a running gateway.
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { demoPeople, startDemoDirectory } from '../demo/directory.ts'
+import { portaria } from '../support/cli.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore, person } from '../support/store.ts'
+
+const dataFolder = async (t: Test): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), 'portaria-cli-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+t.test('grant and audit verify work while a gateway runs on the embedded database', async t => {
+  const DATA_DIR = await dataFolder(t)
+  const database = await openDatabase({ dataDir: DATA_DIR, log: quiet })
+  t.teardown(() => database.close())
+  const { user } = await createUsers(database).syncPerson(person('maria'))
+  t.equal(user.accessStatus, 'unassigned')
+  const granted = await portaria(['grant', 'ldap:maria', '--profile', 'Admin', '--area', 'Geral', '--json'], {
+    env: { DATA_DIR }
+  })
+  t.equal(granted.code, 0, granted.stderr)
+  t.match(granted.json(), {
+    username: 'maria',
+    profiles: ['Admin'],
+    areas: ['Geral'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned'
+  })
+  t.match(await createUsers(database).loadPerson(user.id), { user: { profiles: ['Admin'] }, version: 1 })
+  const { items } = await createAuditLog(database).list({ action: 'access.set' })
+  t.match(items, [{ actor: { id: null, username: 'cli' }, target: `user:${user.id}` }])
+  const verified = await portaria(['audit', 'verify'], { env: { DATA_DIR } })
+  t.equal(verified.code, 0)
+  t.match(verified.stdout, /The audit log is whole: \d+ entries/)
+})
+
+t.test('a stopped gateway, too: migrate makes the embedded database, and a wrong folder is told', async t => {
+  const DATA_DIR = await dataFolder(t)
+  const none = await portaria(['audit', 'verify'], { env: { DATA_DIR } })
+  t.equal(none.code, 2)
+  t.match(none.stderr, /There is no database in/)
+  const migrated = await portaria(['migrate', '--json'], { env: { DATA_DIR } })
+  t.equal(migrated.code, 0)
+  t.match(migrated.json(), { ok: true, embedded: true })
+  t.equal((await portaria(['audit', 'verify'], { env: { DATA_DIR } })).code, 0)
+})
+
+t.test('on Postgres', async t => {
+  const postgres = await startPostgres(t)
+  const { url: DATABASE_URL, users } = await openStore(t, postgres)
+  const env = { DATABASE_URL }
+  const grant = (...args: string[]) => portaria(['grant', ...args, '--json'], { env })
+
+  await t.test('grant adds to what somebody has, and spells areas as they are spelled', async t => {
+    const { user } = await users.syncPerson(person('ana'))
+    await grant('ANA', '--profile', 'Agente', '--area', 'Norte')
+    const more = await grant(`id:${user.id}`, '--profile', 'Supervisor', '--area', 'NORTE', 'Sul')
+    t.match(more.json(), { profiles: ['Supervisor', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' })
+    t.equal(more.code, 0)
+  })
+
+  await t.test('grant wants exactly one person', async t => {
+    await users.syncPerson(person('joao'))
+    await users.syncPerson(person('joao', { provider: 'cloudidp', issuer: 'https://idp.example' }))
+    const two = await portaria(['grant', 'joao', '--profile', 'Agente', '--area', 'Sul'], { env })
+    t.equal(two.code, 2)
+    t.match(two.stderr, /"joao" is not one person; say which one:\nid:\d+ {2}ldap:joao/)
+    t.match((await grant('cloudidp:joao', '--profile', 'Agente', '--area', 'Sul')).json(), { provider: 'cloudidp' })
+    const nobody = await portaria(['grant', 'nobody', '--profile', 'Agente', '--area', 'Sul'], { env })
+    t.equal(nobody.code, 2)
+    t.match(nobody.stderr, /must have logged in once/)
+    const role = await portaria(['grant', 'ana', '--profile', 'Agent', '--area', 'Sul'], { env })
+    t.match(role.stderr, /Unknown profile "Agent" \(did you mean "Agente"\?\)/)
+  })
+
+  await t.test("a number that is one person's id and another's name is not guessed", async t => {
+    const { user } = await users.syncPerson(person('first'))
+    await users.syncPerson(person(`${user.id}`))
+    t.equal((await grant(`${user.id}`, '--profile', 'Agente', '--area', 'Sul')).code, 2)
+    t.match((await grant(`ldap:${user.id}`, '--profile', 'Agente', '--area', 'Sul')).json(), { username: `${user.id}` })
+  })
+
+  await t.test('audit verify names the first entry that was changed', async t => {
+    t.equal((await portaria(['audit', 'verify'], { env })).code, 0)
+    await postgres.query('ALTER TABLE audit_events DISABLE TRIGGER ALL', [], DATABASE_URL)
+    await postgres.query("UPDATE audit_events SET actor_username = 'nobody' WHERE id = 2", [], DATABASE_URL)
+    const { code, stdout } = await portaria(['audit', 'verify'], { env })
+    t.equal(code, 1)
+    t.match(stdout, /was changed: entry 2 of/)
+  })
+
+  await t.test('a database that is not to be had is told without its password', async t => {
+    const { port } = postgres
+    for (const url of [
+      `postgres://postgres:s3cr3t-word@127.0.0.1:${port}/none`,
+      'postgres://u:s3cr3t-word@127.0.0.1:1/x',
+      'mysql://s3cr3t-word'
+    ]) {
+      const { code, stdout, stderr } = await portaria(['migrate'], { env: { DATABASE_URL: url } })
+      t.equal(code, 2)
+      t.notMatch(stdout + stderr, /s3cr3t-word|\n\s+at /)
+      t.match(stderr, /database cannot be used|DATABASE_URL must be/)
+    }
+  })
+})
+
+t.test('token logs in and prints the token alone; the password is neither shown nor an argument', async t => {
+  const demo = await startDemoDirectory({ people: demoPeople(username => `senha-de-${username}`) })
+  t.teardown(demo.close)
+  const world = await startGateway(t, { env: { ...demo.environment } })
+  const args = ['token', '--url', world.url, '--username', 'maria', '--password-stdin']
+  const { code, stdout, stderr } = await portaria(args, { input: 'senha-de-maria\n' })
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  t.equal((await world.fetch('/auth/me', { token: stdout.trim() })).status, 200)
+  const json = await portaria([...args, '--json'], { input: 'senha-de-maria' })
+  t.match(json.json(), { token: String, user: { username: 'maria' } })
+
+  const wrong = await portaria(args, { input: 'wrong\n' })
+  t.equal(wrong.code, 1)
+  t.equal(wrong.stdout, '', 'a script does not take a refusal for a token')
+  t.match(wrong.stderr, /401 GW_LOGIN_FAILED: Autenticacao falhou/)
+
+  const plain = await portaria(['token', '--url', 'http://gateway.example'])
+  t.equal(plain.code, 2)
+  t.match(plain.stderr, /use https/)
+  t.equal((await portaria(['token', '--url', world.url])).code, 2, 'without a terminal nobody is asked')
+
+  const shown = await typeInTerminal(world.url, ['maria\r', 'senha-dx\u007fe-maria\r'])
+  t.match(shown, /Username: maria\s+Password: \s+[\w-]+\.[\w-]+\.[\w-]+/)
+  t.notMatch(shown, /senha/)
+})
+
+/** What a terminal shows when somebody answers the questions one after the other. */
+const typeInTerminal = (url: string, answers: readonly string[]): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const entry = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
+    const command = `${process.execPath} ${entry} token --url ${url}`
+    const child = spawn('script', ['-qec', command, '/dev/null'], { env: { PATH: process.env.PATH, SHELL: '/bin/sh' } })
+    let shown = ''
+    let answered = 0
+    child.stdout.on('data', chunk => {
+      shown += chunk
+      const questions = shown.match(/(?:Username|Password): /g)?.length ?? 0
+      if (questions > answered) child.stdin.write(answers[answered++] ?? '')
+    })
+    child.on('error', reject)
+    child.on('close', () => resolve(shown))
+  })

@@ -1,0 +1,299 @@
+// A cloud login belongs to one browser, which may have several under way, and can be finished once.
+import t from 'tap'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createLoginMemory } from '../../gateway/store/login-memory.ts'
+import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
+import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
+import { freePort, startOAuthApp } from '../support/oauth-app.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+
+const START = '/auth/oauth/cloudidp/start'
+
+const begin = async (browser: ReturnType<typeof createCloudBrowser>, url: string) =>
+  (await browser.get(`${url}${START}`)).headers.get('location') ?? ''
+
+// OA-01
+t.test('a callback is refused in a browser that did not start the login', async t => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  const attacker = createCloudBrowser()
+  const returned = provider.authorize(await begin(attacker, app.url))
+  const victim = createCloudBrowser()
+  const withoutCookies = await victim.get(returned)
+  t.equal(withoutCookies.status, 400)
+  t.match(await withoutCookies.json(), { code: 'GW_OAUTH_STATE' })
+  await begin(victim, app.url)
+  t.equal((await victim.get(returned)).status, 400, 'an attempt of its own does not help')
+  const [value] = victim.cookies.get(app.url)?.values() ?? []
+  const [name] = attacker.cookies.get(app.url)?.keys() ?? []
+  t.equal((await createCloudBrowser().get(returned, { cookie: `${name}=${value}` })).status, 400)
+  t.match(
+    app.refusals.map(({ reason }) => reason),
+    Array(3).fill('state-foreign-browser')
+  )
+  t.equal(provider.asked.token, 0)
+  t.equal((await attacker.get(returned)).status, 302, 'refusals elsewhere did not use it up')
+})
+
+// OA-02, OA-06
+t.test(
+  'a callback works once: later ones and simultaneous ones are refused, and the code is exchanged once',
+  async t => {
+    const provider = await startFaultyProvider(t)
+    const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+    const browser = createCloudBrowser()
+    const returned = provider.authorize(await begin(browser, app.url))
+    const cookie = browser.cookieHeader(app.url)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => createCloudBrowser().get(returned, { cookie })))
+    t.same(answers.map(({ status }) => status).sort(), [302, 400, 400, 400, 400, 400, 400, 400])
+    t.equal(provider.asked.token, 1)
+    const again = await createCloudBrowser().get(returned, { cookie })
+    t.equal(again.status, 400)
+    t.match(again.headers.get('set-cookie'), /Max-Age=0/, 'its cookie goes')
+    t.equal(app.refusals.at(-1)?.reason, 'state-replayed')
+  }
+)
+
+// OA-02
+t.test('a callback works once over all instances that share a database', async t => {
+  const provider = await startFaultyProvider(t)
+  const postgres = await startPostgres(t)
+  const database = await openDatabase({ databaseUrl: postgres.url, dataDir: '', log: quiet as never })
+  t.teardown(() => database.close())
+  const memory = createLoginMemory(database)
+  const usedStates = { use: (nonce: string, expiresAtMs: number) => memory.useOAuthState(nonce, new Date(expiresAtMs)) }
+  const cloudidp = { issuer: provider.issuer, redirectUri: `http://127.0.0.1:${await freePort()}/callback` }
+  const [one, other] = [
+    await startOAuthApp(t, { cloudidp, usedStates }),
+    await startOAuthApp(t, { cloudidp, usedStates })
+  ]
+  const browser = createCloudBrowser()
+  const { search } = new URL(provider.authorize(await begin(browser, one.url)))
+  const cookie = browser.cookieHeader(one.url)
+  const answers = await Promise.all(
+    [other, one, other, one].map(app => createCloudBrowser().get(`${app.callbackUrl}${search}`, { cookie }))
+  )
+  t.same(answers.map(({ status }) => status).sort(), [302, 400, 400, 400])
+  t.equal(provider.asked.token, 1)
+})
+
+// OA-19
+t.test('several tabs log in at once, five at most, and the oldest leaves first', async t => {
+  let now = Date.now()
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
+  const browser = createCloudBrowser()
+  const returns: string[] = []
+  for (let tab = 0; tab < 7; tab++) {
+    returns.push(provider.authorize(await begin(browser, app.url)))
+    now += 1000
+    t.ok((browser.cookies.get(app.url)?.size ?? 0) <= 5, 'no more than five cookies')
+  }
+  const statuses: number[] = []
+  for (const returned of returns.reverse()) statuses.push((await browser.get(returned)).status)
+  t.same(statuses, [302, 302, 302, 302, 302, 400, 400])
+  t.equal(browser.cookies.get(app.url)?.size, 0, 'nothing is left')
+})
+
+t.test('cookies of attempts that are over, or were never one, are cleared by the next start', async t => {
+  let now = Date.now()
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
+  const browser = createCloudBrowser()
+  const returned = provider.authorize(await begin(browser, app.url))
+  browser.cookies.get(app.url)?.set('portaria_login_junk', '%00')
+  browser.cookies.get(app.url)?.set('session', 'of a backend')
+  now += 600_000
+  const late = await browser.get(returned)
+  t.equal(late.status, 400)
+  t.equal(app.refusals.at(-1)?.reason, 'state-expired')
+  await begin(browser, app.url)
+  const names = [...(browser.cookies.get(app.url)?.keys() ?? [])]
+  t.match(names, ['session', /^portaria_login_/])
+  t.equal(names.length, 2)
+})
+
+t.test('a login begun before JWT_SECRET was rotated finishes after it', async t => {
+  const provider = await startFaultyProvider(t)
+  const cloudidp = { issuer: provider.issuer, redirectUri: 'http://127.0.0.1:9/callback' }
+  const before = await startOAuthApp(t, { cloudidp, secrets: ['the old secret, long enough for this'] })
+  const after = await startOAuthApp(t, { cloudidp, secrets: ['the new one', 'the old secret, long enough for this'] })
+  const browser = createCloudBrowser()
+  const { search } = new URL(provider.authorize(await begin(browser, before.url)))
+  const cookie = browser.cookieHeader(before.url)
+  t.equal((await createCloudBrowser().get(`${after.callbackUrl}${search}`, { cookie })).status, 302)
+})
+
+t.test('the cookie of an attempt is for this host, this browser and this login alone', async t => {
+  const provider = await startFaultyProvider(t)
+  const plain = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  const overHttp = (await fetch(`${plain.url}${START}`, { redirect: 'manual' })).headers.getSetCookie()
+  t.match(overHttp, [
+    /^portaria_login_[\w-]{12}=[\w-]{48}; Path=\/auth\/oauth\/cloudidp; HttpOnly; SameSite=Lax; Max-Age=600$/
+  ])
+  const secure = await startOAuthApp(t, {
+    cloudidp: { issuer: provider.issuer },
+    publicUrl: 'https://portal.example.org'
+  })
+  const overHttps = (await fetch(`${secure.url}${START}`, { redirect: 'manual' })).headers.getSetCookie()
+  t.match(overHttps, [
+    /^__Host-portaria_login_[\w-]{12}=[\w-]{48}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/
+  ])
+})
+
+// OA-03, OA-09
+t.test('a bad state is refused with 400 before anything else is judged, and nothing of it comes back', async t => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  const browser = createCloudBrowser()
+  const url = new URL(provider.authorize(await begin(browser, app.url)))
+  const state = url.searchParams.get('state') ?? ''
+  const cases: Record<string, string> = {
+    'no query': '',
+    'no state': 'code=c',
+    'empty state': 'code=c&state=',
+    'state twice': `code=c&state=${state}&state=${state}`,
+    'code twice': `code=c&code=d&state=${state}`,
+    'state as an array': `code=c&state[]=${state}`,
+    'cut state': `code=c&state=${state.slice(0, -1)}`,
+    'longer signature': `code=c&state=${state}AAAA`,
+    'payload alone': `code=c&state=${state.split('.')[0]}`,
+    'error with a bad state': 'error=<script>alert(1)</script>&state=a.b',
+    'ten thousand characters': `code=c&state=${'a'.repeat(10_000)}`
+  }
+  for (const [what, query] of Object.entries(cases)) {
+    const answer = await browser.get(`${app.callbackUrl}?${query}`)
+    t.equal(answer.status, 400, what)
+    const body = await answer.text()
+    t.match(JSON.parse(body), { code: 'GW_OAUTH_STATE' }, what)
+    t.notOk(body.includes('script'), what)
+  }
+  const withoutCode = await browser.get(`${app.callbackUrl}?state=${state}`)
+  t.equal(withoutCode.status, 400)
+  t.match(await withoutCode.json(), { code: 'GW_BAD_REQUEST' })
+  t.equal(provider.asked.token, 0)
+  t.equal((await browser.get(url.href)).status, 302, 'the good one still works')
+})
+
+// OA-20
+t.test('a preview, a scanner or a prefetch does not use the login up', async t => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  const browser = createCloudBrowser()
+  const returned = provider.authorize(await begin(browser, app.url))
+  const cookie = browser.cookieHeader(app.url)
+  const head = await fetch(returned, { method: 'HEAD', headers: { cookie }, redirect: 'manual' })
+  t.equal(head.status, 204)
+  t.equal(head.headers.get('cache-control'), 'no-store')
+  t.equal((await fetch(returned, { method: 'HEAD', redirect: 'manual' })).status, 400)
+  for (const headers of [
+    { 'sec-purpose': 'prefetch' },
+    { 'sec-purpose': 'prefetch;prerender' },
+    { purpose: 'prefetch' },
+    { 'x-moz': 'prefetch' }
+  ]) {
+    t.equal((await browser.get(returned, headers)).status, 503, JSON.stringify(headers))
+  }
+  t.equal(provider.asked.token, 0)
+  t.equal((await browser.get(returned)).status, 302)
+})
+
+// OA-07
+t.test('the redirect address is the configured one, byte for byte, whatever the request says', async t => {
+  const provider = await startFaultyProvider(t)
+  const redirectUri = 'http://LOCALHOST:80/auth/oauth/cloudidp/callback?from=cloud'
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer, redirectUri } })
+  const browser = createCloudBrowser()
+  const started = await browser.get(`${app.url}${START}?redirect_uri=http://evil.example&next=//evil.example`, {
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'evil'
+  })
+  const asked = new URL(started.headers.get('location') ?? '')
+  t.equal(asked.searchParams.get('redirect_uri'), redirectUri)
+  const code = new URL(provider.authorize(asked.href).replace('?from=cloud?', '?')).searchParams
+  t.equal((await browser.get(`${app.callbackUrl}?${code}`)).status, 302)
+  t.equal(provider.tokenRequests[0]?.form.get('redirect_uri'), redirectUri)
+})
+
+// OA-08
+t.test('after the login the browser goes to the configured address and nowhere else', async t => {
+  const provider = await startFaultyProvider(t)
+  const successRedirectUrl = 'https://app.example.org/login?lang=pt#old'
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer, successRedirectUrl } })
+  const browser = createCloudBrowser()
+  const done = await browser.get(`${provider.authorize(await begin(browser, app.url))}&next=//evil.example`)
+  const location = done.headers.get('location') ?? ''
+  t.ok(location.startsWith('https://app.example.org/login?lang=pt#auth='), 'a fragment of the setting gives way')
+  t.equal(readFragment(location).token, 'token-of-subject-1')
+})
+
+t.test('an attempt stays usable while the memory of used states is away', async t => {
+  const provider = await startFaultyProvider(t)
+  let isAway = true
+  const app = await startOAuthApp(t, {
+    cloudidp: { issuer: provider.issuer },
+    usedStates: {
+      use: async () => {
+        if (isAway) throw new Error('away')
+        return true
+      }
+    }
+  })
+  const browser = createCloudBrowser()
+  const returned = provider.authorize(await begin(browser, app.url))
+  t.equal((await browser.get(returned)).status, 500)
+  isAway = false
+  t.equal((await browser.get(returned)).status, 302)
+})
+
+t.test('a cloud login that is not active fails as any login, after its state was judged', async t => {
+  const app = await startOAuthApp(t, { cloudidp: { active: false } })
+  const started = await fetch(`${app.url}${START}`, { redirect: 'manual' })
+  t.equal(started.status, 401)
+  t.match(await started.json(), { code: 'GW_OAUTH_FAILED', message: 'Autenticacao falhou' })
+  t.equal((await fetch(`${app.callbackUrl}?code=c&state=a.b`, { redirect: 'manual' })).status, 400)
+})
+
+// OA-09
+t.test('a refusal by the provider is told without its words', async t => {
+  const provider = await startFaultyProvider(t)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  const browser = createCloudBrowser()
+  const asked = new URL(await begin(browser, app.url))
+  const error = new URLSearchParams({
+    error: '<script>access_denied',
+    error_description: 'x\r\nSet-Cookie: a=b',
+    error_uri: 'javascript:alert(1)',
+    state: asked.searchParams.get('state') ?? ''
+  })
+  const answer = await browser.get(`${app.callbackUrl}?${error}`)
+  t.equal(answer.status, 401)
+  const body = await answer.text()
+  t.match(JSON.parse(body), { code: 'GW_OAUTH_FAILED' })
+  t.notMatch(body, /script|access_denied|Set-Cookie/)
+  t.match(app.outcomes, [{ reason: 'provider-refused' }])
+  t.match(app.refusals, [{ cause: /access_denied/ }], 'the log tells')
+  t.equal((await browser.get(`${app.callbackUrl}?${error}`)).status, 400, 'the attempt is over')
+  t.equal(provider.asked.token, 0)
+})
+
+t.test('a start fails with 401 while the provider cannot be discovered, and works soon after it is back', async t => {
+  let now = Date.now()
+  const provider = await startFaultyProvider(t)
+  provider.faults.discovery = res => answerJson(res, { error: 'away' }, 503)
+  const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer }, now: () => now })
+  const start = () => fetch(`${app.url}${START}`, { redirect: 'manual' })
+  const starts = await Promise.all([start(), start(), start()])
+  t.same(
+    starts.map(({ status }) => status),
+    [401, 401, 401]
+  )
+  t.equal(provider.asked.discovery, 1, 'asked once for all')
+  delete provider.faults.discovery
+  now += 2000
+  t.equal((await start()).status, 302)
+  provider.faults.discovery = res => res.destroy()
+  now += 60 * 60 * 1000
+  t.equal((await start()).status, 302, 'what is known outlives an outage')
+})

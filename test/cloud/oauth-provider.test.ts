@@ -1,0 +1,133 @@
+// The cloud login works with a real OpenID Connect provider, discovered or configured address by address.
+import t from 'tap'
+import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
+import { freePort, startOAuthApp } from '../support/oauth-app.ts'
+import { maria, startOidcProvider } from '../support/oidc-provider.ts'
+
+const callbackAt = (port: number) => `http://127.0.0.1:${port}/auth/oauth/cloudidp/callback`
+
+/** A provider and a gateway's door that know each other. */
+const startBoth = async (
+  t: Tap,
+  { discovered = true, people = [maria], clientAuthentication = 'client_secret_basic' as Authentication } = {}
+) => {
+  const port = await freePort()
+  const provider = await startOidcProvider(t, { redirectUris: [callbackAt(port)], people, clientAuthentication })
+  const { issuer, clientId, clientSecret } = provider
+  const explicit = { authorizationUrl: `${issuer}/auth`, tokenUrl: `${issuer}/token`, profileUrl: `${issuer}/me` }
+  const cloudidp = { clientId, clientSecret, ...(discovered ? { issuer } : explicit) }
+  return { provider, app: await startOAuthApp(t, { port, cloudidp }) }
+}
+
+type Tap = { teardown(fn: () => unknown): unknown }
+type Authentication = 'client_secret_basic' | 'client_secret_post'
+
+// OA-05, OA-07, OA-10, OA-26
+for (const discovered of [true, false]) {
+  t.test(
+    `somebody logs in at a provider that is ${discovered ? 'discovered' : 'configured address by address'}`,
+    async t => {
+      const { app, provider } = await startBoth(t, { discovered })
+      const browser = createCloudBrowser()
+      const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
+      t.equal(started.status, 302)
+      t.equal(started.headers.get('cache-control'), 'no-store')
+      const asked = new URL(started.headers.get('location') ?? '')
+      t.match(Object.fromEntries(asked.searchParams), {
+        response_type: 'code',
+        client_id: 'portaria',
+        redirect_uri: app.callbackUrl,
+        scope: 'openid profile email',
+        code_challenge_method: 'S256',
+        code_challenge: /^[\w-]{43}$/,
+        state: /^[\w-]{40}\.[\w-]{43}$/
+      })
+      t.equal(asked.searchParams.has('nonce'), discovered, 'a nonce is sent exactly with OpenID Connect')
+
+      const returned = await logInAtProvider(browser, asked.href, maria)
+      const done = await browser.get(returned)
+      t.equal(done.status, 302)
+      t.equal(done.headers.get('cache-control'), 'no-store')
+      t.equal(done.headers.get('referrer-policy'), 'no-referrer')
+      const location = new URL(done.headers.get('location') ?? '')
+      t.equal(location.origin + location.pathname + location.search, `${app.url}/welcome`, 'nothing in the query')
+      t.match(readFragment(location.href), {
+        token: 'token-of-b3b1a7c2-0001',
+        user: { username: maria.username, provider: 'cloudidp' }
+      })
+      t.match(app.people, [
+        {
+          provider: 'cloudidp',
+          issuer: discovered ? provider.issuer : `${provider.issuer}/me`,
+          subject: maria.subject,
+          name: maria.name,
+          email: maria.email,
+          username: maria.username
+        }
+      ])
+      t.equal(browser.cookies.get(app.url)?.size, 0, 'the cookie of the attempt is gone')
+      for (const secret of [provider.clientSecret, new URL(returned).searchParams.get('code') ?? '', 'token-of-']) {
+        t.notOk(app.logText().includes(secret), 'the log holds no secret') || t.comment(secret)
+      }
+    }
+  )
+}
+
+t.test('the client secret is sent where the provider takes it, and only there from then on', async t => {
+  for (const clientAuthentication of ['client_secret_basic', 'client_secret_post'] as const) {
+    for (const discovered of [true, false]) {
+      const { app } = await startBoth(t, { discovered, clientAuthentication })
+      for (const login of [1, 2]) {
+        const browser = createCloudBrowser()
+        const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
+        const done = await browser.get(await logInAtProvider(browser, started.headers.get('location') ?? '', maria))
+        t.equal(done.status, 302, `${clientAuthentication}, discovered ${discovered}, login ${login}`)
+      }
+    }
+  }
+})
+
+// OA-12
+t.test('somebody whose e-mail, login name and name change at the provider stays the same subject', async t => {
+  const people = [{ ...maria }]
+  const { app } = await startBoth(t, { people })
+  const logIn = async (username: string) => {
+    const browser = createCloudBrowser()
+    const started = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
+    const authorizationUrl = started.headers.get('location') ?? ''
+    return browser.get(await logInAtProvider(browser, authorizationUrl, { username, password: maria.password }))
+  }
+  await logIn(maria.username)
+  people[0] = { ...maria, username: 'maria.lima@corp.example', email: 'maria.lima@corp.example', name: 'Maria Lima' }
+  await logIn('maria.lima@corp.example')
+  const [before, after] = app.people
+  t.equal(before?.subject, after?.subject)
+  t.equal(before?.issuer, after?.issuer)
+  t.equal(after?.email, 'maria.lima@corp.example')
+  t.equal(after?.username, 'maria.lima@corp.example')
+})
+
+// OA-05, OA-06
+t.test('a code of somebody else, used or not, logs nobody in', async t => {
+  const { app } = await startBoth(t)
+  const victim = createCloudBrowser()
+  const begun = await victim.get(`${app.url}/auth/oauth/cloudidp/start`)
+  const ofVictim = await logInAtProvider(victim, begun.headers.get('location') ?? '', maria)
+  const thief = createCloudBrowser()
+  const inject = async () => {
+    const started = await thief.get(`${app.url}/auth/oauth/cloudidp/start`)
+    const forged = new URL(ofVictim)
+    forged.searchParams.set('state', new URL(started.headers.get('location') ?? '').searchParams.get('state') ?? '')
+    return thief.get(forged.href)
+  }
+  const unused = await inject()
+  t.equal(unused.status, 401)
+  t.match(await unused.json(), { code: 'GW_OAUTH_FAILED' })
+  t.equal((await victim.get(ofVictim)).status, 302, 'its owner can still use it')
+  t.equal((await inject()).status, 401)
+  t.match(app.outcomes, [
+    { reason: 'code-refused', ok: false, provider: 'cloudidp' },
+    { reason: 'code-refused', ok: false, provider: 'cloudidp' }
+  ])
+  t.equal(app.people.length, 1)
+})

@@ -1,0 +1,78 @@
+// A state is accepted as it was made, until it is too old, and in no other spelling.
+import { createHmac, randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import t from 'tap'
+import { STATE_LENGTH, signState, verifyState } from '../../gateway/cloud/state.ts'
+
+const SECRET = 'the secret of this test, 32 bytes or more'
+const NOW = 1_800_000_000_000
+const options = { secrets: [SECRET], maxAgeMs: 600_000 }
+const fresh = (secret = SECRET, at = NOW) => signState(randomBytes(24), at, secret)
+
+t.test('a state is base64url of nonce and timestamp, signed with HMAC-SHA256 under JWT_SECRET', async t => {
+  const nonce = randomBytes(24)
+  const [payload = '', signature] = signState(nonce, NOW, SECRET).split('.')
+  t.same(Buffer.from(payload, 'base64url').subarray(0, 24), nonce)
+  t.equal(Buffer.from(payload, 'base64url').readUIntBE(24, 6), NOW)
+  t.equal(signature, createHmac('sha256', SECRET).update(payload).digest('base64url'))
+})
+
+t.test('a state is valid from its creation until its age is reached', async t => {
+  const state = fresh()
+  t.match(verifyState(state, NOW, options), { issuedAt: NOW, expiresAt: NOW + 600_000, signedBy: 0 })
+  t.match(verifyState(state, NOW + 599_999, options), { issuedAt: NOW })
+  t.equal(verifyState(state, NOW + 600_000, options), 'state-expired')
+  t.equal(verifyState(state, NOW - 31_000, options), 'state-from-future')
+  t.match(verifyState(state, NOW - 29_000, options), { issuedAt: NOW }, 'clocks of two instances may differ a little')
+})
+
+t.test('a login begun before JWT_SECRET was rotated may finish after it', async t => {
+  const rotated = { ...options, secrets: ['the new secret', SECRET] }
+  t.match(verifyState(fresh(), NOW, rotated), { signedBy: 1 })
+  t.equal(verifyState(fresh('a secret of somebody else'), NOW, rotated), 'state-signature')
+})
+
+// OA-03, OA-25
+t.test('a state that was cut, lengthened, re-encoded or signed otherwise is refused', async t => {
+  const state = fresh()
+  const [payload = '', signature = ''] = state.split('.')
+  const hex = Buffer.from(signature, 'base64url').toString('hex')
+  const spare = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const last = spare.indexOf(signature.at(-1) ?? '')
+  const sameBytes = signature.slice(0, -1) + spare[(last & ~3) | ((last + 1) & 3)]
+  t.same(Buffer.from(sameBytes, 'base64url'), Buffer.from(signature, 'base64url'), 'another spelling of the same bytes')
+  const bad: Record<string, string | undefined> = {
+    nothing: undefined,
+    empty: '',
+    dot: '.',
+    'payload alone': payload,
+    'no signature': `${payload}.`,
+    'no payload': `.${signature}`,
+    'signature of one byte': `${payload}.A`,
+    'signature cut': state.slice(0, -1),
+    'signature lengthened': `${state}A`,
+    'signature padded': `${state}=`,
+    'signature in hex': `${payload}.${hex}`,
+    'signature respelt': `${payload}.${sameBytes}`,
+    'signature of other case': `${payload}.${signature.replace(/[a-z]/g, letter => letter.toUpperCase())}`,
+    'standard base64': `${payload}.${signature.slice(0, -1)}+`,
+    'beyond ASCII': `${payload}.${'é'.repeat(43)}`,
+    'three parts': `${state}.x`,
+    'a JWT': `eyJhbGciOiJIUzI1NiJ9.e30.${signature}`,
+    'another payload': `${fresh().split('.')[0]}.${signature}`,
+    'payload with a line feed': `${payload.slice(0, -1)}\n.${signature}`,
+    huge: 'A'.repeat(100_000)
+  }
+  for (const [what, text] of Object.entries(bad)) t.type(verifyState(text, NOW, options), 'string', what)
+})
+
+t.test('no change of one character leaves a state valid', async t => {
+  const state = fresh()
+  fc.assert(
+    fc.property(fc.nat(STATE_LENGTH - 1), fc.string({ minLength: 0, maxLength: 3, unit: 'binary' }), (at, put) => {
+      const changed = state.slice(0, at) + put + state.slice(at + 1)
+      return changed === state || typeof verifyState(changed, NOW, options) === 'string'
+    })
+  )
+  t.pass()
+})

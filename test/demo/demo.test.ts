@@ -1,0 +1,170 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import t from 'tap'
+import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
+
+const READY_WITHIN_MS = 60_000
+const GONE_WITHIN_MS = 2_000
+
+// Each start takes seconds, on a busy machine many.
+t.setTimeout(300_000)
+
+/** Head and body of what `curl -i` printed. */
+const answerOf = (stdout: string) => {
+  const [head = '', ...body] = stdout.split('\r\n\r\n')
+  return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]), head, body: body.join('') }
+}
+
+const paste = async (line: string) => answerOf((await run(line)).stdout)
+
+t.test('the demo is ready in time, and each of its lines works alone in a fresh shell', async t => {
+  const { path: temporary, left } = temporaryFolder(t)
+  const began = performance.now()
+  const demo = await startDemo(t, { temporary })
+  t.ok(performance.now() - began < READY_WITHIN_MS)
+
+  await t.test('three lines begin with curl: log in, an allowed request, a refused one', async t => {
+    t.equal(demo.curlLines.length, 3)
+    const [logIn = '', allowed = '', refused = ''] = demo.curlLines
+    const login = await paste(logIn)
+    t.equal(login.status, 200)
+    t.match(JSON.parse(login.body), {
+      token: /^[\w-]+\.[\w-]+\.[\w-]+$/,
+      user: { username: 'ana', profiles: ['Agente'], areas: ['Vendas'], accessStatus: 'assigned' }
+    })
+    const orders = await paste(allowed)
+    t.equal(orders.status, 200)
+    t.match(JSON.parse(orders.body), [{ id: 1, customer: 'Padaria Aurora' }])
+    const refusal = await paste(refused)
+    t.equal(refusal.status, 403)
+    t.match(JSON.parse(refusal.body), { code: 'GW_FORBIDDEN' })
+    t.equal(JSON.parse((await paste(allowed)).body).length, 4, 'nothing was deleted')
+  })
+
+  await t.test('the four sample people can log in with the passwords that it prints', async t => {
+    const people = [...demo.text.matchAll(/^ {2}(\w+) +(\w+-demo) +(\S+)/gm)]
+    t.same(
+      people.map(([, name, , profile]) => [name, profile]),
+      [
+        ['maria', 'Admin'],
+        ['carlos', 'Supervisor'],
+        ['ana', 'Agente'],
+        ['joao', '(unassigned)']
+      ]
+    )
+    for (const [, username, password, profile] of people) {
+      const response = await fetch(`${demo.url}/auth/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ username, password })
+      })
+      t.match(await response.json(), { user: { profiles: profile === '(unassigned)' ? [] : [profile] } })
+    }
+  })
+
+  await t.test("an Admin's line assigns somebody, whose refreshed token then has the access", async t => {
+    const [assign = '', refresh = ''] = demo.moreLines
+    const before = JSON.parse((await paste(refresh)).body)
+    t.match(before, { user: { username: 'joao', accessStatus: 'unassigned' } })
+    const orders = async (token: string) =>
+      (await fetch(`${demo.url}/api/orders`, { headers: { authorization: `Bearer ${token}` } })).status
+    t.equal(await orders(before.token), 403)
+    t.equal((await paste(assign)).status, 200)
+    const { token, user } = JSON.parse((await paste(refresh)).body)
+    t.match(user, { username: 'joao', profiles: ['Agente'], areas: ['Vendas'], accessStatus: 'assigned' })
+    t.equal(await orders(token), 200)
+  })
+
+  await t.test('the backend sees who it is, and what a client claims does not reach it', async t => {
+    const token = /Bearer ([\w.-]+)/.exec(demo.curlLines[1] ?? '')?.[1]
+    const response = await fetch(`${demo.url}/api/whoami`, {
+      headers: { authorization: `Bearer ${token}`, 'x-user-profiles': 'Admin', x_user_profiles: 'Admin' }
+    })
+    t.match(await response.json(), { 'x-user-username': 'ana', 'x-user-profiles': 'Agente' })
+  })
+
+  await t.test('events come as they happen', async t => {
+    const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
+    const reader = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })
+    t.teardown(() => reader.kill())
+    t.match(await printed(reader, /id: 2\n/), /content-type: text\/event-stream[\s\S]*id: 1\nevent: order\n/)
+  })
+
+  await t.test('Socket.IO delivers QR code, status and messages with a token, and nothing without one', async t => {
+    const [withToken = '', without = ''] = demo.moreLines.filter(line => line.startsWith('node'))
+    t.match(
+      (await run(withToken)).stdout,
+      /status \{ state: 'waiting', user: 'Ana Souza' \}[\s\S]*qr \{[\s\S]*message \{/
+    )
+    t.equal((await run(without)).stdout, "refused { code: 'GW_UNAUTHENTICATED', statusCode: 401 }\n")
+  })
+
+  await t.test('the pages are public', async t => {
+    for (const path of ['/', '/messaging-demo/', '/messaging-demo/socket.io.js', '/auth/login', '/auth/console']) {
+      t.equal((await fetch(demo.url + path)).status, 200, path)
+    }
+  })
+
+  await t.test('Ctrl-C leaves no process, no port and no file behind, also with a stream open', async t => {
+    const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
+    const reader: ChildProcess = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const ended = once(reader, 'exit')
+    await printed(reader, /id: 1\n/)
+    const { ms } = await demo.end('SIGINT')
+    t.ok(ms < GONE_WITHIN_MS, `${Math.round(ms)} ms`)
+    await ended
+    await demo.gone()
+    t.same(left(), [])
+    await occupy(t, Number(new URL(demo.url).port))
+  })
+})
+
+t.test('Ctrl-C while it still starts leaves nothing behind', async t => {
+  const { path: temporary, left } = temporaryFolder(t)
+  const child = spawnDemo(t, { temporary })
+  await printed(child, /demo starts/)
+  process.kill(-(child.pid ?? 0), 'SIGINT')
+  await once(child, 'exit')
+  t.same(left(), [])
+})
+
+t.test('a killed demo does not stand in the way of the next ones, which remove what it left', async t => {
+  const { path: temporary, left } = temporaryFolder(t)
+  const killed = await startDemo(t, { temporary })
+  await killed.end('SIGKILL')
+  await killed.gone()
+  const remains = left()
+  t.equal(remains.length, 1)
+
+  await t.test('and with its port taken, two more run side by side on others', async t => {
+    const port = Number(new URL(killed.url).port)
+    await occupy(t, port)
+    const [second, third] = await Promise.all([startDemo(t, { temporary }), startDemo(t, { temporary })])
+    t.equal(new Set([killed.url, second.url, third.url]).size, 3)
+    t.equal(left().length, 2)
+    t.notOk(left().includes(remains[0] ?? ''))
+    for (const { curlLines } of [second, third]) t.equal((await paste(curlLines[1] ?? '')).status, 200)
+    await Promise.all([second.end('SIGINT'), third.end('SIGINT')])
+    t.same(left(), [])
+  })
+})
+
+t.test('a port that was asked for is taken or refused, never changed', async t => {
+  const { path: temporary, left } = temporaryFolder(t)
+  const server = await occupy(t, 0)
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const refused = spawnDemo(t, { temporary, env: { PORT: String(port) } })
+  await t.rejects(printed(refused, /ready/), /cannot start: port \d+ is taken/)
+  t.same(left(), [])
+  await new Promise(resolve => server.close(resolve))
+  const demo = await startDemo(t, { temporary, env: { PORT: String(port) } })
+  t.equal(demo.url, `http://localhost:${port}`)
+
+  await t.test('SIGTERM to npm alone ends all of it', async t => {
+    const { ms } = await demo.end('SIGTERM', 'npm')
+    t.ok(ms < GONE_WITHIN_MS, `${Math.round(ms)} ms`)
+    await demo.gone()
+    t.same(left(), [])
+  })
+})

@@ -1,0 +1,132 @@
+// The sample directory and the sample backend of the compose stack are held to what the stack expects of them.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Client } from 'ldapts'
+import { io } from 'socket.io-client'
+import t, { type Test } from 'tap'
+import { findSchema } from '../support/openldap-config.ts'
+
+const docker = fileURLToPath(new URL('../../docker/', import.meta.url))
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+/** Starts a process that ends with the test; rejects when it ends before `isReady`. */
+const start = async (
+  t: Test,
+  command: string,
+  args: string[],
+  env: Record<string, string>,
+  isReady: () => Promise<boolean>
+): Promise<void> => {
+  const child = spawn(command, args, {
+    env: { PATH: `${process.env.PATH}:/usr/sbin`, ...env },
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
+  let complaints = ''
+  child.stderr.on('data', chunk => {
+    complaints += chunk
+  })
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  })
+  while (!(await isReady())) {
+    if (child.exitCode !== null) throw new Error(`${command} ended: ${complaints}`)
+    await delay(20)
+  }
+}
+
+t.test('the sample directory lets its people in over TLS, by their passwords only', async t => {
+  // In a short path of its own, readable by the account that slapd changes to.
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-directory-'))
+  chmodSync(folder, 0o755)
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const port = await freePort()
+  const caFile = join(folder, 'ca.pem')
+  const env = { DATA: folder, CA: folder, PORT: `${port}`, LISTEN: '127.0.0.1', SCHEMA: findSchema() }
+
+  const bind = async (uid: string, password: string): Promise<string> => {
+    const client = new Client({
+      url: `ldaps://localhost:${port}`,
+      timeout: 5000,
+      tlsOptions: { ca: readFileSync(caFile) }
+    })
+    try {
+      await client.bind(`uid=${uid},ou=people,dc=corp,dc=example`, password)
+      const { searchEntries } = await client.search('ou=people,dc=corp,dc=example', {
+        filter: `(uid=${uid})`,
+        attributes: ['displayName', 'userPassword']
+      })
+      return JSON.stringify(searchEntries.map(({ dn: _, ...entry }) => entry))
+    } finally {
+      await client.unbind()
+    }
+  }
+  const answers = () =>
+    existsSync(caFile)
+      ? bind('ana', 'ana-sample').then(
+          () => true,
+          () => false
+        )
+      : Promise.resolve(false)
+  await start(t, 'sh', [join(docker, 'openldap/entrypoint.sh')], env, answers)
+
+  t.match(await bind('ana', 'ana-sample'), '"displayName":"Ana Souza"')
+  t.match(await bind('carla', 'carla-sample'), '"displayName":"Carla Conceição"')
+  t.match(await bind('bruno', 'bruno-sample'), '"userPassword":[]', 'nobody reads passwords')
+  t.match(await bind('davi', 'davi-sample'), 'Davi Rocha')
+  await t.rejects(bind('ana', 'bruno-sample'), { code: 49 })
+})
+
+t.test('the sample backend shows who asks, streams events, and serves /messaging', async t => {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const isHealthy = () =>
+    fetch(`${url}/healthz`).then(
+      response => response.ok,
+      () => false
+    )
+  await start(t, process.execPath, [join(docker, 'upstream/server.ts')], { PORT: `${port}`, NAME: 'orders' }, isHealthy)
+
+  const answer = await fetch(`${url}/api/orders/7`, { method: 'DELETE', headers: { 'x-user-id': '7' } })
+  t.match(await answer.json(), {
+    from: 'orders',
+    method: 'DELETE',
+    path: '/api/orders/7',
+    identity: { 'x-user-id': '7' }
+  })
+  t.match(await (await fetch(url)).text(), '<h1>orders</h1>')
+
+  const stream = new AbortController()
+  const events = await fetch(`${url}/api/orders/events`, { signal: stream.signal })
+  t.equal(events.headers.get('content-type'), 'text/event-stream')
+  const first = await events.body?.getReader().read()
+  t.match(new TextDecoder().decode(first?.value), /^id: 1\ndata: /)
+  stream.abort()
+
+  const socket = io(`${url}/messaging`, { transports: ['websocket'], auth: { user: { id: 7 } }, reconnection: false })
+  t.teardown(() => socket.disconnect())
+  const [qr, status] = await Promise.all([
+    new Promise(resolve => socket.once('qr', resolve)),
+    new Promise(resolve => socket.once('status', resolve))
+  ])
+  t.match(qr, { code: /^portaria-/ })
+  t.match(status, { state: 'connected', user: { id: 7 } })
+  const echoed = new Promise(resolve => socket.once('message', resolve))
+  socket.emit('message', { text: 'olá' })
+  t.same(await echoed, { text: 'olá' })
+})

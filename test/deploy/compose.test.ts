@@ -1,0 +1,135 @@
+// The compose stack is held to what it promises: known settings, pinned images, no secrets, routes that lead to services.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { readSettings } from '../../gateway/settings/settings.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { environmentOf, readCompose, shellScript } from '../support/compose.ts'
+import { importsOf } from '../support/imports.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const compose = readCompose(join(root, 'docker-compose.yml'))
+const { gateway, secrets } = compose.services
+const dockerfiles = ['Dockerfile', 'docker/openldap/Dockerfile', 'docker/upstream/Dockerfile']
+const manifest = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+
+t.test('the secrets service makes secrets once, and the gateway starts with them and the compose settings', async t => {
+  const folder = t.testdir({ secrets: {}, ca: {} })
+  const inFolder = (text: string) => text.replaceAll('/secrets', join(folder, 'secrets'))
+  const owner = `${process.getuid?.()}:${process.getgid?.()}`
+  const make = () =>
+    execFileSync('sh', ['-euc', inFolder(shellScript(secrets?.entrypoint)).replace('1000:1000', owner)])
+  make()
+  const jwtSecret = readFileSync(join(folder, 'secrets/jwt-secret'), 'utf8')
+  t.match(jwtSecret, /^[\w-]{64}$/)
+  make()
+  t.equal(readFileSync(join(folder, 'secrets/jwt-secret'), 'utf8'), jwtSecret, 'a second start keeps it')
+  t.equal(statSync(join(folder, 'secrets/jwt-secret')).mode & 0o777, 0o600)
+
+  const command = inFolder(shellScript(gateway?.command)).replace('node gateway/main.ts', 'env')
+  const printed = execFileSync('sh', ['-euc', command], { encoding: 'utf8', env: { PATH: process.env.PATH } })
+  const exported = Object.fromEntries(
+    printed.split('\n').map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)])
+  )
+  t.equal(exported.JWT_SECRET, jwtSecret)
+
+  const { JWT_SECRET = '', DATABASE_URL = '' } = exported
+  const env = {
+    ...environmentOf(gateway),
+    JWT_SECRET,
+    DATABASE_URL,
+    LDAP_CA_FILE: createCertificateAuthority(join(folder, 'ca')).caFile
+  }
+  const settings = readSettings(env)
+  t.equal(settings.port, 3000)
+  t.equal(settings.publicUrl, 'http://localhost:3000')
+  t.equal(settings.ldap.active, true)
+  t.equal(settings.ldap.insecure, false)
+  t.match(settings.databaseUrl, /^postgres:\/\/portaria:[\w-]{64}@postgres:5432\/portaria$/)
+  t.match(settings.bootstrapAdmins, [{ provider: 'ldap', subject: 'ana' }])
+})
+
+// CF-13
+t.test(
+  'every setting named in the compose file is one that the gateway reads, and none of them is a secret',
+  async t => {
+    const sources = readdirSync(join(root, 'gateway'), { recursive: true, encoding: 'utf8' })
+      .filter(path => /^settings/.test(path) && path.endsWith('.ts'))
+      .map(path => read(join('gateway', path)))
+      .join('\n')
+    for (const name of Object.keys(gateway?.environment ?? {})) {
+      t.match(sources, new RegExp(`\\b${name}\\b`), `${name} is a setting`)
+      t.notMatch(name, /SECRET|PASSWORD|DATABASE_URL/)
+    }
+    t.same(gateway?.env_file, [{ path: '.env', required: false }], 'further settings come from .env')
+  }
+)
+
+t.test('images are pinned, and the Node in the image is the Node that the tests ran on', async t => {
+  for (const [name, service] of Object.entries(compose.services)) {
+    if (service.image !== undefined) t.match(service.image, /^[\w/-]+:\d+\.\d[\w.-]*$/, `${name} names a version`)
+    else t.ok(service.build ?? service.extends, `${name} is built here`)
+  }
+  for (const file of dockerfiles) {
+    const images = [...read(file).matchAll(/^FROM (\S+)/gm)].map(([, image]) => image ?? '')
+    t.ok(images.length > 0)
+    for (const image of images) {
+      t.match(image, /^\w+:\d+\.\d[\w.-]*$/)
+      if (image.startsWith('node:')) t.ok(image.startsWith(`node:${manifest.dependencies.node}-`), `${file}: ${image}`)
+    }
+  }
+})
+
+t.test('the image holds every file and every package that the gateway imports', async t => {
+  const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, sources]) =>
+    (sources ?? '').split(' ')
+  )
+  const allowed = read('.dockerignore')
+    .split('\n')
+    .filter(line => line.startsWith('!'))
+    .map(line => line.slice(1))
+  t.same([...new Set(copied)].sort(), allowed.sort(), 'the build context is exactly what is copied')
+
+  const { files, packages } = importsOf(join(root, 'gateway/main.ts'))
+  t.ok(files.size > 10)
+  for (const file of files) t.ok(copied.includes(relative(root, file).split('/')[0] ?? ''), relative(root, file))
+  for (const name of packages) t.ok(name in manifest.dependencies, `${name} is a production dependency`)
+})
+
+t.test(
+  'only the gateway is published, to this machine alone, and nothing starts before what it needs is healthy',
+  async t => {
+    for (const [name, service] of Object.entries(compose.services)) {
+      if (name === 'gateway') t.strictSame(service.ports?.length, 1)
+      else t.equal(service.ports, undefined, `${name} is not published`)
+      for (const [needed, { condition }] of Object.entries(service.depends_on ?? {})) {
+        const other = compose.services[needed]
+        t.ok(other, `${name} needs ${needed}`)
+        const base = other?.extends === undefined ? other : compose.services[other.extends.service]
+        const dockerfile = base?.build === undefined ? '' : read(join(base.build, 'Dockerfile'))
+        if (condition === 'service_healthy')
+          t.ok(base?.healthcheck ?? dockerfile.includes('HEALTHCHECK'), `${needed} has a check`)
+      }
+      for (const volume of service.volumes ?? []) {
+        const source = volume.split(':')[0] ?? ''
+        t.ok(source.startsWith('./') || source in compose.volumes, `${name}: ${source} is declared`)
+      }
+    }
+    t.match(gateway?.ports?.[0], /^127\.0\.0\.1:/)
+  }
+)
+
+t.test('the sample routes load, pass their own tests, and lead to services of the stack', async t => {
+  const { table, warnings } = await loadRoutes(join(root, 'upstream-config'), [])
+  t.same(warnings, [])
+  for (const upstream of table.upstreams.values()) {
+    for (const target of upstream.targets) {
+      t.equal(String(target.port), compose.services[target.host]?.environment?.PORT, target.url)
+    }
+  }
+  t.ok(table.routes.some(route => route.socketio?.namespaces.some(namespace => namespace.name === '/messaging')))
+})

@@ -1,0 +1,341 @@
+// Whatever a directory does, a login fails in time, with its reason, in bounded memory, and leaves no connection.
+// LD-02, LD-08, LD-10, LD-11, LD-12, LD-13, LD-15, LD-16, LD-20, LD-21, LD-22
+import t, { type Test } from 'tap'
+import { createDirectory } from '../../gateway/directory/directory.ts'
+import { DIRECTORY_REASONS, DirectoryFailure } from '../../gateway/directory/failure.ts'
+import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import {
+  type DirectoryRequest,
+  entry,
+  identity,
+  REQUEST,
+  reference,
+  result,
+  startFaultyDirectory
+} from '../support/faulty-directory.ts'
+
+const MARIA = 'uid=maria,ou=people,dc=corp'
+const uncaught: unknown[] = []
+process.on('uncaughtExceptionMonitor', error => uncaught.push(error))
+
+const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSettings => ({
+  active: true,
+  url,
+  domain: undefined,
+  userDnTemplate: 'uid={{username}},ou=people,dc=corp',
+  searchBase: 'dc=corp',
+  searchFilter: '(uid={{username}})',
+  timeoutMs: 400,
+  ca: undefined,
+  startTls: false,
+  insecure: false,
+  lockoutThreshold: 5,
+  lockoutWindowMs: 1_800_000,
+  ...overrides
+})
+
+/** One login as maria; its person, or the failure as `reason, bind`. Afterwards no connection is left. */
+const login = async (t: Test, answer: (request: DirectoryRequest) => void, overrides: Partial<LdapSettings> = {}) => {
+  const server = await startFaultyDirectory(t, answer)
+  const directory = createDirectory(settingsFor(server.url, overrides), { failureFloorMs: 0 })
+  const startedAt = performance.now()
+  const outcome = await directory.authenticate('maria', 'segredo').catch((error: unknown) => error)
+  t.ok(performance.now() - startedAt < 1000, 'within LDAP_TIMEOUT_MS')
+  await server.idle()
+  if (!(outcome instanceof DirectoryFailure)) return outcome
+  t.ok(DIRECTORY_REASONS.includes(outcome.reason))
+  t.ok(outcome.message.length < 300)
+  return `${outcome.reason}, ${outcome.bind}`
+}
+
+/** Binds anybody, then answers the search with what `found` gives. */
+const bindThen =
+  (found: (request: DirectoryRequest) => Buffer[], whoAmI = ''): ((request: DirectoryRequest) => void) =>
+  request => {
+    if (request.tag === REQUEST.bind) request.send(result(request.id, 0x61))
+    if (request.tag === REQUEST.search) request.send(...found(request))
+    if (request.tag === REQUEST.extended) request.send(identity(request.id, whoAmI))
+  }
+
+/** Answers the bind, or the search after it, with these very bytes. */
+const raw = (...bytes: (number | Buffer)[]) =>
+  Buffer.concat(bytes.map(byte => (typeof byte === 'number' ? Buffer.from([byte]) : byte)))
+
+t.test('a directory that accepts and never answers is given up at the deadline', async t => {
+  t.equal(await login(t, () => {}), 'directory-timeout, unanswered')
+  t.equal(
+    await login(
+      t,
+      bindThen(() => [])
+    ),
+    'directory-timeout, accepted'
+  )
+  t.equal(await login(t, () => {}, { startTls: true }), 'directory-timeout, unsent')
+})
+
+t.test('a directory that drips its answer is given up at the same deadline', async t => {
+  const drip = ({ id, socket }: DirectoryRequest) => {
+    const bytes = result(id, 0x61)
+    let sent = 0
+    const timer = setInterval(() => {
+      socket.write(bytes.subarray(sent, sent + 1))
+      sent += 1
+    }, 100)
+    socket.once('close', () => clearInterval(timer))
+  }
+  t.equal(await login(t, drip), 'directory-timeout, unanswered')
+})
+
+t.test('an answer that comes in pieces is an answer', async t => {
+  const inPieces = (request: DirectoryRequest) => {
+    if (request.tag === REQUEST.unbind) return
+    const answers =
+      request.tag === REQUEST.bind
+        ? [result(request.id, 0x61)]
+        : [entry(request.id, MARIA, { cn: ['Maria'] }), result(request.id, 0x65)]
+    for (const byte of Buffer.concat(answers)) request.socket.write(Buffer.from([byte]))
+  }
+  t.match(await login(t, inPieces, { timeoutMs: 5000 }), { name: 'Maria' })
+})
+
+t.test('nobody at the address, or a host without address', async t => {
+  for (const url of ['ldap://127.0.0.1:1', 'ldaps://127.0.0.1:1', 'ldap://directory.invalid']) {
+    const directory = createDirectory(settingsFor(url, { timeoutMs: 2000 }))
+    const failure = await directory.authenticate('maria', 'x').catch((error: unknown) => error)
+    t.match(failure, { reason: /^directory-(unreachable|timeout)$/, bind: 'unsent', countsAsBind: false }, url)
+  }
+})
+
+t.test('a connection that breaks off is a failure at every step', async t => {
+  t.equal(await login(t, ({ socket }) => socket.destroy()), 'directory-unreachable, unanswered')
+  t.equal(await login(t, ({ socket }) => socket.resetAndDestroy()), 'directory-unreachable, unanswered')
+  const later = ({ id, tag, socket, send }: DirectoryRequest) =>
+    tag === REQUEST.bind ? send(result(id, 0x61)) : socket.destroy()
+  t.equal(await login(t, later), 'directory-unreachable, accepted')
+  const half = ({ id, socket }: DirectoryRequest) => socket.end(result(id, 0x61).subarray(0, 5))
+  t.equal(await login(t, half), 'directory-unreachable, unanswered')
+})
+
+t.test('bytes that are no LDAP are a fault, not a loop, a success or a crash', async t => {
+  const garbage: Record<string, (id: number) => Buffer> = {
+    'an HTTP answer': () => Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'),
+    'a length of 2 GB': () => raw(0x30, 0x84, 0x7f, 0xff, 0xff, 0xff),
+    'a length that reads as negative': () => raw(0x30, 0x84, 0xff, 0xff, 0xff, 0xf0, Buffer.alloc(64)),
+    'an indefinite length': () => raw(0x30, 0x80, 0x02, 0x01, 0x02, 0x00, 0x00),
+    'a length of five bytes': () => raw(0x30, 0x85, 0, 0, 0, 0, 1, 0),
+    'an empty message': () => raw(0x30, 0x00),
+    'no operation': id => raw(0x30, 0x03, 0x02, 0x01, id),
+    'a response without a result code': id => raw(0x30, 0x05, 0x02, 0x01, id, 0x61, 0x00),
+    'an empty result code': id => raw(0x30, 0x0b, 0x02, 0x01, id, 0x61, 0x06, 0x0a, 0x00, 0x04, 0x00, 0x04, 0x00),
+    'a result code beyond the end': id => raw(0x30, 0x07, 0x02, 0x01, id, 0x61, 0x02, 0x0a, 0x01),
+    'an unknown operation': id => raw(0x30, 0x05, 0x02, 0x01, id, 0x7a, 0x00),
+    'a message id of nine bytes': () => raw(0x30, 0x0d, 0x02, 0x09, Buffer.alloc(9, 1), 0x61, 0x00),
+    'a notice of disconnection': () =>
+      result(0, 0x78, 52, '', writer => writer.writeString('1.3.6.1.4.1.1466.20036', 0x8a)),
+    'a megabyte of nothing': () => raw(0x30, 0x83, 0x20, 0x00, 0x00, Buffer.alloc(1_200_000)),
+    'sixty-five messages': () => Buffer.concat(Array.from({ length: 65 }, () => result(77, 0x78)))
+  }
+  for (const [what, bytes] of Object.entries(garbage)) {
+    t.equal(await login(t, ({ id, send }) => send(bytes(id))), 'directory-protocol, unanswered', what)
+  }
+})
+
+t.test('an answer to a question that nobody asked is not an answer', async t => {
+  t.equal(await login(t, ({ send }) => send(result(99, 0x61))), 'directory-timeout, unanswered')
+})
+
+t.test('entries that are cut short or without end are a fault', async t => {
+  const faults: Record<string, (id: number) => Buffer[]> = {
+    'an attribute value beyond the end of its set': id => {
+      const whole = entry(id, MARIA, { cn: ['Maria'] })
+      whole[whole.length - 6] = 0x7f
+      return [whole, result(id, 0x65)]
+    },
+    'more entries than asked for': id => Array.from({ length: 50 }, () => entry(id, MARIA, { cn: ['Maria'] })),
+    'one entry of many megabytes': id => [entry(id, MARIA, { cn: [Buffer.alloc(2_000_000, 65)] })],
+    'references without end': id => Array.from({ length: 100 }, () => reference(id, 'ldap://evil.example/dc=x'))
+  }
+  for (const [what, bytes] of Object.entries(faults)) {
+    t.equal(
+      await login(
+        t,
+        bindThen(({ id }) => bytes(id))
+      ),
+      'directory-protocol, accepted',
+      what
+    )
+  }
+})
+
+t.test('an endless stream is cut off early and keeps no memory', async t => {
+  let sent = 0
+  const flood = ({ id, socket }: DirectoryRequest) => {
+    const chunk = Buffer.concat(Array.from({ length: 500 }, () => result(id + 1, 0x65)))
+    const more = () => {
+      while (!socket.destroyed && socket.write(chunk)) sent += chunk.length
+    }
+    socket.on('drain', more)
+    more()
+  }
+  const before = process.memoryUsage().rss
+  t.equal(await login(t, flood, { timeoutMs: 5000 }), 'directory-protocol, unanswered')
+  t.ok(sent < 64_000_000)
+  t.ok(process.memoryUsage().rss - before < 64_000_000)
+})
+
+t.test('a good entry is read, whatever stands around it', async t => {
+  const guid = Buffer.from('33221100554477668899aabbccddeeff', 'hex')
+  const found = ({ id }: DirectoryRequest) => [
+    reference(id, 'ldap://evil.example/dc=corp'),
+    entry(id, 'UID=Maria, OU=People,DC=corp', {
+      OBJECTGUID: [guid],
+      DisplayName: [Buffer.from([0x4d, 0xff, 0x61, 0x0d, 0x0a, 0x3c, 0x62, 0x3e])],
+      mail: ['', 'second@corp.example'],
+      memberOf: Array.from({ length: 5000 }, (_, index) => `cn=g${index},dc=corp`),
+      cn: []
+    }),
+    result(id, 0x65)
+  ]
+  t.match(await login(t, bindThen(found)), {
+    subject: '00112233-4455-6677-8899-aabbccddeeff',
+    name: 'M\ufffda <b>',
+    email: '',
+    username: 'maria'
+  })
+})
+
+t.test('names are bounded and one line', async t => {
+  const found = ({ id }: DirectoryRequest) => [
+    entry(id, MARIA, { displayName: [`  ${'😀'.repeat(400)}`], mail: ['a\u202eb\u0000c@corp.example  '] }),
+    result(id, 0x65)
+  ]
+  const person = await login(t, bindThen(found))
+  t.match(person, { name: '😀'.repeat(256), email: 'a b c@corp.example', subject: 'maria' })
+})
+
+t.test("a search that the server's own limit cut short does not prove that there is one entry", async t => {
+  const found = ({ id }: DirectoryRequest) => [entry(id, MARIA, { cn: ['Maria'] }), result(id, 0x65, 4)]
+  t.equal(await login(t, bindThen(found)), 'ambiguous-entry, accepted')
+})
+
+t.test('the entry of somebody else is refused, whoever the directory says we are', async t => {
+  const found = ({ id }: DirectoryRequest) => [
+    entry(id, 'uid=boss,ou=people,dc=corp', { cn: ['Boss'] }),
+    result(id, 0x65)
+  ]
+  for (const whoAmI of ['', `dn:${MARIA}`, 'dn:', 'u:', 'u:maria', 'uid=boss,ou=people,dc=corp']) {
+    t.equal(await login(t, bindThen(found, whoAmI)), 'foreign-entry, accepted', whoAmI)
+  }
+  t.match(await login(t, bindThen(found, 'dn:uid=BOSS, ou=people,dc=corp')), { name: 'Boss' }, 'an alias that is bound')
+})
+
+t.test('Active Directory proves an entry by its principal name', async t => {
+  const overrides = { userDnTemplate: undefined, domain: 'corp.example', searchFilter: '(sAMAccountName={{username}})' }
+  const person =
+    (attributes: Record<string, string[]>) =>
+    ({ id }: DirectoryRequest) => [
+      entry(id, 'CN=Maria Silva,DC=corp,DC=example', { cn: ['Maria'], ...attributes }),
+      result(id, 0x65)
+    ]
+  const own = person({ sAMAccountName: ['Maria'], 'msDS-PrincipalName': ['EXAMPLE\\Maria'] })
+  t.match(await login(t, bindThen(own, 'u:EXAMPLE\\maria'), overrides), { username: 'maria', name: 'Maria' })
+  t.equal(await login(t, bindThen(own, 'u:EXAMPLE\\bob'), overrides), 'foreign-entry, accepted')
+  t.equal(await login(t, bindThen(own, 'u:OTHER\\maria'), overrides), 'foreign-entry, accepted')
+
+  const older = person({ sAMAccountName: ['Maria'] })
+  t.match(await login(t, bindThen(older, 'u:CORP\\maria'), overrides), { username: 'maria' })
+  t.equal(await login(t, bindThen(older, 'u:OTHER\\maria'), overrides), 'foreign-entry, accepted')
+  t.equal(await login(t, bindThen(person({}), 'u:CORP\\'), overrides), 'foreign-entry, accepted')
+})
+
+t.test("Active Directory's data codes have their own reasons", async t => {
+  const reasons: Record<string, string> = {
+    '525': 'unknown-user',
+    '52e': 'wrong-password',
+    '530': 'logon-hours',
+    '531': 'logon-workstation',
+    '532': 'password-expired',
+    '533': 'account-disabled',
+    '534': 'logon-type',
+    '701': 'account-expired',
+    '773': 'password-must-change',
+    '775': 'account-locked',
+    fff: 'invalid-credentials'
+  }
+  for (const [code, reason] of Object.entries(reasons)) {
+    const diagnostic = `80090308: LdapErr: DSID-0C09042F, comment: AcceptSecurityContext error, data ${code}, v2580\u0000`
+    t.equal(await login(t, ({ id, send }) => send(result(id, 0x61, 49, diagnostic))), `${reason}, refused`)
+  }
+})
+
+t.test('result codes of a bind are a judgement on the person, or on nobody', async t => {
+  const outcomes: Record<number, string> = {
+    1: 'directory-protocol, unjudged',
+    8: 'directory-tls, unjudged',
+    10: 'directory-referral, unjudged',
+    13: 'directory-tls, unjudged',
+    19: 'account-locked, refused',
+    32: 'unknown-user, refused',
+    48: 'invalid-credentials, refused',
+    49: 'invalid-credentials, refused',
+    51: 'directory-busy, unjudged',
+    52: 'directory-unavailable, unjudged',
+    53: 'directory-refused, refused',
+    80: 'directory-protocol, unjudged'
+  }
+  for (const [code, outcome] of Object.entries(outcomes)) {
+    const server = ({ id, send }: DirectoryRequest) => send(result(id, 0x61, Number(code), 'x'.repeat(5000)))
+    t.equal(await login(t, server), outcome, `code ${code}`)
+  }
+})
+
+t.test('a directory that hashes slowly, and only for those it knows, does not tell whom it knows', async t => {
+  const HASH_MS = 120
+  const slow = await startFaultyDirectory(t, ({ id, body, send }) => {
+    setTimeout(() => send(result(id, 0x61, 49)), body.includes('uid=maria,') ? HASH_MS : 0)
+  })
+  const directory = createDirectory(settingsFor(slow.url, { timeoutMs: 5000 }))
+  const failAndTime = async (username: string) => {
+    const startedAt = performance.now()
+    const failure = await directory.authenticate(username, 'segredo').catch((error: unknown) => error)
+    t.match(failure, { reason: 'invalid-credentials' })
+    return performance.now() - startedAt
+  }
+  const [known = 0, unknown = 0] = await Promise.all([failAndTime('maria'), failAndTime('nobody')])
+  t.ok(Math.abs(known - unknown) < HASH_MS / 2)
+})
+
+t.test('a referral is never followed', async t => {
+  const evil = await startFaultyDirectory(t)
+  const refer = ({ id, send }: DirectoryRequest) =>
+    send(
+      result(id, 0x61, 10, '', writer => {
+        writer.startSequence(0xa3)
+        writer.writeString(`${evil.url}/dc=corp`)
+        writer.endSequence()
+      })
+    )
+  t.equal(await login(t, refer), 'directory-referral, unjudged')
+  const found = ({ id }: DirectoryRequest) => [reference(id, `${evil.url}/dc=corp`), result(id, 0x65)]
+  t.equal(await login(t, bindThen(found)), 'no-entry, accepted')
+  t.same(evil.requests, [])
+  t.equal(evil.connections(), 0)
+})
+
+t.test('a password policy that demands a new password allows no login', async t => {
+  const withPolicy = ({ id, send }: DirectoryRequest) => {
+    const response = result(id, 0x61)
+    // error [1]: changeAfterReset (draft-behera-ldap-password-policy-11 §6.2)
+    const value = raw(0x04, 0x05, 0x30, 0x03, 0x81, 0x01, 0x02)
+    const oid = raw(0x04, 0x19, Buffer.from('1.3.6.1.4.1.42.2.27.8.5.1'))
+    const control = raw(0x30, oid.length + value.length, oid, value)
+    const controls = raw(0xa0, control.length, control)
+    const body = Buffer.concat([response.subarray(2), controls])
+    send(raw(0x30, body.length, body))
+  }
+  t.equal(await login(t, withPolicy), 'password-must-change, refused')
+})
+
+t.test('nothing was thrown where nobody could catch it', async t => {
+  t.same(uncaught, [])
+})

@@ -1,0 +1,164 @@
+// One account has one name here, and no name is ever read as DN or filter syntax.
+// LD-02, LD-03, LD-04, LD-05, LD-07, LD-17
+import fc from 'fast-check'
+import { FilterParser } from 'ldapts'
+import t from 'tap'
+import { isSameDn, parseDn } from '../../gateway/directory/distinguished-names.ts'
+import { escapeDnValue, escapeFilterValue, fillTemplate, readLogin } from '../../gateway/directory/names.ts'
+
+const DOMAIN = 'Corp.Example'
+
+t.test('every spelling of one account leads to one login', async t => {
+  const spellings = [
+    'maria',
+    'Maria',
+    'MARIA',
+    ' maria ',
+    'CORP\\maria',
+    'corp\\MARIA',
+    'maria@corp.example',
+    'Maria@CORP.Example'
+  ]
+  for (const spelling of spellings) t.same(readLogin(spelling, DOMAIN), { login: 'maria' }, spelling)
+  t.same(readLogin('joa\u0303o', DOMAIN), { login: 'joão' }, 'a decomposed letter is composed')
+  t.same(readLogin('\u212aelvin', DOMAIN), { login: 'kelvin' }, 'the Kelvin sign is canonically K')
+  t.same(readLogin('rui  da   silva', DOMAIN), { login: 'rui da silva' }, 'directories fold inner blanks')
+})
+
+t.test('a domain that is not ours is refused', async t => {
+  const foreign = [
+    'OTHER\\maria',
+    'corp.example\\maria',
+    '\\maria',
+    'maria@corp',
+    'maria@other.example',
+    'maria@',
+    'a@corp.example@other'
+  ]
+  for (const spelling of foreign) t.same(readLogin(spelling, DOMAIN), { refusal: 'foreign-domain' }, spelling)
+  for (const empty of ['CORP\\', '@corp.example'])
+    t.same(readLogin(empty, DOMAIN), { refusal: 'bad-login-name' }, empty)
+  t.same(
+    readLogin('maria@other.example', undefined),
+    { login: 'maria@other.example' },
+    'without LDAP_DOMAIN @ is a letter'
+  )
+})
+
+t.test('a spelling that directories may fold in different ways is refused', async t => {
+  const ambiguous = {
+    'zero-width space': 'boss\u200b',
+    'soft hyphen': 'bo\u00adss',
+    'byte order mark at the end': 'boss\ufeff',
+    'right-to-left override': '\u202eboss',
+    'invisible Hangul filler': 'boss\u3164',
+    'variation selector': 'boss\ufe0f',
+    'full-width letters': 'ｂｏｓｓ',
+    ligature: 'ﬁn',
+    'sharp s': 'straße',
+    'dotted capital i': 'İvan',
+    'dotless i': 'ıvan',
+    'long s': 'bo\u017fs',
+    'no-break space': 'maria\u00a0silva',
+    NUL: 'boss\u0000',
+    'line feed': 'boss\n',
+    'lone surrogate': 'boss\ud800',
+    blank: '   ',
+    empty: '',
+    'too long': 'a'.repeat(257)
+  }
+  for (const [what, username] of Object.entries(ambiguous)) {
+    t.same(readLogin(username, DOMAIN), { refusal: 'bad-login-name' }, what)
+  }
+})
+
+t.test('a login is the same after it was read once', async t => {
+  const isStable = (username: string) => {
+    const { login } = readLogin(username, undefined)
+    return login === undefined || readLogin(login, undefined).login === login
+  }
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: 'grapheme', maxLength: 40 }), isStable)))
+})
+
+t.test('a value escaped for a DN is read back as one value of one RDN', async t => {
+  const dnOf = (value: string) => `uid=${escapeDnValue(value)},ou=people,dc=corp`
+  const reference = (value: string) => value.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim()
+  const check = (value: string) => {
+    const rdns = parseDn(dnOf(value))
+    return JSON.stringify(rdns) === JSON.stringify([[`uid=${reference(value)}`], ['ou=people'], ['dc=corp']])
+  }
+  const known = [
+    'a,dc=x',
+    'a+uid=b',
+    ' lead',
+    'trail ',
+    ' ',
+    '\\ ',
+    '#a',
+    'a"b',
+    'a\\b',
+    'a<b>',
+    'a;b',
+    'a=b',
+    'a\0b',
+    'a\r\nb',
+    'é'
+  ]
+  for (const value of known) t.ok(check(value), JSON.stringify(value))
+  const dnLike = fc.string({ unit: fc.constantFrom(...'a ,+"\\<>;=#\u0000\n*()é😀') })
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        dnLike,
+        fc.string({ unit: 'binary' }).filter(value => value.isWellFormed())
+      ),
+      check
+    )
+  )
+})
+
+t.test('a value escaped for a filter is read back as one equality', async t => {
+  const check = (value: string) => {
+    const filter = FilterParser.parseString(
+      fillTemplate('(&(objectClass=person)(uid={{username}}))', value, escapeFilterValue)
+    )
+    const [, uid] = 'filters' in filter && Array.isArray(filter.filters) ? filter.filters : []
+    return uid?.constructor.name === 'EqualityFilter' && uid.attribute === 'uid' && uid.value === value
+  }
+  for (const value of ['*', '*)(uid=*))(|(uid=*', 'a)(objectClass=*', '\\', 'admin)(&)', 'a\0', '$&', "$'"])
+    t.ok(check(value), value)
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary', minLength: 1 }).filter(value => value.isWellFormed()),
+      check
+    )
+  )
+})
+
+t.test('the two ways to escape are not interchangeable', async t => {
+  t.not(parseDn(`uid=${escapeFilterValue('a,dc=evil')},dc=corp`)?.length, 2, 'filter escaping lets a comma into a DN')
+  t.throws(() => FilterParser.parseString(`(uid=${escapeDnValue('a,b')})`), 'DN escaping is nonsense in a filter')
+})
+
+t.test('distinguished names are compared as names, not as text', async t => {
+  const same: [string, string][] = [
+    ['uid=Maria,ou=People,dc=corp', 'UID=maria, OU=people , DC=CORP'],
+    ['cn=Silva\\, Rui,dc=corp', 'cn=Silva\\2c Rui,dc=corp'],
+    ['cn=a+uid=b,dc=corp', 'uid=B+cn=A,dc=corp'],
+    ['cn=Jo\\c3\\a3o,dc=corp', 'cn=joão,dc=corp'],
+    ['2.5.4.3=x,dc=corp', 'commonName=x,domainComponent=corp'],
+    ['cn=#0c0178,dc=corp', 'cn=x,dc=corp'],
+    ['uid=rui  silva,dc=corp', 'uid=rui silva,dc=corp']
+  ]
+  const different: [string, string][] = [
+    ['CN=Admins,OU=Evil,DC=x', 'CN=Admins,OU=IT,DC=x'],
+    ['uid=a\\,dc=corp', 'uid=a,dc=corp'],
+    ['uid=a,dc=corp', 'uid=a,dc=corp,dc=example'],
+    ['uid=a+cn=b,dc=corp', 'uid=a,cn=b,dc=corp'],
+    ['nonsense', 'nonsense'],
+    ['uid=a,', 'uid=a,'],
+    ['uid=a\\zz', 'uid=a\\zz']
+  ]
+  for (const [one, other] of same) t.ok(isSameDn(one, other), `${one} is ${other}`)
+  for (const [one, other] of different) t.notOk(isSameDn(one, other), `${one} is not ${other}`)
+})

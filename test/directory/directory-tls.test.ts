@@ -1,0 +1,115 @@
+// A password goes to the directory only over a connection that was verified as the settings demand.
+// LD-09
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, createServer } from 'node:tls'
+import t from 'tap'
+import { createDirectory } from '../../gateway/directory/directory.ts'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { REQUEST, result, startFaultyDirectory, TLS_HANDSHAKE } from '../support/faulty-directory.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+
+const ldap = await startOpenLdap(t)
+
+/** The log's reason, and whether a bind was sent. */
+const outcomeOf = async (settings: LdapSettings, password = ldap.password): Promise<string> => {
+  try {
+    return (await createDirectory(settings).authenticate('maria', password)).username
+  } catch (error) {
+    if (error instanceof DirectoryFailure) return `${error.reason}, bind ${error.bind}`
+    throw error
+  }
+}
+
+t.test('ldaps:// with the right CA file works, by address and by name', async t => {
+  t.equal(await outcomeOf(ldap.settings({ url: ldap.ldapsUrl, ca: ldap.ca })), 'maria')
+  const byName = ldap.ldapsUrl.replace('127.0.0.1', 'localhost')
+  t.equal(await outcomeOf(ldap.settings({ url: byName, ca: ldap.ca })), 'maria')
+})
+
+t.test('STARTTLS with the right CA file works', async t => {
+  t.equal(await outcomeOf(ldap.settings({ startTls: true, ca: ldap.ca })), 'maria')
+})
+
+t.test('an authority that is not ours is refused', async t => {
+  for (const settings of [{ url: ldap.ldapsUrl }, { startTls: true }]) {
+    t.equal(await outcomeOf(ldap.settings(settings)), 'directory-tls, bind unsent')
+  }
+})
+
+t.test('certificates are verified whatever the environment says', async t => {
+  const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED
+  t.teardown(() => {
+    if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+    else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before
+  })
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+  t.equal(await outcomeOf(ldap.settings({ url: ldap.ldapsUrl })), 'directory-tls, bind unsent')
+})
+
+for (const certificate of ['expired', 'wrong-host', 'self-signed'] as const) {
+  t.test(`a certificate that is ${certificate} is refused`, async t => {
+    const bad = await startOpenLdap(t, { certificate })
+    for (const settings of [{ url: bad.ldapsUrl }, { startTls: true }]) {
+      t.equal(await outcomeOf(bad.settings({ ca: bad.ca, ...settings })), 'directory-tls, bind unsent')
+    }
+  })
+}
+
+t.test('a refused STARTTLS never falls back to plain text', async t => {
+  const plain = await startOpenLdap(t, { withoutTls: true })
+  t.equal(await outcomeOf(plain.settings({ startTls: true, ca: ldap.ca })), 'directory-tls, bind unsent')
+
+  for (const code of [1, 2, 52, 80]) {
+    const refusing = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x78, code)))
+    t.equal(await outcomeOf(ldap.settings({ url: refusing.url, startTls: true })), 'directory-tls, bind unsent')
+    t.same(refusing.requests, [REQUEST.extended], 'nothing but STARTTLS was asked')
+    await refusing.idle()
+  }
+})
+
+t.test('a middle box that answers STARTTLS and goes on in plain text gets no password', async t => {
+  const stripping = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x78)))
+  const settings = ldap.settings({ url: stripping.url, startTls: true, timeoutMs: 500 })
+  // Its reader finds TLS where it expects LDAP.
+  t.match(await outcomeOf(settings), /^directory-(tls|timeout), bind unsent$/)
+  t.same(stripping.requests, [REQUEST.extended, TLS_HANDSHAKE])
+
+  const injecting = await startFaultyDirectory(t, ({ id, send }) => send(result(id, 0x78), result(2, 0x61)))
+  t.equal(await outcomeOf(ldap.settings({ url: injecting.url, startTls: true })), 'directory-tls, bind unsent')
+  t.same(injecting.requests, [REQUEST.extended])
+  await injecting.idle()
+})
+
+t.test('TLS below 1.2 is refused', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'old-tls-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const authority = createCertificateAuthority(folder)
+  const { keyFile, certFile } = authority.issue('old')
+  const pem = { key: readFileSync(keyFile), cert: readFileSync(certFile) }
+  const old = createServer({ ...pem, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
+  old.on('tlsClientError', () => {})
+  old.listen(0, '127.0.0.1')
+  await once(old, 'listening')
+  t.teardown(() => old.close())
+  const address = old.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const lax = connect({ port, ca: authority.ca, minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' })
+  await once(lax, 'secureConnect')
+  t.equal(lax.getProtocol(), 'TLSv1.1', 'a client that wants it gets it')
+  lax.destroy()
+  const url = `ldaps://127.0.0.1:${port}`
+  t.equal(await outcomeOf(ldap.settings({ url, ca: authority.ca })), 'directory-tls, bind unsent')
+})
+
+t.test('a TLS handshake that never ends fails in time', async t => {
+  const silent = await startFaultyDirectory(t)
+  const settings = ldap.settings({ url: silent.url.replace('ldap:', 'ldaps:'), timeoutMs: 300 })
+  t.equal(await outcomeOf(settings), 'directory-timeout, bind unsent')
+  t.same(silent.requests, [TLS_HANDSHAKE])
+  await silent.idle()
+})

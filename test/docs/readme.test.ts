@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process'
+import { readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { ROOT, run, startDemo, temporaryFolder } from '../support/running-demo.ts'
+
+const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
+const readme = read('README.md')
+const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts
+
+/** Lines of shell blocks, without comments and without what is to be filled in. */
+const shellLines = [...readme.matchAll(/^```(?:sh|bash|shell)\n([\s\S]*?)^```/gm)].flatMap(([, block = '']) =>
+  block.split('\n').map(line => line.replace(/\s+#.*$/, '').trim())
+)
+
+t.test('the README begins with the two commands that everything starts from', async t => {
+  for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) t.ok(shellLines.includes(command), command)
+})
+
+t.test('every npm script that the README names exists', async t => {
+  const named = [...readme.matchAll(/npm run (?:--\S+ )*([\w:-]+)/g)].map(([, name = '']) => name)
+  for (const name of new Set(named)) t.ok(scripts[name], name)
+  for (const name of ['start', 'test']) t.ok(scripts[name], name)
+})
+
+t.test('every file that a script or the gate runs exists', async t => {
+  for (const script of Object.values(scripts)) {
+    const file = /^node (\S+\.ts)/.exec(script)?.[1]
+    if (file !== undefined) t.ok(read(file).length > 0, file)
+  }
+  const gate = read('.ci/run')
+  for (const command of ['npm ci', 'npm test', 'npm run --silent lint', 'npm run --silent typecheck'])
+    t.match(gate, command)
+})
+
+t.test('from a fresh clone the demo comes up, and its lines do what the README says', async t => {
+  const { path: temporary } = temporaryFolder(t)
+  const clone = join(temporary, 'clone')
+  await promisify(execFile)('git', ['clone', '--quiet', '--depth=1', `file://${ROOT}`, clone])
+  // `npm ci` would fetch what lies here already.
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  const demo = await startDemo(t, { temporary, cwd: clone })
+  const statuses = []
+  for (const line of demo.curlLines) statuses.push(/^HTTP\/1\.1 (\d+)/.exec((await run(line)).stdout)?.[1])
+  t.same(statuses, ['200', '200', '403'])
+  await demo.end('SIGINT')
+  await demo.gone()
+  const { stdout } = await run(`git -C '${clone}' status --porcelain`)
+  t.equal(stdout.replace('?? node_modules\n', ''), '', 'nothing was written into the clone')
+})

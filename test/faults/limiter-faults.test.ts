@@ -1,0 +1,170 @@
+// With Redis killed, frozen, slow, flushed, full, read-only or losing a master, nobody waits and nobody fails.
+// RL-04, RL-05, RL-06, RL-11, DF-07, DF-08, DF-09, DF-10
+import t, { type Test } from 'tap'
+import type { Limiter } from '../../gateway/limits/limiter.ts'
+import { type FloodResult, flood, median, modes, recordingLog, startLimiter } from '../support/limiters.ts'
+import { startRedis, startRedisCluster, startSlowRedis, until } from '../support/redis.ts'
+
+const addresses = Array.from({ length: 40 }, (_, index) => `203.0.113.${index}`)
+const limit = { max: 30, windowMs: 1500, keys: addresses, clients: 50, pauseMs: 6 }
+const three = (t: Test, url: string) => Promise.all([1, 2, 3].map(() => startLimiter(t, url)))
+const isBack = (limiters: readonly Limiter[]) => modes(limiters).every(mode => mode === 'redis')
+
+const assertBearable = (t: Test, { admitted, waitsMs }: FloodResult, most: number) => {
+  const counts = [...admitted.values()].flat()
+  t.ok(Math.max(...counts) <= most, `at most ${Math.max(...counts)} admitted per address and window`)
+  t.ok(median(waitsMs) < 5, `median wait ${median(waitsMs).toFixed(3)} ms`)
+  t.ok((waitsMs[Math.floor(waitsMs.length * 0.99)] ?? 0) < 50)
+}
+
+t.test('Redis killed and restarted in the middle of a flood: limits go on locally, then exactly again', async t => {
+  const redis = await startRedis(t)
+  const limiters = await three(t, redis.url)
+  const flooding = flood(limiters, { ...limit, forMs: 4000 })
+  await until(() => limiters.every(limiter => limiter.status().commands > 50))
+  await redis.kill()
+  await until(() => modes(limiters).every(mode => mode === 'degraded'))
+  await redis.restart()
+  await until(() => isBack(limiters), 5000)
+
+  assertBearable(t, await flooding, 3 * 30)
+  const { admitted } = await flood(limiters, {
+    ...limit,
+    keys: addresses.map(address => `new ${address}`),
+    forMs: 1900
+  })
+  for (const windows of admitted.values()) t.equal(windows[0], 30)
+})
+
+t.test('a frozen Redis is left after a few ms and used again when it thaws; one log line per change', async t => {
+  const redis = await startRedis(t)
+  const log = recordingLog()
+  const changes: string[] = []
+  const limiter = await startLimiter(t, redis.url, { log })
+  limiter.onChange(({ mode }) => changes.push(mode))
+  await limiter.take('global', 'a', 10, 60_000)
+  redis.freeze()
+  const start = performance.now()
+  const verdicts = []
+  for (let index = 0; index < 200; index++) verdicts.push(await limiter.take('global', `b${index % 10}`, 10, 60_000))
+  await until(() => limiter.status().mode === 'degraded', 1000)
+
+  t.ok(performance.now() - start < 1000)
+  t.equal(verdicts.filter(({ allowed }) => allowed).length, 100, 'each of ten keys got its ten')
+  t.match(limiter.status(), { mode: 'degraded', reason: 'timeout' })
+  redis.thaw()
+  await until(() => limiter.status().mode === 'redis', 5000)
+  t.same(changes, ['degraded', 'redis'])
+  t.same(
+    log.lines.map(({ level }) => level),
+    ['warn', 'info']
+  )
+})
+
+t.test('a Redis that answers, but late, is not away: what is admitted without it is counted', async t => {
+  const { url, setDelay } = await startSlowRedis(t, 0)
+  const limiter = await startLimiter(t, url)
+  await limiter.take('global', 'other', 2, 60_000)
+  setDelay(40)
+  // Where this process itself stands still for longer than Redis, the answer lies there in time.
+  let asked = 0
+  await until(async () => {
+    t.match(await limiter.take('global', `${++asked}`, 2, 60_000), { allowed: true, remaining: 1 })
+    return limiter.status().lateAdmissions > 0
+  }, 10_000)
+  t.match(limiter.status(), { mode: 'redis', lateAdmissions: 1 })
+  setDelay(0)
+  await until(() => limiter.status().leases === 0, 5000)
+  t.ok((await limiter.take('global', `${asked}`, 2, 60_000)).allowed, 'the first one was told to Redis')
+  t.notOk((await limiter.take('global', `${asked}`, 2, 60_000)).allowed)
+})
+
+t.test('a Redis that answers after two seconds slows nobody down', async t => {
+  const { url, setDelay } = await startSlowRedis(t, 0)
+  const limiters = await three(t, url)
+  setDelay(2000)
+  assertBearable(t, await flood(limiters, { ...limit, forMs: 3000 }), 3 * 30)
+  t.same(new Set(modes(limiters)), new Set(['degraded']))
+  setDelay(0)
+  await until(() => isBack(limiters), 8000)
+})
+
+t.test('what was admitted while Redis was away counts when it is back', async t => {
+  const redis = await startRedis(t)
+  const [first, second] = await Promise.all([1, 2].map(() => startLimiter(t, redis.url)))
+  if (first === undefined || second === undefined) return
+  await redis.kill()
+  await first.take('global', 'other', 5, 60_000)
+  t.equal(first.status().mode, 'degraded')
+  for (let index = 0; index < 7; index++) await first.take('global', 'a', 10, 60_000)
+  await redis.restart()
+  await until(() => first.status().mode === 'redis' && second.status().mode !== 'memory', 5000)
+  t.match(await first.take('global', 'a', 10, 60_000), { allowed: true, remaining: 2 })
+  await until(
+    async () => (await second.take('global', 'unrelated', 1e6, 60_000)) && second.status().mode === 'redis',
+    5000
+  )
+  const allowed = []
+  for (let index = 0; index < 5; index++) allowed.push((await second.take('global', 'a', 10, 60_000)).allowed)
+
+  t.same(allowed, [true, true, false, false, false])
+})
+
+t.test('a flushed Redis takes a window up again where it stood', async t => {
+  const redis = await startRedis(t)
+  const limiter = await startLimiter(t, redis.url)
+  const take = () => limiter.take('global', 'a', 40, 60_000)
+  let admitted = 0
+  for (let index = 0; index < 20; index++) if ((await take()).allowed) admitted++
+  const { resetMs } = await take()
+  admitted++
+  await redis.command('flushall')
+  for (let index = 0; index < 100; index++) if ((await take()).allowed) admitted++
+
+  t.equal(admitted, 40)
+  t.ok((await take()).resetMs <= resetMs)
+})
+
+t.test('a full or read-only Redis is one that is away, until it can be written again', async t => {
+  const redis = await startRedis(t)
+  const limiter = await startLimiter(t, redis.url)
+  const faults: [string[], string[], string][] = [
+    [['config', 'set', 'maxmemory', '1'], ['config', 'set', 'maxmemory', '0'], 'oom'],
+    [['replicaof', '127.0.0.1', '1'], ['replicaof', 'no', 'one'], 'readonly']
+  ]
+  for (const [breakIt, mendIt, reason] of faults) {
+    await redis.command(...breakIt)
+    t.match(await limiter.take('global', reason, 2, 60_000), { allowed: true, remaining: 1 })
+    t.match(limiter.status(), { mode: 'degraded', reason })
+    await redis.command(...mendIt)
+    await until(() => limiter.status().mode === 'redis', 5000)
+  }
+})
+
+t.test('without any Redis at the start the limit holds locally', async t => {
+  const redis = await startRedis(t)
+  await redis.kill()
+  const limiter = await startLimiter(t, redis.url)
+  const verdicts = []
+  for (let index = 0; index < 5; index++) verdicts.push(await limiter.take('global', 'a', 3, 60_000))
+
+  t.same(
+    verdicts.map(({ allowed }) => allowed),
+    [true, true, true, false, false]
+  )
+  t.match(limiter.status(), { mode: 'degraded', reason: 'connection' })
+})
+
+t.test('a Redis Cluster counts exactly, and losing a master stops nobody', async t => {
+  const cluster = await startRedisCluster(t)
+  const url = `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  const limiters = await three(t, url)
+  const { admitted } = await flood(limiters, { ...limit, forMs: 1900 })
+  for (const windows of admitted.values()) t.equal(windows[0], 30)
+
+  const flooding = flood(limiters, { ...limit, keys: addresses.map(address => `new ${address}`), forMs: 3500 })
+  await until(() => limiters.every(limiter => limiter.status().mode === 'redis'))
+  await cluster.servers[0]?.kill()
+  assertBearable(t, await flooding, 3 * 30)
+  t.ok(modes(limiters).some(mode => mode === 'degraded'))
+})

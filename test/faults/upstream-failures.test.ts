@@ -1,0 +1,297 @@
+// DF-14, DF-22
+import http from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { parseTarget } from '../../gateway/route-files/define-upstream.ts'
+import { healthyFirst, watchTarget } from '../../gateway/upstream/health.ts'
+import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
+import { startGateway, type World } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { closedPort, createTargetProcess } from '../support/target-process.ts'
+
+const postgres = await startPostgres(t)
+
+const open = (targets: string[], more: Record<string, unknown> = {}) => ({
+  upstreams: { app: { targets, ...more } },
+  routes: [{ path: '/open/*', upstream: 'app', public: true }]
+})
+
+const target = (url: string) => {
+  const parsed = parseTarget(url)
+  if (typeof parsed === 'string') throw new Error(parsed)
+  return parsed
+}
+
+/** Asks until `fits` says yes; at most 20 s. */
+const until = async (fits: () => Promise<boolean> | boolean) => {
+  const end = performance.now() + 20_000
+  while (!(await fits())) {
+    if (performance.now() > end) throw new Error('waited too long')
+    await wait(20)
+  }
+}
+
+const checksOf = async (world: World) =>
+  ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks
+
+/** A watched target with a clock and probes in the test's hands. */
+const watched = (t: Tap, checkEveryMs?: number) => {
+  let clock = 0
+  const asked: ((failure: string | undefined) => void)[] = []
+  const changes: string[] = []
+  const of = target('http://127.0.0.1:1')
+  const health = watchTarget(of, {
+    probe(done) {
+      asked.push(done)
+      return () => undefined
+    },
+    checkEveryMs,
+    now: () => clock,
+    onChange: (state, reason) => changes.push(`${state} ${reason}`)
+  })
+  t.teardown(health.close)
+  return {
+    health,
+    target: of,
+    changes,
+    pass: (ms: number) => {
+      clock += ms
+    },
+    probed: async (n: number) => {
+      await until(() => asked.length >= n)
+      return asked[n - 1] as (failure: string | undefined) => void
+    }
+  }
+}
+type Tap = Parameters<typeof startRawUpstream>[0]
+
+t.test('a target that cannot be reached is out at once, one that fails only after five faults in a row', async t => {
+  const { health, changes } = watched(t)
+  for (let i = 0; i < 4; i++) health.failed('timeout', false)
+  health.answered(0)
+  for (let i = 0; i < 4; i++) health.failed('reset', false)
+  t.notOk(health.isOut, 'an answer between them starts the count anew')
+  health.failed('bad-response', false)
+  t.ok(health.isOut)
+  t.same(changes, ['down bad-response'])
+
+  const dead = watched(t).health
+  dead.failed('reset', true)
+  t.notOk(dead.isOut, 'a warm connection that was closed says nothing')
+  dead.failed('unreachable', true)
+  t.match(dead.status(), { state: 'down', reason: 'unreachable', faults: { unreachable: 1 } })
+})
+
+t.test('a target comes back by a probe, slowly, and is out again at the second fault', async t => {
+  const { health, target, pass, probed, changes } = watched(t)
+  const other = { ...target, url: 'http://127.0.0.1:2' }
+  t.same(healthyFirst([target, other]), [target, other])
+  health.failed('unreachable', true)
+  t.same(healthyFirst([target, other]), [other, target])
+  ;(await probed(1))('unreachable')
+  t.ok(health.isOut, 'the first probe failed')
+  ;(await probed(2))(undefined)
+  t.notOk(health.isOut)
+  t.equal(health.status().state, 'returning')
+  const turns = (n: number) => Array.from({ length: n }, () => health.takesTurn()).filter(Boolean).length
+  t.ok(turns(100) <= 11, 'one turn in ten at first')
+  pass(5000)
+  const half = turns(100)
+  t.ok(half >= 49 && half <= 51, 'half of them in the middle')
+  pass(5000)
+  t.equal(turns(100), 100)
+  t.equal(health.status().state, 'up')
+  health.failed('unreachable', true)
+  ;(await probed(3))(undefined)
+  health.failed('timeout', false)
+  health.failed('timeout', false)
+  t.ok(health.isOut)
+  t.same(changes, [
+    'down unreachable',
+    'returning unreachable',
+    'down unreachable',
+    'returning unreachable',
+    'down timeout'
+  ])
+})
+
+t.test('what an old connection still answers does not bring a closing target back, a new one does', async t => {
+  const { health, pass } = watched(t)
+  pass(100)
+  health.failed('unreachable', true)
+  pass(100)
+  health.answered(50)
+  t.ok(health.isOut)
+  health.answered(150)
+  t.notOk(health.isOut)
+})
+
+t.test('two failed checks put a target out, and only a check brings it back', async t => {
+  const { health, pass, probed } = watched(t, 20)
+  ;(await probed(1))('check-status')
+  t.notOk(health.isOut)
+  ;(await probed(2))('check-status')
+  t.match(health.status(), { state: 'down', reason: 'check-status' })
+  pass(1)
+  health.answered(1)
+  t.ok(health.isOut, 'requests may pass where the check does not')
+  ;(await probed(3))(undefined)
+  t.notOk(health.isOut)
+  await probed(4)
+})
+
+t.test('a dead target attracts nothing, costs no request, and gets its share when it comes up', async t => {
+  const living = await createTargetProcess(t, 'living')
+  const late = await createTargetProcess(t, 'late')
+  await living.start()
+  const world = await startGateway(t, { postgres, config: open([late.url, living.url]) })
+  for (let i = 0; i < 50; i++) {
+    const answer = await world.fetch(`/open/${i}`)
+    t.equal(await answer.text(), 'living')
+  }
+  await world.logged(line => line.msg === 'an upstream target is out' && line.target === late.url)
+  t.equal((await checksOf(world)).upstreams, 'ok', 'one of two is enough')
+  await late.start()
+  await until(async () => (await (await world.fetch('/open/x')).text()) === 'late')
+  await world.logged(line => line.msg === 'an upstream target is back')
+})
+
+t.test('a target killed and restarted under load costs no request beyond those in flight', async t => {
+  const [one, two] = [await createTargetProcess(t, 'one'), await createTargetProcess(t, 'two')]
+  await Promise.all([one.start(), two.start()])
+  const world = await startGateway(t, { postgres, config: open([one.url, two.url]) })
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
+  t.teardown(() => agent.destroy())
+  const seen: Record<string, number> = {}
+  const get = () =>
+    new Promise<void>((resolve, reject) => {
+      http
+        .get(`${world.url}/open/x`, { agent }, res => {
+          const by = res.statusCode === 200 ? String(res.headers['x-target']) : String(res.statusCode)
+          seen[by] = (seen[by] ?? 0) + 1
+          res.resume().on('end', resolve)
+        })
+        .on('error', reject)
+    })
+  const WORKERS = 16
+  let isOver = false
+  const load = Promise.all(
+    Array.from({ length: WORKERS }, async () => {
+      while (!isOver) await get()
+    })
+  )
+  const count = (name: string) => seen[name] ?? 0
+  await until(() => count('one') > 200 && count('two') > 200)
+  await one.kill()
+  const whenKilled = count('two')
+  await until(() => count('two') > whenKilled + 500)
+  const failed = Object.entries(seen).filter(([by]) => by !== 'one' && by !== 'two')
+  const failures = failed.reduce((sum, [, n]) => sum + n, 0)
+  t.ok(failures <= WORKERS, `at most those in flight failed: ${JSON.stringify(seen)}`)
+  t.same(
+    failed.map(([by]) => by).filter(by => by !== '502'),
+    []
+  )
+  const beforeReturn = count('one')
+  await one.start()
+  await until(() => count('one') > beforeReturn + 100)
+  isOver = true
+  await load
+  t.equal(
+    Object.entries(seen).reduce((sum, [by, n]) => (by === 'one' || by === 'two' ? sum : sum + n), 0),
+    failures,
+    'the return costs nothing'
+  )
+})
+
+t.test('with all targets out requests are still tried, and health says so without names', async t => {
+  const [a, b] = [await closedPort(), await closedPort()]
+  const world = await startGateway(t, {
+    postgres,
+    config: open([`http://127.0.0.1:${a}`, `http://127.0.0.1:${b}`])
+  })
+  for (let i = 0; i < 3; i++) {
+    const answer = await world.fetch('/open/x')
+    t.equal(answer.status, 502)
+    t.match(await answer.json(), { code: 'GW_UPSTREAM_UNREACHABLE' })
+  }
+  const health = await (await world.fetch('/health')).text()
+  t.match(JSON.parse(health), { status: 'degraded', checks: { upstreams: 'degraded' } })
+  t.notMatch(health, /127\.0\.0\.1|app/)
+  const line = await world.logged(one => one.msg === 'request' && one.path === '/open/x')
+  t.equal(line.reason, 'upstream-unreachable')
+})
+
+t.test('a single target that comes up again is used at once', async t => {
+  const only = await createTargetProcess(t, 'only')
+  const world = await startGateway(t, { postgres, config: open([only.url]) })
+  t.equal((await world.fetch('/open/x')).status, 502)
+  await only.start()
+  t.equal((await world.fetch('/open/x')).status, 200)
+  t.equal((await checksOf(world)).upstreams, 'ok')
+})
+
+t.test('a target whose health path fails is passed over; its errors alone are only passed on', async t => {
+  const [sick, well] = [await startRawUpstream(t), await startRawUpstream(t)]
+  let isSick = true
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell'
+  const BUSY = 'HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nsick'
+  well.respond(() => OK)
+  sick.respond(() => (isSick ? BUSY : OK.replace('well', 'sick')))
+  const plain = await startGateway(t, { postgres, config: open([sick.url]) })
+  for (let i = 0; i < 6; i++) t.equal((await plain.fetch('/open/x')).status, 503)
+  t.equal((await checksOf(plain)).upstreams, 'ok')
+
+  const world = await startGateway(t, {
+    postgres,
+    config: open([sick.url, well.url], { healthCheck: { path: '/healthz', interval: '100ms' } })
+  })
+  await world.logged(line => line.msg === 'an upstream target is out' && line.reason === 'check-status')
+  for (let i = 0; i < 20; i++) t.equal(await (await world.fetch('/open/x')).text(), 'well')
+  t.ok(sick.requests.some(({ head }) => /^GET \/healthz HTTP\/1\.1\r\nhost: 127\.0\.0\.1:\d+\r\n/.test(head)))
+  isSick = false
+  await until(async () => (await (await world.fetch('/open/x')).text()) === 'sick')
+})
+
+t.test('a name is asked for once at a time, taken anew within 30 s, and kept while the resolver is away', async t => {
+  let clock = 0
+  const asked: Parameters<ResolveAll>[1][] = []
+  const lookup = createSharedLookup({ resolve: (_, done) => asked.push(done), now: () => clock })
+  const ask = (family = 0) =>
+    new Promise<string>(resolve => {
+      lookup('app.internal', { family }, (error, address) => resolve(error?.message ?? String(address)))
+    })
+  const answer = (address: string) => asked.at(-1)?.(null, [{ address, family: 4 }])
+
+  const first = [ask(), ask(), ask()]
+  t.equal(asked.length, 1, 'one thread for all who wait')
+  answer('10.0.0.1')
+  t.same(await Promise.all(first), ['10.0.0.1', '10.0.0.1', '10.0.0.1'])
+  t.match(await ask(6), /no address/)
+  t.equal(asked.length, 1)
+
+  clock = 6000
+  t.equal(await ask(), '10.0.0.1', 'nobody waits for the next answer')
+  t.equal(asked.length, 2)
+  answer('10.0.0.2')
+  t.equal(await ask(), '10.0.0.2')
+
+  clock = 60_000
+  const late = ask()
+  asked.at(-1)?.(new Error('EAI_AGAIN'), [])
+  t.equal(await late, '10.0.0.2', 'an old answer is better than none')
+  clock = 600_000
+  const tooLate = ask()
+  asked.at(-1)?.(new Error('EAI_AGAIN'), [])
+  t.equal(await tooLate, 'EAI_AGAIN')
+})
+
+t.test('an upstream is reached by its name', async t => {
+  const { url, respond } = await startRawUpstream(t)
+  respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  const world = await startGateway(t, { postgres, config: open([url.replace('127.0.0.1', 'localhost')]) })
+  t.equal((await world.fetch('/open/x')).status, 200)
+  const nameless = await startGateway(t, { postgres, config: open(['http://nobody.invalid:80']) })
+  t.match([(await nameless.fetch('/open/x')).status], [502])
+})

@@ -1,0 +1,308 @@
+import net from 'node:net'
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const postgres = await startPostgres(t)
+
+const startWorld = async (
+  test: Parameters<typeof startRawUpstream>[0],
+  route: Record<string, unknown> = {},
+  upstream: Record<string, unknown> = {}
+) => {
+  const raw = await startRawUpstream(test)
+  const world = await startGateway(test, {
+    postgres,
+    config: {
+      upstreams: { raw: { url: raw.url, timeout: '400ms', ...upstream } },
+      routes: [
+        { path: '/api/*', upstream: 'raw', ...route },
+        { path: '/open/*', upstream: 'raw', public: true }
+      ]
+    }
+  })
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  return { raw, world, token, auth: `Authorization: Bearer ${token}\r\n` }
+}
+
+const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: gw\r\n${more}\r\n`
+
+t.test('a request passes with its path, query, fields and body, and its answer comes back', async t => {
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(() => 'HTTP/1.1 201 Made\r\nContent-Length: 5\r\nX-A: b\r\nX-A: c\r\n\r\nhello')
+  const answer = await world.raw(
+    `POST /api/a%20b?q=%2F&x=1 HTTP/1.1\r\nHost: gw\r\n${auth}X-Custom: yes\r\nContent-Length: 3\r\n\r\nabc`
+  )
+  t.match(answer, { status: 201, body: 'hello', headers: { 'x-a': 'b, c' } })
+  t.match(answer.head, /^HTTP\/1\.1 201 Made/)
+  const [request] = raw.requests
+  t.equal(request?.head.split('\r\n')[0], 'POST /api/a%20b?q=%2F&x=1 HTTP/1.1')
+  t.equal(request?.body, 'abc')
+  t.ok(request?.headers.some(([name, value]) => name === 'X-Custom' && value === 'yes'))
+  t.notOk(
+    request?.headers.some(([name]) => name.toLowerCase() === 'authorization'),
+    'the token stays here'
+  ) // HD-20
+})
+
+t.test('bodies stream both ways, chunk by chunk, as they are framed', async t => {
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(({ body }) => `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`)
+  const connection = await world.connect()
+  connection.send(`POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`)
+  connection.send('4;ext=1\r\ndefg\r\n0\r\nX-User-Id: 1\r\n\r\n')
+  const answer = await connection.response()
+  t.match(answer, { status: 200, body: 'abcdefg', complete: true })
+  t.notMatch(raw.received(), /x-user-id: 1\r\n\r\n$/i, 'trailers of the request end here') // HD-25
+  t.notMatch(raw.received(), /ext=1/) // SM-06
+  connection.destroy()
+})
+
+t.test('response trailers follow a chunked body', async t => {
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(
+    () =>
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\nContent-Length: 9\r\n\r\n'
+  )
+  const connection = await world.connect()
+  connection.send(get('/api/x', auth))
+  const seen = await connection.sees('X-Sum: 7\r\n')
+  t.notMatch(seen, /Content-Length: 9/)
+  connection.destroy()
+})
+
+t.test('HEAD, 204 and 304 have no body, and the connection stays in step', async t => {
+  // SM-27, HD-23
+  const { raw, world, auth } = await startWorld(t)
+  const answers = [
+    'HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTrailer: x\r\n\r\n',
+    'HTTP/1.1 204 No Content\r\nTrailer: x\r\n\r\n',
+    'HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\nETag: "x"\r\n\r\n',
+    OK
+  ]
+  raw.respond(() => answers.shift())
+  const connection = await world.connect()
+  connection.send(`HEAD /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n`)
+  t.match(await connection.response({ head: true }), { status: 200, headers: { 'content-length': '100' } })
+  connection.send(get('/api/x', auth))
+  t.match(await connection.response(), { status: 204 })
+  connection.send(get('/api/x', auth))
+  t.match(await connection.response(), { status: 304, headers: { etag: '"x"' } })
+  connection.send(get('/api/x', auth))
+  t.match(await connection.response(), { status: 200, body: 'ok' })
+  t.equal(raw.accepted(), 1, 'one upstream connection carried them all')
+  connection.destroy()
+})
+
+t.test('an upload with Expect is authorised before it is asked for', async t => {
+  // SM-16, SM-17
+  const { raw, world, auth } = await startWorld(t)
+  const refused = await world.connect()
+  refused.send('POST /api/x HTTP/1.1\r\nHost: gw\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n')
+  t.match(await refused.response(), { status: 401 })
+  refused.destroy()
+  const connection = await world.connect()
+  connection.send(`POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`)
+  t.match(await connection.response(), { status: 100 })
+  connection.send('ab')
+  t.match(await connection.response(), { status: 200 })
+  t.equal(raw.requests[0]?.body, 'ab')
+  t.notOk(raw.requests[0]?.headers.some(([name]) => name.toLowerCase() === 'expect'))
+  connection.destroy()
+  t.match(await world.raw(get('/open/x', 'Expect: foo\r\n')), { status: 417 })
+})
+
+t.test('early hints pass, other interim answers are dropped', async t => {
+  // SM-26
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(
+    () =>
+      `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 199 What\r\n\r\n${OK}`
+  )
+  const connection = await world.connect()
+  connection.send(get('/api/x', auth))
+  t.match(await connection.response(), { status: 103, headers: { link: '</a.css>; rel=preload' } })
+  t.match(await connection.response(), { status: 200, body: 'ok' })
+  connection.destroy()
+})
+
+t.test('an event stream passes at once and outlives the timeout', async t => {
+  const { raw, world, auth } = await startWorld(t)
+  let upstream: net.Socket | undefined
+  raw.respond(() => socket => {
+    upstream = socket
+    socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n')
+  })
+  const connection = await world.connect()
+  connection.send(get('/api/events', auth))
+  await connection.sees('text/event-stream')
+  upstream?.write('data: one\n\n')
+  await connection.sees('data: one')
+  connection.destroy()
+  await new Promise(resolve => upstream?.on('close', resolve))
+  t.pass('the upstream is told that the client is gone')
+})
+
+t.test('a client that leaves before the answer ends the upstream request', async t => {
+  // RX-05
+  const { raw, world, auth } = await startWorld(t, {}, { timeout: '60s' })
+  raw.respond(() => undefined)
+  const connection = await world.connect()
+  connection.send(get('/api/x', auth))
+  const { socket } = await raw.request()
+  const closed = new Promise(resolve => socket.on('close', resolve))
+  connection.destroy()
+  await closed
+  t.equal(raw.open(), 0)
+})
+
+t.test('an upstream that breaks midway breaks the answer', async t => {
+  // RX-07
+  const { raw, world, auth } = await startWorld(t)
+  for (const begun of [
+    'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'
+  ]) {
+    raw.respond(() => socket => {
+      socket.end(begun)
+    })
+    const answer = await world.raw(get('/api/x', auth))
+    t.match(answer, { status: 200, body: /abc/, complete: false })
+  }
+})
+
+t.test('an upstream that is away, silent, or speaks nonsense gives 502 or 504 and no detail', async t => {
+  // RX-10, RX-12, SM-23
+  const { raw, world, auth } = await startWorld(t)
+  const nonsense = [
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok',
+    'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok',
+    'HTTP/1.1 200 OK\nContent-Length: 2\n\nok',
+    'HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nA : b\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n',
+    'HTTP/1.1 099 No\r\n\r\n',
+    'HTTP/1.1 600 No\r\n\r\n',
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n',
+    'HTTP/2 200\r\n\r\n',
+    'SSH-2.0-OpenSSH\r\n\r\n',
+    `HTTP/1.1 200 OK\r\nA: ${'a'.repeat(40_000)}\r\n\r\n`,
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n',
+    'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'
+  ]
+  for (const bytes of nonsense) {
+    raw.respond(() => bytes)
+    const answer = await world.raw(get('/api/x', auth))
+    t.match(answer, { status: 502, body: /GW_BAD_UPSTREAM_RESPONSE/ }, JSON.stringify(bytes.slice(0, 60)))
+  }
+  raw.respond(() => undefined)
+  t.match(await world.raw(get('/api/x', auth)), { status: 504, body: /GW_UPSTREAM_TIMEOUT/ })
+  raw.respond(() => socket => socket.destroy())
+  const reset = await world.raw(get('/api/x', auth))
+  t.match(reset, { status: 502, body: /GW_UPSTREAM_UNREACHABLE/ })
+  t.notMatch(reset.body + reset.head, /127\.0\.0\.1|ECONN|socket/i)
+})
+
+t.test('bytes that no request asked for never become an answer', async t => {
+  // SM-24
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(() => `${OK}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison`)
+  t.match(await world.raw(get('/api/a', auth)), { body: 'ok' })
+  raw.respond(() => OK)
+  t.match(await world.raw(get('/api/b', auth)), { body: 'ok' })
+  t.equal(raw.accepted(), 2, 'the first connection was not used again')
+})
+
+t.test('a request is not repeated, and a connection closed meanwhile is not used', async t => {
+  // RX-08, RX-09
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(() => 'HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n')
+  t.match(await world.raw(get('/api/a', auth)), { status: 503 })
+  t.equal(raw.requests.length, 1)
+  raw.respond(
+    ({ socket }) =>
+      () =>
+        socket.end(OK)
+  )
+  t.match(await world.raw(get('/api/b', auth)), { status: 200 })
+  t.match(await world.raw(get('/api/c', auth)), { status: 200 })
+  t.equal(raw.requests.length, 3)
+})
+
+t.test('an answer before the end of an upload is delivered and the rest is not waited for', async t => {
+  // SM-25
+  const { raw, world, auth } = await startWorld(t)
+  const connection = await world.connect()
+  // The raw upstream waits for whole bodies, so this one answers as soon as bytes come.
+  const early = net.createServer(socket =>
+    socket.once('data', () => socket.end('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'))
+  )
+  await new Promise<void>(resolve => early.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => early.close())
+  world.writeRoutes({
+    upstreams: { raw: { url: `http://127.0.0.1:${(early.address() as net.AddressInfo).port}` } },
+    routes: [{ path: '/api/*', upstream: 'raw' }]
+  })
+  await world.gateway.reload()
+  connection.send(`POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Content-Length: 100000000\r\n\r\n${'a'.repeat(10_000)}`)
+  t.match(await connection.response(), { status: 413, headers: { connection: 'close' } })
+  await connection.closed()
+  t.equal(raw.requests.length, 0)
+})
+
+t.test('a body over maxBody is refused before, or cut as soon as it is too long', async t => {
+  // RX-04
+  const { raw, world, auth } = await startWorld(t, { maxBody: 10 })
+  t.match(await world.raw(`POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Content-Length: 11\r\n\r\n${'a'.repeat(11)}`), {
+    status: 413,
+    body: /GW_BODY_TOO_LARGE/
+  })
+  t.equal(raw.accepted(), 0)
+  const chunked = await world.raw(
+    `POST /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Transfer-Encoding: chunked\r\n\r\nb\r\n${'a'.repeat(11)}\r\n`
+  )
+  t.match(chunked, { status: 413 })
+  t.equal(raw.requests.length, 0, 'the upstream never saw a complete request')
+})
+
+t.test('hop-by-hop fields end here in both directions', async t => {
+  // HD-05, HD-06, HD-07, HD-22, SM-20
+  const { raw, world, auth } = await startWorld(t)
+  raw.respond(
+    () =>
+      'HTTP/1.1 200 OK\r\nConnection: keep-alive, x-secret\r\nX-Secret: 1\r\nKeep-Alive: timeout=99\r\nUpgrade: h2c\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok'
+  )
+  const answer = await world.raw(
+    get(
+      '/api/x',
+      `${auth}Connection: close, x-user-id, X-Private, authorization\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nTE: trailers\r\nProxy-Authorization: Basic eA==\r\nProxy-Connection: x\r\n`
+    )
+  )
+  t.equal(answer.status, 200)
+  for (const name of ['x-secret', 'upgrade', 'proxy-authenticate']) t.notOk(name in answer.headers, name)
+  const names = raw.requests[0]?.headers.map(([name]) => name.toLowerCase()) ?? []
+  for (const name of [
+    'x-private',
+    'keep-alive',
+    'upgrade',
+    'http2-settings',
+    'proxy-authorization',
+    'proxy-connection'
+  ])
+    t.notOk(names.includes(name), name)
+  t.ok(names.includes('x-user-id'), 'what the client names in Connection does not take ours away')
+})
+
+t.test('redirects to the address of the backend lead to the public one', async t => {
+  // HD-31
+  const { raw, world, auth } = await startWorld(t, { stripPrefix: '/api' })
+  const locations = [`${raw.url}/y?z`, '/login', 'https://elsewhere.example/x', `${raw.url}.evil.example/`]
+  raw.respond(() => `HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ${locations.shift()}\r\n\r\n`)
+  const seen: (string | undefined)[] = []
+  for (let i = 0; i < 4; i++) seen.push((await world.raw(get('/api/x', auth))).headers.location)
+  t.same(seen, ['/api/y?z', '/api/login', 'https://elsewhere.example/x', `${raw.url}.evil.example/`])
+  t.equal(raw.requests[0]?.target, '/x', 'the prefix is stripped')
+})

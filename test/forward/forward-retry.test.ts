@@ -1,0 +1,66 @@
+// A request whose first connection took nothing of it goes to another one, head first, whenever its body comes.
+import { EventEmitter } from 'node:events'
+import t from 'tap'
+import { createForwardHttp, type Forwarding } from '../../gateway/forward/forward-http.ts'
+import type { Exchange } from '../../gateway/http/exchange.ts'
+import type { Route, Upstream } from '../../gateway/routes/route.ts'
+import type { Requester, UpstreamConnection } from '../../gateway/upstream/connection.ts'
+
+/** Of the process's own clock. */
+const DOUBTFUL_AFTER_MS = 1001
+
+/** Tells what it is asked to do. By hand: which turn of the event loop a fault comes in is all that this is about. */
+const tellingConnection = (
+  name: string,
+  told: string[],
+  onSend: (requester: Requester) => void
+): UpstreamConnection => {
+  const tell = (what: string) => void told.push(`${name} ${what}`)
+  return {
+    send(_method: string, _head: string, requester: Requester) {
+      tell('head')
+      onSend(requester)
+    },
+    write(bytes: Buffer | string) {
+      tell(`body ${bytes}`)
+      return true
+    },
+    give(bytes: Buffer) {
+      tell(`body ${bytes}`)
+      return true
+    },
+    finish: () => tell('end'),
+    cork: () => undefined,
+    uncork: () => undefined,
+    destroyed: false,
+    // Since the process began: so long that its end might be on the way.
+    idleSince: Number.MIN_VALUE,
+    target: { authority: 'upstream' }
+  } as unknown as UpstreamConnection
+}
+
+t.test('a body that comes right after the first connection failed follows the head on the second', async t => {
+  while (performance.now() < DOUBTFUL_AFTER_MS) await new Promise(setImmediate)
+  const told: string[] = []
+  const req = Object.assign(new EventEmitter(), { method: 'POST', complete: false, httpVersionMinor: 1 })
+  const finished = new Promise<void>(resolve => {
+    const second = tellingConnection('second', told, () => setImmediate(resolve))
+    const first = tellingConnection('first', told, requester => {
+      setImmediate(() => {
+        requester.onFault('reset', new Error('EPIPE'), true)
+        req.emit('data', Buffer.from('hello'))
+        req.emit('end')
+      })
+    })
+    const connections = [first, second]
+    const pool = { acquire: () => connections.shift(), targets: 1 }
+    const forwarding = {
+      upstreams: { poolOf: () => pool },
+      headFor: () => 'POST / HTTP/1.1\r\n\r\n'
+    } as unknown as Forwarding
+    const exchange = { req, res: new EventEmitter(), head: { contentLength: '5' } } as unknown as Exchange
+    createForwardHttp(forwarding)(exchange, {} as Route, { timeoutMs: 1000 } as Upstream)
+  })
+  await finished
+  t.strictSame(told, ['first head', 'second head', 'second body hello', 'second end'])
+})

@@ -1,0 +1,163 @@
+// Open streams are judged again whenever something changes, by today's access where a token is stale, and never twice for nothing.
+import t from 'tap'
+import { createOpenStreams, type FreshAccess, type StreamEnd } from '../../gateway/forward/open-streams.ts'
+import type { Identity } from '../../gateway/identity.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { person, routeAt, until, upstreamAt } from '../support/socket-harness.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const START = 1_800_000_000_000
+
+const world = (t: Teardown, freshAccess: FreshAccess = async () => undefined) => {
+  const clock = { now: START }
+  const asked: number[] = []
+  const revocations = createRevocations(() => clock.now)
+  const streams = createOpenStreams({
+    revocations,
+    freshAccess(userId) {
+      asked.push(userId)
+      return freshAccess(userId)
+    },
+    mayPass: (route, user) =>
+      route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
+    rejudge: ({ route }) => (route.id === 'gone' ? undefined : { ...route, roles: ['Admin'] }),
+    now: () => clock.now
+  })
+  t.teardown(() => streams.close())
+  revocations.onChange(() => streams.onRevocationsChanged())
+  const identity = (id: number, more: Partial<Identity> = {}): Identity => ({
+    user: person({ id }),
+    subject: String(id),
+    tokenId: `token-${id}`,
+    version: 0,
+    issuedAt: START / 1000,
+    expiresAt: START / 1000 + 60,
+    ...more
+  })
+  const route = routeAt('/events', upstreamAt(1), { roles: ['Agente'] })
+  const open = (who: Identity | undefined, more = {}) => {
+    const ends: (StreamEnd | 'destroyed')[] = []
+    const handle = streams.register(
+      { kind: 'sse', identity: who, route, path: '/events', requestId: 'r', ip: '192.0.2.1', ...more },
+      { end: code => ends.push(code), destroy: () => ends.push('destroyed') }
+    )
+    return { ends, handle }
+  }
+  return { clock, asked, revocations, streams, identity, open, route }
+}
+
+// WS-05, JW-17
+t.test('a stream ends in the second in which its token expires, or its lifetime, and no other does', async t => {
+  const { clock, streams, identity, open } = world(t)
+  const short = open(identity(1))
+  const long = open(identity(2, { expiresAt: START / 1000 + 3600 }))
+  const lived = open(identity(3, { expiresAt: START / 1000 + 3600 }), { maxLifetimeMs: 30_000 })
+  const anonymous = open(undefined)
+  clock.now += 29_999
+  streams.tick()
+  t.same([short.ends, long.ends, lived.ends], [[], [], []])
+  clock.now += 1
+  streams.tick()
+  t.same(lived.ends, [1001])
+  clock.now += 30_000
+  streams.tick()
+  t.same(short.ends, [4401])
+  clock.now += 1000 * 3600
+  streams.tick()
+  t.same(long.ends, [4401])
+  t.same(anonymous.ends, [], 'nothing of a public route expires')
+  t.equal(streams.list(1, 10).total, 1)
+})
+
+t.test('a stale token is judged by one look at today’s access, and only once for the same change', async t => {
+  const { streams, revocations, identity, open, asked, route } = world(t, async id =>
+    id === 1 ? { user: person({ id: 1 }), version: 3 } : undefined
+  )
+  const kept = [open(identity(1)), open(identity(1))]
+  const lost = open(identity(1), { route: { ...route, roles: ['Supervisor'] } })
+  const gone = open(identity(2))
+  revocations.learn({
+    versions: [
+      { userId: 1, version: 3, lowestAccepted: 0 },
+      { userId: 2, version: 1, lowestAccepted: 0 }
+    ]
+  })
+  await until(() => lost.ends.length > 0 && gone.ends.length > 0, 'judged')
+  t.same(lost.ends, [4403])
+  t.same(gone.ends, [4401])
+  t.same(
+    kept.map(({ ends }) => ends),
+    [[], []]
+  )
+  t.same(asked.toSorted(), [1, 2])
+  revocations.learn({ tokens: [{ tokenId: 'another', expiresAt: START / 1000 + 10 }] })
+  await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+  t.equal(asked.length, 2, 'nobody is asked about again')
+  t.equal(streams.counts().sse, 2)
+})
+
+t.test('access that can’t be known ends a stale stream within a second', async t => {
+  const failing = world(t, () => Promise.reject(new Error('database away')))
+  const silent = world(t, () => new Promise(() => undefined))
+  for (const { open, identity, revocations } of [failing, silent]) {
+    const { ends } = open(identity(1))
+    const started = performance.now()
+    revocations.learn({ versions: [{ userId: 1, version: 1, lowestAccepted: 0 }] })
+    await until(() => ends.length > 0, 'ended', 1000)
+    t.same(ends, [4403])
+    t.ok(performance.now() - started < 1000)
+  }
+})
+
+t.test('a swapped table ends what it no longer allows, and judges by its own roles from then on', async t => {
+  const { streams, revocations, identity, open, route } = world(t, async id => ({ user: person({ id }), version: 1 }))
+  const gone = open(identity(1), { route: { ...route, id: 'gone' } })
+  const kept = open(identity(2))
+  streams.onTableSwapped()
+  t.same([gone.ends, kept.ends], [[4403], []])
+  revocations.learn({ versions: [{ userId: 2, version: 1, lowestAccepted: 0 }] })
+  await until(() => kept.ends.length > 0, 'judged')
+  t.same(kept.ends, [4403])
+})
+
+// WS-16
+t.test('nothing is registered for a token that has ended meanwhile, nor while draining', async t => {
+  const { streams, revocations, identity, open, clock } = world(t)
+  revocations.learn({ tokens: [{ tokenId: 'token-1', expiresAt: START / 1000 + 60 }] })
+  t.throws(() => open(identity(1)), { code: 'GW_TOKEN_REVOKED' })
+  t.throws(() => open(identity(2, { expiresAt: clock.now / 1000 })), { code: 'GW_TOKEN_EXPIRED' })
+  await streams.drain(0)
+  t.throws(() => open(identity(3)), { code: 'GW_UNAVAILABLE' })
+})
+
+t.test('streams are listed page by page in the order in which they were opened', async t => {
+  const { streams, identity, open } = world(t)
+  const handles = Array.from({ length: 5 }, (_, i) => open(identity(i + 1)).handle)
+  t.same(
+    streams.list(2, 2).items.map(({ user }) => user?.id),
+    [3, 4]
+  )
+  handles[0]?.close()
+  const { total, items } = streams.list(1, 2)
+  t.equal(total, 4)
+  t.match(items[0], {
+    kind: 'sse',
+    user: { id: 2, username: 'maria' },
+    route: '/events',
+    since: '2027-01-15T08:00:00.000Z'
+  })
+})
+
+t.test('ten thousand streams are judged in a few milliseconds', async t => {
+  const { streams, revocations, identity, open } = world(t)
+  for (let i = 1; i <= 10_000; i++) open(identity(i))
+  const victim = open(identity(10_001))
+  const started = performance.now()
+  revocations.learn({ tokens: [{ tokenId: 'token-10001', expiresAt: START / 1000 + 60 }] })
+  await until(() => victim.ends.length > 0, 'ended')
+  t.ok(performance.now() - started < 250)
+  t.equal(streams.list(1, 1).total, 10_000)
+})

@@ -1,0 +1,124 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { errorBody, Forbidden } from '../../gateway/errors.ts'
+import { startGateway, type World } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const postgres = await startPostgres(t)
+
+const config = {
+  upstreams: { app: { url: 'http://127.0.0.1:9' } },
+  routes: [
+    { path: '/reports', upstream: 'app', roles: ['Admin', 'Supervisor'] },
+    { path: '/internal', upstream: 'app', requireAssigned: true },
+    { path: '/one', upstream: 'app', public: true, rateLimit: { max: 1, window: '1h', by: 'ip' } },
+    { path: '/two', upstream: 'app', public: true, rateLimit: { max: 2, window: '1h', by: 'ip' } }
+  ]
+}
+const CONTACT = 'Ana <ana@corp.example> & co, ramal 7'
+
+const start = (test: Parameters<typeof startGateway>[0], env: Record<string, string> = {}) =>
+  startGateway(test, { postgres, config, env })
+
+const refusal = async (world: World, path: string, user: Parameters<World['tokenFor']>[0]) => {
+  const answer = await world.fetch(path, { token: await world.tokenFor(user) })
+  t.equal(answer.status, 403)
+  const body = (await answer.json()) as Record<string, string>
+  t.equal(body.requestId, answer.headers.get('x-request-id'), 'the body names the request')
+  return body
+}
+
+t.test('a 403 says nothing of roles unless it was told to', async t => {
+  const world = await start(t, { CONTACT })
+  const body = await refusal(world, '/reports', { profiles: ['Agente'] })
+  t.equal(body.code, 'GW_FORBIDDEN')
+  t.notMatch(JSON.stringify(body), /Supervisor|Ana/)
+})
+
+t.test('with REVEAL_REASON a 403 names the missing profile, and whom to ask', async t => {
+  const world = await start(t, { REVEAL_REASON: 'true', CONTACT })
+  const forbidden = await refusal(world, '/reports', { profiles: ['Agente'] })
+  t.match(forbidden, { statusCode: 403, code: 'GW_FORBIDDEN', error: 'Forbidden' })
+  for (const word of ['Admin', 'Supervisor', CONTACT]) t.ok(forbidden.message?.includes(word), word)
+  const unassigned = await refusal(world, '/internal', { profiles: [], areas: [], accessStatus: 'unassigned' })
+  t.equal(unassigned.code, 'GW_UNASSIGNED')
+  t.match(unassigned.message, /profile and an area/)
+
+  const silent = await start(t, { REVEAL_REASON: 'true' })
+  t.notMatch((await refusal(silent, '/reports', { profiles: ['Agente'] })).message, /Ask/)
+})
+
+t.test('whoever navigates gets the same as a page that names the request', async t => {
+  const world = await start(t, { REVEAL_REASON: 'true', CONTACT })
+  const token = await world.tokenFor({ profiles: ['Agente'] })
+  const get = (mode: string) =>
+    world.raw(
+      `GET /reports HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\nAccept: text/html,*/*;q=0.8\r\nSec-Fetch-Mode: ${mode}\r\n\r\n`
+    )
+  const answer = await get('navigate')
+  t.equal(answer.status, 403)
+  t.match(answer.headers, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': /default-src 'none'/
+  })
+  t.ok(answer.body.includes(answer.headers['x-request-id'] ?? 'no id'))
+  t.match(answer.body, /Admin, Supervisor/)
+  t.ok(answer.body.includes('Ana &lt;ana@corp.example&gt; &amp; co, ramal 7'), 'the contact is text, not markup')
+  t.match(answer.body, 'GW_FORBIDDEN')
+  t.match((await get('cors')).headers['content-type'], /^application\/json/, 'a script gets JSON')
+})
+
+t.test('the request id of a refusal leads to its line in the log', async t => {
+  const world = await start(t)
+  const body = await refusal(world, '/reports', { id: 17, profiles: ['Agente'] })
+  t.match(await world.logged(line => line.msg === 'request' && line.requestId === body.requestId), {
+    route: '/reports',
+    user: 17,
+    reason: 'role-missing'
+  })
+})
+
+t.test('the text of a refusal is its body, whatever it says, and each request has its own id in it', async () => {
+  const id = fc.stringMatching(/^[A-Za-z0-9._-]{1,64}$/)
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), id, id, (message, one, other) => {
+      const error = new Forbidden({ message })
+      const isText = (requestId: string) => error.bodyText(requestId) === JSON.stringify(errorBody(error, requestId))
+      return isText(one) && isText(other)
+    })
+  )
+})
+
+t.test('each request over the limit is told when to return, and its own id', async t => {
+  const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })
+  for (let i = 0; i < 2; i++) await world.fetch('/reports')
+  const answers = [await world.fetch('/reports'), await world.fetch('/internal'), await world.fetch('/auth/me')]
+  const ids = new Set<string>()
+  for (const answer of answers) {
+    t.equal(answer.status, 429)
+    const retryAfter = Number(answer.headers.get('retry-after'))
+    t.ok(retryAfter > 3590 && retryAfter <= 3600, `retry-after: ${retryAfter}`)
+    const body = (await answer.json()) as Record<string, string>
+    t.match(body, { code: 'GW_RATE_LIMITED', requestId: answer.headers.get('x-request-id') ?? 'none' })
+    ids.add(body.requestId ?? '')
+  }
+  t.equal(ids.size, 3)
+})
+
+t.test('in the middle of a flood each refusal tells of its own limit', async t => {
+  const world = await start(t)
+  for (const path of ['/one', '/two', '/two']) await world.fetch(path)
+  for (let i = 0; i < 4; i++) {
+    for (const [path, max] of [
+      ['/one', '1'],
+      ['/two', '2']
+    ] as const) {
+      const answer = await world.fetch(path)
+      t.equal(answer.status, 429)
+      t.equal(answer.headers.get('x-ratelimit-limit'), max)
+      t.equal(answer.headers.get('x-ratelimit-remaining'), '0')
+      t.equal(answer.headers.get('x-ratelimit-reset'), answer.headers.get('retry-after'))
+    }
+    t.equal((await world.fetch('/reports')).headers.get('www-authenticate'), 'Bearer')
+  }
+})

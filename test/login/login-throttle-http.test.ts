@@ -1,0 +1,105 @@
+// Three whole gateways share what they know of failed logins, and say the same to everybody.
+// LD-07, LD-12, LD-14, RL-08
+import t from 'tap'
+import { startGateway, type World } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis, startRedisCluster } from '../support/redis.ts'
+
+const ldap = await startOpenLdap(t, { lockoutThreshold: 5 })
+const HOME = '198.51.100.7'
+const stranger = (n: number) => `203.0.${n >> 8}.${n & 255}`
+
+const startGateways = async (test: Parameters<typeof startGateway>[0], redisUrl: string, count = 3) => {
+  const postgres = await startPostgres(test)
+  const env = {
+    REDIS_URL: redisUrl,
+    TRUST_PROXY: '127.0.0.1',
+    ...ldap.env
+  }
+  const worlds: World[] = []
+  for (let n = 0; n < count; n++) worlds.push(await startGateway(test, { postgres, env }))
+  const login = async (n: number, from: string, username: string, password: string) => {
+    const world = worlds[n % worlds.length]
+    if (world === undefined) throw new Error('no gateway')
+    const answer = await world.fetch('/auth/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
+      body: JSON.stringify({ username, password })
+    })
+    const body = (await answer.json()) as { code?: string; requestId?: string }
+    return {
+      status: answer.status,
+      retryAfter: answer.headers.get('retry-after'),
+      headers: answer.headers,
+      body,
+      world
+    }
+  }
+  return { worlds, postgres, login }
+}
+
+t.test('guesses from many addresses through three gateways lock nobody out', async t => {
+  const redis = await startRedis(t)
+  const { login, postgres, worlds } = await startGateways(t, redis.url)
+  t.equal((await login(0, HOME, 'maria', SAMPLE_PASSWORD)).status, 200)
+  const statuses = new Map<number, number>()
+  for (let first = 0; first < 1200; first += 100) {
+    const crowd = Array.from({ length: 100 }, (_, index) => {
+      const n = first + index
+      return login(n, stranger(n), n % 2 ? 'maria' : 'CORP\\Maria', `guess ${n}`)
+    })
+    for (const { status } of await Promise.all(crowd)) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  t.same([...statuses].sort(), [
+    [401, 3],
+    [429, 1197]
+  ])
+  t.equal(await ldap.failureCount('maria'), 3)
+  const refused = await login(1, stranger(9), 'maria', SAMPLE_PASSWORD)
+  t.match(refused, { status: 429, retryAfter: /^\d+$/, body: { statusCode: 429, code: 'GW_LOGIN_THROTTLED' } })
+  t.notMatch(JSON.stringify(refused.body), /maria|account/)
+  await refused.world.logged(
+    line => line.requestId === refused.body.requestId && line.reason === 'login-throttled-account'
+  )
+  t.equal((await login(2, HOME, 'maria', SAMPLE_PASSWORD)).status, 200, 'from home the owner gets in')
+  await Promise.all(worlds.map(world => world.gateway.close()))
+  const [audit] = await postgres.query("SELECT count(*)::int AS n FROM audit_events WHERE action = 'login.failed'")
+  t.ok(Number(audit?.n) <= 3 + 2 * worlds.length, `a flood is ${audit?.n} entries of the audit log`)
+})
+
+t.test('a known and an unknown name get the same answers', async t => {
+  const redis = await startRedis(t)
+  const { login } = await startGateways(t, redis.url)
+  const tell = async (username: string) => {
+    const told = []
+    for (let n = 0; n < 6; n++) {
+      const { status, headers, body } = await login(n, stranger(n), username, `guess ${n}`)
+      const names = [...headers.keys()].filter(name => !name.startsWith('x-ratelimit'))
+      told.push({ status, names, body: { ...body, requestId: '' } })
+    }
+    return told
+  }
+  t.same(await tell('nobody-at-all'), await tell('carlos'))
+})
+
+t.test('twenty failures of one client close all gateways for its logins, in a Redis Cluster too', async t => {
+  const { nodes } = await startRedisCluster(t)
+  const url = `redis-cluster://${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  const { login } = await startGateways(t, url)
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, (_, n) => login(n, '192.0.2.1', `name${n}`, 'Verao2026'))
+  )
+  t.equal(answers.filter(({ status }) => status === 401).length, 20)
+  const refused = await login(1, '192.0.2.1', 'ana', SAMPLE_PASSWORD)
+  t.match(refused, { status: 429, body: { code: 'GW_LOGIN_THROTTLED' } })
+  t.ok(Number(refused.retryAfter) > 200 && Number(refused.retryAfter) <= 300, `${refused.retryAfter}`)
+  t.equal((await login(1, '192.0.2.2', 'ana', SAMPLE_PASSWORD)).status, 200)
+})
+
+t.test('a hundred logins of one person at once all succeed', async t => {
+  const redis = await startRedis(t)
+  const { login } = await startGateways(t, redis.url)
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => login(n, HOME, 'joão', SAMPLE_PASSWORD)))
+  t.same([...new Set(answers.map(({ status }) => status))], [200])
+})

@@ -1,0 +1,197 @@
+import t from 'tap'
+import { startFaultyDirectory } from '../support/faulty-directory.ts'
+import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const ldap = await startOpenLdap(t)
+const postgres = await startPostgres(t)
+
+const directory = {
+  ...ldap.env,
+  LDAP_TIMEOUT_MS: '1000'
+}
+
+const start = (
+  test: Parameters<typeof startGateway>[0],
+  env: Record<string, string> = {},
+  config: WorldOptions['config'] = {}
+) => startGateway(test, { postgres, config, env: { ...directory, BOOTSTRAP_ADMINS: 'ldap:maria', ...env } })
+
+const login = (world: Awaited<ReturnType<typeof start>>, body: unknown, type = 'application/json') =>
+  world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': type },
+    body: typeof body === 'string' ? body : JSON.stringify(body)
+  })
+
+t.test('a person of the directory gets a token, and is who the directory says', async t => {
+  const world = await start(t)
+  const answer = await login(world, { username: 'CORP\\Maria', password: SAMPLE_PASSWORD })
+  t.equal(answer.status, 200)
+  t.equal(answer.headers.get('cache-control'), 'no-store')
+  const { token, user } = (await answer.json()) as { token: string; user: Record<string, unknown> }
+  t.match(user, {
+    id: Number,
+    name: 'Maria da Silva',
+    email: 'maria@corp.example',
+    username: 'maria',
+    provider: 'ldap',
+    perfis: ['Admin'],
+    profiles: ['Admin'],
+    areas: ['Geral'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned'
+  })
+  const [header, payload] = token
+    .split('.')
+    .slice(0, 2)
+    .map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
+  t.same(header, { alg: 'HS256', typ: 'JWT' })
+  t.same(Object.keys(payload).sort(), [
+    'accessStatus',
+    'areaPrincipal',
+    'areas',
+    'email',
+    'exp',
+    'iat',
+    'jti',
+    'name',
+    'perfis',
+    'profiles',
+    'provider',
+    'sub',
+    'username',
+    'ver'
+  ])
+  t.equal(payload.sub, String(user.id))
+  t.equal(payload.exp - payload.iat, 8 * 3600)
+  const me = await world.fetch('/auth/me', { token })
+  t.same(await me.json(), user)
+  t.equal((await world.fetch('/auth/admin/users', { token })).status, 200)
+  t.notMatch(
+    world.logText(),
+    new RegExp(`${SAMPLE_PASSWORD}|${token.slice(-20)}`),
+    'neither password nor token is logged'
+  ) // LD-21, OA-10
+})
+
+t.test('a hundred first logins at once make one person', async t => {
+  // DF-05
+  const world = await start(t, { LDAP_TIMEOUT_MS: '10000' })
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => login(world, { username: 'carlos', password: SAMPLE_PASSWORD }))
+  )
+  const ids = new Set<number>()
+  for (const answer of answers) {
+    t.equal(answer.status, 200)
+    ids.add(((await answer.json()) as { user: { id: number } }).user.id)
+  }
+  t.equal(ids.size, 1)
+})
+
+t.test('every failure has one answer for the client and its own reason in the log', async t => {
+  // LD-12, LD-11, DF-11
+  await ldap.lock('locked')
+  const world = await start(t)
+  const gone = await start(t, { LDAP_URL: 'ldap://127.0.0.1:1' })
+  const silent = await startFaultyDirectory(t, () => undefined)
+  const late = await start(t, { LDAP_URL: silent.url, LDAP_TIMEOUT_MS: '300' })
+  const off = await startGateway(t, { postgres })
+  const tries = [
+    { world, username: 'maria', password: 'wrong', reason: 'wrong-password' },
+    { world, username: 'nobody', password: 'wrong', reason: 'unknown-user' },
+    { world, username: 'locked', password: SAMPLE_PASSWORD, reason: 'account-locked' },
+    { world: gone, username: 'maria', password: SAMPLE_PASSWORD, reason: 'directory-unreachable' },
+    { world: late, username: 'maria', password: SAMPLE_PASSWORD, reason: 'directory-timeout' },
+    { world: off, username: 'maria', password: SAMPLE_PASSWORD, reason: 'ldap-not-active' }
+  ]
+  for (const { world: tried, username, password, reason } of tries) {
+    const answer = await login(tried, { username, password })
+    const body = (await answer.json()) as Record<string, unknown>
+    t.equal(answer.status, 401, reason)
+    t.same(
+      { ...body, requestId: '' },
+      { statusCode: 401, code: 'GW_LOGIN_FAILED', error: 'Unauthorized', message: 'Autenticacao falhou', requestId: '' }
+    )
+    t.equal(answer.headers.get('www-authenticate'), 'Bearer')
+    await tried.logged(line => line.requestId === body.requestId && line.reason === reason)
+  }
+})
+
+t.test('a body that is no pair of names is refused before any directory is asked', async t => {
+  // LD-01, HD-27, AD-13
+  const world = await start(t, { LDAP_URL: 'ldap://127.0.0.1:1' })
+  const bad: unknown[] = [
+    {},
+    { username: 'maria' },
+    { username: 'maria', password: null },
+    { username: 'maria', password: '' },
+    { username: '', password: 'x' },
+    { username: ['maria'], password: 'x' },
+    { username: 'maria', password: 0 },
+    { username: 'maria', password: false },
+    { username: 'a'.repeat(257), password: 'x' },
+    { username: 'maria', password: 'x'.repeat(1025) },
+    [],
+    'null',
+    '{"username":"maria",',
+    '"text"'
+  ]
+  for (const body of bad) {
+    const answer = await login(world, body)
+    const text = await answer.text()
+    t.equal(answer.status, 400, text)
+    t.match(JSON.parse(text), { code: 'GW_BAD_REQUEST' })
+    t.notMatch(text, /FST_|maria|JSON/)
+  }
+  for (const type of [
+    'text/plain',
+    'application/json\ta',
+    'application/json garbage',
+    'application/x-www-form-urlencoded'
+  ])
+    t.ok([400, 415].includes((await login(world, { username: 'maria', password: 'x' }, type)).status), type)
+  t.match(await (await login(world, { username: 'maria', password: 'x'.repeat(70_000) })).json(), {
+    code: 'GW_BODY_TOO_LARGE'
+  })
+  t.notOk(
+    world.log.some(line => line.reason === 'directory-unreachable'),
+    'no directory was asked'
+  )
+})
+
+t.test('without its database a login is 503, and everything else goes on', async t => {
+  // DF-02
+  const own = await startPostgres(t)
+  const world = await startGateway(t, { postgres: own, env: directory })
+  const token = await world.tokenFor()
+  await own.stop()
+  const answer = await login(world, { username: 'maria', password: SAMPLE_PASSWORD })
+  t.match(await answer.json(), { statusCode: 503, code: 'GW_UNAVAILABLE' })
+  t.equal((await world.fetch('/auth/me', { token })).status, 200)
+  const health = await world.fetch('/health')
+  t.equal(health.status, 200)
+  await own.start()
+  let status = 503
+  while (status === 503) status = (await login(world, { username: 'maria', password: SAMPLE_PASSWORD })).status
+  t.equal(status, 200, 'and comes back by itself')
+})
+
+t.test('the doors that are open are told to anybody', async t => {
+  const world = await start(t)
+  const answer = await world.fetch('/auth/config')
+  t.same(await answer.json(), {
+    ldap: { enabled: true },
+    cloudidp: { enabled: false, startUrl: '/auth/oauth/cloudidp/start' }
+  })
+  t.match(Object.fromEntries(answer.headers), {
+    'access-control-allow-origin': 'http://localhost:3000',
+    vary: 'Origin',
+    'x-content-type-options': 'nosniff'
+  })
+  t.match(await (await world.fetch('/health')).json(), {
+    status: 'ok',
+    checks: { database: 'ok', rateLimit: 'ok', routes: 'ok' }
+  })
+})

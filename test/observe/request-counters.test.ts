@@ -1,0 +1,96 @@
+// Requests are counted for the route that they matched, whatever tables come and go meanwhile.
+import fc from 'fast-check'
+import t from 'tap'
+import type { Exchange } from '../../gateway/http/exchange.ts'
+import { createRequestCounters, type RequestCounters } from '../../gateway/observe/request-counters.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import type { Route, RouteTable } from '../../gateway/routes/route.ts'
+import { buildRouteTable } from '../../gateway/routes/route-table.ts'
+import { atOnce } from '../support/route-files.ts'
+
+const tableOf = (paths: readonly string[]): RouteTable => {
+  const [own] = ownRoutes()
+  if (own === undefined) throw new Error('the gateway has routes of its own')
+  const routes = paths.map(path => ({ ...own, id: path, path, methods: undefined }))
+  return atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '' }))
+}
+
+const answered = (route: Route | undefined): Exchange =>
+  ({
+    route,
+    res: { headersSent: true, statusCode: 200 },
+    upstreamMs: 1,
+    headMs: 2,
+    startedAt: 0
+  }) as unknown as Exchange
+
+const countsOf = (counters: RequestCounters): Record<string, number> =>
+  Object.fromEntries(
+    counters
+      .routes()
+      .map(({ id, requests }): [string, number] => [id, requests.reduce((sum, count) => sum + count, 0)])
+      .filter(([, count]) => count > 0)
+  )
+
+t.test('a request of a replaced table counts for its own route', async t => {
+  const counters = createRequestCounters()
+  const before = tableOf(['/a', '/b', '/c'])
+  const after = tableOf(['/c', '/d'])
+  const [a, b, c] = before.routes
+  const [, d] = after.routes
+  counters.record(answered(a), 2)
+  counters.retain(before)
+  for (const route of [a, b, b, c]) counters.record(answered(route), 2)
+  t.same(countsOf(counters), { '/a': 2, '/b': 2, '/c': 1 }, 'before and after the first table')
+  counters.retain(after)
+  for (const route of [b, c, d, undefined]) counters.record(answered(route), 2)
+  t.same(countsOf(counters), { '/b': 1, '/c': 2, '/d': 1, other: 1 }, 'one gone, one kept, one new')
+})
+
+t.test('more than 500 routes share the last one, and each of the first keeps its own', async t => {
+  const counters = createRequestCounters()
+  const table = tableOf(Array.from({ length: 2000 }, (_, index) => `/r${index}`))
+  counters.retain(table)
+  for (let round = 0; round < 2; round++) for (const route of table.routes) counters.record(answered(route), 2)
+  const counts = countsOf(counters)
+  t.equal(counts.other, 3000)
+  t.equal(Object.values(counts).filter(count => count === 2).length, 500)
+})
+
+t.test('however tables and requests follow each other, nothing counts for another route', async () => {
+  const path: fc.Arbitrary<string> = fc.constantFrom('/a', '/b', '/c', '/d')
+  const step = fc.oneof(
+    fc.uniqueArray(path, { minLength: 1 }).map(paths => ({ made: paths })),
+    fc.nat().map(table => ({ used: table })),
+    fc.record({ table: fc.nat(), route: fc.nat() })
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), steps => {
+      const counters = createRequestCounters()
+      const tables: RouteTable[] = []
+      let expected: Record<string, number> = {}
+      for (const one of steps) {
+        if ('made' in one) {
+          tables.push(tableOf(one.made))
+          continue
+        }
+        if ('used' in one) {
+          const table = tables[one.used % tables.length]
+          if (table === undefined) continue
+          counters.retain(table)
+          const kept = Object.entries(expected).filter(([id]) => table.routes.some(route => route.id === id))
+          expected = Object.fromEntries(kept)
+          continue
+        }
+        const { routes } = tables[one.table % tables.length] ?? { routes: [] }
+        const route = routes[one.route % routes.length]
+        if (route === undefined) continue
+        counters.record(answered(route), 2)
+        expected[route.id] = (expected[route.id] ?? 0) + 1
+      }
+      const counts = countsOf(counters)
+      const ids = new Set([...Object.keys(counts), ...Object.keys(expected)])
+      return [...ids].every(id => counts[id] === expected[id])
+    })
+  )
+})

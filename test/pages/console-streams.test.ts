@@ -1,0 +1,72 @@
+// Admins see in the console who is connected to what, and end it after being asked once.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
+import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const postgres = await startPostgres(t)
+const ldap = await startOpenLdap(t)
+const browser = await launchBrowser(t)
+
+const backend = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+backend.on('connection', socket => socket.send('hello'))
+await once(backend, 'listening')
+t.teardown(() => {
+  for (const client of backend.clients) client.terminate()
+  backend.close()
+})
+
+const world = await startPagesWorld(t, {
+  ldap,
+  postgres,
+  config: {
+    upstreams: { live: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+    routes: [{ path: '/live', upstream: 'live', roles: ['Agente'], websocket: {} }]
+  }
+})
+
+const connect = async (username: string, id: number) => {
+  const token = await world.tokenFor({ id, username })
+  const socket = new WebSocket(`ws://127.0.0.1:${world.port}/live`, { headers: { authorization: `Bearer ${token}` } })
+  t.teardown(() => socket.terminate())
+  const closed = once(socket, 'close') as Promise<[code: number]>
+  await once(socket, 'message')
+  return { socket, closed }
+}
+
+// AD-09
+t.test('an Admin sees an open WebSocket in the console and ends it, and no other, after being asked once', async t => {
+  const [rui, ana] = [await connect('rui', 44), await connect('ana', 45)]
+  const { context, faults, newPage } = await openContext(browser, [world.origin])
+  const page = await newPage()
+  await page.goto(`${world.origin}/auth/console#/streams`)
+  await page.locator('#username').waitFor()
+  await page.fill('#username', 'maria')
+  await page.fill('#password', SAMPLE_PASSWORD)
+  await page.click('form .main')
+  const row = page.locator('tbody tr', { hasText: 'rui' })
+  await row.waitFor()
+  t.match(await row.locator('code').textContent(), '/live', 'where it leads')
+  t.match(await row.textContent(), /websocket.*127\.0\.0\.1/)
+  await row.getByRole('button', { name: 'End the connection of rui to /live' }).click()
+  const question = page.locator('dialog[open]')
+  await question.waitFor()
+  t.match(await question.textContent(), /rui loses the connection to \/live now/, 'says what will happen')
+  t.same(await axeFindings(page), [])
+  t.equal(rui.socket.readyState, WebSocket.OPEN, 'nothing happens before the answer')
+  await question.locator('.danger').click()
+  t.equal((await rui.closed)[0], 4403)
+  await page.getByText('The connection has been ended.').waitFor()
+  await row.waitFor({ state: 'detached' })
+  t.equal(await page.locator('dialog[open]').count(), 0, 'and asks no second time')
+  t.equal(await page.locator('tbody tr').count(), 1)
+  t.equal(ana.socket.readyState, WebSocket.OPEN, 'somebody else stays connected')
+  await page.goto(`${world.origin}/auth/console#/audit`)
+  await page.getByText('stream.end').first().waitFor()
+  t.same(faults, [])
+  await context.close()
+})

@@ -1,0 +1,146 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const postgres = await startPostgres(t)
+const ldap = await startOpenLdap(t)
+const browser = await launchBrowser(t)
+const HOSTILE = '<img src=x onerror=alert(1)>'
+await ldap.addPerson({ uid: 'hostile', password: SAMPLE_PASSWORD, displayName: HOSTILE })
+await ldap.addPerson({ uid: 'rtl', password: SAMPLE_PASSWORD, displayName: '\u202eמשתמש עברי' })
+await ldap.addPerson({ uid: 'long', password: SAMPLE_PASSWORD, displayName: 'W'.repeat(4096) })
+
+const routes = Array.from({ length: 1000 }, (_, i) => ({
+  path: `/api/service-${i}/*`,
+  upstream: 'app',
+  roles: i % 2 === 0 ? ['Admin'] : ['Admin', 'Supervisor']
+}))
+const world = await startPagesWorld(t, {
+  ldap,
+  postgres,
+  config: { upstreams: { app: { url: 'http://127.0.0.1:9' } }, routes }
+})
+
+const openConsole = async (options = {}) => {
+  const opened = await openContext(browser, [world.origin], options)
+  const page = await opened.newPage()
+  await page.goto(`${world.origin}/auth/console`)
+  await page.locator('#username').waitFor()
+  await page.fill('#username', 'maria')
+  await page.fill('#password', SAMPLE_PASSWORD)
+  await page.click('form .main')
+  await page.locator('table').waitFor()
+  return { ...opened, page }
+}
+
+const visit = async (page: Page, section: string) => {
+  await page.goto(`${world.origin}/auth/console#/${section}`)
+  await page.locator('main h1').waitFor()
+}
+
+for (const username of ['hostile', 'rtl', 'long', 'carlos']) {
+  await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
+  })
+}
+
+// AD-01
+t.test(
+  'an Admin finds somebody by a few letters, gives access, and ends their sessions after being asked once',
+  async t => {
+    const { context, faults, page } = await openConsole()
+    t.equal(await page.locator('tbody tr').first().locator('.state').textContent(), 'Waiting', 'who waits comes first')
+    t.ok((await page.locator('tbody').textContent())?.includes(HOSTILE), 'a name is text')
+    await page.fill('#search', 'carl')
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+    await page.click('tbody a')
+    await page.check('input[value=Agente]')
+    await page.fill('#new-area', 'Geral')
+    await page.click('#add-area')
+    await page.click('#access .main')
+    await page.getByText('Access saved.').waitFor()
+    await page.locator('.facts [data-state=ok]').waitFor()
+    await page.click('text=End all sessions')
+    t.match(await page.locator('dialog').textContent(), /end(s)? now/i, 'says what will happen')
+    await page.click('dialog .danger')
+    await page.getByText('The sessions have been ended.').waitFor()
+    await page.getByText('person.revoke').waitFor()
+    await visit(page, 'people')
+    await page.fill('#search', 'img')
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+    await page.click('tbody a')
+    await page.locator('h1').waitFor()
+    t.equal(await page.locator('h1').textContent(), HOSTILE)
+    t.same(faults, [])
+    await context.close()
+  }
+)
+
+t.test('areas are made, renamed and deleted; a route is explained from its cell', async t => {
+  const { context, faults, page } = await openConsole()
+  await visit(page, 'areas')
+  await page.fill('#area-name', 'Vendas')
+  await page.click('form .main')
+  await page.click('[aria-label="Rename the area Vendas"]')
+  await page.fill('#rename', 'Vendas Sul')
+  await page.click('dialog .main')
+  await page.click('[aria-label="Delete the area Vendas Sul"]')
+  await page.click('dialog .danger')
+  await page.getByText('Area deleted.').waitFor()
+  await visit(page, 'access')
+  await page.fill('#route-filter', 'service-998')
+  await page.click('[aria-label="/api/service-998/* as Supervisor: does not pass"]')
+  await page.locator('#explanation .state').first().waitFor()
+  t.match(await page.locator('#explanation').textContent(), /403.*GW_FORBIDDEN/s)
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('every section in either theme and language, wide and narrow, has nothing for axe-core to find', async t => {
+  const looks = [
+    { colorScheme: 'light', locale: 'en-GB' },
+    { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 390, height: 844 } }
+  ]
+  for (const look of looks) {
+    const { context, faults, page } = await openConsole(look)
+    for (const section of ['people', 'people/1', 'areas', 'streams', 'access', 'traffic', 'status', 'audit']) {
+      await visit(page, section)
+      await page.waitForLoadState('networkidle')
+      t.same(await axeFindings(page), [], `${section} ${look.locale}`)
+      t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${section} fits its width`)
+    }
+    t.same(faults, [])
+    await context.close()
+  }
+})
+
+t.test('with ten thousand people and a thousand routes a search is felt as at once, and no page is large', async t => {
+  await postgres.query(
+    `INSERT INTO users (name, email, username, provider) SELECT 'Person ' || i, 'p' || i || '@corp.example', 'p' || i, 'ldap' FROM generate_series(1, 10000) i`
+  )
+  const { context, faults, page } = await openConsole()
+  let bytes = 0
+  page.on('response', async response => {
+    bytes += (await response.body().catch(() => Buffer.alloc(0))).length
+  })
+  const started = performance.now()
+  await page.fill('#search', 'p9876')
+  await page.getByText('Person 9876').waitFor()
+  const tookMs = performance.now() - started
+  t.comment(`search: ${Math.round(tookMs)} ms`)
+  t.ok(tookMs < 2000, 'even on a busy machine')
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  const asked = performance.now()
+  await (await world.fetch('/auth/admin/users?search=p9876&pageSize=25', { token })).text()
+  t.comment(`answer: ${Math.round(performance.now() - asked)} ms`)
+  await visit(page, 'access')
+  await page.locator('.cell button').first().waitFor()
+  t.ok(bytes < 2_000_000, `${bytes} bytes`)
+  t.same(faults, [])
+  await context.close()
+})

@@ -1,0 +1,56 @@
+import t from 'tap'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const world = await startPagesWorld(t, { postgres: await startPostgres(t) })
+
+const partsOf = (html: string): string[] =>
+  [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address = '']) => address)
+
+// AD-16, OA-22, CF-14
+// OA-22
+t.test('pages have a strict policy, no script or style of their own, and are not kept', async t => {
+  for (const path of ['/auth/login', '/auth/console']) {
+    const answer = await world.fetch(path)
+    const policy = answer.headers.get('content-security-policy') ?? ''
+    t.match(policy, /default-src 'none'.*frame-ancestors 'none'.*require-trusted-types-for 'script'/)
+    t.notMatch(policy, /unsafe|\*|https?:|data:/)
+    t.equal(answer.headers.get('cache-control'), 'no-store')
+    t.equal(answer.headers.get('x-frame-options'), 'DENY')
+    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+    t.equal(answer.headers.get('referrer-policy'), 'no-referrer')
+    const html = await answer.text()
+    t.notMatch(html, /<style|style=|<script(?![^>]*\ssrc=)|\son\w+=/)
+    for (const address of partsOf(html)) t.match(address, /^\/auth\/assets\/[a-zA-Z-]+\.[0-9a-f]{12}\.(?:js|css|svg)$/)
+  }
+})
+
+t.test('the first load is at most 100 KB, compressed, and its parts are kept for good', async t => {
+  for (const path of ['/auth/login', '/auth/console']) {
+    let bytes = 0
+    for (const address of [path, ...partsOf(await (await world.fetch(path)).text())]) {
+      const answer = await world.raw(`GET ${address} HTTP/1.1\r\nHost: gw\r\nAccept-Encoding: gzip, br\r\n\r\n`)
+      t.equal(answer.status, 200, address)
+      bytes += Number(answer.headers['content-length'])
+      if (address === path) continue
+      t.equal(answer.headers['cache-control'], 'public, max-age=31536000, immutable')
+      t.equal(answer.headers['content-encoding'], 'br')
+      t.match(answer.headers.vary, /Accept-Encoding/)
+    }
+    t.comment(`${path}: ${bytes} bytes`)
+    t.ok(bytes <= 100_000)
+  }
+})
+
+t.test('what is served is JavaScript, in whatever coding is asked for', async t => {
+  const [script = ''] = partsOf(await (await world.fetch('/auth/login')).text()).filter(part => part.endsWith('.js'))
+  const plain = await (await world.fetch(script, { headers: { 'accept-encoding': 'identity' } })).text()
+  const coded = await world.fetch(script, { headers: { 'accept-encoding': 'br' } })
+  t.equal(coded.headers.get('content-encoding'), 'br')
+  t.equal(await coded.text(), plain)
+  t.equal((await world.fetch(script.replace(/\.[0-9a-f]{12}\./, '.000000000000.'))).status, 404)
+  t.equal((await world.fetch('/auth/assets/nothing')).status, 404)
+  const session = await world.fetch('/auth/session.js')
+  t.match(session.headers.get('content-type'), /javascript/)
+  t.match(await session.text(), /portaria:session/)
+})

@@ -1,0 +1,161 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { freePort } from '../support/oauth-app.ts'
+import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { callbackOf, type PagesWorldOptions, startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const postgres = await startPostgres(t)
+const ldap = await startOpenLdap(t, { lockoutThreshold: 0 })
+const browser = await launchBrowser(t)
+
+const start = (test: Parameters<typeof startPagesWorld>[0], options: PagesWorldOptions = {}) =>
+  startPagesWorld(test, { ldap, postgres, ...options })
+
+const logIn = async (page: Page, username: string, password = SAMPLE_PASSWORD) => {
+  await page.fill('#username', username)
+  await page.fill('#password', password)
+  await page.click('form .main')
+}
+
+const kept = (page: Page, key: string): Promise<string | null> => page.evaluate(`sessionStorage.getItem('${key}')`)
+
+const grant = async (world: Awaited<ReturnType<typeof start>>, id: number, profiles: string[]) => {
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  const body = JSON.stringify({ profiles, areas: ['Geral'], areaPrincipal: 'Geral' })
+  const headers = { 'content-type': 'application/json' }
+  const answer = await world.fetch(`/auth/admin/users/${id}/access`, { method: 'PUT', token, headers, body })
+  if (answer.status !== 200) throw new Error(await answer.text())
+}
+
+t.test(
+  'a wrong password is told in words; the right one shows who is here, and is kept for this tab alone',
+  async t => {
+    const world = await start(t)
+    const { context, faults, newPage } = await openContext(browser, [world.origin])
+    const page = await newPage()
+    await page.goto(`${world.origin}/auth/login`)
+    await page.locator('#username').waitFor()
+    t.same(await page.locator('#password').getAttribute('autocomplete'), 'current-password')
+    await logIn(page, 'maria', 'wrong')
+    t.match(await page.locator('[role=alert]').textContent(), /do not match/)
+    await logIn(page, 'maria')
+    t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
+    t.match(await kept(page, 'authToken'), /^eyJ/)
+    t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: ['Admin'] })
+    t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
+    t.same(await context.cookies(), [], 'and no cookie, unless asked for')
+    await page.reload()
+    t.equal(await page.locator('#who').textContent(), 'Maria da Silva', 'a reload stays logged in')
+    t.same(await axeFindings(page), [])
+    t.same(faults, [])
+    await context.close()
+  }
+)
+
+// AD-17
+t.test('somebody unassigned waits, and is let in as soon as an Admin gives access', async t => {
+  const world = await start(t)
+  const { context, faults, newPage } = await openContext(browser, [world.origin], { locale: 'pt-BR' })
+  const page = await newPage()
+  await page.goto(`${world.origin}/auth/login`)
+  await page.locator('#username').waitFor()
+  await logIn(page, 'carlos')
+  await page.locator('[data-state=unassigned]').waitFor()
+  t.match(await page.locator('h1').textContent(), /liberação/)
+  t.same(await axeFindings(page), [])
+  await grant(world, (JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
+  await page.locator('[data-state=assigned]').waitFor()
+  t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { accessStatus: 'assigned', profiles: ['Agente'] })
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('a logout in one tab is felt in the other', async t => {
+  const world = await start(t)
+  const { context, faults, newPage } = await openContext(browser, [world.origin])
+  const tabs = [await newPage(), await newPage()] as const
+  const tokens: string[] = []
+  for (const tab of tabs) {
+    await tab.goto(`${world.origin}/auth/login`)
+    await tab.locator('#username').waitFor()
+    await logIn(tab, 'maria')
+    await tab.locator('#who').waitFor()
+    tokens.push((await kept(tab, 'authToken')) ?? '')
+  }
+  await tabs[0].click('#logout')
+  await tabs[1].locator('#username').waitFor()
+  t.match(await tabs[1].locator('[role=status]').first().textContent(), /another tab/)
+  for (const tab of tabs) t.equal(await kept(tab, 'authToken'), null)
+  for (const token of tokens) t.equal((await world.fetch('/auth/me', { token })).status, 401)
+  t.same(faults, [])
+  await context.close()
+})
+
+// OA-10, OA-18
+t.test('a cloud login is taken by the tab that began it, and by no other', async t => {
+  const port = await freePort()
+  const provider = await startOidcProvider(t, { redirectUris: [callbackOf(port)] })
+  const world = await start(t, { port, env: { ...provider.environment } })
+  const { context, faults, newPage } = await openContext(browser, [world.origin, provider.issuer])
+  const page = await newPage()
+  await page.goto(`${world.origin}/auth/login?returnTo=%2Fauth%2Fconsole`)
+  await page.click('#cloud')
+  await page.locator(`input[value="${cloudMaria.username}"]`).check()
+  await page.locator('input[type=password]').fill(cloudMaria.password)
+  await page.locator('button').click()
+  t.equal(await page.locator('#who').textContent(), 'Maria Souza')
+  t.equal(new URL(page.url()).hash, '', 'the address holds no token')
+  const token = (await kept(page, 'authToken')) ?? ''
+  const user = (await kept(page, 'authUser')) ?? ''
+  const payload = Buffer.from(JSON.stringify({ token, user: JSON.parse(user) })).toString('base64url')
+  const other = await newPage()
+  await other.goto(`${world.origin}/auth/login#auth=${payload}`)
+  await other.locator('#username').waitFor()
+  t.equal(await kept(other, 'authToken'), null, 'a link logs nobody in')
+  t.equal(new URL(other.url()).hash, '')
+  t.match(await other.locator('[role=alert]').textContent(), /did not begin in this tab/)
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test(
+  'a server-rendered page is reached through the login, and its session ends and begins again without losing it',
+  async t => {
+    const upstream = await startRawUpstream(t)
+    const html =
+      '<!doctype html><title>App</title><input id="draft"><script src="/auth/session.js" data-warn-seconds="2" defer></script>'
+    upstream.respond(
+      () => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
+    )
+    const world = await start(t, {
+      env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '8s' },
+      config: {
+        upstreams: { app: { url: upstream.url } },
+        routes: [{ path: '/app/*', upstream: 'app', browser: true }]
+      }
+    })
+    const { context, faults, newPage } = await openContext(browser, [world.origin])
+    const page = await newPage()
+    await page.goto(`${world.origin}/app/report?year=2026`)
+    await page.locator('#username').waitFor()
+    await logIn(page, 'maria')
+    await page.locator('#draft').waitFor()
+    t.equal(page.url(), `${world.origin}/app/report?year=2026`)
+    t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
+    await page.fill('#draft', 'half a sentence')
+    await page.locator('portaria-session dialog[open]').waitFor()
+    t.match(await page.locator('portaria-session h2').textContent(), /ends soon/)
+    await page.getByText('has ended').waitFor()
+    const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
+    await popup.locator('#username').waitFor()
+    await Promise.all([popup.waitForEvent('close'), logIn(popup, 'maria').catch(() => undefined)])
+    await page.locator('portaria-session').waitFor({ state: 'detached' })
+    t.equal(await page.inputValue('#draft'), 'half a sentence')
+    t.same(faults, [])
+    await context.close()
+  }
+)

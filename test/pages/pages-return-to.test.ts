@@ -1,0 +1,142 @@
+import t from 'tap'
+import { safeReturnTo } from '../../gateway/pages/browser/return-to.ts'
+import { launchBrowser, openContext } from '../support/browser.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const ORIGIN = 'https://portaria.example'
+
+// Schemes, slashes, backslashes, blanks and look-alikes before, between and behind, as they are tried in the wild.
+const STARTS = [
+  '//',
+  '///',
+  '////',
+  '/\\',
+  '\\/',
+  '\\\\',
+  '/\\/',
+  '\\/\\/',
+  '/./\\',
+  '/.//',
+  '/..//',
+  '/%09//',
+  '/\t/',
+  '/\n/',
+  '/\r/',
+  '/\0/',
+  '/ /',
+  '/\u00a0/',
+  '/\u2028/',
+  '/\ufeff/',
+  '／／',
+  '/／',
+  '〱',
+  '/\u200b/',
+  '/.\\',
+  '/x/..//',
+  '/x/../\\'
+]
+const ENDS = [
+  'evil.example',
+  'evil.example/',
+  'evil.example@portaria.example',
+  'portaria.example.evil.example',
+  'evil%E3%80%82example',
+  'evil。example'
+]
+const WHOLE = [
+  '',
+  ' ',
+  '.',
+  'evil.example',
+  'https:evil.example',
+  'https:/evil.example',
+  'https://evil.example',
+  'HTTPS://evil.example',
+  'https:\\\\evil.example',
+  'http://portaria.example/',
+  'javascript:alert(1)',
+  'JaVaScRiPt:alert(1)',
+  'java\nscript:alert(1)',
+  ' javascript:alert(1)',
+  '\u0001javascript:alert(1)',
+  'data:text/html,x',
+  'vbscript:x',
+  'blob:https://portaria.example/x',
+  'about:blank',
+  'file:///etc/passwd',
+  'mailto:x@evil.example',
+  '@evil.example',
+  ':80',
+  '#',
+  '?',
+  '../',
+  './',
+  'x/y',
+  '/auth/login',
+  '/auth/login?returnTo=/',
+  '/AUTH/login',
+  '/auth/logout',
+  '/auth/oauth/cloudidp/start',
+  '/auth',
+  '/health',
+  '/a b',
+  '/a\\b',
+  '/a\tb',
+  '/é',
+  '/a/../b',
+  '/a/./b',
+  '/%2e%2e//evil.example',
+  '/"><script>',
+  `/${'x'.repeat(10_240)}`
+]
+
+// OA-08
+t.test('nothing but a path of this origin is a place to return to', async t => {
+  const spellings = [...WHOLE, ...STARTS.flatMap(start => ENDS.map(end => start + end))]
+  t.ok(spellings.length > 100, `${spellings.length} spellings`)
+  t.same(
+    spellings.filter(text => safeReturnTo(text, ORIGIN) !== undefined),
+    []
+  )
+  t.equal(safeReturnTo(null, ORIGIN), undefined)
+  for (const text of [
+    '/',
+    '/app',
+    '/app/x?y=1&z=%2F#part',
+    '/a%20b',
+    '/auth/console',
+    '/auth/console#/people/7',
+    '/app?next=https://evil.example',
+    '/authors'
+  ]) {
+    t.equal(safeReturnTo(text, ORIGIN), text, text)
+  }
+})
+
+t.test('a browser that is sent to the login with them stays on this origin', async t => {
+  const ldap = await startOpenLdap(t)
+  const world = await startPagesWorld(t, { ldap, postgres: await startPostgres(t) })
+  const { faults, newPage } = await openContext(await launchBrowser(t), [world.origin])
+  const page = await newPage()
+  await page.goto(`${world.origin}/auth/login`)
+  await page.fill('#username', 'maria')
+  await page.fill('#password', SAMPLE_PASSWORD)
+  await page.click('form .main')
+  await page.locator('#who').waitFor()
+  for (const text of [
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    'https:evil.example',
+    'javascript:alert(1)',
+    '/.//evil.example'
+  ]) {
+    await page.goto(`${world.origin}/auth/login?returnTo=${encodeURIComponent(text)}`)
+    await page.locator('#who').waitFor()
+    t.equal(new URL(page.url()).pathname, '/auth/login', text)
+    t.equal(await page.locator('a.button.main').count(), 0, 'nor is it offered')
+  }
+  t.same(faults, [])
+})

@@ -1,0 +1,200 @@
+// The store answers or fails in time, survives every loss of Redis, and hears channels again after one. DF-07, DF-09
+import { spawn } from 'node:child_process'
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { RedisTimeout, redisFailure } from '../../gateway/redis/redis-failure.ts'
+import { openStore } from '../support/limiters.ts'
+import { freePort, startRedis, startRedisCluster, until } from '../support/redis.ts'
+
+const failure = (promise: Promise<unknown>) => promise.then(() => 'none', redisFailure)
+
+t.test('values with a life, taken only when absent, and deleted', async t => {
+  const redis = await startRedis(t)
+  const store = await openStore(t, redis.url)
+
+  t.equal(await store.get('a'), null)
+  t.equal(await store.setIfAbsent('a', '1', 60_000), true)
+  t.equal(await store.setIfAbsent('a', '2', 60_000), false)
+  t.equal(await store.get('a'), '1')
+  await store.set('a', '3', 5000)
+  t.equal(await store.get('a'), '3')
+  t.ok(Number(await redis.command('pttl', 'a')) <= 5000)
+  t.equal(await store.del('a'), 1)
+  t.equal(await store.del('a'), 0)
+})
+
+t.test('a script is sent by its digest, and whole where Redis does not know it', async t => {
+  const redis = await startRedis(t)
+  const store = await openStore(t, redis.url)
+  const run = () => store.evalScript('return {KEYS[1], ARGV[1]}', ['k'], [7], 1000)
+
+  t.same(await run(), ['k', '7'])
+  await redis.command('script', 'flush')
+  t.same(await run(), ['k', '7'])
+  t.match(await redis.command('info', 'commandstats'), /cmdstat_evalsha:calls=2/)
+  t.equal(await failure(store.evalScript('return redis.error_reply("READONLY x")', ['k'], [], 1000)), 'readonly')
+})
+
+t.test('a silent Redis fails commands in time, a dead one at once, and it is used again when it is back', async t => {
+  const redis = await startRedis(t)
+  const store = await openStore(t, redis.url)
+  redis.freeze()
+  await t.rejects(store.evalScript('return 1', ['k'], [], 20), RedisTimeout)
+  redis.thaw()
+  t.equal(await store.get('a'), null)
+
+  await redis.kill()
+  await until(() => !store.isReady())
+  const start = performance.now()
+  t.equal(await failure(store.get('a')), 'connection')
+  t.ok(performance.now() - start < 50)
+  t.equal(await store.ready(10), false)
+  await redis.restart()
+  t.equal(await store.ready(5000), true)
+  t.equal(await store.get('a'), null)
+})
+
+t.test('messages reach every listener of their channel; a lost and a regained connection is told', async t => {
+  const redis = await startRedis(t)
+  const store = await openStore(t, redis.url)
+  const heard: string[] = []
+  const connected: boolean[] = []
+  const leave = store.subscribe(
+    'news',
+    message => heard.push(message),
+    state => connected.push(state)
+  )
+  store.subscribe('other', message => heard.push(`other ${message}`))
+  await until(() => connected.length === 1)
+  await store.publish('news', 'one')
+  await until(() => heard.length === 1)
+  await redis.kill()
+  await until(() => connected.length === 2)
+  await redis.restart()
+  await until(() => connected.length === 3)
+  await store.ready(5000)
+  await store.publish('news', 'two')
+  await until(() => heard.length === 2)
+  let late = false
+  store.subscribe(
+    'news',
+    () => heard.push('late'),
+    () => {
+      late = true
+    }
+  )
+  await until(() => late)
+  leave()
+  await store.publish('news', 'three')
+  await until(() => heard.includes('late'))
+
+  t.same(heard, ['one', 'two', 'late'])
+  t.same(connected, [true, false, true])
+})
+
+t.test('a subscriber to a Redis that is away hears as soon as it is there', async t => {
+  const redis = await startRedis(t)
+  await redis.kill()
+  const store = await openStore(t, redis.url)
+  const heard: string[] = []
+  let connected = false
+  store.subscribe(
+    'news',
+    message => heard.push(message),
+    state => {
+      connected = state
+    }
+  )
+  await redis.restart()
+  await until(() => connected && store.isReady())
+  await store.publish('news', 'one')
+  await until(() => heard.length === 1)
+  t.same(heard, ['one'])
+})
+
+t.test('with Sentinel the store follows a fail-over', async t => {
+  const master = await startRedis(t)
+  const replica = await startRedis(t, ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'])
+  await until(async () => (await replica.command('info', 'replication')).includes('master_link_status:up'))
+  const port = await freePort()
+  const file = join(tmpdir(), `portaria-sentinel-${process.pid}.conf`)
+  await writeFile(
+    file,
+    `port ${port}
+    sentinel monitor main 127.0.0.1 ${master.port} 1
+    sentinel down-after-milliseconds main 500
+    sentinel failover-timeout main 2000`
+  )
+  const sentinel = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' })
+  t.teardown(() => {
+    sentinel.kill('SIGKILL')
+    return rm(file, { force: true })
+  })
+  const store = await openStore(t, `redis-sentinel://127.0.0.1:${port}/main`)
+  await until(() => store.isReady())
+  await store.set('a', '1', 60_000)
+  // Sentinel learns of the replica from the master, which it asks every ten seconds at most.
+  await until(async () => (await replica.command('get', 'a')) === '1')
+  const connected: boolean[] = []
+  store.subscribe(
+    'news',
+    () => {},
+    state => connected.push(state)
+  )
+  await until(() => connected.length === 1)
+  await master.kill()
+  await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
+  await until(() => connected.length === 3)
+
+  t.equal(await replica.command('get', 'a'), '2')
+})
+
+t.test('in a Cluster keys lie anywhere, messages reach all, and a replica takes over', async t => {
+  const cluster = await startRedisCluster(t, { replicas: 1 })
+  const store = await openStore(
+    t,
+    `redis-cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  )
+  for (let index = 0; index < 20; index++) await store.set(`k${index}`, `${index}`, 60_000)
+  t.equal(await store.get('k7'), '7')
+  const heard: string[] = []
+  let connected = false
+  store.subscribe(
+    'news',
+    message => heard.push(message),
+    state => {
+      connected = state
+    }
+  )
+  await until(() => connected)
+  await store.publish('news', 'one')
+  await until(() => heard.length === 1)
+
+  const master = await cluster.masterOf('k7')
+  await master.kill()
+  await until(async () => (await failure(store.set('k7', 'seven', 60_000))) === 'none')
+  t.equal(await store.get('k7'), 'seven')
+})
+
+t.test('every way to fail has one word', async t => {
+  const words = [
+    'OOM command not allowed',
+    "READONLY You can't write",
+    'LOADING Redis is loading',
+    'CLUSTERDOWN The cluster is down'
+  ]
+  t.same(
+    words.map(text => redisFailure(new Error(text))),
+    ['oom', 'readonly', 'loading', 'clusterdown']
+  )
+  t.equal(
+    redisFailure(new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot')),
+    'clusterdown'
+  )
+  t.equal(redisFailure(new RedisTimeout(5)), 'timeout')
+  t.equal(redisFailure(new Error('Connection is closed.')), 'connection')
+  t.equal(redisFailure(new TypeError('nonsense')), 'error')
+  t.equal(redisFailure('no error at all'), 'error')
+})

@@ -1,0 +1,381 @@
+// What a folder of route files may say, and the exact complaint, with its place, about everything else.
+import { execFileSync } from 'node:child_process'
+import { mkdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
+
+const load = async (...args: Parameters<typeof routeFolder>) => loadRoutes(await routeFolder(...args), ownRoutes())
+/** One route, its keys from line 4 on, at column 5. */
+const routeYaml = (...lines: string[]) => `${UPSTREAMS}routes:\n  - ${lines.join('\n    ')}\n`
+const OK = ['path: /x', 'upstream: up']
+
+t.test('a route file becomes routes with every default filled in', async t => {
+  const { table, warnings } = await load(t, {
+    'b.yaml':
+      'routes:\n  - { path: /x/*, upstream: up, methods: [GET, PUT], roles: [Admin], timeout: 2m, maxBody: 10MB }\n',
+    'a.yml': 'upstreams:\n  up: { targets: ["http://h:1", "https://[::1]", "unix:/run/x.sock"] }\n',
+    '.hidden.yaml': 'nonsense: true',
+    'note.txt': 'nothing'
+  })
+  t.same(warnings, [])
+  const route = table.routes.at(-1)
+  t.match(route, {
+    id: 'GET,PUT /x/*',
+    public: false,
+    roles: ['Admin'],
+    timeoutMs: 120_000,
+    maxBodyBytes: 10 * 1024 * 1024,
+    forwardToken: false,
+    browser: false,
+    requireAssigned: false,
+    allowInPath: [],
+    place: { line: 2, column: 5 },
+    upstream: { name: 'up', timeoutMs: 30_000, connectTimeoutMs: 2000 }
+  })
+  t.same(route?.upstream?.targets, [
+    { url: 'http://h:1', tls: false, host: 'h', port: 1, socketPath: undefined, authority: 'h:1' },
+    { url: 'https://[::1]', tls: true, host: '::1', port: 443, socketPath: undefined, authority: '[::1]' },
+    {
+      url: 'unix:/run/x.sock',
+      tls: false,
+      host: 'localhost',
+      port: 0,
+      socketPath: '/run/x.sock',
+      authority: 'localhost'
+    }
+  ])
+  t.match(table.checksum, /^[0-9a-f]{64}$/)
+})
+
+t.test('sockets have defaults of their own, and a namespace between slashes is an anchored pattern', async t => {
+  const { table } = await load(t, {
+    'a.yaml': `${UPSTREAMS}routes:\n  - { path: /live, upstream: up, websocket: {} }\n  - { path: /io/*, upstream: up, socketio: { namespaces: { /chat: {}, '/\\/room-[0-9]+/': { roles: [Agente] } } } }\n`
+  })
+  t.same(table.routes.at(-2)?.websocket, {
+    origins: [],
+    tokenInQuery: false,
+    maxMessageBytes: 1024 * 1024,
+    idleTimeoutMs: 3_600_000,
+    maxLifetimeMs: 0
+  })
+  t.same(table.routes.at(-1)?.socketio, {
+    namespaces: [
+      { name: '/chat', pattern: undefined, roles: undefined },
+      { name: '/\\/room-[0-9]+/', pattern: /^(?:\/room-[0-9]+)$/u, roles: ['Agente'] }
+    ],
+    maxMessageBytes: 1024 * 1024
+  })
+})
+
+// CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
+const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {
+  'an unknown key': [[...OK, 'rolse: [Admin]'], '6:5: unknown key "rolse" (did you mean "roles"?)'],
+  'a key in another case': [[...OK, 'Roles: [Admin]'], '6:5: unknown key "Roles" (did you mean "roles"?)'],
+  'a prototype key': [[...OK, '__proto__: { public: true }'], '6:5: unknown key "__proto__"'],
+  'roles without value': [[...OK, 'roles:'], '6:5: "roles" must be a list of roles'],
+  'empty roles': [[...OK, 'roles: []'], '6:12: "roles" must not be empty'],
+  'a role that is no list': [[...OK, 'roles: Admin'], '6:12: "roles" must be a list of roles'],
+  'an unknown role': [[...OK, 'roles: [amdin]'], '6:13: unknown role "amdin" (did you mean "Admin"?)'],
+  'a role that is a word of YAML 1.1': [
+    [...OK, 'roles: [no]'],
+    '6:13: unknown role "no": must be one of Admin, Supervisor, Agente'
+  ],
+  'a role that stands for all': [
+    [...OK, "roles: ['*']"],
+    '6:13: unknown role "*": must be one of Admin, Supervisor, Agente'
+  ],
+  'an unknown upstream': [['path: /x', 'upstream: upp'], '5:15: unknown upstream "upp" (did you mean "up"?)'],
+  'no upstream': [['path: /x'], '4:5: a route needs the key "upstream"'],
+  'a duplicate key': [[...OK, 'path: /y'], '6:5: duplicate key "path"'],
+  'public with roles': [[...OK, 'public: true', 'roles: [Admin]'], '7:12: a public route has no roles: choose one'],
+  'public with requireAssigned': [
+    [...OK, 'public: true', 'requireAssigned: true'],
+    '7:22: a public route knows nobody, so "requireAssigned" has no meaning'
+  ],
+  'public as text': [[...OK, 'public: yes'], '6:13: "public" must be true or false'],
+  'a duration without unit': [[...OK, 'timeout: 30'], '6:14: "timeout" must be a duration such as 500ms, 30s or 2m'],
+  'a duration too long for a timer': [[...OK, 'timeout: 30d'], '6:14: "timeout" must be at most 24d'],
+  'a size without sense': [
+    [...OK, 'maxBody: 10 megs'],
+    '6:14: "maxBody" must be a size such as 512KB or 10MB, or a number of bytes'
+  ],
+  'a method in lower case': [[...OK, 'methods: [get]'], '6:15: an entry of "methods" must be a method in upper case'],
+  'a method twice': [[...OK, 'methods: [GET, GET]'], '6:14: "methods" holds the same entry twice'],
+  'a rate limit by user for everybody': [
+    [...OK, 'public: true', 'rateLimit: { max: 1, window: 1m, by: user }'],
+    '7:42: a public route knows nobody, so "by: user" has no meaning'
+  ],
+  'a prefix that is none': [
+    [...OK, 'stripPrefix: /y'],
+    '6:18: "stripPrefix" must be whole static segments at the start of "path"'
+  ],
+  'a path of the gateway': [['path: /auth/x', 'upstream: up'], '4:11: /auth/ belongs to the gateway'],
+  'a path of the gateway in another case': [['path: /Auth/*', 'upstream: up'], '4:11: /auth/ belongs to the gateway'],
+  'the path of the health check': [['path: /health/*', 'upstream: up'], '4:11: /health belongs to the gateway'],
+  'a star in the middle': [
+    ['path: /a/*/b', 'upstream: up'],
+    '4:11: * stands for the rest of a path: only alone, after the last /'
+  ],
+  'half a parameter': [['path: "/a/:"', 'upstream: up'], '4:11: a parameter must be a whole segment such as :id'],
+  'a parameter twice': [['path: /:a/:a', 'upstream: up'], '4:11: "path" names a parameter twice'],
+  'a relative path': [['path: x', 'upstream: up'], '4:11: "path" must begin with /'],
+  'a path with dots': [['path: /a/../b', 'upstream: up'], '4:11: no request can have this path (dot-segment)'],
+  'a path that ends in a dot': [
+    ['path: /a.', 'upstream: up'],
+    '4:11: a segment must not begin or end with a blank, or end with a dot'
+  ],
+  'a needless escape': [['path: /%40a', 'upstream: up'], '4:11: "path" escapes a character that needs no escape'],
+  'an origin with a path': [
+    [...OK, 'websocket: { origins: [https://a.example/x] }'],
+    '6:28: an origin must be scheme, host and port, as in https://app.example.org'
+  ],
+  'roles on Socket.IO': [
+    [...OK, 'socketio: { namespaces: { /a: {} } }', 'roles: [Admin]', 'public: false', 'browser: true'],
+    '7:12: "roles" has no place on a socketio route: its namespaces say who may connect',
+    '8:13: "public" has no place on a socketio route: its namespaces say who may connect',
+    '9:14: "browser" has no place on a socketio route: its namespaces say who may connect'
+  ],
+  'a slow pattern': [[...OK, "socketio: { namespaces: { '/(a+)+/': {} } }"], '6:42: a pattern must not repeat a group'],
+  'a broken pattern': [
+    [...OK, "socketio: { namespaces: { '/(a/': {} } }"],
+    '6:39: this is no valid regular expression'
+  ],
+  'a namespace without map': [
+    [...OK, 'socketio: { namespaces: { /a: } }'],
+    '6:31: "/a" must be a map; {} for any valid token'
+  ],
+  'an exception that is none': [
+    [...OK, 'allowInPath: [dots]'],
+    '6:19: unknown value "dots": must be one of encodedSlash, semicolon, doubleSlash'
+  ]
+}
+for (const [title, [lines, ...complaints]] of Object.entries(ROUTE_MISTAKES)) {
+  t.test(`${title} is refused with its place`, async t => {
+    t.same(
+      await complaintsOf(t, { 'a.yaml': routeYaml(...lines) }),
+      complaints.map(text => `a.yaml:${text}`)
+    )
+  })
+}
+
+// CF-12, CF-13
+const FORM = 'the address must have the form http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock'
+const UPSTREAM_MISTAKES: Readonly<Record<string, string>> = {
+  'file:///etc/passwd': 'the address must begin with http://, https:// or unix:, not with file:',
+  'unix+http://x': 'the address must begin with http://, https:// or unix:, not with unix+http:',
+  'ftp://h': 'the address must begin with http://, https:// or unix:, not with ftp:',
+  'http://user:secret@h': 'the address must not hold a user or a password',
+  'http://h/base': 'the address must not hold a path; routes have stripPrefix',
+  'http://h?x': 'the address must not hold a query or a fragment',
+  'http://h/#x': 'the address must not hold a query or a fragment',
+  'http://h:0': 'the port must be from 1 to 65535',
+  'http://h:65536': 'the port must be from 1 to 65535',
+  'http://a b': FORM,
+  'http://': FORM,
+  'http://[::1': FORM,
+  'http:h': FORM,
+  'http://${HOST}:80': 'the address holds a placeholder that nothing has filled in',
+  'http://169.254.169.254': 'the address is link-local, as only metadata services are',
+  'http://2852039166': 'the address is link-local, as only metadata services are',
+  'http://[fe80::1]:80': 'the address is link-local, as only metadata services are',
+  'unix:relative.sock': 'a socket must be an absolute path, as in unix:/run/orders.sock'
+}
+t.test('a dangerous or broken address of an upstream is refused', async t => {
+  for (const [url, complaint] of Object.entries(UPSTREAM_MISTAKES)) {
+    const yaml = `upstreams:\n  up:\n    url: ${JSON.stringify(url)}\nroutes:\n  - { path: /x, upstream: up }\n`
+    t.same(await complaintsOf(t, { 'a.yaml': yaml }), [`a.yaml:3:10: ${complaint}`], url)
+  }
+})
+
+t.test('an upstream has either one address or several, a usable CA file, and one definition', async t => {
+  const yaml =
+    'upstreams:\n  none: {}\n  both: { url: http://h, targets: [http://h] }\n  ca: { url: https://h, caFile: no.pem }\n  odd: { url: https://h, caFile: odd.pem }\n  plain: { url: http://h, caFile: odd.pem }\nroutes: []\n'
+  t.same(
+    await complaintsOf(t, {
+      'a.yaml': yaml,
+      'odd.pem': 'no certificate',
+      'b.yaml': 'upstreams: { ca: { url: http://h } }'
+    }),
+    [
+      'a.yaml:2:3: the upstream "none" needs either "url" or "targets"',
+      'a.yaml:3:3: the upstream "both" needs either "url" or "targets"',
+      'a.yaml:4:33: "caFile" names no file that can be read',
+      'a.yaml:5:34: "caFile" holds no valid PEM certificates',
+      'a.yaml:6:35: "caFile" needs an https:// address',
+      'b.yaml:1:14: the upstream "ca" is already defined at a.yaml:4:3'
+    ]
+  )
+})
+
+t.test('a CA file lies beside the route file', async t => {
+  const folder = await routeFolder(t, {
+    'a.yaml': 'upstreams: { up: { url: https://h, caFile: ca.pem } }\nroutes: [{ path: /, upstream: up }]\n'
+  })
+  const args = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=ca']
+  execFileSync('openssl', [...args, '-keyout', join(folder, 'key'), '-out', join(folder, 'ca.pem')], {
+    stdio: 'ignore'
+  })
+  const { table } = await loadRoutes(folder, ownRoutes())
+  t.match(table.upstreams.get('up')?.ca, /^-----BEGIN CERTIFICATE-----/)
+})
+
+// CF-02, CF-05, CF-06, CF-08, CF-09
+const bomb = `a0: &a0 [x, x, x, x, x, x, x, x, x]\n${Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join(', ')}]`).join('\n')}\n`
+const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer, complaint: string]>> = {
+  'a merge key': [
+    routeYaml(...OK, '<<: { roles: [Admin] }'),
+    '6:5: merge keys (<<) are not merged by YAML 1.2; write the keys out'
+  ],
+  'an alias bomb': [bomb, 'aliases repeat too much'],
+  'a cycle': ['routes: &a [*a]\n', '1:13: the alias *a contains itself'],
+  'an unknown alias': ['routes: *a\n', '1:9: unknown alias *a'],
+  'a tag': [routeYaml(...OK, 'public: !env PUBLIC'), '6:18: tags such as !env are not allowed'],
+  'a second document': ['routes: []\n---\nroutes: []\n', '2:1: one file holds one document'],
+  'a list as key': ['? [a, b]\n: 1\nroutes: []\n', '1:3: keys must be plain text'],
+  'a prototype at the root': ['__proto__: { routes: [] }\nroutes: []\n', '1:1: unknown key "__proto__"'],
+  'an empty file': ['', '1:1: this file is empty; a file without routes says "routes: []"'],
+  'nothing but comments': ['# nothing\n', '1:1: this file is empty; a file without routes says "routes: []"'],
+  'a byte order mark and nothing else': ['\ufeff', '1:1: this file is empty; a file without routes says "routes: []"'],
+  'a list as root': ['- a\n', '1:1: the file must be a map with upstreams, routes and tests'],
+  'bytes that are no UTF-8': [Buffer.from([0x72, 0xff, 0xfe]), '1:1: a route file must be UTF-8'],
+  'five thousand nested lists': [`routes: ${'['.repeat(5000)}${']'.repeat(5000)}\n`, 'nested too deeply'],
+  'a huge file': [`#${' '.repeat(5 * 1024 * 1024)}`, '1:1: a route file must be at most 4 MB large'],
+  'no routes key anywhere': [UPSTREAMS, 'no file has the key "routes"']
+}
+for (const [title, [content, complaint]] of Object.entries(FILE_MISTAKES)) {
+  t.test(`${title} is refused`, async t => {
+    const complaints = await complaintsOf(t, { 'a.yaml': content })
+    t.ok(
+      complaints.some(line => line.includes(complaint)),
+      complaints.join('\n').slice(0, 2000)
+    )
+  })
+}
+
+t.test('a folder that is missing, empty, or full of other things is refused', async t => {
+  const folder = await routeFolder(t, { 'readme.md': '' })
+  await mkdir(join(folder, 'folder.yaml'))
+  const failure = async (path: string) =>
+    loadRoutes(path, ownRoutes()).catch(error => (error as RouteFileError).complaints)
+  t.match(await failure(folder), [{ line: 1, column: 1, message: 'there is no route file (*.yaml) in this folder' }])
+  t.match(await failure(join(folder, 'none')), [{ message: 'this folder cannot be read' }])
+  await symlink('nowhere', join(folder, 'dangling.yaml'))
+  t.match(await failure(folder), [{ file: join(folder, 'dangling.yaml'), message: 'this file cannot be read' }])
+})
+
+// CF-15
+t.test('no routes, a public catch-all and routes that differ in case are warnings', async t => {
+  const warningsOf = async (routes: string) => {
+    const { warnings } = await load(t, { 'a.yaml': `${UPSTREAMS}routes:${routes}\n` })
+    return warnings.map(
+      ({ line, column, message }) => `${line}:${column}: ${message.replace(/ at .*a\.yaml/, ' at a.yaml')}`
+    )
+  }
+  t.same(await warningsOf(' []'), ['1:1: there are no routes'])
+  t.same(await warningsOf('\n  - { path: /*, upstream: up, public: true }'), [
+    '4:5: this public catch-all makes every path without a route of its own public'
+  ])
+  t.same(await warningsOf('\n  - { path: /Docs, upstream: up }\n  - { path: /docs, upstream: up }'), [
+    '4:5: "/Docs" differs only in case from "/docs" at a.yaml:5:5: requests for it are refused'
+  ])
+})
+
+// CF-04, CF-11
+t.test('routes that nothing tells apart are refused with both places, whatever files they stand in', async t => {
+  const yaml = (path: string, more = '') => `routes:\n  - { path: ${path}, upstream: up${more} }\n`
+  const tied = (a: string, b: string) => complaintsOf(t, { 'a.yaml': UPSTREAMS + a, 'b.yaml': b })
+  t.same(await tied(yaml('/x/:a'), yaml('/x/:b')), [
+    'b.yaml:2:5: "/x/:b" matches the same requests as "/x/:a" at a.yaml:4:5'
+  ])
+  t.same(await tied(yaml('/x'), yaml('/x/')), ['b.yaml:2:5: "/x/" matches the same requests as "/x" at a.yaml:4:5'])
+  t.same(await tied(yaml('/x', ', methods: [GET, PUT]'), yaml('/x', ', methods: [PUT, GET], public: true')), [
+    'b.yaml:2:5: "PUT,GET /x" matches the same requests as "GET,PUT /x" at a.yaml:4:5'
+  ])
+  t.same(await tied(yaml('/x', ', methods: [GET]'), yaml('/x')), [])
+  t.same(await tied(yaml('/x/*'), yaml('/x')), [])
+})
+
+t.test('all mistakes of all files are reported at once, in order of place', async t => {
+  const complaints = await complaintsOf(t, {
+    'a.yaml':
+      'upstreams:\n  up: { url: http://h, tiemout: 3s }\nroutes:\n  - { path: /x, upstream: no, rolse: [Admin] }\n  - { path: /y, upstream: up }\n  - { path: /y, upstream: up, roles: [x] }\ntests:\n  - GET /y as Nobody -> 403\n',
+    'b.yaml': 'routes:\n  - { path: /auth, upstream: up, path: / }\ntests:\n  - GET /y\n',
+    'c.yaml': 'routes: [\n'
+  })
+  t.same(complaints.slice(0, 8), [
+    'a.yaml:2:24: unknown key "tiemout" (did you mean "timeout"?)',
+    'a.yaml:4:27: unknown upstream "no"',
+    'a.yaml:4:31: unknown key "rolse" (did you mean "roles"?)',
+    'a.yaml:6:5: "/y" matches the same requests as "/y" at a.yaml:5:5',
+    'a.yaml:6:39: unknown role "x": must be one of Admin, Supervisor, Agente',
+    'a.yaml:8:5: unknown role "Nobody"',
+    'b.yaml:2:13: /auth/ belongs to the gateway',
+    'b.yaml:2:34: duplicate key "path"'
+  ])
+  t.equal(complaints[8], 'b.yaml:4:5: a test must have the form METHOD PATH as WHO -> OUTCOME')
+  t.match(complaints[9], /^c\.yaml:\d+:\d+: /)
+})
+
+t.test('whatever a file holds, it gives a table or complaints with places', async t => {
+  const fragment = fc.constantFrom(
+    ...[
+      'upstreams:',
+      'routes:',
+      'tests:',
+      ' ',
+      '\n',
+      '\n  ',
+      '\n    ',
+      '- ',
+      '[',
+      ']',
+      '{',
+      '}',
+      ': ',
+      ',',
+      '&a ',
+      '*a',
+      '!x ',
+      '"',
+      "'",
+      '|'
+    ],
+    ...[
+      'path: /x',
+      'upstream: up',
+      'up: { url: http://h }',
+      'roles: [Admin]',
+      '? ',
+      '---',
+      '%YAML 1.1\n',
+      '#',
+      '<<',
+      '\t',
+      '1',
+      'null',
+      '\u00e9'
+    ]
+  )
+  const folder = await routeFolder(t, {})
+  const { writeFile } = await import('node:fs/promises')
+  const text = fc.oneof(
+    fc.string(),
+    fc.array(fragment, { maxLength: 30 }).map(parts => parts.join(''))
+  )
+  await fc.assert(
+    fc.asyncProperty(text, async content => {
+      await writeFile(join(folder, 'a.yaml'), content)
+      const failure = await loadRoutes(folder, ownRoutes()).catch(error => error)
+      if (!(failure instanceof RouteFileError)) return failure.table !== undefined
+      return (
+        failure.complaints.length > 0 &&
+        failure.complaints.every(({ line, column, message }) => line > 0 && column > 0 && message !== '')
+      )
+    }),
+    { numRuns: 500 }
+  )
+})

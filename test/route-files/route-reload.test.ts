@@ -1,0 +1,261 @@
+// The route table follows the files: whole or not at all.
+import { execFileSync } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-files/live.ts'
+import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
+import { readRouteFiles } from '../../gateway/route-files/read.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { routeFolder } from '../support/route-files.ts'
+
+const UP = 'upstreams: { up: { url: http://127.0.0.1:4001 } }\n'
+const routes = (...paths: string[]) => `routes: [${paths.map(path => `{ path: ${path}, upstream: up }`).join(', ')}]\n`
+
+const start = async (t: Test, folder: string, options: Partial<LiveRoutesOptions> = {}) => {
+  const events = new EventEmitter()
+  const logged: { level: string; message: string }[] = []
+  const note = (level: string) => (_: object, message: string) => void logged.push({ level, message })
+  const live = await createLiveRoutes({
+    folder,
+    ownRoutes: ownRoutes(),
+    log: { info: note('info'), warn: note('warn'), error: note('error') },
+    onSwap: (next, previous) => events.emit('swap', next, previous),
+    onReload: ok => events.emit('reload', ok),
+    debounceMs: 50,
+    pollMs: 50,
+    ...options
+  })
+  // Watching keeps no process alive; a listener would.
+  const alive = setInterval(() => {}, 60_000)
+  t.teardown(() => {
+    clearInterval(alive)
+    return live.close()
+  })
+  const until = async (condition: () => boolean) => {
+    while (!condition()) await once(events, 'reload')
+  }
+  const has = (path: string) => live.current().match('GET', path).route !== undefined
+  return { live, logged, has, until, swapped: () => once(events, 'swap') }
+}
+
+t.test('a file saved by renaming is loaded', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { has, swapped, live } = await start(t, folder)
+  const before = live.status()
+  const swap = swapped()
+  await writeFile(join(folder, '.a.yaml.swp'), UP + routes('/b'))
+  await rename(join(folder, '.a.yaml.swp'), join(folder, 'a.yaml'))
+  await swap
+  t.ok(has('/b'))
+  t.notOk(has('/a'))
+  t.ok(live.status().ok)
+  t.not(live.status().checksum, before.checksum)
+})
+
+t.test('a folder of links, as of a mounted ConfigMap, is loaded when its link is swapped', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'portaria-routes-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  for (const [name, path] of [
+    ['..v1', '/a'],
+    ['..v2', '/b']
+  ] as const) {
+    await mkdir(join(folder, name))
+    await writeFile(join(folder, name, 'a.yaml'), UP + routes(path))
+  }
+  await symlink('..v1', join(folder, '..data'))
+  await symlink('..data/a.yaml', join(folder, 'a.yaml'))
+  const { has, swapped } = await start(t, folder)
+  t.ok(has('/a'))
+  const swap = swapped()
+  await symlink('..v2', join(folder, '..tmp'))
+  await rename(join(folder, '..tmp'), join(folder, '..data'))
+  await swap
+  t.ok(has('/b'))
+})
+
+t.test('several files saved together are one reload', async t => {
+  const folder = await routeFolder(t, { 'up.yaml': UP, 'a.yaml': routes('/a'), 'b.yaml': routes('/b') })
+  // Without a poll, so that nothing but the saves can cause a reload.
+  const { has, swapped, logged } = await start(t, folder, { pollMs: 60_000, debounceMs: 200 })
+  const swap = swapped()
+  await writeFile(join(folder, 'a.yaml'), routes('/a2'))
+  await writeFile(join(folder, 'b.yaml'), routes('/b2'))
+  await unlink(join(folder, 'up.yaml'))
+  await writeFile(join(folder, 'c.yaml'), UP)
+  await swap
+  t.ok(has('/a2') && has('/b2'))
+  t.same(
+    logged.map(({ message }) => message),
+    ['route files reloaded']
+  )
+})
+
+t.test('a change that only the poll can see is loaded', async t => {
+  const outside = await routeFolder(t, { real: UP + routes('/a') })
+  const folder = await routeFolder(t, {})
+  await symlink(join(outside, 'real'), join(folder, 'a.yaml'))
+  const { has, swapped } = await start(t, folder)
+  const swap = swapped()
+  await writeFile(join(outside, 'real'), UP + routes('/b'))
+  await swap
+  t.ok(has('/b'))
+})
+
+t.test('a broken file keeps the old table, says so once, and is forgotten when it is mended', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { live, has, logged, until } = await start(t, folder, { pollMs: 60_000 })
+  const old = live.current()
+  await writeFile(join(folder, 'a.yaml'), `${UP}routes: [{ path: /b, upstream: no }]\n`)
+  await until(() => !live.status().ok)
+  await until(() => live.status().lastError?.[0]?.message === 'unknown upstream "no"')
+  t.equal(await live.reload(), false)
+  t.equal(live.current(), old)
+  t.ok(has('/a'))
+  t.match(live.status(), { ok: false, lastError: [{ line: 2, column: 32, message: 'unknown upstream "no"' }] })
+  t.ok(logged.filter(({ level }) => level === 'error').length >= 1)
+  const said = logged.length
+  t.equal(await live.reload(), false)
+  t.equal(logged.length, said)
+
+  await writeFile(join(folder, 'a.yaml'), UP + routes('/a'))
+  await until(() => live.status().ok)
+  t.equal(live.current(), old, 'the files are again those of the table in use')
+  t.ok(live.status().ok)
+  t.notOk('lastError' in live.status())
+})
+
+t.test('removing every file keeps the old table', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { live, has, until } = await start(t, folder)
+  await rm(folder, { recursive: true })
+  await until(() => !live.status().ok)
+  t.ok(has('/a'))
+  await mkdir(folder)
+  await writeFile(join(folder, 'a.yaml'), UP + routes('/b'))
+  await until(() => live.status().ok)
+  t.ok(has('/b'), 'and a folder that is back is read again')
+})
+
+t.test('an upstream whose definition did not change stays the same object, also when it moved', async t => {
+  const folder = await routeFolder(t, {
+    'a.yaml': `upstreams: { up: { url: http://h }, other: { url: http://h:1 } }\n${routes('/a')}`
+  })
+  const { live } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
+  const { upstreams } = live.current()
+  await writeFile(
+    join(folder, 'a.yaml'),
+    `# moved\nupstreams: { other: { url: http://h:2 }, up: { url: http://h } }\n${routes('/a')}`
+  )
+  t.ok(await live.reload())
+  t.equal(live.current().upstreams.get('up'), upstreams.get('up'))
+  t.equal(live.current().routes.at(-1)?.upstream, upstreams.get('up'))
+  t.match(live.current().upstreams.get('other'), { targets: [{ port: 2 }] })
+})
+
+t.test('reloads never overlap, and those asked for meanwhile are one', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  let running = 0
+  const { live } = await start(t, folder, {
+    pollMs: 60_000,
+    onReload: () => {
+      running += 1
+    }
+  })
+  await Promise.all(Array.from({ length: 20 }, () => live.reload()))
+  t.ok(running <= 2, `${running} reloads`)
+})
+
+t.test('reloading without a change swaps nothing', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { live } = await start(t, folder, { pollMs: 60_000, onSwap: () => t.fail('nothing changed') })
+  const table = live.current()
+  t.ok(await live.reload())
+  t.equal(live.current(), table)
+})
+
+t.test('the first load must succeed', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': '' })
+  await t.rejects(start(t, folder), RouteFileError)
+})
+
+t.test('after closing nothing is loaded any more', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { live, has } = await start(t, folder)
+  await live.close()
+  await writeFile(join(folder, 'a.yaml'), UP + routes('/b'))
+  t.equal(await live.reload(), false)
+  t.ok(has('/a'))
+})
+
+t.test('a table of ten thousand routes is read in another thread, and requests go on meanwhile', async t => {
+  const many = (prefix: string) => UP + routes(...Array.from({ length: 10_000 }, (_, index) => `/${prefix}${index}/*`))
+  const folder = await routeFolder(t, { 'a.yaml': many('a') })
+  const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
+  await writeFile(join(folder, 'a.yaml'), many('b'))
+  let turns = 0
+  const beat = setInterval(() => {
+    turns += 1
+  }, 1)
+  t.ok(await live.reload())
+  clearInterval(beat)
+  t.ok(has('/b9999/x'))
+  t.ok(turns > 10, `the event loop turned ${turns} times`)
+})
+
+t.test('a large table is built in turns, while what waits goes on', async t => {
+  const paths = Array.from({ length: 20_000 }, (_, i) => `/${i % 2 === 0 ? 'a' : 'A'}${i}/*`)
+  const definitions = await readRouteFiles(await routeFolder(t, { 'a.yaml': UP + routes(...paths) }))
+  let turns = 0
+  const turn = () => {
+    turns += 1
+    next = setImmediate(turn)
+  }
+  let next = setImmediate(turn)
+  const { table } = await loadRoutes('read already', ownRoutes(), { read: async () => definitions })
+  clearImmediate(next)
+  t.equal(table.match('GET', '/a19998/x').route?.path, '/a19998/*')
+  t.ok(turns > 3, `the event loop turned ${turns} times`)
+})
+
+t.test('a reload in the middle of a reload, or the end of all, leaves nothing half done', async t => {
+  const many = (prefix: string) => UP + routes(...Array.from({ length: 5_000 }, (_, index) => `/${prefix}${index}/*`))
+  const folder = await routeFolder(t, { 'a.yaml': many('a') })
+  const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
+  await writeFile(join(folder, 'a.yaml'), many('b'))
+  // Saved whole in one step: half a file would rightly be refused.
+  await writeFile(join(folder, '.next'), many('c'))
+  const first = live.reload()
+  await rename(join(folder, '.next'), join(folder, 'a.yaml'))
+  t.same(await Promise.all([first, live.reload()]), [true, true])
+  t.ok(has('/c4999/x'))
+  await writeFile(join(folder, 'a.yaml'), many('d'))
+  const last = live.reload()
+  await live.close()
+  t.equal(await last, false)
+  t.ok(has('/c4999/x'), 'what was closed serves what it served')
+})
+
+t.test('what is settled is what was prepared last, however late an earlier answer comes', async t => {
+  const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
+  const { live, has } = await start(t, folder, { pollMs: 60_000, debounceMs: 60_000 })
+  // Pipes: whoever opens one to read it waits until somebody opens it to write.
+  const pipes = ['one', 'two'].map(name => join(folder, name))
+  execFileSync('mkfifo', pipes)
+  const upstreams = ['one', 'two'].map(name => `${name}: { url: https://up, caFile: ${name} }`)
+  await writeFile(
+    join(folder, 'a.yaml'),
+    `upstreams: { ${upstreams.join(', ')} }\nroutes: [{ path: /old, upstream: one }]\n`
+  )
+  const early = live.prepare()
+  await (await open(pipes[0] ?? '', 'w')).close()
+  await writeFile(join(folder, 'a.yaml'), UP + routes('/new'))
+  t.ok(await live.prepare())
+  await (await open(pipes[1] ?? '', 'w')).close()
+  t.equal(await early, undefined, 'a pipe is no certificate')
+  t.ok(live.settle(true))
+  t.ok(has('/new'), 'the files of the round that all agreed on')
+  t.ok(live.status().ok)
+})

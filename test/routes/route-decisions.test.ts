@@ -1,0 +1,107 @@
+// Who may pass a route: one pure decision for requests, test lines and explanations.
+import t from 'tap'
+import { type Asker, decide } from '../../gateway/access/decide.ts'
+import { askerOf, judgeTestLine, matchTarget } from '../../gateway/route-files/test-lines.ts'
+import { complaintsOf, tableOf, UPSTREAMS } from '../support/route-files.ts'
+
+const person = (profiles: string[], accessStatus: 'assigned' | 'unassigned', provider: 'ldap' | 'cloudidp'): Asker => ({
+  user: { profiles, accessStatus, provider }
+})
+const nobody: Asker = {}
+const agent = person(['Agente'], 'assigned', 'ldap')
+const newcomer = person([], 'unassigned', 'ldap')
+const cloudNewcomer = person([], 'unassigned', 'cloudidp')
+const cloudHalf = person(['Admin'], 'unassigned', 'cloudidp')
+
+const ROUTES = [
+  '/open/* {public: true}',
+  '/form {public: true, methods: [GET]}',
+  '/any',
+  '/admin/* {roles: [Admin]}',
+  '/desk {roles: [Agente, Supervisor]}',
+  '/staff {requireAssigned: true}',
+  '/read {methods: [GET]}',
+  '/socket.io/* {socketio: {namespaces: {/m: {roles: [Agente]}}}}'
+]
+
+// RT-35, CF-03
+t.test('each situation has one answer', async t => {
+  const table = await tableOf(t, ...ROUTES)
+  const cases: readonly (readonly [string, Asker, string | number, string | undefined, string])[] = [
+    ['GET /open/x', nobody, 'allow', undefined, 'public'],
+    ['GET /open/x', cloudNewcomer, 'allow', undefined, 'public'],
+    ['GET /open/../x', agent, 400, 'GW_BAD_PATH', 'dot-segment'],
+    ['GET /open#x', nobody, 400, 'GW_BAD_PATH', 'fragment'],
+    ['GET /ADMIN/x', nobody, 401, 'GW_UNAUTHENTICATED', 'no-token'],
+    ['POST /form', nobody, 405, 'GW_METHOD_NOT_ALLOWED', 'method'],
+    ['POST /read', nobody, 401, 'GW_UNAUTHENTICATED', 'no-token'],
+    ['POST /read', agent, 405, 'GW_METHOD_NOT_ALLOWED', 'method'],
+    ['GET /none', nobody, 401, 'GW_UNAUTHENTICATED', 'no-token'],
+    ['GET /none', agent, 404, 'GW_NO_ROUTE', 'no-route'],
+    ['GET /any?x=/admin', nobody, 401, 'GW_UNAUTHENTICATED', 'no-token'],
+    ['GET /any', newcomer, 'allow', undefined, 'any-valid-token'],
+    ['GET /any', cloudNewcomer, 403, 'GW_UNASSIGNED', 'cloud-unassigned'],
+    ['GET /admin/x', agent, 403, 'GW_FORBIDDEN', 'role-missing'],
+    ['GET /admin/x', cloudHalf, 403, 'GW_UNASSIGNED', 'cloud-unassigned'],
+    ['GET /desk', agent, 'allow', undefined, 'has-role'],
+    ['GET /staff', newcomer, 403, 'GW_UNASSIGNED', 'unassigned'],
+    ['GET /staff', agent, 'allow', undefined, 'any-valid-token'],
+    ['GET /socket.io/', nobody, 'allow', undefined, 'socketio'],
+    ['GET /auth/me', cloudNewcomer, 'allow', undefined, 'any-valid-token'],
+    ['GET /auth/admin/users', agent, 403, 'GW_FORBIDDEN', 'role-missing'],
+    ['GET /auth/nothing', nobody, 401, 'GW_UNAUTHENTICATED', 'no-token'],
+    ['GET /auth/nothing', agent, 404, 'GW_NO_ROUTE', 'no-route']
+  ]
+  for (const [request, asker, decision, code, reason] of cases) {
+    const [method = '', target = ''] = request.split(' ')
+    const answer = decide(matchTarget(table, method, target), asker, { cloudUnassignedMayPass: false })
+    t.same(answer, { decision, code, reason }, `${request} ${JSON.stringify(asker)}`)
+  }
+})
+
+t.test('a named or open tenant lets unassigned cloud users pass as directory users do', async t => {
+  const table = await tableOf(t, ...ROUTES)
+  const answer = (path: string, asker: Asker) =>
+    decide(table.match('GET', path), asker, { cloudUnassignedMayPass: true }).decision
+  t.equal(answer('/any', cloudNewcomer), 'allow')
+  t.equal(answer('/staff', cloudNewcomer), 403)
+  t.equal(answer('/admin/x', cloudHalf), 'allow')
+})
+
+t.test('test lines name nobody, the unassigned, or roles', async t => {
+  t.same(askerOf('anonymous'), nobody)
+  t.same(askerOf('unassigned'), newcomer)
+  t.same(askerOf('Agente+Supervisor'), person(['Agente', 'Supervisor'], 'assigned', 'ldap'))
+  const bad = {
+    'GET /x as Agente': 'a test must have the form METHOD PATH as WHO -> OUTCOME',
+    'get /x as Agente -> allow': 'a test must have the form METHOD PATH as WHO -> OUTCOME',
+    'GET x as Agente -> allow': 'the path of a test must begin with /',
+    'GET /x as Agente -> deny': 'unknown outcome "deny": must be allow, 400, 401, 403, 404 or 405',
+    'GET /x as agent -> allow': 'unknown role "agent" (did you mean "Agente"?)',
+    'GET /x as Agente+unassigned -> allow': 'unknown role "unassigned" (did you mean "unassigned"?)'
+  }
+  for (const [line, complaint] of Object.entries(bad)) t.equal(judgeTestLine(line), complaint)
+  t.equal(judgeTestLine('  GET   /x?y as Admin -> 405 '), undefined)
+})
+
+t.test('a test line that does not hold refuses the files and says what the answer is', async t => {
+  const yaml = (...tests: string[]) =>
+    `${UPSTREAMS}routes:\n  - { path: /x/*, upstream: up, roles: [Admin] }\ntests:\n${tests.map(line => `  - ${line}\n`).join('')}`
+  t.same(
+    await complaintsOf(t, {
+      'a.yaml': yaml(
+        'GET /x as Agente -> allow',
+        'GET /x as Admin -> allow',
+        'GET /y as Admin -> 403',
+        'GET /x/../y as anonymous -> 401'
+      )
+    }),
+    [
+      'a.yaml:6:5: the test expects allow, but the answer is 403 by the route "/x/*" (role-missing)',
+      'a.yaml:8:5: the test expects 403, but the answer is 404 (no-route)',
+      'a.yaml:9:5: the test expects 401, but the answer is 400 (dot-segment)'
+    ]
+  )
+  const holding = ['GET /x/1 as Admin+Agente -> allow', 'GET /x as unassigned -> 403', 'GET /x%2Fy as anonymous -> 400']
+  t.same(await complaintsOf(t, { 'a.yaml': yaml(...holding) }), [])
+})

@@ -1,0 +1,375 @@
+// Which route a request belongs to: specificity, methods, and the readings of lax backends.
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { forwardedPath } from '../../gateway/routes/forwarded-path.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import type { RouteTable, WrittenRoute } from '../../gateway/routes/route.ts'
+import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
+import { createTrie, findRoute, shapeOf, worstCaseSteps } from '../../gateway/routes/route-trie.ts'
+import { atOnce, tableOf } from '../support/route-files.ts'
+
+/** The id of the route, or the refusal (with its reason). */
+const ask = (table: RouteTable, method: string, path: string): string => {
+  const match = table.match(method, path)
+  if (match.refusal === undefined) return match.route.id
+  return match.refusal === 'bad-path' ? match.reason : match.refusal
+}
+
+const asks = (t: Test, table: RouteTable, expected: Readonly<Record<string, string>>): void => {
+  for (const [line, answer] of Object.entries(expected)) {
+    const [method = '', path = ''] = line.split(' ')
+    t.equal(ask(table, method, path), answer, line)
+  }
+}
+
+t.test('the most specific route wins: static over parameter over rest, from left to right', async t => {
+  const table = await tableOf(
+    t,
+    '/api/*',
+    '/api/orders/*',
+    '/api/:kind/new',
+    '/api/orders/:id',
+    '/api/orders/new',
+    '/:a/orders/x'
+  )
+  asks(t, table, {
+    'GET /api/orders/new': '/api/orders/new',
+    'GET /api/orders/7': '/api/orders/:id',
+    'GET /api/orders/7/items': '/api/orders/*',
+    'GET /api/orders': '/api/orders/*',
+    'GET /api/people/new': '/api/:kind/new',
+    'GET /api/people/old': '/api/*',
+    'GET /api': '/api/*',
+    'GET /api/orders/x': '/api/orders/:id',
+    'GET /web/orders/x': '/:a/orders/x',
+    'GET /web': 'no-route'
+  })
+})
+
+// RT-12, RT-24
+t.test('a rest covers its own path with and without a slash, and ends at segment boundaries', async t => {
+  const table = await tableOf(t, '/public/* {public: true}', '/exact')
+  asks(t, table, {
+    'GET /public': '/public/*',
+    'GET /public/': '/public/*',
+    'GET /public/a/b/': '/public/*',
+    'GET /publicx': 'no-route',
+    'GET /public@evil.example/': 'no-route',
+    'GET /public.json': 'no-route',
+    'GET /exact/': '/exact',
+    'GET /exact': '/exact',
+    'GET /exact/a': 'no-route',
+    'GET /': 'no-route'
+  })
+  t.match(table.match('GET', '/exact/'), { path: '/exact/' }, 'a trailing slash is forwarded as it came')
+})
+
+// RT-17
+t.test(
+  'a named method is more specific than all methods, and GET includes HEAD unless HEAD has its own route',
+  async t => {
+    const table = await tableOf(t, '/a', '/a {methods: [GET]}', '/b {methods: [GET]}', '/b {methods: [HEAD]}')
+    asks(t, table, {
+      'POST /a': '/a',
+      'GET /a': 'GET /a',
+      'HEAD /a': 'GET /a',
+      'HEAD /b': 'HEAD /b',
+      'PUT /b': 'method'
+    })
+    asks(t, table, { 'get /b': 'method', 'GETX /b': 'method', 'QUERY /a': '/a' })
+  }
+)
+
+t.test('where the most specific route has not the method, the next wider one that has it serves', async t => {
+  const table = await tableOf(t, '/api/*', '/api/:id {methods: [PUT]}', '/api/x {methods: [GET, DELETE]}')
+  asks(t, table, { 'GET /api/x': 'GET,DELETE /api/x', 'PUT /api/x': 'PUT /api/:id', 'POST /api/x': '/api/*' })
+})
+
+t.test('a path without the method says which methods it has and whether all of them are public', async t => {
+  const table = await tableOf(
+    t,
+    '/a {methods: [GET], public: true}',
+    '/a {methods: [PUT]}',
+    '/b {methods: [POST], public: true}'
+  )
+  t.same(table.match('DELETE', '/a'), { refusal: 'method', allowed: ['GET', 'HEAD', 'PUT'], public: false })
+  t.same(table.match('GET', '/b'), { refusal: 'method', allowed: ['POST'], public: true })
+})
+
+// RT-11
+t.test('a path that a case-insensitive backend would take for another route is refused', async t => {
+  const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}', '/api/Reports', '/assets/*')
+  asks(t, table, {
+    'GET /api/ADMIN/x': 'lax-reading',
+    'GET /api/Admin': 'lax-reading',
+    'GET /api/adm%C4%B1n/x': 'lax-reading',
+    'GET /api/reports': 'lax-reading',
+    'GET /api/REPORTS': 'lax-reading',
+    'GET /api/Reports': '/api/Reports',
+    'GET /api/Other': '/api/*',
+    'GET /assets/Logo.PNG': '/assets/*',
+    'GET /api/admin/X': '/api/admin/*'
+  })
+})
+
+// RT-09, RT-12
+t.test('blanks at the ends and dots at the end of a segment lead nowhere else', async t => {
+  const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}')
+  for (const name of [
+    'admin.',
+    'admin...',
+    'admin%20',
+    '%20admin',
+    'admin%20.',
+    'admin.%20',
+    '%C2%A0admin',
+    'admin%E3%80%80',
+    'ADMIN.',
+    'Admin%20',
+    'admin%E2%80%8B',
+    '%20ADMIN.%20.',
+    '.../admin',
+    '%20/admin',
+    '%61dmin.',
+    'ad%6din%23x',
+    'admin%3Fx'
+  ]) {
+    t.equal(ask(table, 'GET', `/api/${name}/x`), 'lax-reading', name)
+    t.equal(ask(table, 'GET', `/api/${name}`), 'lax-reading', name)
+  }
+  asks(t, table, {
+    'GET /api/search/a%20b': '/api/*',
+    'GET /api/v1./x%20': '/api/*',
+    'GET /api/admin/x.': '/api/admin/*'
+  })
+})
+
+t.test('a reading for which only other methods are known is another route', async t => {
+  const table = await tableOf(t, '/:any', '/admin {methods: [DELETE]}')
+  asks(t, table, { 'GET /ADMIN': '/:any', 'DELETE /ADMIN': 'lax-reading', 'DELETE /admin': 'DELETE /admin' })
+})
+
+t.test('escapes of reserved characters do not lead past the route that is written without them', async t => {
+  const table = await tableOf(t, '/api/*', '/api/@admin {roles: [Admin]}', '/relat\u00f3rios/*')
+  asks(t, table, {
+    'GET /api/%40admin': 'lax-reading',
+    'GET /api/@admin': '/api/@admin',
+    'GET /api/%40other': '/api/*'
+  })
+  asks(t, table, { 'GET /relat%C3%B3rios/1': '/relat%C3%B3rios/*', 'GET /relat%c3%b3rios': '/relat%C3%B3rios/*' })
+})
+
+// RT-05, RT-08, RT-04
+t.test('what a route allows in paths holds for this route only, and every reading must lead to it', async t => {
+  const table = await tableOf(
+    t,
+    '/npm/* {allowInPath: [encodedSlash]}',
+    '/npm/-/admin/* {roles: [Admin]}',
+    '/cms/* {allowInPath: [semicolon, doubleSlash]}',
+    '/cms/admin',
+    '/other/*'
+  )
+  asks(t, table, {
+    'GET /npm/@scope%2fname': '/npm/*',
+    'GET /npm/-%2Fadmin': 'lax-reading',
+    'GET /npm/x%2F..%2F-/admin': 'dot-segment',
+    'GET /npm%2Fx': 'encoded-slash',
+    'GET /npm/a;b': 'semicolon',
+    'GET /other/a%2Fb': 'encoded-slash',
+    'GET /cms/a;v=1/b': '/cms/*',
+    'GET /cms/admin;v=1': 'lax-reading',
+    'GET /cms/;x/admin': 'lax-reading',
+    'GET /cms//x': '/cms/*',
+    'GET /cms//admin': 'lax-reading',
+    'GET /cms/admin%3Bx': 'lax-reading',
+    'GET //cms/x': 'double-slash',
+    'GET /nothing;x': 'semicolon',
+    'GET /nothing%2Fx': 'encoded-slash'
+  })
+  t.match(table.match('GET', '/npm/@scope%2fname'), { path: '/npm/@scope%2Fname' })
+})
+
+// RT-25
+t.test('a prefix is stripped from the path that was matched, and never leaves a double slash at the start', async t => {
+  const table = await tableOf(t, '/app/* {stripPrefix: /app, allowInPath: [doubleSlash]}')
+  const forwarded = (path: string) => {
+    const match = table.match('GET', path)
+    return match.route === undefined ? ask(table, 'GET', path) : forwardedPath(match.route, match.path)
+  }
+  t.equal(forwarded('/app/x/'), '/x/')
+  t.equal(forwarded('/%61pp/x'), '/x')
+  t.equal(forwarded('/app'), '/')
+  t.equal(forwarded('/app/'), '/')
+  t.equal(forwarded('/app//admin'), 'double-slash')
+  t.equal(forwarded('/appadmin'), 'no-route')
+  t.equal(forwarded('/app%2Fadmin'), 'encoded-slash')
+})
+
+// RT-27
+t.test('what the gateway owns never falls to a catch-all, in any spelling', async t => {
+  const table = await tableOf(t, '/* {public: true}', '/:x', '/:x/:y')
+  asks(t, table, {
+    'GET /health': 'GET /health',
+    'HEAD /health/': 'GET /health',
+    'POST /health': 'method',
+    'GET /health/x': '/:x/:y',
+    'GET /auth/login': 'GET /auth/login',
+    'POST /auth/login': 'POST /auth/login',
+    'PUT /auth/login': 'method',
+    'GET /auth': 'no-route',
+    'GET /auth/': 'no-route',
+    'GET /auth/nothing': 'no-route',
+    'GET /auth/me/x': 'no-route',
+    'GET /Auth/nothing': 'lax-reading',
+    'GET /AUTH': 'lax-reading',
+    'GET /HEALTH': 'lax-reading',
+    'GET /auth./x': 'lax-reading',
+    'PATCH /auth/admin/areas/1': '/auth/admin/*',
+    'GET /authx': '/:x',
+    'GET /a/b/c': '/*'
+  })
+})
+
+t.test('every endpoint of the gateway has its access', async t => {
+  const rules = ownRoutes().map(
+    ({ id, public: isPublic, roles }) => `${id} ${isPublic ? 'public' : (roles?.join() ?? 'token')}`
+  )
+  t.same(rules, [
+    'GET /health public',
+    'GET /auth/config public',
+    'POST /auth/login public',
+    'GET /auth/login public',
+    'GET /auth/oauth/cloudidp/start public',
+    'GET /auth/oauth/cloudidp/callback public',
+    'GET /auth/session.js public',
+    'GET /auth/assets/* public',
+    'GET /auth/console public',
+    'GET /auth/me token',
+    'POST /auth/refresh token',
+    'POST /auth/logout token',
+    '/auth/admin/* Admin'
+  ])
+})
+
+const route = (path: string, methods?: readonly string[]): WrittenRoute => {
+  const [own] = ownRoutes()
+  if (own === undefined) throw new Error('the gateway has routes of its own')
+  const id = `${methods?.join() ?? ''} ${path}`
+  return { ...own, id, path, methods: methods && new Set(methods), public: false }
+}
+const table = (routes: readonly WrittenRoute[], onTie?: RouteTableParts['onTie']) =>
+  atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '', ...(onTie && { onTie }) }))
+
+const routeOf = (...segments: string[]) =>
+  fc
+    .tuple(
+      fc.array(fc.constantFrom(...segments), { maxLength: 4 }),
+      fc.boolean(),
+      fc.option(fc.subarray(['GET', 'PUT', 'HEAD'], { minLength: 1 }), { nil: undefined })
+    )
+    .map(([named, isRest, methods]) => route(`/${[...named, ...(isRest ? ['*'] : [])].join('/')}`, methods))
+const anyRoute = routeOf('a', 'b', 'A', ':p', 'c.d')
+const anyPath = fc
+  .array(fc.constantFrom('a', 'b', 'A', 'B.', 'c.d', '%61', 'a%20', 'x'), { maxLength: 5 })
+  .map(parts => `/${parts.join('/')}`)
+
+// RT-23
+t.test('the order of the routes says nothing', async () => {
+  const order = fc.array(anyRoute, { maxLength: 12 }).chain(routes => {
+    const distinct = [...new Map(routes.map(one => [one.path, one])).values()]
+    return fc.tuple(fc.constant(distinct), fc.shuffledSubarray(distinct, { minLength: distinct.length }), anyPath)
+  })
+  fc.assert(
+    fc.property(order, fc.constantFrom('GET', 'PUT', 'HEAD', 'DELETE'), ([one, other, path], method) => {
+      const ties: string[] = []
+      table(one, a => ties.push(a.id))
+      return ties.length > 0 || ask(table(one), method, path) === ask(table(other), method, path)
+    }),
+    { numRuns: 3_000 }
+  )
+})
+
+/** As the rule is told to people, with no tree: the routes that match, ranked segment by segment, then by their methods. */
+const mostSpecific = (routes: readonly WrittenRoute[], method: string, path: string): string => {
+  const sent = shapeOf(path)
+  const rank = ({ path: written, methods }: WrittenRoute): string | undefined => {
+    const shape = shapeOf(written)
+    const isRest = shape.at(-1) === '*'
+    const named = isRest ? shape.slice(0, -1) : shape
+    const fits = named.every((segment, index) => segment === sent[index] || (segment === ':p' && index < sent.length))
+    if (!fits || (isRest ? sent.length < named.length : sent.length !== named.length)) return undefined
+    const byMethod =
+      methods === undefined ? 2 : methods.has(method) ? 0 : method === 'HEAD' && methods.has('GET') ? 1 : 3
+    const byShape = named.map(segment => (segment === ':p' ? 1 : 0)).join('')
+    return byMethod === 3 ? undefined : `${byShape}${isRest ? 2 : ''} ${byMethod}`
+  }
+  const [best] = routes.flatMap(route => rank(route) ?? []).sort()
+  return (best === undefined ? undefined : routes.find(route => rank(route) === best)?.id) ?? 'none'
+}
+
+t.test('whatever lies beside it, a route is found as if all of them had been compared', async t => {
+  const path = fc
+    .array(fc.constantFrom('a', 'b', 'x'), { minLength: 1, maxLength: 5 })
+    .map(parts => `/${parts.join('/')}`)
+  let found = 0
+  fc.assert(
+    fc.property(
+      fc.array(routeOf('a', 'b', ':p'), { maxLength: 12 }),
+      fc.constantFrom('GET', 'PUT', 'HEAD', 'DELETE'),
+      path,
+      (routes, method, sent) => {
+        const ties: string[] = []
+        const made = table(routes, a => ties.push(a.id))
+        if (ties.length > 0) return true
+        const expected = mostSpecific(routes, method, sent)
+        const { route } = made.match(method, sent)
+        if (route !== undefined) found++
+        return (route?.id ?? 'none') === expected
+      }
+    ),
+    { numRuns: 5_000 }
+  )
+  t.ok(found > 500, `${found} found`)
+})
+
+t.test('ten thousand routes cost no more steps than ten', async t => {
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, index) => [route(`/api/r${index}/*`), route(`/api/r${index}/:id/x`)]).flat()
+  const steps = (count: number) =>
+    worstCaseSteps(
+      atOnce(
+        createTrie(
+          table(many(count)).routes,
+          text => text,
+          one => one,
+          []
+        )
+      ).root
+    )
+  t.ok(steps(5_000) <= steps(5) * 3, `${steps(5_000)} and ${steps(5)}`)
+  t.equal(ask(table(many(5_000)), 'GET', '/api/r4321/7/x'), ' /api/r4321/:id/x')
+})
+
+t.test('what only the gateway has is not found among the routes, however they lie beside it', async t => {
+  const written = [route('/auth'), route('/health/*'), route('/*')]
+  const reserved = [
+    { segment: 'auth', extent: 'subtree' },
+    { segment: 'health', extent: 'self' }
+  ] as const
+  const trie = atOnce(
+    createTrie(
+      table(written).routes,
+      text => text,
+      one => one,
+      reserved
+    )
+  )
+  const found = (...segments: string[]) => {
+    const one = findRoute(trie, 'GET', segments)
+    return typeof one === 'object' ? one.path : one
+  }
+  t.equal(found('auth'), '/auth')
+  t.equal(found('auth', 'x'), 'reserved')
+  t.equal(found('health', 'x'), '/health/*')
+  t.equal(found('authx'), '/*')
+})

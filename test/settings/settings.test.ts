@@ -1,0 +1,546 @@
+// Settings are read once, judged whole, and a gateway with a mistake in them does not start.
+// JW-19, CF-13, CF-14, HD-09, SM-29
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { parseDuration } from '../../gateway/settings/reader.ts'
+import { formatMistakes, readSettings, SettingsError } from '../../gateway/settings/settings.ts'
+import { nearestName } from '../../gateway/settings/surroundings.ts'
+import { settingsTable, VARIABLES } from '../../gateway/settings/table.ts'
+
+const JWT_SECRET = randomBytes(32).toString('hex')
+
+const read = (environment: Record<string, string> = {}, execArgv: string[] = []) =>
+  readSettings({ JWT_SECRET, ...environment }, execArgv)
+
+/** Names of the variables that are complained about. */
+const mistaken = (environment: Record<string, string>, execArgv: string[] = []): string[] => {
+  try {
+    readSettings({ JWT_SECRET, ...environment }, execArgv)
+    return []
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    return error.mistakes.map(({ variable }) => variable)
+  }
+}
+
+const unexpanded = (name: string): string => `$\{${name}}`
+
+const LDAP = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://dc.corp.example:636', LDAP_DOMAIN: 'corp.example' }
+const CLOUD = { CLOUDIDP_ENABLED: 'true', CLOUDIDP_CLIENT_ID: 'portaria', CLOUDIDP_CLIENT_SECRET: 'a client secret' }
+
+t.test('a secret is all it takes; every default is the documented one', async t => {
+  const settings = read()
+  t.match(settings, {
+    port: 3000,
+    host: '0.0.0.0',
+    publicUrl: 'http://localhost:3000',
+    frontendUrl: 'http://localhost:3000',
+    frontendUrlGiven: false,
+    databaseUrl: undefined,
+    dataDir: './data',
+    redisUrl: undefined,
+    redis: undefined,
+    upstreamConfig: 'upstream-config',
+    trustProxy: [],
+    jwt: { secret: JWT_SECRET, previousSecrets: [], expiresInMs: 8 * 3_600_000 },
+    bootstrapAdmins: [],
+    rateLimit: { max: 300, windowMs: 60_000 },
+    ldap: {
+      active: false,
+      timeoutMs: 5000,
+      startTls: false,
+      insecure: false,
+      lockoutThreshold: 5,
+      lockoutWindowMs: 1_800_000
+    },
+    ops: { port: undefined, host: '127.0.0.1' },
+    logLevel: 'info',
+    workers: 1,
+    drainTimeoutMs: 10_000,
+    loginFailures: { perIp: 20, windowMs: 300_000 },
+    revocationMaxStalenessMs: undefined,
+    browserSession: false,
+    revealReason: false,
+    contact: undefined,
+    otel: false
+  })
+  t.match(settings.cloudidp, {
+    active: false,
+    tenantId: 'common',
+    clientId: '',
+    clientSecret: '',
+    redirectUri: 'http://localhost:3000/auth/oauth/cloudidp/callback',
+    successRedirectUrl: 'http://localhost:3000/auth/login',
+    stateMaxAgeMs: 600_000,
+    authorizationUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
+    tokenUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
+    profileUrl: 'https://graph.microsoft.com/v1.0/me',
+    scope: 'openid profile email User.Read'
+  })
+  t.ok(settings.warnings.some(warning => warning.includes('No login provider')))
+})
+
+t.test('settings are frozen to the bottom', async t => {
+  const settings = read({ BOOTSTRAP_ADMINS: 'ldap:maria', REDIS_URL: 'redis-cluster://a,b' })
+  const thawed = (value: unknown): boolean =>
+    typeof value === 'object' && value !== null && (!Object.isFrozen(value) || Object.values(value).some(thawed))
+  t.notOk(thawed(settings))
+})
+
+t.test('all mistakes are reported together, sorted by name, and none repeats a value', async t => {
+  const secret = 'hunter2'
+  const environment: Record<string, string> = { PATH: '/bin' }
+  for (const { name } of VARIABLES) environment[name] = `${secret} \u0000 {{x}} ,,`
+  try {
+    readSettings(environment, [])
+    t.fail('started')
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    const names = error.mistakes.map(({ variable }) => variable)
+    t.same(names, names.toSorted())
+    for (const name of [
+      'PORT',
+      'JWT_SECRET',
+      'LDAP_URL',
+      'LDAP_ENABLED',
+      'REDIS_URL',
+      'TRUST_PROXY',
+      'WORKERS',
+      'LOG_LEVEL'
+    ]) {
+      t.ok(names.includes(name), name)
+    }
+    t.notMatch(formatMistakes(error.mistakes), secret)
+    t.notMatch(error.stack, secret)
+    t.match(formatMistakes(error.mistakes), /^PORT must be a whole number from 0 to 65535$/m)
+  }
+})
+
+t.test('whatever the environment holds, the answer is settings or a list of mistakes', async t => {
+  const names = fc.constantFrom(...VARIABLES.map(({ name }) => name))
+  const values = fc.oneof(
+    fc.string(),
+    fc.constantFrom(
+      'true',
+      '1',
+      '8h',
+      'http://a',
+      'ldap://a',
+      '*',
+      'a,b',
+      '10.0.0.0/8',
+      'redis://',
+      '{{username}}',
+      unexpanded('A'),
+      '0'
+    )
+  )
+  const property = fc.property(fc.dictionary(names, values, { maxKeys: 12 }), environment => {
+    mistaken(environment)
+    return true
+  })
+  t.doesNotThrow(() => fc.assert(property, { numRuns: 2000 }))
+})
+
+t.test('an empty variable counts as unset, blanks around a value do not count', async t => {
+  t.match(read({ PORT: '', LDAP_ENABLED: ' ', RATE_LIMIT_MAX: ' 7 ', LDAP_DOMAIN: 'corp.example\r' }), {
+    port: 3000,
+    rateLimit: { max: 7 },
+    ldap: { active: false, domain: 'corp.example' }
+  })
+})
+
+t.test('durations take units, and plain milliseconds only where the name ends in _MS', async t => {
+  const cases: [string, number][] = [
+    ['500ms', 500],
+    ['30s', 30_000],
+    ['10m', 600_000],
+    ['8h', 28_800_000],
+    ['1d', 86_400_000]
+  ]
+  for (const [text, expected] of cases) t.equal(parseDuration(text, false), expected, text)
+  t.equal(read({ RATE_LIMIT_TTL_MS: '1500' }).rateLimit.windowMs, 1500)
+  t.equal(read({ RATE_LIMIT_TTL_MS: '2m' }).rateLimit.windowMs, 120_000)
+  t.equal(read({ JWT_EXPIRES_IN: '30d' }).jwt.expiresInMs, 30 * 86_400_000)
+  t.equal(read({ DRAIN_TIMEOUT: '0s' }).drainTimeoutMs, 0)
+  t.equal(read({ REVOCATION_MAX_STALENESS: '30s' }).revocationMaxStalenessMs, 30_000)
+  for (const value of ['8', '8 h', '-8h', '1.5h', '8H', 'h', '0h', '999ms', '366d', '1e3s', 'Infinity']) {
+    t.same(mistaken({ JWT_EXPIRES_IN: value }), ['JWT_EXPIRES_IN'], value)
+  }
+  for (const name of ['LDAP_TIMEOUT_MS', 'RATE_LIMIT_TTL_MS', 'CLOUDIDP_STATE_MAX_AGE_MS']) {
+    t.same(mistaken({ [name]: '0' }), [name])
+    t.same(mistaken({ [name]: '25d' }), [name], 'longer than a timer can wait')
+  }
+})
+
+t.test('booleans are true or false and nothing else', async t => {
+  t.equal(read({ BROWSER_SESSION: 'TRUE' }).browserSession, true)
+  t.equal(read({ REVEAL_REASON: 'False' }).revealReason, false)
+  for (const value of ['1', '0', 'yes', 'on', 't', 'truee'])
+    t.same(mistaken({ LDAP_ENABLED: value }), ['LDAP_ENABLED'], value)
+})
+
+t.test('numbers have bounds', async t => {
+  const cases: [string, string[]][] = [
+    ['PORT', ['-1', '65536', '80.5', '0x50', '1e3', 'http']],
+    ['RATE_LIMIT_MAX', ['0', '-5', 'many']],
+    ['WORKERS', ['0', '257']],
+    ['LDAP_LOCKOUT_THRESHOLD', ['0', '1']],
+    ['LOGIN_FAILURES_PER_IP', ['0']],
+    ['OPS_PORT', ['70000', '3000']]
+  ]
+  for (const [name, values] of cases) for (const value of values) t.same(mistaken({ [name]: value }), [name], value)
+  t.equal(read({ OPS_PORT: '9100' }).ops.port, 9100)
+})
+
+t.test('a misspelt variable with one of our prefixes is an error that names the nearest one', async t => {
+  const cases: [string, string][] = [
+    ['LDAP_ULR', 'LDAP_URL'],
+    ['LDAP_START_TLS', 'LDAP_STARTTLS'],
+    ['CLOUDIDP_CLIENTID', 'CLOUDIDP_CLIENT_ID'],
+    ['CLOUDIDP_TENANT', 'CLOUDIDP_TENANT_ID'],
+    ['RATE_LIMIT_MAXIMUM', 'RATE_LIMIT_MAX'],
+    ['JWT_SECRETS', 'JWT_SECRET'],
+    ['jwt_expires_in', 'JWT_EXPIRES_IN']
+  ]
+  for (const [name, nearest] of cases) {
+    t.same(mistaken({ [name]: 'x' }), [name])
+    t.equal(nearestName(name), nearest)
+  }
+  t.same(
+    mistaken({ NODE_ENV: 'production', REDIS_PORT: '1', LDAPTLS_CACERT: '/x', OTEL_SERVICE_NAME: 'x' }),
+    [],
+    'others are none of our business'
+  )
+})
+
+t.test('a signing secret is long, no sample and no placeholder', async t => {
+  const refused = [
+    'a',
+    'secret',
+    'x'.repeat(31),
+    'é'.repeat(15),
+    'a-string-secret-at-least-256-bits-long',
+    'your-super-secret-jwt-token-with-at-least-32-characters-long',
+    'change-me-change-me-change-me-change-me',
+    'SecretSecretSecretSecretSecretSecret',
+    unexpanded('JWT_SECRET_OF_THE_PRODUCTION_ENVIRONMENT'),
+    '$JWT_SECRET_OF_THE_PRODUCTION_ENVIRONMENT',
+    '<a long random secret that is unique here>'
+  ]
+  for (const secret of refused) {
+    t.same(mistaken({ JWT_SECRET: secret }), ['JWT_SECRET'], secret)
+    t.same(
+      mistaken({ JWT_PREVIOUS_SECRETS: `${JWT_SECRET},${secret}` }),
+      ['JWT_PREVIOUS_SECRETS'],
+      `previous ${secret}`
+    )
+  }
+  t.same(mistaken({ JWT_SECRET: '' }), ['JWT_SECRET'], 'it is required')
+  t.equal(read({ JWT_SECRET: 'é'.repeat(16) }).jwt.secret.length, 16, 'bytes count, not characters')
+  t.ok(read({ JWT_SECRET: 'ab'.repeat(16) }).warnings.some(warning => warning.startsWith('JWT_SECRET')))
+  t.equal(
+    read({ JWT_SECRET: ` ${JWT_SECRET}\r\n` }).jwt.secret,
+    ` ${JWT_SECRET}`,
+    'a line break at the end is left out'
+  )
+  const [one, two] = [randomBytes(32).toString('base64'), randomBytes(32).toString('hex')]
+  t.same(read({ JWT_PREVIOUS_SECRETS: `${one}, ${two},${one},${JWT_SECRET}` }).jwt.previousSecrets, [one, two])
+  t.same(mistaken({ LDAP_URL: unexpanded('LDAP_URL'), CLOUDIDP_CLIENT_ID: '$(CLIENT_ID)' }), [
+    'CLOUDIDP_CLIENT_ID',
+    'LDAP_URL'
+  ])
+})
+
+t.test('only addresses and blocks may be trusted as proxies', async t => {
+  t.same(read({ TRUST_PROXY: '10.0.0.0/8, 192.168.1.1,fd00::/8' }).trustProxy, [
+    '10.0.0.0/8',
+    '192.168.1.1',
+    'fd00::/8'
+  ])
+  for (const value of [
+    'true',
+    '1',
+    'loopback',
+    'proxy.internal',
+    '10.0.0.0/33',
+    '0.0.0.0/0',
+    '::/0',
+    '10.0.0.1;10.0.0.2'
+  ]) {
+    t.same(mistaken({ TRUST_PROXY: value }), ['TRUST_PROXY'], value)
+  }
+})
+
+t.test('public addresses are plain http or https', async t => {
+  const settings = read({ PUBLIC_URL: 'https://Gate.example:443/', FRONTEND_URL: 'https://app.example/base/' })
+  t.match(settings, {
+    publicUrl: 'https://gate.example',
+    frontendUrl: 'https://app.example/base',
+    frontendUrlGiven: true
+  })
+  t.match(settings.cloudidp, {
+    redirectUri: 'https://gate.example/auth/oauth/cloudidp/callback',
+    successRedirectUrl: 'https://app.example/base/login'
+  })
+  for (const name of ['PUBLIC_URL', 'FRONTEND_URL']) {
+    for (const value of [
+      'gate.example',
+      'ftp://a',
+      'https://u:p@a',
+      'https://a?x=1',
+      'https://a#f',
+      'javascript:alert(1)',
+      'https://',
+      'https://*.a',
+      'https:a'
+    ])
+      t.same(mistaken({ [name]: value }), [name], value)
+  }
+  t.same(mistaken({ PUBLIC_URL: 'https://a/path' }), ['PUBLIC_URL'])
+  t.match(read({ PORT: '8080' }).publicUrl, 'http://localhost:8080')
+  t.ok(read({ PUBLIC_URL: 'http://gate.example' }).warnings.some(warning => warning.startsWith('PUBLIC_URL')))
+  t.same(mistaken({ PUBLIC_URL: 'http://gate.example', BROWSER_SESSION: 'true' }), ['BROWSER_SESSION'])
+})
+
+t.test('an active directory is complete, and passwords never travel to it in clear text unnoticed', async t => {
+  t.match(read(LDAP).ldap, { active: true, url: 'ldaps://dc.corp.example:636', domain: 'corp.example' })
+  t.same(mistaken({ LDAP_ENABLED: 'true' }), ['LDAP_DOMAIN', 'LDAP_URL'])
+  const plain = { ...LDAP, LDAP_URL: 'ldap://dc.corp.example' }
+  t.same(mistaken(plain), ['LDAP_URL'])
+  t.same(mistaken({ ...plain, LDAP_STARTTLS: 'true' }), [])
+  for (const host of ['localhost:389', '127.0.0.1', '[::1]:3890'])
+    t.same(mistaken({ ...LDAP, LDAP_URL: `ldap://${host}` }), [], host)
+  t.ok(read({ ...plain, LDAP_INSECURE: 'true' }).warnings.some(warning => warning.includes('clear text')))
+  t.same(mistaken({ ...LDAP, LDAP_STARTTLS: 'true' }), ['LDAP_STARTTLS'], 'ldaps:// needs no StartTLS')
+  for (const url of ['dc.corp.example', 'http://dc', 'ldaps://u:p@dc', 'ldaps://dc/dc=corp', 'ldaps://']) {
+    t.same(mistaken({ ...LDAP, LDAP_URL: url }), ['LDAP_URL'], url)
+  }
+})
+
+t.test('templates contain the user name, and a search has both its base and its filter', async t => {
+  const template = 'uid={{username}},ou=people,dc=corp,dc=example'
+  const search = {
+    LDAP_SEARCH_BASE: 'dc=corp,dc=example',
+    LDAP_SEARCH_FILTER: '(&(objectClass=person)(uid={{username}}))'
+  }
+  t.match(read({ ...LDAP, ...search, LDAP_USER_DN_TEMPLATE: template }).ldap, {
+    userDnTemplate: template,
+    searchBase: search.LDAP_SEARCH_BASE
+  })
+  t.same(mistaken({ LDAP_USER_DN_TEMPLATE: 'uid=maria' }), ['LDAP_USER_DN_TEMPLATE'])
+  t.same(mistaken({ LDAP_USER_DN_TEMPLATE: 'uid={{username}},o={{org}}' }), ['LDAP_USER_DN_TEMPLATE'])
+  t.same(mistaken({ LDAP_SEARCH_BASE: search.LDAP_SEARCH_BASE }), ['LDAP_SEARCH_FILTER'])
+  t.same(mistaken({ LDAP_SEARCH_FILTER: search.LDAP_SEARCH_FILTER }), ['LDAP_SEARCH_BASE'])
+  for (const filter of [
+    '(uid=maria)',
+    'uid={{username}}',
+    '((uid={{username}})',
+    '(uid={{username}}))',
+    '(uid={{username}})(x=y)'
+  ]) {
+    t.same(mistaken({ ...search, LDAP_SEARCH_FILTER: filter }).at(0), 'LDAP_SEARCH_FILTER', filter)
+  }
+})
+
+t.test('LDAP_CA_FILE is read once and must hold certificates', async t => {
+  const folder = t.testdir({
+    'empty.pem': '',
+    'nonsense.pem': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+  })
+  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'ca.pem')]
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-keyout',
+      key,
+      '-out',
+      certificate,
+      '-days',
+      '1',
+      '-subj',
+      '/CN=ca'
+    ],
+    { stdio: 'ignore' }
+  )
+  t.equal(read({ ...LDAP, LDAP_CA_FILE: certificate }).ldap.ca, readFileSync(certificate, 'utf8'))
+  for (const file of ['empty.pem', 'nonsense.pem', 'key.pem', 'missing.pem', '.']) {
+    t.same(mistaken({ ...LDAP, LDAP_CA_FILE: join(folder, file) }), ['LDAP_CA_FILE'], file)
+  }
+})
+
+t.test('AUTH_PROVIDERS narrows what is enabled, and only active providers must be complete', async t => {
+  t.match(read({ ...LDAP, ...CLOUD }), { ldap: { active: true }, cloudidp: { active: true } })
+  t.match(read({ ...LDAP, ...CLOUD, AUTH_PROVIDERS: ' ldap ' }), {
+    ldap: { active: true },
+    cloudidp: { active: false }
+  })
+  t.match(read({ AUTH_PROVIDERS: 'ldap,cloudidp' }), { ldap: { active: false }, cloudidp: { active: false } })
+  t.same(mistaken({ ...LDAP, AUTH_PROVIDERS: 'cloudidp', CLOUDIDP_ENABLED: 'false', LDAP_URL: '' }), [])
+  for (const value of ['google', 'ldap;cloudidp', 'LDAP', 'ldap,'])
+    t.same(mistaken({ AUTH_PROVIDERS: value }), ['AUTH_PROVIDERS'], value)
+})
+
+t.test('an active cloud provider is complete and spoken to over https', async t => {
+  t.same(mistaken({ CLOUDIDP_ENABLED: 'true' }), ['CLOUDIDP_CLIENT_ID', 'CLOUDIDP_CLIENT_SECRET'])
+  t.match(
+    read({ ...CLOUD, CLOUDIDP_TENANT_ID: 'corp.example', CLOUDIDP_ISSUER: 'https://idp.example/{{tenant}}/v2.0' })
+      .cloudidp,
+    {
+      issuer: 'https://idp.example/corp.example/v2.0',
+      tokenUrl: 'https://login.microsoftonline.com/corp.example/oauth2/v2.0/token',
+      scope: 'openid profile email'
+    }
+  )
+  for (const name of ['CLOUDIDP_ISSUER', 'CLOUDIDP_PROFILE_URL']) {
+    t.same(mistaken({ ...CLOUD, [name]: 'http://idp.example' }), [name])
+    t.same(mistaken({ ...CLOUD, [name]: 'http://127.0.0.1:4000' }), [])
+    t.same(mistaken({ ...CLOUD, [name]: 'http://idp.example', CLOUDIDP_INSECURE: 'true' }), [])
+    t.same(mistaken({ ...CLOUD, [name]: 'https://idp.example/{{realm}}' }), [name])
+  }
+  t.same(mistaken({ ...CLOUD, CLOUDIDP_TOKEN_URL: 'https://idp.example/token' }), ['CLOUDIDP_AUTHORIZATION_URL'])
+  t.same(mistaken({ ...CLOUD, CLOUDIDP_ISSUER: 'https://idp.example', CLOUDIDP_SCOPE: 'profile' }), ['CLOUDIDP_SCOPE'])
+  t.same(mistaken({ ...CLOUD, CLOUDIDP_SUCCESS_REDIRECT_URL: 'https://app.example/#/login' }), [
+    'CLOUDIDP_SUCCESS_REDIRECT_URL'
+  ])
+  t.equal(
+    read({ CLOUDIDP_REDIRECT_URI: 'https://Gate.example/cb' }).cloudidp.redirectUri,
+    'https://Gate.example/cb',
+    'kept as registered'
+  )
+  t.same(mistaken({ CLOUDIDP_TENANT_ID: '../evil' }), ['CLOUDIDP_TENANT_ID'])
+})
+
+t.test('tenants are listed, or * stands alone', async t => {
+  t.same(read({ CLOUDIDP_ALLOWED_TENANTS: 'a-1, b-2' }).cloudidp.allowedTenants, ['a-1', 'b-2'])
+  t.same(read({ CLOUDIDP_ALLOWED_TENANTS: '*' }).cloudidp.allowedTenants, ['*'])
+  t.equal(read().cloudidp.allowedTenants, undefined)
+  t.same(mistaken({ CLOUDIDP_ALLOWED_TENANTS: '*,a' }), ['CLOUDIDP_ALLOWED_TENANTS'])
+  t.ok(read(CLOUD).warnings.some(warning => warning.includes('Anybody can have an account')))
+  t.notOk(read({ ...CLOUD, CLOUDIDP_ALLOWED_TENANTS: 'a' }).warnings.some(warning => warning.includes('Anybody')))
+})
+
+t.test('first Admins are named by provider and subject, never by e-mail', async t => {
+  t.same(read({ BOOTSTRAP_ADMINS: 'ldap:maria, cloudidp:00000000-1' }).bootstrapAdmins, [
+    { provider: 'ldap', subject: 'maria' },
+    { provider: 'cloudidp', subject: '00000000-1' }
+  ])
+  for (const value of ['maria', 'google:1', 'cloudidp:maria@corp.example', 'ldap:CORP\\maria', 'ldap:', 'LDAP:maria']) {
+    t.same(mistaken({ BOOTSTRAP_ADMINS: value }), ['BOOTSTRAP_ADMINS'], value)
+  }
+})
+
+t.test('several workers need stores that they can share', async t => {
+  t.same(mistaken({ WORKERS: '2' }), ['DATABASE_URL', 'REDIS_URL'])
+  t.equal(read({ WORKERS: '2', DATABASE_URL: 'postgres://u:p@db/portaria', REDIS_URL: 'redis://cache' }).workers, 2)
+  for (const url of ['mysql://db', 'db:5432', 'postgres://u:p#x@db', 'postgres://a:1,b:2/x'])
+    t.same(mistaken({ DATABASE_URL: url }), ['DATABASE_URL'], url)
+  t.same(mistaken({ DATABASE_URL: 'postgresql:///portaria?host=/run/postgresql' }), [])
+})
+
+t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
+  const redis = (url: string) => read({ REDIS_URL: url }).redis
+  t.match(redis('redis://cache'), {
+    kind: 'single',
+    url: 'redis://cache',
+    host: 'cache',
+    port: 6379,
+    db: 0,
+    tls: false
+  })
+  t.match(redis('rediss://user:p%40ss@[::1]:6380/2'), {
+    kind: 'single',
+    host: '::1',
+    port: 6380,
+    db: 2,
+    tls: true,
+    username: 'user',
+    password: 'p@ss'
+  })
+  t.match(redis('redis-sentinel://:pw@s1,s2:26380/mymaster/3?sentinelPassword=x'), {
+    kind: 'sentinel',
+    sentinels: [
+      { host: 's1', port: 26_379 },
+      { host: 's2', port: 26_380 }
+    ],
+    name: 'mymaster',
+    db: 3,
+    username: undefined,
+    password: 'pw',
+    sentinelPassword: 'x'
+  })
+  t.match(redis('rediss-cluster://n1:7000,n2'), {
+    kind: 'cluster',
+    nodes: [
+      { host: 'n1', port: 7000 },
+      { host: 'n2', port: 6379 }
+    ],
+    tls: true
+  })
+  const wrong =
+    'cache:6379 http://cache redis:// redis://a,b redis://a/x redis://a/0/1 redis://a:0 redis://a:70000 redis://u:p%zz@a redis://a?db=1 redis-sentinel://a redis-sentinel://a/m/x redis-sentinel://a/m?y=1 redis-cluster://a/1 redis-cluster://a,,b redis://a#b'
+  for (const url of wrong.split(' ')) t.same(mistaken({ REDIS_URL: url }), ['REDIS_URL'], url)
+})
+
+t.test('switches of Node that make it lax keep the gateway from starting', async t => {
+  t.same(mistaken({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }), ['NODE_TLS_REJECT_UNAUTHORIZED'])
+  for (const option of [
+    '--insecure-http-parser',
+    '--insecure_http_parser',
+    '--max-http-header-size=1073741824',
+    '--max-http-header-size 999999',
+    '--max-http-header-size=1g'
+  ]) {
+    t.same(
+      mistaken({ NODE_OPTIONS: `--enable-source-maps "${option.split(' ')[0]}" ${option.split(' ')[1] ?? ''}` }),
+      ['NODE_OPTIONS'],
+      option
+    )
+    t.same(mistaken({}, option.split(' ')), ['command line of node'], option)
+  }
+  t.same(mistaken({ NODE_OPTIONS: '--max-old-space-size=512 --max-http-header-size=32768' }), [])
+})
+
+t.test('other values are judged too', async t => {
+  for (const [name, value] of [
+    ['LOG_LEVEL', 'verbose'],
+    ['HOST', 'http://0.0.0.0'],
+    ['OPS_HOST', 'a b'],
+    ['CONTACT', 'a\nb']
+  ] as const) {
+    t.same(mistaken({ [name]: value }), [name])
+  }
+  t.equal(read({ CONTACT: 'TI, ramal 42' }).contact, 'TI, ramal 42')
+  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }).otel, true)
+  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
+})
+
+t.test('every variable that the code reads is a row of the table, and every row is read', async t => {
+  const asked = new Set<string>()
+  const environment = new Proxy<Record<string, string>>(
+    { JWT_SECRET },
+    {
+      get: (target, name) => {
+        asked.add(String(name))
+        return Reflect.get(target, name)
+      }
+    }
+  )
+  readSettings(environment, [])
+  const rows: readonly string[] = VARIABLES.map(({ name }) => name)
+  const foreign = [...asked].filter(name => !rows.includes(name) && !/^(?:OTEL|NODE)_/.test(name))
+  t.same(foreign, [])
+  t.equal(new Set(rows).size, rows.length)
+  for (const name of rows) t.match(settingsTable(), `| ${name} |`)
+})

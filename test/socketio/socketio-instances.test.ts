@@ -1,0 +1,177 @@
+// Two gateways without a sticky balancer serve one polling session between them, and a right that ends, ends on both.
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server } from 'socket.io'
+import { io, type Socket } from 'socket.io-client'
+import t from 'tap'
+import { openRedis } from '../../gateway/redis/redis.ts'
+import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
+import { createRedisSidStore } from '../../gateway/socketio/sid-store-redis.ts'
+import { startRedis } from '../support/redis.ts'
+import { type Harness, routeAt, startHarness, until, upstreamAt } from '../support/socket-harness.ts'
+import { once } from '../support/socketio-event.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const SOCKETIO = {
+  maxMessageBytes: 1_000_000,
+  namespaces: [
+    { name: '/messaging', pattern: undefined, roles: ['Agente'] },
+    { name: '/open', pattern: undefined, roles: undefined }
+  ]
+}
+
+/** Sends every request to the other gateway than the one before. */
+const startBalancer = async (t: Teardown, ports: number[]) => {
+  let turn = 0
+  const next = () => ports[turn++ % ports.length] ?? 0
+  const balancer = http.createServer((req, res) => {
+    const forwarded = http.request(
+      { port: next(), host: '127.0.0.1', method: req.method, path: req.url, headers: req.headers },
+      answer => {
+        res.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(res)
+      }
+    )
+    forwarded.on('error', () => res.destroy())
+    res.on('close', () => forwarded.destroy())
+    req.pipe(forwarded)
+  })
+  balancer.on('upgrade', (req, socket) => {
+    const forwarded = http.request({ port: next(), host: '127.0.0.1', path: req.url, headers: req.headers })
+    forwarded.on('upgrade', (answer, upstream, behind) => {
+      const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.write(`HTTP/1.1 101 S\r\n${lines.join('')}\r\n`)
+      socket.write(behind)
+      socket.pipe(upstream).pipe(socket)
+      socket.on('error', () => upstream.destroy())
+      upstream.on('error', () => socket.destroy())
+    })
+    forwarded.on('response', () => socket.destroy())
+    forwarded.on('error', () => socket.destroy())
+    forwarded.end()
+  })
+  await new Promise<void>(resolve => balancer.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    balancer.closeAllConnections()
+    return new Promise(resolve => balancer.close(resolve))
+  })
+  return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
+}
+
+const world = async (t: Teardown) => {
+  const redis = await startRedis(t)
+  const server = http.createServer()
+  const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 1000 })
+  for (const name of ['/messaging', '/open']) {
+    sockets.of(name).on('connection', socket => {
+      socket.emit('hello', name)
+      socket.on('echo', (x: unknown, ack: (x: unknown) => void) => ack(x))
+    })
+  }
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  const route = routeAt('/socket.io/', upstreamAt((server.address() as AddressInfo).port), { socketio: SOCKETIO })
+  const gateways: Harness[] = []
+  for (let i = 0; i < 2; i++) {
+    const settings = parseRedisUrl(redis.url)
+    if ('mistake' in settings) throw new Error(settings.mistake)
+    const store = openRedis(settings, { debug: () => undefined })
+    t.teardown(() => store.close())
+    await store.ready(5000)
+    gateways.push(await startHarness(t, { routes: [route], sidStore: createRedisSidStore(store) }))
+  }
+  const [first, second] = gateways
+  if (first === undefined || second === undefined) throw new Error('no gateways')
+  const url = await startBalancer(
+    t,
+    gateways.map(({ port }) => port)
+  )
+  const clients: Socket[] = []
+  t.teardown(() => {
+    for (const client of clients) client.disconnect()
+  })
+  const connect = (namespace: string, transports: string[], token?: string) => {
+    const client = io(url + namespace, {
+      forceNew: true,
+      reconnection: false,
+      transports,
+      ...(token === undefined ? {} : { auth: { token } })
+    })
+    clients.push(client)
+    return client
+  }
+  return { redis, gateways: [first, second] as const, connect, sockets }
+}
+
+// WS-26, WS-28
+for (const transports of [['polling'], ['polling', 'websocket']]) {
+  t.test(`${transports.join(' and then ')}: one session works over two instances`, async t => {
+    const { gateways, connect } = await world(t)
+    const token = await gateways[0].tokenFor()
+    const client = connect('/messaging', transports, token)
+    t.equal((await once(client, 'hello'))[0], '/messaging')
+    for (let i = 0; i < 10; i++) t.same(await client.emitWithAck('echo', [i, Buffer.from('b')]), [i, Buffer.from('b')])
+    const refused = client.io.socket('/open', { auth: { token: 'no' } })
+    const [error] = await once(refused, 'connect_error')
+    t.match(error, { data: { code: 'GW_UNAUTHENTICATED' } }, 'refused while a poll waits elsewhere')
+    t.same(await client.emitWithAck('echo', 'still here'), 'still here')
+    if (transports.length === 2) await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
+  })
+}
+
+t.test('by polling, refusals reach the client over two instances', async t => {
+  const { connect, gateways } = await world(t)
+  for (const token of [undefined, 'nonsense', await gateways[0].tokenFor({ profiles: ['Admin'] })]) {
+    const client = connect('/messaging', ['polling'], token)
+    const [error] = await once(client, 'connect_error')
+    t.match(error, { data: { statusCode: token?.includes('.') === true ? 403 : 401 } })
+    client.disconnect()
+  }
+})
+
+// WS-27
+t.test(
+  'a revocation ends a polling session wherever it is, within a second, and the upstream is told once',
+  async t => {
+    const { gateways, connect, sockets } = await world(t)
+    const token = await gateways[0].tokenFor()
+    const client = connect('/messaging', ['polling'], token)
+    const bystander = connect('/messaging', ['polling'], await gateways[0].tokenFor({ id: 8 }))
+    await Promise.all([once(client, 'hello'), once(bystander, 'hello')])
+    for (let i = 0; i < 4; i++) await client.emitWithAck('echo', i)
+    const reasons: string[] = []
+    for (const socket of sockets.of('/messaging').sockets.values())
+      socket.on('disconnect', reason => reasons.push(reason))
+    const gone = once(client, 'disconnect')
+    const startedAt = performance.now()
+    const { tokenId, expiresAt } = gateways[0].verified.identify(token)
+    for (const gateway of gateways) gateway.revocations.learn({ tokens: [{ tokenId, expiresAt }] })
+    await gone
+    t.ok(performance.now() - startedAt < 1000)
+    await until(() => reasons.length > 0, 'told')
+    t.same(reasons, ['client namespace disconnect'])
+    t.same(await bystander.emitWithAck('echo', 'here'), 'here')
+  }
+)
+
+t.test('a recovery id is known to both instances', async t => {
+  const { gateways, connect } = await world(t)
+  const client = connect('/messaging', ['websocket'], await gateways[0].tokenFor())
+  await once(client, 'hello')
+  client.io.engine.close()
+  client.connect()
+  await once(client, 'connect')
+  t.ok(client.recovered)
+})
+
+t.test('no session id lies in Redis as it is', async t => {
+  const { gateways, connect, redis } = await world(t)
+  const client = connect('/messaging', ['polling'], await gateways[0].tokenFor())
+  await once(client, 'hello')
+  const keys = await redis.command('--scan')
+  t.match(keys, /portaria:\{/)
+  t.notMatch(keys, client.io.engine.id)
+})

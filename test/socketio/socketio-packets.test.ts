@@ -1,0 +1,214 @@
+// Packets are read as the stock parsers read them, or refused; no bytes crash the gate.
+import { decodePayload } from 'engine.io-parser'
+import fc from 'fast-check'
+import { Decoder, Encoder } from 'socket.io-parser'
+import t from 'tap'
+import { Unauthenticated } from '../../gateway/errors.ts'
+import { readEnginePayload } from '../../gateway/socketio/engineio.ts'
+import { readEngineQuery } from '../../gateway/socketio/engineio-request.ts'
+import { createGate, type GateState } from '../../gateway/socketio/gate.ts'
+import { readSocketIoPacket } from '../../gateway/socketio/packets.ts'
+import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
+import { person, routeAt, upstreamAt } from '../support/socket-harness.ts'
+
+const stock = (text: string): { type: number; nsp: string } | undefined => {
+  const decoder = new Decoder()
+  let seen: { type: number; nsp: string } | undefined
+  decoder.on('decoded', (packet: { type: number; nsp: string }) => {
+    seen = packet
+  })
+  try {
+    decoder.add(text)
+    // Binary packets are told of only when their attachments have come.
+    for (let i = 0; i < 10 && seen === undefined; i++) decoder.add(Buffer.alloc(1))
+  } catch {
+    return seen
+  }
+  return seen
+}
+
+const packetText = fc.oneof(
+  fc.string({ maxLength: 40 }),
+  fc
+    .tuple(
+      fc.constantFrom(
+        '0',
+        '1',
+        '2',
+        '3',
+        '4',
+        '5',
+        '6',
+        '51-',
+        '510-',
+        '511-',
+        '5-',
+        '5x-',
+        '52',
+        '61-',
+        '7',
+        '05-',
+        '51e0-',
+        ''
+      ),
+      fc.constantFrom('', '/', '/a', '/a,', '/a/b,', '/a?x=1,', ',', '/é,', '/a b,'),
+      fc.constantFrom('', '1', '12', '-1', '1.5'),
+      fc.constantFrom('', '["x"]', '["x",{"_placeholder":true,"num":0}]', '{"token":"t"}', '"text"', '[1', '{}', '[]')
+    )
+    .map(parts => parts.join(''))
+)
+
+// WS-23, WS-24, WS-25, WS-29
+t.test('type and namespace are those of socket.io-parser whenever it takes a packet that we take', async t => {
+  fc.assert(
+    fc.property(packetText, text => {
+      const theirs = stock(text)
+      const ours = readSocketIoPacket(text)
+      if (theirs === undefined || ours === undefined) return
+      // The parser turns binary types into plain ones.
+      const type = ours.type === 5 ? 2 : ours.type === 6 ? 3 : ours.type
+      if (theirs.nsp !== ours.namespace || theirs.type !== type) {
+        throw new Error(`${text}: ${ours.namespace} ${ours.type} instead of ${theirs.nsp} ${theirs.type}`)
+      }
+    }),
+    { numRuns: 20_000 }
+  )
+  t.pass()
+})
+
+t.test('whatever the stock encoder writes is read', async t => {
+  const data = fc.array(
+    fc.oneof(
+      fc.string(),
+      fc.integer(),
+      fc.constant(null),
+      fc.uint8Array().map(bytes => Buffer.from(bytes))
+    ),
+    {
+      maxLength: 6
+    }
+  )
+  fc.assert(
+    fc.property(data, fc.constantFrom('/', '/messaging', '/a-b'), fc.option(fc.nat()), (values, nsp, id) => {
+      const packet = { type: 2, nsp, data: ['event', ...values], ...(id === null ? {} : { id }) }
+      const [text, ...buffers] = new Encoder().encode(packet) as [string, ...Buffer[]]
+      const ours = readSocketIoPacket(text)
+      if (ours?.namespace !== nsp || ours.attachments !== buffers.length) throw new Error(text)
+    }),
+    { numRuns: 3000 }
+  )
+  t.pass()
+})
+
+// WS-26, WS-30
+t.test('payloads split as engine.io-parser splits them', async t => {
+  const piece = fc.constantFrom('4', '40', '42["x"]', '2probe', '3', '6', 'bAQID', 'b*', '1', '', '7', 'x', 'b')
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 6 }), pieces => {
+      const payload = pieces.join('\x1e')
+      const theirs = decodePayload(payload, 'nodebuffer')
+      const ours = readEnginePayload(payload)
+      if (ours === undefined) return
+      if (ours.length !== theirs.length || theirs.some(packet => packet.type === 'error')) throw new Error(payload)
+    }),
+    { numRuns: 5000 }
+  )
+  t.equal(readEnginePayload('b*'), undefined)
+  t.equal(readEnginePayload('\x1e'.repeat(2000)), undefined)
+})
+
+// WS-31
+t.test('only unambiguous Engine.IO 4 queries are read', async t => {
+  t.same(readEngineQuery('?EIO=4&transport=polling&t=abc&custom=1'), { transport: 'polling', sid: undefined })
+  t.same(readEngineQuery('?EIO=4&transport=websocket&sid=a-_B1'), { transport: 'websocket', sid: 'a-_B1' })
+  for (const query of [
+    '',
+    '?',
+    '?EIO=3&transport=polling',
+    '?EIO=4',
+    '?EIO=4&EIO=3&transport=polling',
+    '?EIO=4&%45IO=3&transport=polling',
+    '?EIO=4&transport=polling&transport=websocket',
+    '?EIO=4&transport=constructor',
+    '?EIO=4&transport=webtransport',
+    '?EIO=4&transport=polling&j=0',
+    '?EIO=4&transport=polling&sid=__proto__%20',
+    '?EIO=4&transport=polling&sid=',
+    '?EIO=4&transport=polling&sid=a&sid=b',
+    '?EIO=4&transport=polling&%E0%A4=1',
+    `?EIO=4&transport=polling${'&a=1'.repeat(40)}`
+  ]) {
+    t.equal(readEngineQuery(query), undefined, query)
+  }
+})
+
+const gateWorld = () => {
+  const state: GateState = { namespaces: new Map(), due: { client: 0, upstream: 0, dropped: false } }
+  const socketio = {
+    maxMessageBytes: 1e6,
+    namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'] }]
+  }
+  const gate = createGate({
+    route: routeAt('/socket.io/', upstreamAt(1), { socketio }),
+    state,
+    identify(token) {
+      if (token !== 'good') throw new Unauthenticated()
+      return { user: person(), subject: '7', tokenId: 'x', version: 0, issuedAt: 0, expiresAt: 9e9 }
+    },
+    judge: () => undefined,
+    pids: createMemorySidStore(),
+    onAsked: () => undefined,
+    onOpen: () => undefined,
+    onLeft: () => undefined,
+    now: Date.now
+  })
+  return { gate, state }
+}
+
+// WS-22, WS-24, WS-29
+t.test('no order of packets delivers anything of a namespace that was not proved', async t => {
+  const step = fc.record({
+    fromClient: fc.boolean(),
+    text: fc.oneof(
+      packetText.map(text => `4${text}`),
+      fc.constantFrom(
+        '3',
+        '6',
+        'bAAAA',
+        '2',
+        '2probe',
+        '40/messaging,{"token":"bad"}',
+        '41/messaging,',
+        '42/messaging,["x"]',
+        '451-/messaging,["x"]'
+      )
+    )
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async steps => {
+      const { gate, state } = gateWorld()
+      for (const { fromClient, text } of steps) {
+        const packets = readEnginePayload(text)
+        const [packet] = packets ?? []
+        if (packet === undefined) continue
+        const verdict = fromClient ? await gate.fromClient(packet) : gate.fromUpstream(packet)
+        if (verdict.verdict === 'violation') return
+        if (state.namespaces.size > 0) throw new Error('a namespace without a proof')
+        if (verdict.verdict === 'pass' && (packet.type === '4' || packet.type === 'b'))
+          throw new Error(`passed ${text}`)
+      }
+    }),
+    { numRuns: 3000 }
+  )
+  t.pass()
+})
+
+// WS-33
+t.test('CONNECT reaches the upstream with the person and without the token, whatever the client put there', async t => {
+  const { gate } = gateWorld()
+  const auth = '{"token":"good","user":{"id":1},"user":{"id":2},"__proto__":{"admin":true},"mine":[1]}'
+  const verdict = await gate.fromClient({ type: '4', text: `40/messaging,${auth}` })
+  if (verdict.verdict !== 'pass' || verdict.text === undefined) return t.fail('refused')
+  t.same(JSON.parse(verdict.text.slice(verdict.text.indexOf(',') + 1)), { mine: [1], user: person() })
+  t.notMatch(verdict.text, /good|admin|__proto__/)
+})

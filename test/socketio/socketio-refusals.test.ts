@@ -1,0 +1,255 @@
+// Without a proven right not one byte of a namespace reaches a client, by either transport.
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server } from 'socket.io'
+import t from 'tap'
+import { rawWebSocket } from '../support/raw-websocket.ts'
+import { routeAt, startHarness, until, upstreamAt } from '../support/socket-harness.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const SOCKETIO = {
+  maxMessageBytes: 200_000,
+  namespaces: [
+    { name: '/messaging', pattern: undefined, roles: ['Agente'] },
+    { name: '/open', pattern: undefined, roles: undefined }
+  ]
+}
+
+const world = async (t: Teardown, harness = {}) => {
+  const server = http.createServer()
+  const sockets = new Server(server, { serveClient: false })
+  // A stock polling transport waits 30 s for a last poll.
+  sockets.engine.on('connection', (socket: { transport: { closeTimeout: number } }) => {
+    socket.transport.closeTimeout = 100
+  })
+  const reached: string[] = []
+  for (const name of ['/', '/messaging', '/open', '/hidden']) {
+    sockets.of(name).on('connection', socket => {
+      reached.push(name)
+      socket.emit('secret', `secret of ${name}`)
+      socket.onAny((event: string) => reached.push(`${name} ${event}`))
+    })
+  }
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  const upstream = upstreamAt((server.address() as AddressInfo).port)
+  const gateway = await startHarness(t, {
+    ...harness,
+    routes: [routeAt('/socket.io/', upstream, { socketio: SOCKETIO })]
+  })
+  const token = await gateway.tokenFor()
+  const ask = (query: string, options: RequestInit = {}) => fetch(`${gateway.url}/socket.io/?${query}`, options)
+  /** A polling session; everything that it ever received is in `text`. */
+  const poll = async () => {
+    const opened = await ask('EIO=4&transport=polling')
+    const { sid } = JSON.parse((await opened.text()).slice(1)) as { sid: string }
+    const session = {
+      sid,
+      text: '',
+      status: 200,
+      post: (body: string | Buffer, headers = {}) =>
+        ask(`EIO=4&transport=polling&sid=${sid}`, {
+          method: 'POST',
+          body,
+          headers: { 'content-type': 'text/plain;charset=UTF-8', ...headers }
+        }),
+      async get() {
+        const answer = await ask(`EIO=4&transport=polling&sid=${sid}`)
+        session.status = answer.status
+        session.text += `${await answer.text()}\n`
+        return answer.status
+      }
+    }
+    return session
+  }
+  const socket = async (query = 'EIO=4&transport=websocket') => {
+    const raw = await rawWebSocket(gateway.port, { path: `/socket.io/?${query}` })
+    return { raw, say: (text: string) => raw.send(1, text), heard: () => raw.frames().toString('latin1') }
+  }
+  return { gateway, token, ask, poll, socket, reached, sockets }
+}
+
+const REFUSED_CONNECTS = [
+  '40',
+  '40/messaging,',
+  '40/messaging',
+  '40/messaging,{"token":"x.y.z"}',
+  '40/hidden,',
+  '40//messaging,',
+  '40/messaging/,',
+  '40/Messaging,',
+  '40/messaging?token=a,',
+  '40/%6dessaging,'
+]
+const VIOLATIONS = [
+  '42["x"]',
+  '42/messaging,["x"]',
+  '431[1]',
+  '451-/messaging,["x",{"_placeholder":true,"num":0}]',
+  '4511-/messaging,["x"]',
+  '45999999999-/messaging,["x"]',
+  '44/messaging,{}',
+  '41/messaging,',
+  '4',
+  '47',
+  '0{"sid":"x"}',
+  '5',
+  '2',
+  'x',
+  'b!!!'
+]
+
+// WS-23, WS-25
+t.test(
+  'by WebSocket, every spelling of a CONNECT without a right gets an error of its own and nothing else',
+  async t => {
+    const { socket, reached } = await world(t)
+    const { raw, say, heard } = await socket()
+    for (const packet of REFUSED_CONNECTS) say(packet)
+    await until(() => heard().split('"statusCode"').length > REFUSED_CONNECTS.length, 'all refused')
+    t.notMatch(heard(), /secret/)
+    t.match(heard(), '"data":{"code":"GW_UNAUTHENTICATED","statusCode":401}')
+    t.same(reached, [])
+    raw.socket.destroy()
+  }
+)
+
+// WS-22, WS-24, WS-29, WS-31
+t.test('by WebSocket, packets before CONNECT or of no protocol end the connection', async t => {
+  const { socket, reached, gateway } = await world(t)
+  for (const packet of VIOLATIONS) {
+    const { raw, say, heard } = await socket()
+    say(packet)
+    await until(() => raw.closeCode() === 1008, packet)
+    t.notMatch(heard(), /secret/, packet)
+    raw.socket.destroy()
+  }
+  const binary = await socket()
+  binary.raw.send(2, Buffer.from([4, 1, 2]))
+  await until(() => binary.raw.closeCode() === 1008, 'a binary packet first')
+  t.same(reached, [])
+  binary.raw.socket.destroy()
+  await until(() => gateway.socketio.size === 0, 'no session is left')
+})
+
+// WS-23
+t.test('by way of another namespace first, nothing of the protected one arrives', async t => {
+  const { socket, gateway, reached } = await world(t)
+  const { say, heard, raw } = await socket()
+  say(`40/open,{"token":"${await gateway.tokenFor({ profiles: ['Supervisor'] })}"}`)
+  await until(() => heard().includes('secret of /open'), 'the open one')
+  say(`40/messaging,{"token":"${await gateway.tokenFor({ profiles: ['Supervisor'] })}"}`)
+  await until(() => heard().includes('GW_FORBIDDEN'), 'refused')
+  say('42/open,["fine"]')
+  await until(() => reached.includes('/open fine'), 'the open one still works')
+  say('42/messaging,["sneak"]')
+  await until(() => raw.closeCode() === 1008, 'closed')
+  t.notMatch(heard(), /secret of \/messaging/)
+  t.same(reached, ['/open', '/open fine'])
+})
+
+// WS-26
+t.test('by polling, each packet of a body is judged', async t => {
+  const { poll, token, reached } = await world(t)
+  const session = await poll()
+  const waiting = session.get()
+  t.equal(
+    (await session.post(['40/hidden,{}', '40/messaging,{"token":"no"}', '40/messaging'].join('\x1e'))).status,
+    200
+  )
+  t.equal(await waiting, 200)
+  t.equal(session.text.split('"statusCode"').length, 4)
+  t.equal((await session.post(`40/open,{"token":"${token}"}`)).status, 200)
+  while (!session.text.includes('secret of /open')) await session.get()
+  t.equal((await session.post('42/open,["fine"]\x1e42/messaging,["sneak"]')).status, 400)
+  await session.get()
+  t.match(session.text, '41/open,', 'the session is over')
+  t.equal(await session.get(), 400)
+  t.notMatch(session.text, /secret of \/messaging/)
+  t.same(reached, ['/open'], 'and no packet of that body was forwarded')
+})
+
+// WS-24, WS-29, WS-30
+t.test('by polling, packets before CONNECT, bad base64, binary and oversized bodies end the session', async t => {
+  const { poll, reached, gateway } = await world(t)
+  for (const body of [...VIOLATIONS, 'bAAAA', '2probe', '', '4\x1e']) {
+    const session = await poll()
+    t.equal((await session.post(body)).status, 400, body)
+    t.equal((await session.post('3')).status, 400)
+  }
+  const binary = await poll()
+  t.equal((await binary.post(Buffer.from([0, 1]), { 'content-type': 'application/octet-stream' })).status, 400)
+  const large = await poll()
+  t.equal((await large.post('x'.repeat(100_001))).status, 413, '100 KB before CONNECT')
+  const encoded = await poll()
+  t.equal((await encoded.post('3', { 'content-encoding': 'gzip' })).status, 400)
+  t.same(reached, [])
+  await until(() => gateway.socketio.size === 0, 'no session is left')
+})
+
+// WS-31, WS-34
+t.test('requests that are no well-formed Engine.IO never leave the gateway', async t => {
+  const { ask, socket } = await world(t)
+  for (const query of [
+    '',
+    'EIO=3&transport=polling',
+    'EIO=4&transport=polling&transport=websocket',
+    'EIO=4&transport=webtransport',
+    'EIO=4&transport=polling&j=1',
+    'EIO=4&transport=websocket',
+    'EIO=4&transport=polling&sid=unknown'
+  ]) {
+    t.equal((await ask(query)).status, 400, query)
+  }
+  t.equal((await ask('EIO=4&transport=polling', { method: 'POST', body: '40' })).status, 400)
+  t.equal((await ask('EIO=4&transport=polling', { method: 'DELETE' })).status, 405)
+  const { raw } = await socket('EIO=4&transport=websocket&sid=unknown')
+  t.match(raw.head(), /^HTTP\/1\.1 400 /)
+  const polling = await socket('EIO=4&transport=polling')
+  t.match(polling.raw.head(), /^HTTP\/1\.1 400 /)
+})
+
+// WS-27, WS-28
+t.test('a sid carries nobody else’s rights, and one upgrade wins', async t => {
+  const { poll, gateway, socket, token } = await world(t)
+  const session = await poll()
+  t.equal((await session.post(`40/open,{"token":"${token}"}`)).status, 200)
+  while (!session.text.includes('secret of /open')) await session.get()
+  const other = await gateway.tokenFor({ id: 99 })
+  t.equal((await session.post(`40/messaging,{"token":"${other}"}`)).status, 200)
+  while (!session.text.includes('GW_FORBIDDEN')) await session.get()
+  t.notMatch(session.text, /secret of \/messaging/)
+  const query = `EIO=4&transport=websocket&sid=${session.sid}`
+  const first = await socket(query)
+  const second = await socket(query)
+  t.match(first.raw.head(), /^HTTP\/1\.1 101 /)
+  t.match(second.raw.head(), /^HTTP\/1\.1 400 /)
+  first.say('42/open,["too early"]')
+  await until(() => first.raw.closeCode() === 1008, 'only the probe passes before the upgrade')
+})
+
+t.test('a session that proves nothing ends after ten seconds; twenty of them are enough for one address', async t => {
+  let now = Date.now()
+  const { socket, ask, gateway } = await world(t, { now: () => now })
+  const open = []
+  for (let i = 0; i < 20; i++) open.push(await socket())
+  t.match((await socket()).raw.head(), /^HTTP\/1\.1 429 /)
+  t.equal((await ask('EIO=4&transport=polling')).status, 429)
+  now += 10_001
+  gateway.socketio.sweep()
+  for (const { raw } of open) await raw.closed
+  t.equal((await ask('EIO=4&transport=polling')).status, 200)
+})
+
+t.test('by WebSocket, 100 KB before CONNECT and messages over the limit end the connection', async t => {
+  const { socket } = await world(t)
+  const talkative = await socket()
+  for (let i = 0; i < 7; i++) talkative.say(`40/hidden,{"x":"${'x'.repeat(15_000)}"}`)
+  await until(() => talkative.raw.closeCode() === 1008, 'too much before CONNECT')
+  const large = await socket()
+  large.say('4'.repeat(200_001))
+  await until(() => large.raw.closeCode() === 1009, 'too big')
+})

@@ -1,0 +1,232 @@
+// A stock Socket.IO server and client behave through the gateway as they do without it.
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server } from 'socket.io'
+import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
+import t from 'tap'
+import { routeAt, startHarness, until, upstreamAt } from '../support/socket-harness.ts'
+import { once } from '../support/socketio-event.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const startServer = async (t: Teardown, options: object = {}) => {
+  const server = http.createServer()
+  const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 2000, ...options })
+  const auths: unknown[] = []
+  sockets.use((_socket, next) => next())
+  const messaging = sockets.of('/messaging')
+  messaging.on('connection', socket => {
+    auths.push(socket.handshake.auth)
+    socket.on('echo', (...args: unknown[]) => {
+      const ack = args.at(-1)
+      if (typeof ack === 'function') ack(...args.slice(0, -1))
+      else socket.emit('echo', ...args)
+    })
+    socket.on('join', (room: string, ack: () => void) => {
+      socket.join(room)
+      ack()
+    })
+    socket.on('tell', (room: string, ...args: unknown[]) => void messaging.to(room).emit('told', ...args))
+    socket.on('ask', async (ack: (answers: unknown) => void) => {
+      ack(await socket.timeout(1000).emitWithAck('question', 21, Buffer.from('bin')))
+    })
+    socket.on('leave-me', () => socket.disconnect())
+    socket.emit('hello', 'qr-code')
+  })
+  sockets.of('/other').on('connection', socket => {
+    socket.emit('hello', 'other')
+    socket.on('echo', (x: unknown, ack: (x: unknown) => void) => ack(x))
+  })
+  sockets.of(/^\/dyn-\d+$/).on('connection', socket => {
+    socket.emit('hello', socket.nsp.name)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  return { port: (server.address() as AddressInfo).port, sockets, auths }
+}
+
+const SOCKETIO = {
+  maxMessageBytes: 1_000_000,
+  namespaces: [
+    { name: '/messaging', pattern: undefined, roles: ['Agente'] },
+    { name: '/other', pattern: undefined, roles: undefined },
+    { name: '/admin', pattern: undefined, roles: ['Admin'] },
+    { name: '/dyn', pattern: /^\/dyn-\d+$/, roles: undefined }
+  ]
+}
+
+const TRANSPORTS = {
+  websocket: ['websocket'],
+  polling: ['polling'],
+  'polling, then the upgrade': ['polling', 'websocket']
+}
+
+const world = async (t: Teardown, path = '/socket.io/') => {
+  const upstream = await startServer(t, { path })
+  const gateway = await startHarness(t, {
+    routes: [routeAt(path, upstreamAt(upstream.port), { socketio: SOCKETIO })]
+  })
+  const clients: Socket[] = []
+  t.teardown(() => {
+    for (const client of clients) client.disconnect()
+  })
+  const connect = (namespace: string, options: Partial<ManagerOptions & SocketOptions>, base = gateway.url) => {
+    const client = io(base + namespace, { forceNew: true, reconnection: false, path, ...options })
+    clients.push(client)
+    return client
+  }
+  return { upstream, gateway, connect }
+}
+
+for (const [name, transports] of Object.entries(TRANSPORTS)) {
+  t.test(`by ${name}: events, acks, binary, rooms and server-side questions pass as without a gateway`, async t => {
+    const { upstream, gateway, connect } = await world(t)
+    const token = await gateway.tokenFor()
+    const results: unknown[][] = []
+    for (const base of [gateway.url, `http://127.0.0.1:${upstream.port}`]) {
+      const seen: unknown[] = []
+      const client = connect('/messaging', { transports, auth: { token, mine: 1 } }, base)
+      client.on('question', (n: number, bytes: Buffer, ack: (x: unknown) => void) => ack([n * 2, bytes]))
+      // Behind the arguments of an event stands its place for recovery, which differs each time.
+      const first = async (event: string) => (await once(client, event)).slice(0, -1)
+      seen.push(await first('hello'))
+      seen.push(await client.emitWithAck('echo', 'text', { deep: [1, null, 'é'] }))
+      seen.push(await client.emitWithAck('echo', Buffer.from([1, 2, 3]), { b: Buffer.alloc(5000, 7) }))
+      client.emit('echo', Buffer.from('loose'))
+      seen.push(await first('echo'))
+      await client.emitWithAck('join', 'room')
+      client.emit('tell', 'room', 'all', Buffer.from('xyz'))
+      seen.push(await first('told'))
+      seen.push(await client.emitWithAck('ask'))
+      client.volatile.emit('echo', 'volatile')
+      seen.push(await first('echo'))
+      if (transports.length === 2) await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
+      seen.push(client.io.engine.transport.name, await client.emitWithAck('echo', 'x'.repeat(200_000)))
+      client.emit('leave-me')
+      seen.push(await once(client, 'disconnect').then(([reason]) => reason))
+      results.push(seen)
+    }
+    t.same(results[0], results[1])
+    const [auth] = upstream.auths
+    t.match(auth, { mine: 1, user: { id: 7, username: 'maria' } })
+    t.notOk(Object.hasOwn(auth as object, 'token'), 'the token stays here')
+  })
+
+  t.test(`by ${name}: several namespaces share a connection and each is judged`, async t => {
+    const { gateway, connect } = await world(t)
+    const token = await gateway.tokenFor()
+    const messaging = connect('/messaging', { transports, auth: { token } })
+    await once(messaging, 'hello')
+    const admin = messaging.io.socket('/admin', { auth: { token } })
+    const other = messaging.io.socket('/other', { auth: { token } })
+    const dynamic = messaging.io.socket('/dyn-5', { auth: { token } })
+    const unknown = messaging.io.socket('/unlisted', { auth: { token } })
+    const [refused, hello, dyn, nowhere] = await Promise.all([
+      once(admin, 'connect_error'),
+      once(other, 'hello'),
+      once(dynamic, 'hello'),
+      once(unknown, 'connect_error')
+    ])
+    t.match(refused, [{ data: { code: 'GW_FORBIDDEN', statusCode: 403 } }])
+    t.match(nowhere, [{ data: { code: 'GW_NO_ROUTE', statusCode: 404 } }])
+    t.equal(hello[0], 'other')
+    t.equal(dyn[0], '/dyn-5')
+    t.same(await other.emitWithAck('echo', 5), 5)
+    other.disconnect()
+    t.same(await messaging.emitWithAck('echo', 'still'), 'still')
+  })
+
+  t.test(`by ${name}: without a token, with a bad one or a role missing a stock client sees connect_error`, async t => {
+    const { upstream, gateway, connect } = await world(t)
+    const cases: [object, object][] = [
+      [{}, { code: 'GW_UNAUTHENTICATED', statusCode: 401 }],
+      [{ auth: { token: 'nonsense' } }, { code: 'GW_UNAUTHENTICATED', statusCode: 401 }],
+      [
+        { auth: { token: await gateway.tokenFor({ profiles: ['Supervisor'] }) } },
+        { code: 'GW_FORBIDDEN', statusCode: 403 }
+      ]
+    ]
+    for (const [options, data] of cases) {
+      const client = connect('/messaging', { transports, ...options })
+      const [error] = await once(client, 'connect_error')
+      t.match(error, { data })
+      client.disconnect()
+    }
+    t.equal(upstream.auths.length, 0, 'nobody reached the namespace')
+  })
+
+  t.test(
+    `by ${name}: a revoked token ends the connection within a second, and its state can't be recovered`,
+    async t => {
+      const { upstream, gateway, connect } = await world(t)
+      // Both before anybody connects: a greeting must not come while nobody listens for it.
+      const [token, another] = [await gateway.tokenFor(), await gateway.tokenFor({ id: 8 })]
+      const client = connect('/messaging', { transports, auth: { token } })
+      const bystander = connect('/messaging', { transports, auth: { token: another } })
+      await Promise.all([once(client, 'hello'), once(bystander, 'hello')])
+      const reasons: string[] = []
+      for (const socket of upstream.sockets.of('/messaging').sockets.values()) {
+        socket.on('disconnect', reason => reasons.push(reason))
+      }
+      const gone = once(client, 'disconnect')
+      const startedAt = performance.now()
+      const { tokenId, expiresAt } = gateway.verified.identify(token)
+      gateway.revocations.learn({ tokens: [{ tokenId, expiresAt }] })
+      t.equal((await gone)[0], 'io server disconnect')
+      t.ok(performance.now() - startedAt < 1000)
+      await until(() => reasons.length > 0, 'the upstream is told')
+      t.same(reasons, ['client namespace disconnect'])
+      t.same(await bystander.emitWithAck('echo', 'here'), 'here')
+    }
+  )
+}
+
+t.test('a broken connection is recovered for the same person and for nobody else', async t => {
+  const { gateway, connect } = await world(t)
+  const mine = await gateway.tokenFor()
+  const client = connect('/messaging', { transports: ['websocket'], auth: { token: mine } })
+  await once(client, 'hello')
+  const before = client.id
+  const broken = once(client, 'disconnect')
+  client.io.engine.close()
+  await broken
+  client.connect()
+  await once(client, 'connect')
+  t.ok(client.recovered)
+  t.equal(client.id, before)
+  client.io.engine.close()
+  client.auth = { token: await gateway.tokenFor({ id: 99 }) }
+  client.connect()
+  await once(client, 'connect')
+  t.notOk(client.recovered, 'the recovery id of somebody else brings nothing back')
+})
+
+t.test('a custom path works', async t => {
+  const { gateway, connect } = await world(t, '/chat/io/')
+  const client = connect('/other', { auth: { token: await gateway.tokenFor() } })
+  t.equal((await once(client, 'hello'))[0], 'other')
+})
+
+t.test('with several targets a session stays with the one that knows it', async t => {
+  const first = await startServer(t)
+  const second = await startServer(t)
+  const gateway = await startHarness(t, {
+    routes: [routeAt('/socket.io/', upstreamAt(first.port, second.port), { socketio: SOCKETIO })]
+  })
+  const token = await gateway.tokenFor()
+  const clients: Socket[] = []
+  t.teardown(() => {
+    for (const client of clients) client.disconnect()
+  })
+  for (let i = 0; i < 6; i++) {
+    const client = io(`${gateway.url}/messaging`, { forceNew: true, auth: { token } })
+    clients.push(client)
+    await once(client, 'hello')
+    await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
+    t.same(await client.emitWithAck('echo', i), i)
+  }
+  t.equal(first.auths.length, 3)
+  t.equal(second.auths.length, 3)
+})

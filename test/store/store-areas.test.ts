@@ -1,0 +1,78 @@
+// People are found and paged as asked, and areas keep the access of their people consistent.
+import t from 'tap'
+import { startPostgres } from '../support/postgres.ts'
+import { actor, openStore, person } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+
+t.test('areas have unique names, and renaming or removing one refreshes the tokens of its people', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  const north = await users.createArea(actor, 'Norte')
+  await users.createArea(actor, 'Sul')
+  await t.rejects(users.createArea(actor, 'NORTE'), { code: 'GW_CONFLICT' })
+  await t.rejects(users.renameArea(actor, north.id, 'sul'), { code: 'GW_CONFLICT' })
+  for (const name of ['', '  ', 'x'.repeat(65), 'a\nb', 'a\0b', '\ud800', 7 as unknown as string]) {
+    await t.rejects(users.createArea(actor, name), { code: 'GW_BAD_REQUEST' })
+  }
+  const both = (await users.syncPerson(person('both'))).user.id
+  const only = (await users.syncPerson(person('only'))).user.id
+  const none = (await users.syncPerson(person('none'))).user.id
+  await users.setAccess(actor, both, { profiles: ['Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' })
+  await users.setAccess(actor, only, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
+
+  t.same(await users.renameArea(actor, north.id, 'Nordeste'), { id: north.id, name: 'Nordeste' })
+  t.match(await users.loadPerson(both), { version: 2, lowestAcceptedVersion: 0, user: { areaPrincipal: 'Nordeste' } })
+  await users.deleteArea(actor, north.id)
+  t.match(await users.loadPerson(both), { version: 3, user: { areas: ['Sul'], areaPrincipal: 'Sul' } })
+  t.match(await users.loadPerson(only), {
+    version: 3,
+    user: { areas: [], areaPrincipal: '', accessStatus: 'unassigned' }
+  })
+  t.match(await users.loadPerson(none), { version: 0 })
+  await t.rejects(users.deleteArea(actor, north.id), { code: 'GW_NOT_FOUND' })
+  t.match(await users.listAreas(), { items: [{ name: 'Sul' }], page: 1, pageSize: 50, total: 1 })
+  t.match(await audit.list({ action: 'area.delete' }), {
+    items: [{ target: `area:${north.id}`, before: { name: 'Nordeste' } }]
+  })
+  t.same(
+    (await users.listProfiles()).map(profile => profile.name),
+    ['Admin', 'Supervisor', 'Agente']
+  )
+})
+
+// AD-11, AD-12
+t.test('a search takes every character literally, pages are stable and unassigned people come first', async t => {
+  const { users } = await openStore(t, postgres)
+  await users.createArea(actor, 'Norte')
+  for (const name of ['100%', '100x', 'a_b', 'axb', 'back\\slash', "o'brien; DROP TABLE users", 'Zoë', 'zebra']) {
+    await users.syncPerson(
+      person(`u${name.length}${name.charCodeAt(1)}${name.charCodeAt(3)}`, { name, username: name })
+    )
+  }
+  const names = async (search: string) => (await users.listPeople({ search })).items.map(item => item.name)
+  t.same(await names('100%'), ['100%'])
+  t.same(await names('a_b'), ['a_b'])
+  t.same(await names('\\'), ['back\\slash'])
+  t.same(await names("'"), ["o'brien; DROP TABLE users"])
+  t.same(await names('ZOË'), ['Zoë'])
+  t.equal((await users.listPeople({ search: '@CORP.example' })).total, 8)
+  const all = await users.listPeople({ page: 1, pageSize: 200 })
+  const paged = await Promise.all([1, 2, 3].map(page => users.listPeople({ page, pageSize: 3 })))
+  t.same(
+    paged.flatMap(page => page.items),
+    all.items
+  )
+  const first = all.items[0]?.id ?? 0
+  await users.setAccess(actor, first, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
+  const sorted = await users.listPeople()
+  t.equal(sorted.items.at(-1)?.id, first)
+  t.match(sorted.items.at(-1), { disabled: false, lastLoginAt: /^\d{4}-.*Z$/ })
+  t.same(
+    (await users.listPeople({ accessStatus: 'assigned' })).items.map(item => item.id),
+    [first]
+  )
+  t.equal((await users.listPeople({ accessStatus: 'unassigned' })).total, 7)
+  t.match(await users.listPeople({ page: 1e9, pageSize: 1e9 }), { items: [], pageSize: 200, total: 8 })
+  t.match(await users.findByUsername('ZEBRA'), [{ user: { name: 'zebra' } }])
+  t.same(await users.findByUsername(''), [])
+})

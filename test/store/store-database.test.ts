@@ -1,0 +1,208 @@
+// Postgres may be late, race, freeze, vanish or turn read-only: the store says so within seconds, and recovers by itself.
+
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import t from 'tap'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+
+const postgres = await startPostgres(t)
+const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
+
+type Teardown = { teardown(fn: () => unknown): unknown }
+const open = async (test: Teardown, databaseUrl: string, poolSize = 10) => {
+  const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, poolSize })
+  test.teardown(() => database.close())
+  return database
+}
+
+const until = async (condition: () => Promise<boolean>, timeoutMs: number): Promise<number> => {
+  const started = performance.now()
+  while (!(await condition())) {
+    if (performance.now() - started > timeoutMs) throw new Error(`not within ${timeoutMs} ms`)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  return performance.now() - started
+}
+
+const timed = async (work: Promise<unknown>) => {
+  const started = performance.now()
+  const error = await work.then(
+    () => undefined,
+    (failure: unknown) => failure
+  )
+  return { error, timeMs: performance.now() - started }
+}
+
+// DF-21
+t.test('instances that start together migrate an empty database once', async t => {
+  const url = await postgres.newDatabase()
+  await Promise.all([1, 2, 3, 4, 5].map(() => open(t, url, 2)))
+  t.match(await postgres.query('SELECT name FROM schema_migrations ORDER BY id', [], url), [
+    { name: /^FirstSchema/ },
+    { name: /^LoginPermits/ }
+  ])
+  t.match(await postgres.query('SELECT count(*)::int AS n FROM profiles', [], url), [{ n: 3 }])
+  const again = await open(t, url)
+  t.ok(await again.ping())
+})
+
+// DF-01
+t.test('a Postgres that is late is waited for, and one that never comes is an error in time', async t => {
+  const own = await startPostgres(t)
+  await own.stop()
+  const opening = open(t, own.url)
+  await own.start()
+  t.ok(await (await opening).ping())
+  const options = { dataDir: '/nonexistent', log: quiet, startTimeoutMs: 300 }
+  const silent = createServer().listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  t.teardown(() => silent.close())
+  const address = silent.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  for (const databaseUrl of ['postgres://x@127.0.0.1:1/x', `postgres://x@127.0.0.1:${port}/x`]) {
+    const { error, timeMs } = await timed(openDatabase({ ...options, databaseUrl }))
+    t.ok(error instanceof DatabaseUnavailable)
+    t.ok(timeMs < 5_000)
+  }
+})
+
+// DF-01
+t.test('a wrong database name is told at once, not retried', async t => {
+  const databaseUrl = postgres.url.replace(/[^/]+$/, 'nowhere')
+  const { error, timeMs } = await timed(openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet }))
+  t.ok(error instanceof DatabaseUnavailable)
+  t.ok(timeMs < 2_000)
+})
+
+// DF-02
+t.test('while Postgres is down everything is refused as unavailable, and works again within 5 s', async t => {
+  const own = await startPostgres(t)
+  const database = await open(t, own.url)
+  const users = createUsers(database)
+  await Promise.all(Array.from({ length: 20 }, () => users.syncPerson(maria)))
+  for (const end of [own.stop, own.kill]) {
+    const under = Array.from({ length: 50 }, () => timed(users.syncPerson(maria)))
+    await end()
+    for (const { error } of await Promise.all(under)) t.ok(error === undefined || error instanceof DatabaseUnavailable)
+    const { error, timeMs } = await timed(users.syncPerson(maria))
+    t.match(error, { code: 'GW_UNAVAILABLE', statusCode: 503, message: 'The gateway cannot do this just now' })
+    t.ok(timeMs < 3_000)
+    t.notOk(await database.ping())
+    await own.start()
+    t.ok((await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 5_000)) < 5_000)
+    t.ok(await database.ping())
+  }
+  t.match(await own.query('SELECT count(*)::int AS n FROM users'), [{ n: 1 }])
+})
+
+// DF-03
+t.test('a frozen Postgres holds nobody for long, and its broken connections are not used again', async t => {
+  const own = await startPostgres(t)
+  const database = await open(t, own.url, 3)
+  const users = createUsers(database)
+  await Promise.all([1, 2, 3].map(() => users.syncPerson(maria)))
+  own.freeze()
+  const frozen = await Promise.all(Array.from({ length: 12 }, () => timed(users.syncPerson(maria))))
+  for (const { error, timeMs } of frozen) {
+    t.ok(error instanceof DatabaseUnavailable)
+    t.ok(timeMs < 9_000, `${timeMs}`)
+  }
+  t.notOk(await database.ping())
+  own.thaw()
+  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 5_000)
+  t.ok(await database.ping())
+})
+
+// DF-03
+t.test('a slow statement and an exhausted pool end as unavailable', async t => {
+  const database = await open(t, await postgres.newDatabase(), 2)
+  const slow = [1, 2].map(() => timed(database.read(manager => manager.query('SELECT pg_sleep(60)'))))
+  const waiting = await timed(database.read(manager => manager.query('SELECT 1')))
+  t.ok(waiting.error instanceof DatabaseUnavailable)
+  t.ok(waiting.timeMs < 3_000)
+  for (const { error, timeMs } of await Promise.all(slow)) {
+    t.ok(error instanceof DatabaseUnavailable)
+    t.ok(timeMs < 7_000)
+  }
+  t.ok(await database.ping())
+})
+
+// DF-04
+t.test('a database that has become read-only is unavailable, until it can be written again', async t => {
+  const url = await postgres.newDatabase()
+  const database = await open(t, url)
+  const users = createUsers(database)
+  await users.syncPerson(maria)
+  const name = new URL(url).pathname.slice(1)
+  await postgres.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+  await postgres.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
+  await until(async () => (await timed(users.syncPerson(maria))).error instanceof DatabaseUnavailable, 2_000)
+  t.notOk(await database.ping())
+  await postgres.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+  await until(() => database.ping(), 5_000)
+  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 5_000)
+})
+
+t.test('transactions that deadlock are run again and both succeed', async t => {
+  const database = await open(t, await postgres.newDatabase())
+  const users = createUsers(database)
+  const ids = []
+  for (const subject of ['a', 'b']) ids.push((await users.syncPerson({ ...maria, subject })).user.id)
+  const lockBoth = (order: number[]) =>
+    database.write(async manager => {
+      for (const id of order) {
+        await manager.query('UPDATE users SET name = name || $2 WHERE id = $1', [id, '+'])
+        await manager.query('SELECT pg_sleep(0.2)')
+      }
+    })
+  await Promise.all([lockBoth(ids), lockBoth(ids.toReversed())])
+  for (const id of ids) t.match(await users.loadPerson(id), { user: { name: 'Maria++' } })
+})
+
+t.test('a mistake of ours stays a mistake, and is not blamed on the database', async t => {
+  const database = await open(t, await postgres.newDatabase())
+  await t.rejects(
+    database.read(manager => manager.query('SELECT nonsense')),
+    { code: '42703' }
+  )
+  await t.rejects(
+    database.write(async () => {
+      throw new TypeError('ours')
+    }),
+    { message: 'ours', name: 'TypeError' }
+  )
+  t.notOk(isUnavailable('text'))
+  t.ok(isUnavailable(new AggregateError([Object.assign(new Error('x'), { code: 'ECONNREFUSED' })])))
+})
+
+// DF-19
+t.test('an instance that dies in a transaction leaves no lock behind', async t => {
+  const url = await postgres.newDatabase()
+  const database: Database = await open(t, url)
+  const audit = createAuditLog(database)
+  const actor = { id: null, username: 'test' }
+  const dying = database.write(async manager => {
+    await audit.append({ actor, action: 'lost' }, manager)
+    const kill = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()'
+    await postgres.query(kill, [new URL(url).pathname.slice(1)])
+    await manager.query('SELECT 1')
+  })
+  await t.rejects(dying, { code: 'GW_UNAVAILABLE' })
+  await audit.append({ actor, action: 'kept' })
+  t.same(await audit.verify(), { ok: true, entries: 1 })
+})
+
+t.test('a closed database refuses as unavailable', async t => {
+  const database = await open(t, await postgres.newDatabase())
+  await Promise.all([database.close(), database.close()])
+  await t.rejects(
+    database.read(manager => manager.query('SELECT 1')),
+    { code: 'GW_UNAVAILABLE' }
+  )
+  t.equal(await database.ping(), false)
+})

@@ -1,0 +1,155 @@
+// Without DATABASE_URL the same store stands on a Postgres inside the process, in a folder that one gateway owns.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t from 'tap'
+import { type AccessChange, listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { lockDataDir } from '../../gateway/store/data-dir-lock.ts'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createTokenState } from '../../gateway/store/token-state.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { quiet } from '../support/quiet.ts'
+
+type Teardown = { teardown(fn: () => unknown): unknown }
+const home = mkdtempSync(join(tmpdir(), 'portaria-embedded-'))
+t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const dataDir = join(home, 'data')
+const actor = { id: null, username: 'test' }
+const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
+
+const open = async (test: Teardown, folder = dataDir) => {
+  const database = await openDatabase({ dataDir: folder, log: quiet })
+  test.teardown(() => database.close())
+  const parts = { users: createUsers(database), audit: createAuditLog(database) }
+  return { database, ...parts, tokenState: createTokenState(database) }
+}
+
+/** Another process on the folder; `line()` is what it says next. */
+const another = (test: Teardown, role: string, task: string, folder = dataDir) => {
+  const program = new URL('../support/embedded-owner.ts', import.meta.url).pathname
+  const child: ChildProcess = spawn(process.execPath, [program, folder, role, task], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
+  const exited = once(child, 'exit')
+  test.teardown(() => child.kill('SIGKILL'))
+  if (child.stdout === null) throw new Error('no stdout')
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return { child, exited, line: async () => String((await lines.next()).value) }
+}
+
+t.test('people, access and audit work as on a Postgres server', async t => {
+  const { database, users, audit } = await open(t)
+  t.ok(database.embedded)
+  t.equal(statSync(dataDir).mode & 0o777, 0o700)
+  t.equal(statSync(join(dataDir, '.s.PGSQL.5432')).mode & 0o077, 0)
+  const bootstrapAdmins = [{ provider: 'ldap', subject: 'maria' }] as const
+  const logins = await Promise.all(Array.from({ length: 100 }, () => users.syncPerson({ ...maria, bootstrapAdmins })))
+  t.equal(new Set(logins.map(login => login.user.id)).size, 1)
+  t.equal(logins.filter(login => login.firstLogin).length, 1)
+  const id = logins[0]?.user.id ?? 0
+  t.match(await users.loadPerson(id), { user: { profiles: ['Admin'], areas: ['Geral'] } })
+  await t.rejects(users.disablePerson(actor, id), { code: 'GW_LAST_ADMIN' })
+  await Promise.all(
+    Array.from({ length: 50 }, (_, n) => audit.append({ actor, action: 'x', before: { long: 'é'.repeat(n * 400) } }))
+  )
+  t.same(await audit.verify(), { ok: true, entries: 51 })
+  t.match(await users.listPeople({ search: 'MAR' }), { total: 1, items: [{ username: 'maria' }] })
+})
+
+t.test('a failed transaction is undone and holds nobody up', async t => {
+  const { database, users } = await open(t)
+  const failing = Array.from({ length: 10 }, (_, n) =>
+    database.write(async manager => {
+      await manager.query("UPDATE users SET name = 'lost'")
+      if (n % 2 === 0) await manager.query('SELECT nonsense')
+      throw new Error('on purpose')
+    })
+  )
+  for (const { status } of await Promise.allSettled(failing)) t.equal(status, 'rejected')
+  t.match(await users.loadPerson(1), { user: { name: 'Maria' } })
+  t.ok(await database.ping())
+})
+
+t.test('a command joins the database of a running gateway, which hears at once what it changed', async t => {
+  const { database, tokenState } = await open(t)
+  const events = new EventEmitter()
+  const onChange = (change: AccessChange) => events.emit('change', change)
+  const onRestored = () => events.emit('restored')
+  const listener = listenAccessChanges(database, { onChange, onRestored, log: quiet })
+  t.teardown(() => listener.close())
+  await once(events, 'restored')
+  const changed = once(events, 'change')
+  const command = another(t, 'command', 'revoke')
+  t.same(await changed, [{ kind: 'person', userId: 1, version: 1, lowestAccepted: 1 }])
+  t.same((await command.exited)[0], 0)
+  const heard = once(events, 'change')
+  await tokenState.revokeToken('jti-1', 4_000_000_000)
+  t.match(await heard, [{ kind: 'token', jti: 'jti-1' }])
+  t.match(await tokenState.loadRevocations(), { tokens: [{ jti: 'jti-1' }], versions: [{ userId: 1, version: 1 }] })
+})
+
+t.test('a second gateway on the folder is refused in words, in this process and in another', async t => {
+  await open(t)
+  await t.rejects(openDatabase({ dataDir, log: quiet }), { message: /another gateway already runs on the data folder/ })
+  const second = another(t, 'gateway', 'hold')
+  t.match(await second.line(), /^refused: another gateway already runs on the data folder/)
+  t.same((await second.exited)[0], 1)
+})
+
+t.test('closing leaves neither socket nor lock, and a command can then run alone', async t => {
+  t.same(readdirSync(dataDir), ['postgres'])
+  const command = another(t, 'command', 'revoke')
+  t.same((await command.exited)[0], 0)
+  t.same(readdirSync(dataDir), ['postgres'])
+})
+
+t.test('a gateway ended by a signal leaves the folder tidy too', async t => {
+  const gateway = another(t, 'gateway', 'hold')
+  t.equal(await gateway.line(), 'open')
+  gateway.child.kill('SIGTERM')
+  await gateway.exited
+  t.same(readdirSync(dataDir), ['postgres'])
+})
+
+// DF-19
+t.test('what a killed gateway left behind is taken over, and nothing that it confirmed is lost', async t => {
+  for (let round = 0; round < 3; round++) {
+    const gateway = another(t, 'gateway', 'write')
+    t.equal(await gateway.line(), 'open')
+    let last = -1
+    for (let n = 0; n < 20 + round * 7; n++) last = Number((await gateway.line()).replace('stored ', ''))
+    gateway.child.kill('SIGKILL')
+    await gateway.exited
+    t.ok(existsSync(join(dataDir, 'portaria.lock')))
+    const { database, users, audit } = await open(t)
+    t.ok((await users.listPeople()).total >= last + 2, 'the writer’s people and Maria')
+    t.match(await audit.verify(), { ok: true })
+    await database.close()
+  }
+})
+
+t.test('a folder whose path is too long for a socket works as well', async t => {
+  const folder = join(home, 'x'.repeat(60), 'y'.repeat(60))
+  mkdirSync(folder, { recursive: true })
+  const { database } = await open(t, folder)
+  t.ok(await database.ping())
+  await database.close()
+  t.same(readdirSync(folder), ['postgres'])
+})
+
+t.test('the lock of a folder is held by one owner, and free as soon as it is released', t => {
+  const folder = mkdtempSync(join(home, 'lock-'))
+  for (let n = 0; n < 3; n++) {
+    const lock = lockDataDir(folder)
+    t.ok(lock)
+    t.equal(lockDataDir(folder), undefined)
+    lock?.release()
+    lock?.release()
+    t.same(readdirSync(folder), [])
+  }
+  t.end()
+})

@@ -1,0 +1,193 @@
+// What ends before its time is known to every instance on one Postgres within a second, and never missed.
+// DF-10
+import { EventEmitter, once } from 'node:events'
+import pg from 'pg'
+import t from 'tap'
+import { type AccessChange, listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+const actor = { id: null, username: 'test' }
+const soon = () => Math.floor(Date.now() / 1000) + 600
+
+const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
+
+const listen = (
+  test: { teardown(fn: () => unknown): unknown },
+  database: Parameters<typeof listenAccessChanges>[0]
+) => {
+  const events = new EventEmitter()
+  const heard: AccessChange[] = []
+  const onChange = (change: AccessChange) => {
+    heard.push(change)
+    events.emit('change', change)
+  }
+  const onLost = () => events.emit('lost')
+  const onRestored = () => events.emit('restored')
+  const listener = listenAccessChanges(database, { onChange, onLost, onRestored, log: quiet })
+  test.teardown(() => listener.close())
+  return { events, heard }
+}
+
+t.test('an ended token and a changed access are heard on another instance within a second', async t => {
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
+  const { events, heard } = listen(t, two.database)
+  await once(events, 'restored')
+  const expiresAt = soon()
+  const started = performance.now()
+  const first = once(events, 'change')
+  await one.tokenState.revokeToken('jti-1', expiresAt, { actor, action: 'logout', target: 'token:jti-1' })
+  await first
+  t.ok(performance.now() - started < 1_000)
+  t.same(heard, [{ kind: 'token', jti: 'jti-1', expiresAt }])
+  t.equal((await one.audit.list({ action: 'logout' })).total, 1)
+  const { user } = await one.users.syncPerson(maria)
+  const second = once(events, 'change')
+  await one.users.revokePerson(actor, user.id)
+  await second
+  t.same(heard.at(-1), { kind: 'person', userId: user.id, version: 1, lowestAccepted: 1 })
+})
+
+t.test('a change of very many people is one message', async t => {
+  const { database, users } = await openStore(t, postgres)
+  const area = await users.createArea(actor, 'Norte')
+  for (let n = 0; n < 60; n++) {
+    const { user } = await users.syncPerson({ ...maria, subject: `m${n}` })
+    await users.setAccess(actor, user.id, { profiles: [], areas: ['Norte'], areaPrincipal: 'Norte' })
+  }
+  const { events, heard } = listen(t, database)
+  await once(events, 'restored')
+  const change = once(events, 'change')
+  await users.renameArea(actor, area.id, 'Sul')
+  await change
+  t.same(heard, [{ kind: 'many' }])
+})
+
+t.test('messages that nobody of ours wrote are ignored', async t => {
+  const { database, tokenState, url } = await openStore(t, postgres)
+  const { events, heard } = listen(t, database)
+  await once(events, 'restored')
+  for (const payload of [
+    '',
+    '{',
+    'null',
+    '[]',
+    '{"kind":"token","jti":1}',
+    '{"kind":"person","userId":"1"}',
+    '{"kind":"x"}'
+  ]) {
+    await postgres.query('SELECT pg_notify($1, $2)', ['portaria_access', payload], url)
+  }
+  const change = once(events, 'change')
+  await tokenState.revokeToken('jti-1', soon())
+  await change
+  t.equal(heard.length, 1)
+})
+
+t.test('a re-read finds what a slow transaction commits late', async t => {
+  const { tokenState, url } = await openStore(t, postgres)
+  const slow = new pg.Client({ connectionString: url })
+  await slow.connect()
+  t.teardown(() => slow.end())
+  const insert = 'INSERT INTO revocations (jti, expires_at) VALUES ($1, $2)'
+  const later = new Date(Date.now() + 600_000)
+  const before = await tokenState.loadRevocations()
+  t.match(before, { tokens: [], versions: [], complete: true })
+  await slow.query('BEGIN')
+  await slow.query(insert, ['late', later])
+  await tokenState.revokeToken('quick', soon())
+  const between = await tokenState.changesSince(before.cursor)
+  t.same(
+    between.tokens.map(token => token.jti),
+    ['quick']
+  )
+  await slow.query('COMMIT')
+  const after = await tokenState.changesSince(between.cursor)
+  t.ok(after.tokens.some(token => token.jti === 'late'))
+  const settled = await tokenState.changesSince(after.cursor)
+  t.match(await tokenState.changesSince(settled.cursor), { tokens: [], complete: false })
+})
+
+t.test('a cursor from a newer database, or no cursor at all, gives everything', async t => {
+  const { tokenState } = await openStore(t, postgres)
+  await tokenState.revokeToken('jti-1', soon())
+  for (const cursor of ['18446744073709551000', '', "1'; DROP TABLE users", '-1']) {
+    t.match(await tokenState.changesSince(cursor), { complete: true, tokens: [{ jti: 'jti-1' }] })
+  }
+})
+
+t.test('revoking twice keeps the later end, and what has expired is forgotten', async t => {
+  const { tokenState, memory, url } = await openStore(t, postgres)
+  const expiresAt = soon()
+  await Promise.all([expiresAt, expiresAt + 5, expiresAt - 5].map(at => tokenState.revokeToken('twice', at)))
+  t.same((await tokenState.loadRevocations()).tokens, [{ jti: 'twice', expiresAt: expiresAt + 5 }])
+  for (const jti of ['', 'a\0', 'x'.repeat(600)])
+    await t.rejects(tokenState.revokeToken(jti, expiresAt), { code: 'GW_BAD_REQUEST' })
+  await tokenState.revokeToken('old', Math.floor(Date.now() / 1000) - 3_600)
+  await memory.useOAuthState('old', new Date(Date.now() - 3_600_000))
+  await tokenState.purgeExpired()
+  const left =
+    'SELECT (SELECT count(*)::int FROM revocations) AS tokens, (SELECT count(*)::int FROM used_oauth_states) AS states'
+  t.same(await postgres.query(left, [], url), [{ tokens: 1, states: 0 }])
+})
+
+// OA-02
+t.test('an OAuth state is used once, however many try on however many instances', async t => {
+  const one = await openStore(t, postgres)
+  const two = await openStore(t, postgres, one.url)
+  const expiresAt = new Date(Date.now() + 600_000)
+  const tries = Array.from({ length: 20 }, (_, n) => (n % 2 ? one : two).memory.useOAuthState('nonce', expiresAt))
+  t.equal((await Promise.all(tries)).filter(Boolean).length, 1)
+})
+
+t.test('an address is known after a success, for that login alone, and the latest twenty are kept', async t => {
+  const { memory } = await openStore(t, postgres)
+  t.equal(await memory.knowsAddress('maria', '192.0.2.1'), false)
+  await memory.rememberAddress('maria', '192.0.2.1', 1)
+  t.equal(await memory.knowsAddress('maria', '192.0.2.1'), true)
+  t.equal(await memory.knowsAddress('joao', '192.0.2.1'), false)
+  for (let n = 2; n < 30; n++) await memory.rememberAddress('maria', `192.0.2.${n}`, 1)
+  t.equal(await memory.knowsAddress('maria', '192.0.2.1'), false)
+  t.equal(await memory.knowsAddress('maria', '192.0.2.10'), true)
+  await Promise.all(Array.from({ length: 20 }, () => memory.rememberAddress('maria', '192.0.2.29', 1)))
+  t.equal(await memory.knowsAddress('', ''), false)
+})
+
+t.test(
+  'a listener comes back by itself after Postgres was killed, and says when it may have missed something',
+  async t => {
+    const own = await startPostgres(t)
+    const { database, tokenState } = await openStore(t, own, own.url)
+    const { events, heard } = listen(t, database)
+    await once(events, 'restored')
+    const lost = once(events, 'lost')
+    await own.kill()
+    await lost
+    const restored = once(events, 'restored')
+    await own.start()
+    const started = performance.now()
+    await restored
+    t.ok(performance.now() - started < 5_000)
+    const change = once(events, 'change')
+    await tokenState.revokeToken('after', soon())
+    await change
+    t.match(heard, [{ jti: 'after' }])
+  }
+)
+
+t.test('a listener notices a frozen Postgres', async t => {
+  const own = await startPostgres(t)
+  const { database } = await openStore(t, own, own.url)
+  const { events } = listen(t, database)
+  await once(events, 'restored')
+  const lost = once(events, 'lost')
+  own.freeze()
+  await lost
+  const restored = once(events, 'restored')
+  own.thaw()
+  await restored
+  t.pass('and hears again when it thaws')
+})

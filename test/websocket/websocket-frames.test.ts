@@ -1,0 +1,165 @@
+// Any bytes, cut anywhere, are judged by the frame scanner as the ws package judges them.
+import { createRequire } from 'node:module'
+import fc from 'fast-check'
+import t from 'tap'
+import { buildFrame, CLOSE, closeFault, closePayload, FrameScanner } from '../../gateway/websocket/frames.ts'
+
+const require = createRequire(import.meta.url)
+const Receiver: new (options: object) => import('node:stream').Writable = require('ws').Receiver
+
+const MAX = 70_000
+
+interface Seen {
+  passed: Buffer[]
+  messages: string[]
+  controls: string[]
+  fault: number
+}
+
+const scan = (pieces: Buffer[], masked: boolean, collect: boolean): Seen => {
+  const scanner = new FrameScanner({ masked, maxMessageBytes: MAX, collect })
+  const seen: Seen = { passed: [], messages: [], controls: [], fault: 0 }
+  const sink = {
+    onData: (bytes: Buffer) => seen.passed.push(Buffer.from(bytes)),
+    onMessage: (isText: boolean, payload: Buffer) => seen.messages.push(`${isText}:${payload.toString('hex')}`),
+    onControl(opcode: number, payload: Buffer, frame: Buffer) {
+      if (!scanner.closed) seen.passed.push(frame)
+      if (opcode === CLOSE) {
+        const fault = closeFault(payload)
+        if (fault !== 0) seen.fault = fault
+        else seen.controls.push(`${opcode}:${payload.toString('hex')}`)
+      } else seen.controls.push(`${opcode}:${payload.toString('hex')}`)
+    }
+  }
+  for (const piece of pieces) {
+    if (seen.fault === 0) seen.fault = scanner.take(piece, sink) || seen.fault
+  }
+  return seen
+}
+
+/** What ws makes of the same bytes. */
+const reference = async (bytes: Buffer, masked: boolean): Promise<Seen> => {
+  const seen: Seen = { passed: [], messages: [], controls: [], fault: 0 }
+  const receiver = new Receiver({
+    isServer: masked,
+    maxPayload: MAX,
+    binaryType: 'nodebuffer',
+    allowSynchronousEvents: true
+  })
+  receiver.on('message', (data: Buffer, isBinary: boolean) =>
+    seen.messages.push(`${!isBinary}:${data.toString('hex')}`)
+  )
+  receiver.on('ping', (data: Buffer) => seen.controls.push(`9:${data.toString('hex')}`))
+  receiver.on('pong', (data: Buffer) => seen.controls.push(`10:${data.toString('hex')}`))
+  receiver.on('conclude', (code: number, reason: Buffer) => {
+    const payload = code === 1005 ? Buffer.alloc(0) : closePayload(code, reason.toString())
+    seen.controls.push(`8:${payload.toString('hex')}`)
+  })
+  receiver.on('error', (error: Error) => {
+    for (const key of Object.getOwnPropertySymbols(error)) {
+      const value: unknown = Reflect.get(error, key)
+      if (typeof value === 'number') seen.fault = value
+    }
+  })
+  // The error event follows the callback of the write.
+  await new Promise<void>(resolve => receiver.write(Buffer.from(bytes), () => setImmediate(resolve)))
+  return seen
+}
+
+const cut = (bytes: Buffer, at: readonly number[]): Buffer[] => {
+  const marks = [0, ...[...at].map(x => x % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+  return marks.slice(1).map((mark, i) => bytes.subarray(marks[i] ?? 0, mark))
+}
+
+const rawFrame = fc
+  .record({
+    fin: fc.boolean(),
+    rsv: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0x40, 0x10),
+    opcode: fc.constantFrom(0, 0, 1, 1, 1, 2, 2, 8, 9, 10, 3, 11),
+    wrongMask: fc.integer({ min: 0, max: 30 }).map(n => n === 0),
+    payload: fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 60 }).map(text => Buffer.from(text)),
+      fc.uint8Array({ maxLength: 140 }).map(bytes => Buffer.from(bytes)),
+      fc.integer({ min: 120, max: 40_000 }).map(size => Buffer.alloc(size, 'é'))
+    ),
+    key: fc.uint8Array({ minLength: 4, maxLength: 4 })
+  })
+  .map(frame => (masked: boolean) => {
+    const isMasked = frame.wrongMask ? !masked : masked
+    const built = buildFrame(0, frame.payload, isMasked)
+    built[0] = (frame.fin ? 0x80 : 0) | frame.rsv | frame.opcode
+    return built
+  })
+
+t.test('frames cut anywhere give the messages, control frames and faults that ws gives', async t => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(rawFrame, { minLength: 1, maxLength: 8 }),
+      fc.boolean(),
+      fc.array(fc.nat(), { maxLength: 20 }),
+      async (frames, masked, marks) => {
+        const bytes = Buffer.concat(frames.map(frame => frame(masked)))
+        const expected = await reference(bytes, masked)
+        const collected = scan(cut(bytes, marks), masked, true)
+        if (expected.fault !== 0 && collected.fault !== expected.fault) {
+          throw new Error(`fault ${collected.fault} instead of ${expected.fault}`)
+        }
+        if (expected.fault === 0 && collected.fault !== 0)
+          throw new Error(`needless fault ${collected.fault} ${bytes.toString('hex').slice(0, 100)}`)
+        if (collected.messages.join() !== expected.messages.join()) throw new Error('other messages')
+        if (collected.controls.join() !== expected.controls.join())
+          throw new Error(
+            `other control frames: ${collected.controls} instead of ${expected.controls} ${collected.fault} ${expected.fault}`
+          )
+      }
+    ),
+    { numRuns: 1500 }
+  )
+  t.pass('1,500 streams agree')
+})
+
+t.test('what passes through is what came, byte for byte, and stops at the frame that is wrong', async t => {
+  await fc.assert(
+    fc.property(
+      fc.array(rawFrame, { minLength: 1, maxLength: 8 }),
+      fc.boolean(),
+      fc.array(fc.nat(), { maxLength: 20 }),
+      (frames, masked, marks) => {
+        const bytes = Buffer.concat(frames.map(frame => frame(masked)))
+        const { passed, fault } = scan(cut(bytes, marks), masked, false)
+        const through = Buffer.concat(passed)
+        if (!bytes.subarray(0, through.length).equals(through)) throw new Error('bytes were changed')
+        const whole = scan(cut(bytes, marks), masked, true)
+        // Passing judges text as it comes, reading judges it when it is whole.
+        if (masked && whole.fault !== fault && fault !== 1007)
+          throw new Error(`judged ${fault} in passing, ${whole.fault} when read`)
+      }
+    ),
+    { numRuns: 1500 }
+  )
+  t.pass('nothing is changed')
+})
+
+// WS-13
+t.test('random bytes never throw', async t => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 400 }), fc.boolean(), fc.boolean(), (bytes, masked, collect) => {
+      scan([Buffer.from(bytes)], masked, collect)
+    }),
+    { numRuns: 3000 }
+  )
+  t.pass()
+})
+
+// WS-11
+t.test('a length of 2^63, an endless message and an endless row of fragments are refused at their headers', async t => {
+  const huge = Buffer.from([0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])
+  t.equal(scan([huge], true, false).fault, 1002)
+  const large = Buffer.from([0x82, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4])
+  t.equal(scan([large], true, false).fault, 1009)
+  const first = buildFrame(2, Buffer.alloc(0), true)
+  const next = buildFrame(0, Buffer.alloc(0), true)
+  first[0] = 2
+  next[0] = 0
+  t.equal(scan([first, ...new Array(20_000).fill(next)], true, false).fault, 1008)
+})

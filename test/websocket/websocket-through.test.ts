@@ -1,0 +1,293 @@
+// A WebSocket behaves through the gateway as it does without it.
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
+import { buildFrame } from '../../gateway/websocket/frames.ts'
+import { acceptOf } from '../../gateway/websocket/handshake.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
+import { routeAt, startHarness, startRawUpstream, until, upstreamAt, WEBSOCKET } from '../support/socket-harness.ts'
+
+interface Teardown {
+  teardown(fn: () => unknown): unknown
+}
+
+const startEcho = async (t: Teardown, options: object = {}) => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: true, ...options })
+  const requests: IncomingMessage[] = []
+  const closes: { code: number; reason: string }[] = []
+  const pings: string[] = []
+  server.on('connection', (socket, request) => {
+    requests.push(request)
+    socket.on('message', (data: Buffer, isBinary) => {
+      if (!isBinary && data.toString() === 'bye') socket.close(4321, 'upstream says bye')
+      else socket.send(data, { binary: isBinary })
+    })
+    socket.on('ping', data => pings.push(data.toString()))
+    socket.on('error', () => undefined)
+    socket.on('close', (code, reason) => closes.push({ code, reason: reason.toString() }))
+  })
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const client of server.clients) client.terminate()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return { port: (server.address() as AddressInfo).port, server, requests, closes, pings }
+}
+
+const world = async (t: Teardown, websocket = {}, harness = {}) => {
+  const upstream = await startEcho(t)
+  const gateway = await startHarness(t, {
+    ...harness,
+    routes: [routeAt('/ws', upstreamAt(upstream.port), { websocket: { ...WEBSOCKET, ...websocket } })]
+  })
+  const token = await gateway.tokenFor()
+  const open = async (
+    headers: Record<string, string> = { authorization: `Bearer ${token}` },
+    protocols: string[] = []
+  ) => {
+    const socket = new WebSocket(`${gateway.ws}/ws?room=1`, protocols, { headers })
+    t.teardown(() => socket.terminate())
+    await once(socket, 'open')
+    return socket
+  }
+  return { upstream, gateway, token, open }
+}
+
+const next = async (socket: WebSocket): Promise<{ data: Buffer; isBinary: boolean }> => {
+  const [data, isBinary] = await once(socket, 'message')
+  return { data, isBinary }
+}
+
+t.test('text, binary, empty, fragmented and large messages come back as they went', async t => {
+  const { open } = await world(t)
+  const socket = await open()
+  for (const message of [
+    'text é 漢 😀',
+    '',
+    Buffer.from([0, 255, 1]),
+    Buffer.alloc(0),
+    Buffer.alloc(900_000, 5),
+    'x'.repeat(70_000)
+  ]) {
+    socket.send(message)
+    const { data, isBinary } = await next(socket)
+    t.equal(isBinary, typeof message !== 'string')
+    t.ok(data.equals(Buffer.from(message)))
+  }
+  socket.send('one ', { fin: false })
+  socket.send('two ', { fin: false })
+  socket.ping('between fragments')
+  socket.send('three', { fin: true })
+  t.equal((await next(socket)).data.toString(), 'one two three')
+})
+
+t.test('pings of both sides are answered by the other side, not by the gateway', async t => {
+  const { open, upstream } = await world(t)
+  const socket = await open()
+  socket.ping('from the client')
+  const [pong] = await once(socket, 'pong')
+  t.equal(pong.toString(), 'from the client')
+  t.same(upstream.pings, ['from the client'])
+  const [server] = upstream.server.clients
+  server?.ping('from the upstream')
+  if (server !== undefined) t.equal((await once(server, 'pong'))[0].toString(), 'from the upstream')
+})
+
+// WS-14
+t.test('close codes and reasons pass both ways, and no code stays no code', async t => {
+  const { open, upstream } = await world(t)
+  const first = await open()
+  first.close(4000, 'done é')
+  await once(first, 'close')
+  await until(() => upstream.closes.length === 1, 'closed')
+  t.same(upstream.closes[0], { code: 4000, reason: 'done é' })
+  const second = await open()
+  second.send('bye')
+  const [code, reason] = await once(second, 'close')
+  t.equal(code, 4321)
+  t.equal(reason.toString(), 'upstream says bye')
+  const third = await open()
+  third.close()
+  await once(third, 'close')
+  await until(() => upstream.closes.length === 3, 'closed')
+  t.equal(upstream.closes[2]?.code, 1005)
+})
+
+// WS-04, HD-34
+t.test('the upstream sees the person, not the token, and negotiates for itself', async t => {
+  const { open, upstream, token } = await world(t)
+  const byHeader = await open()
+  const byProtocol = await open({}, ['bearer', token])
+  t.equal(byProtocol.protocol, 'bearer')
+  const chosen = await open({}, ['bearer', token, 'chat', 'other'])
+  t.equal(chosen.protocol, 'chat', 'what the upstream chose of the rest')
+  t.equal(byHeader.extensions, '', 'no compression is negotiated')
+  for (const { headers, url } of upstream.requests) {
+    t.equal(headers['x-user-id'], '7')
+    t.equal(headers['x-user-username'], 'maria')
+    t.notMatch(JSON.stringify(headers), token)
+    t.equal(headers['sec-websocket-extensions'], undefined)
+    t.equal(url, '/ws?room=1')
+  }
+  t.equal(upstream.requests[1]?.headers['sec-websocket-protocol'], undefined)
+  t.equal(upstream.requests[2]?.headers['sec-websocket-protocol'], 'chat,other'.replace(',', ', '))
+})
+
+// WS-03
+t.test('a token in the query counts only where the route says so, and never leaves', async t => {
+  const { upstream, gateway, token } = await world(t, { tokenInQuery: true })
+  const socket = new WebSocket(`${gateway.ws}/ws?a=1&access_token=${token}&b=2`)
+  await once(socket, 'open')
+  socket.terminate()
+  t.equal(upstream.requests[0]?.url, '/ws?a=1&b=2')
+  const strict = await world(t)
+  const refused = await rawWebSocket(strict.gateway.port, { path: `/ws?access_token=${strict.token}` })
+  t.match(refused.head(), /^HTTP\/1\.1 401 /)
+})
+
+// SM-31
+t.test('bytes behind the handshake are delivered once, in both directions', async t => {
+  const got: Buffer[] = []
+  const upstream = await startRawUpstream(t, socket => {
+    socket.once('data', bytes => {
+      const key = /sec-websocket-key: (.*)\r\n/.exec(bytes.toString())?.[1] ?? ''
+      const head = `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n\r\n`
+      socket.write(Buffer.concat([Buffer.from(head), buildFrame(1, Buffer.from('early'), false)]))
+      socket.on('data', more => got.push(more))
+    })
+  })
+  const gateway = await startHarness(t, {
+    routes: [routeAt('/ws', upstreamAt(upstream.port), { websocket: WEBSOCKET })]
+  })
+  const frame = buildFrame(1, Buffer.from('behind'), true)
+  const raw = await rawWebSocket(gateway.port, {
+    headers: { authorization: `Bearer ${await gateway.tokenFor()}` },
+    behind: frame
+  })
+  await until(() => got.length > 0 && raw.frames().length > 0, 'both arrive')
+  t.ok(Buffer.concat(got).equals(frame))
+  t.ok(raw.frames().equals(buildFrame(1, Buffer.from('early'), false)))
+})
+
+// WS-09
+t.test('a slow reader slows the writer, memory stays flat, and nothing is lost', async t => {
+  const { open, upstream } = await world(t)
+  const socket = await open()
+  const [server] = upstream.server.clients
+  if (server === undefined) return t.fail('no upstream socket')
+  socket.pause()
+  const before = process.memoryUsage().rss
+  const size = 64 * 1024
+  let sent = 0
+  const stopAt = performance.now() + 1000
+  while (performance.now() < stopAt) {
+    if (server.bufferedAmount > 1_000_000) await new Promise(resolve => setTimeout(resolve, 5))
+    else {
+      const message = Buffer.alloc(size)
+      message.writeUInt32BE(sent++)
+      server.send(message)
+    }
+  }
+  t.ok(server.bufferedAmount > 0, 'the writer is held back')
+  t.ok(process.memoryUsage().rss - before < 60_000_000, 'nothing piles up')
+  let read = 0
+  let inOrder = true
+  socket.on('message', (data: Buffer) => {
+    inOrder &&= data.readUInt32BE() === read && data.length === size
+    read++
+  })
+  socket.resume()
+  await until(() => read === sent, 'everything arrives')
+  t.ok(inOrder)
+})
+
+// WS-10
+t.test('an upstream that does not read slows the client', async t => {
+  const { open, upstream } = await world(t)
+  const socket = await open()
+  const [server] = upstream.server.clients
+  server?.pause()
+  let sent = 0
+  const stopAt = performance.now() + 500
+  while (performance.now() < stopAt) {
+    if (socket.bufferedAmount > 1_000_000) await new Promise(resolve => setTimeout(resolve, 5))
+    else {
+      socket.send(Buffer.alloc(64 * 1024))
+      sent++
+    }
+  }
+  t.ok(socket.bufferedAmount > 0)
+  let back = 0
+  socket.on('message', () => back++)
+  server?.resume()
+  await until(() => back === sent, 'everything comes back')
+})
+
+t.test('several targets take turns, and one that is away is passed over', async t => {
+  const first = await startEcho(t)
+  const second = await startEcho(t)
+  const gone = await startRawUpstream(t, () => undefined)
+  await new Promise(resolve => gone.server.close(resolve))
+  const gateway = await startHarness(t, {
+    routes: [routeAt('/ws', upstreamAt(first.port, gone.port, second.port), { websocket: WEBSOCKET })]
+  })
+  const authorization = `Bearer ${await gateway.tokenFor()}`
+  for (let i = 0; i < 6; i++) {
+    const socket = new WebSocket(`${gateway.ws}/ws`, { headers: { authorization } })
+    await once(socket, 'open')
+    socket.terminate()
+  }
+  t.equal(first.requests.length + second.requests.length, 6)
+  t.ok(first.requests.length >= 2 && second.requests.length >= 2)
+})
+
+// RX-11, WS-07
+t.test('TLS and Unix-socket upstreams work, and a certificate nobody vouches for is a 502', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-wss-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const authority = createCertificateAuthority(folder)
+  const { keyFile, certFile } = authority.issue('backend')
+  const secure = https.createServer({ key: readFileSync(keyFile), cert: readFileSync(certFile) })
+  const plain = http.createServer()
+  for (const server of [secure, plain]) {
+    const sockets = new WebSocketServer({ server })
+    sockets.on('connection', socket => socket.on('message', (data, binary) => socket.send(data, { binary })))
+    t.teardown(() => {
+      for (const client of sockets.clients) client.terminate()
+      return new Promise(resolve => server.close(resolve))
+    })
+  }
+  await new Promise<void>(resolve => secure.listen(0, '127.0.0.1', resolve))
+  const socketPath = join(folder, 'backend.sock')
+  await new Promise<void>(resolve => plain.listen(socketPath, resolve))
+  const tls = upstreamAt((secure.address() as AddressInfo).port)
+  const overTls = { ...tls, targets: tls.targets.map(target => ({ ...target, tls: true })) }
+  const overUnix = { ...tls, targets: tls.targets.map(target => ({ ...target, socketPath })) }
+  const gateway = await startHarness(t, {
+    routes: [
+      routeAt('/tls', { ...overTls, ca: authority.ca }, { websocket: WEBSOCKET }),
+      routeAt('/unix', overUnix, { websocket: WEBSOCKET }),
+      routeAt('/doubtful', overTls, { websocket: WEBSOCKET })
+    ]
+  })
+  const authorization = `Bearer ${await gateway.tokenFor()}`
+  for (const path of ['/tls', '/unix']) {
+    const socket = new WebSocket(gateway.ws + path, { headers: { authorization } })
+    await once(socket, 'open')
+    for (const message of [Buffer.alloc(500_000, 3), Buffer.from('small')]) {
+      socket.send(message)
+      t.ok((await next(socket)).data.equals(message), path)
+    }
+    socket.close(1000)
+    t.equal((await once(socket, 'close'))[0], 1000)
+  }
+  const refused = await rawWebSocket(gateway.port, { path: '/doubtful', headers: { authorization } })
+  t.match(refused.head(), /^HTTP\/1\.1 502 /)
+})

@@ -1,0 +1,67 @@
+// A start compiles nothing that an earlier one compiled, and none fails for want of a place to keep it.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+
+const GATEWAY = join(import.meta.dirname, '../../gateway')
+const KEPT = join(import.meta.dirname, '../../node_modules/.cache/portaria/')
+const PRINT = `import(${JSON.stringify(join(GATEWAY, 'compiled-code.ts'))}).then(code => {
+  code.useCompiledCode()
+  console.log(require('node:module').getCompileCacheDir() ?? 'none')
+})`
+
+const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
+const { folder } = routeFile(t, { routes: [] })
+
+/** What a gateway that starts and stops says of its compiled code. */
+const run = async (t: Test, env: Record<string, string>): Promise<string> => {
+  const stores = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
+  const gateway = spawnGateway(t, { ...baseEnv(folder), ...stores, PORT: '0', ...env })
+  await gateway.logged('listening')
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+  return gateway.stderr()
+}
+
+const folderFor = (env: Record<string, string>): string =>
+  execFileSync(process.execPath, ['-e', PRINT], { env, encoding: 'utf8' }).trim()
+
+t.test('what is compiled is kept among the code, unless the environment says otherwise', async t => {
+  t.ok(folderFor({}).startsWith(KEPT))
+  const elsewhere = t.testdir()
+  t.ok(folderFor({ NODE_COMPILE_CACHE: elsewhere }).startsWith(elsewhere))
+  t.equal(folderFor({ NODE_DISABLE_COMPILE_CACHE: '1' }), 'none')
+})
+
+t.test('a gateway and each worker use what an earlier gateway compiled', async t => {
+  const accepted = (told: string, file: string) =>
+    told.split('\n').filter(line => line.includes(`${join(GATEWAY, file)} was accepted`)).length
+  const told = { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }
+  await run(t, told)
+  const second = await run(t, told)
+  t.ok(second.includes(KEPT))
+  for (const file of ['settings.ts', 'gateway.ts']) t.equal(accepted(second, file), 1, file)
+  t.equal(accepted(await run(t, { ...told, WORKERS: '2' }), 'gateway.ts'), 2, 'the primary needs none')
+})
+
+t.test('a gateway starts with what is damaged, and where nothing can be kept', async t => {
+  const home = t.testdir({ file: '', kept: {} })
+  const files = () =>
+    readdirSync(join(home, 'kept'), { recursive: true, withFileTypes: true })
+      .filter(entry => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name))
+  const runWith = async (name: string) => t.equal(await run(t, { NODE_COMPILE_CACHE: join(home, name) }), '')
+  await runWith('kept')
+  t.ok(files().length > 500, `${files().length} files`)
+  for (const file of files()) writeFileSync(file, 'damaged')
+  await runWith('kept')
+  t.same(
+    files().filter(file => readFileSync(file, 'latin1') === 'damaged'),
+    []
+  )
+  await runWith('file')
+})

@@ -1,0 +1,195 @@
+// The process as operators see it: what it says, what it obeys, and how it ends. DF-15, DF-16, DF-17
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
+import { freePort, until } from '../support/redis.ts'
+
+// Each test starts servers and processes, one of them waits for a database as long as the gateway does.
+t.setTimeout(300_000)
+
+const OPEN = { routes: [{ path: '/open/*', upstream: 'back', public: true }] }
+
+const config = (url: string, more: object[] = []) => ({
+  upstreams: { back: { url } },
+  routes: [
+    ...OPEN.routes,
+    { path: '/slow/*', upstream: 'back', public: true },
+    { path: '/ws', upstream: 'back', websocket: {} },
+    ...more
+  ]
+})
+
+const startWorld = async (t: Test, env: Record<string, string> = {}) => {
+  const [postgres, backend, port] = await Promise.all([startPostgres(t), startBackend(t), freePort()])
+  const files = routeFile(t, config(backend.url))
+  const all = { ...baseEnv(files.folder), DATABASE_URL: postgres.url, PORT: String(port), ...env }
+  const start = () => spawnGateway(t, all)
+  const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`)
+  return { postgres, backend, port, files, env: all, start, get }
+}
+
+t.test('all mistakes in the settings are told at once, by name, and the process exits with 1', async t => {
+  const gateway = spawnGateway(t, { JWT_SECRET: 'short', PORT: 'many', LDAP_TIMEOUT: '1', WORKERS: '2' })
+  t.equal(await gateway.ended, 1)
+  for (const name of ['JWT_SECRET', 'PORT', 'LDAP_TIMEOUT', 'DATABASE_URL', 'REDIS_URL'])
+    t.match(gateway.stderr(), new RegExp(`^${name} `, 'm'))
+  t.equal(gateway.stdout(), '')
+  t.notMatch(gateway.stderr(), /short|many|at .*\.ts/)
+})
+
+t.test('a broken route file is told with its file, line and column, and the process exits with 1', async t => {
+  const postgres = await startPostgres(t)
+  const { folder } = routeFile(t, 'upstreams: {}\nroutes:\n  - path: /a\n    upstrem: x\n')
+  for (const env of [{}, { WORKERS: '2', REDIS_URL: 'redis://127.0.0.1:1' }]) {
+    const gateway = spawnGateway(t, { ...baseEnv(folder), DATABASE_URL: postgres.url, PORT: '0', ...env })
+    t.equal(await gateway.ended, 1)
+    t.match(gateway.stderr(), /routes\.yaml:4:5.*upstrem/)
+    t.equal(gateway.stderr().match(/routes\.yaml:4:5/g)?.length, 1, 'once')
+    t.notMatch(gateway.stderr(), /at .*\.ts/)
+    t.notOk(gateway.lines().some(({ msg }) => msg === 'listening'))
+  }
+})
+
+t.test('a port in use is told in one line, and the process exits with 1', async t => {
+  const { port, start } = await startWorld(t)
+  const other = createServer().listen(port, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  const gateway = start()
+  t.equal(await gateway.ended, 1)
+  t.match(gateway.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
+  t.ok(gateway.lines().some(({ level }) => level === 60))
+})
+
+t.test('a database that is away is told in one line, and the process exits with 1', async t => {
+  const { start } = await startWorld(t, { DATABASE_URL: `postgres://nobody:hidden@127.0.0.1:${await freePort()}/x` })
+  const gateway = start()
+  t.equal(await gateway.ended, 1)
+  t.match(gateway.stderr(), /^The gateway cannot start: .*\n$/)
+  t.notMatch(gateway.stderr() + gateway.stdout(), /hidden/)
+})
+
+t.test('SIGHUP reads the route files again; a broken one changes nothing', async t => {
+  // DF-17
+  const { files, backend, start, get } = await startWorld(t)
+  const gateway = start()
+  await gateway.logged('listening')
+  t.equal((await get('/new/x')).status, 401)
+  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+  gateway.signal('SIGHUP')
+  await until(async () => (await get('/new/x')).status === 200)
+  files.write('routes: [')
+  gateway.signal('SIGHUP')
+  await gateway.logged('route files not reloaded; the old table stays')
+  t.equal((await get('/new/x')).status, 200)
+  t.match(await (await get('/health')).json(), { status: 'degraded', checks: { routes: 'degraded' } })
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+})
+
+t.test(
+  'SIGTERM lets a request finish, closes an open WebSocket with 1012, refuses new ones and exits with 0',
+  async t => {
+    // DF-15
+    const { backend, port, start, get } = await startWorld(t)
+    const gateway = start()
+    await gateway.logged('listening')
+    const token = await signToken(TEST_SECRET)
+    const socket = await rawWebSocket(port, { headers: { authorization: `Bearer ${token}` } })
+    t.match(socket.head(), /^HTTP\/1.1 101/)
+    const slow = get('/slow/1')
+    await backend.holds(1)
+    gateway.signal('SIGTERM')
+    await gateway.logged('stopping')
+    await until(() =>
+      get('/open/x').then(
+        () => false,
+        () => true
+      )
+    )
+    await until(() => socket.closeCode() !== undefined)
+    t.equal(socket.closeCode(), 1012)
+    socket.close(1012)
+    backend.release()
+    const answer = await slow
+    t.match([answer.status, await answer.text()], [200, 'late'])
+    t.equal(await gateway.ended, 0)
+    t.equal(gateway.lines().at(-1)?.msg, 'stopped')
+    t.equal(gateway.stderr(), '')
+  }
+)
+
+t.test('with nothing but idle keep-alive connections SIGTERM ends the process within 2 s', async t => {
+  // DF-16
+  const { start, get } = await startWorld(t, { DRAIN_TIMEOUT: '30s' })
+  const gateway = start()
+  await gateway.logged('listening')
+  await (await get('/open/x')).text()
+  const at = performance.now()
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+  t.ok(performance.now() - at < 2000)
+})
+
+t.test('a second SIGTERM ends the process at once', async t => {
+  const { backend, start, get } = await startWorld(t, { DRAIN_TIMEOUT: '60s' })
+  const gateway = start()
+  await gateway.logged('listening')
+  const slow = get('/slow/1').catch(() => 'cut')
+  await backend.holds(1)
+  gateway.signal('SIGTERM')
+  await gateway.logged('stopping')
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 143)
+  t.equal(await slow, 'cut')
+})
+
+t.test('SIGTERM while it starts ends the process at once with 0', async t => {
+  const { postgres, start } = await startWorld(t)
+  postgres.freeze()
+  const gateway = start()
+  // Said when signals are obeyed already, and nothing that needs the database.
+  await gateway.logged('no REDIS_URL: requests are counted in memory')
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+  postgres.thaw()
+})
+
+t.test('the embedded database is free for the next start as soon as the process has ended, however it did', async t => {
+  const backend = await startBackend(t)
+  const { folder } = routeFile(t, config(backend.url))
+  const dataDir = mkdtempSync(join(tmpdir(), 'portaria-data-'))
+  t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
+  const env = { ...baseEnv(folder), DATA_DIR: dataDir, PORT: String(await freePort()) }
+
+  const first = spawnGateway(t, env)
+  await first.logged('listening')
+  const second = spawnGateway(t, { ...env, PORT: '0' })
+  t.equal(await second.ended, 1, 'one process at a time')
+  t.match(second.stderr(), /^The gateway cannot start: /)
+  first.signal('SIGTERM')
+  t.equal(await first.ended, 0)
+
+  const third = spawnGateway(t, env)
+  await third.logged('listening')
+  third.signal('SIGKILL')
+  await third.ended
+  const fourth = spawnGateway(t, env)
+  await fourth.logged('listening')
+  fourth.signal('SIGINT')
+  t.equal(await fourth.ended, 0)
+  for (const { lines, stderr } of [first, third, fourth]) {
+    t.ok(
+      lines().every(({ level, msg }) => typeof level === 'number' && typeof msg === 'string'),
+      'only JSON lines'
+    )
+    t.equal(stderr(), '')
+  }
+})

@@ -1,0 +1,421 @@
+// Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
+import t, { type Test } from 'tap'
+import type { Status } from '../../gateway/admin/status-routes.ts'
+import { createCalls } from '../../gateway/workers/channel.ts'
+import { mergeStatus } from '../../gateway/workers/merged-status.ts'
+import { createRestarts } from '../../gateway/workers/restarts.ts'
+import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import {
+  baseEnv,
+  type GatewayProcess,
+  isAlive,
+  routeFile,
+  spawnGateway,
+  startBackend
+} from '../support/gateway-process.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
+import { freePort, startRedis, until } from '../support/redis.ts'
+
+// Each test starts servers and several processes.
+t.setTimeout(300_000)
+
+const config = (url: string, more: object[] = []) => ({
+  upstreams: { back: { url } },
+  routes: [
+    { path: '/open/*', upstream: 'back', public: true },
+    { path: '/slow/*', upstream: 'back', public: true },
+    { path: '/ws', upstream: 'back', websocket: {} },
+    ...more
+  ]
+})
+
+const startWorld = async (t: Test, env: Record<string, string> = {}) => {
+  const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
+  const [port, opsPort] = [await freePort(), await freePort()]
+  const files = routeFile(t, config(backend.url))
+  const all = {
+    ...baseEnv(files.folder),
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    PORT: String(port),
+    OPS_PORT: String(opsPort),
+    WORKERS: '2',
+    ...env
+  }
+  // A connection each, so that either worker may take it.
+  const fetchOf = (path: string, token?: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      ...init,
+      headers: { connection: 'close', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
+    })
+  const ops = async (path: string) => (await fetch(`http://127.0.0.1:${opsPort}${path}`)).text()
+  const metric = async (name: string) =>
+    (await ops('/metrics'))
+      .split('\n')
+      .filter(line => line.startsWith(name) && !line.startsWith('#'))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+  const start = async () => {
+    const gateway = spawnGateway(t, all)
+    await gateway.logged('listening')
+    return gateway
+  }
+  return { postgres, redis, backend, port, opsPort, files, env: all, start, get: fetchOf, ops, metric }
+}
+
+const admin = () => signToken(TEST_SECRET, { id: 1, username: 'root', profiles: ['Admin'] })
+
+/** Does something while only one worker takes connections, for each in turn. */
+const eachAlone = async (gateway: GatewayProcess, act: () => Promise<unknown>) => {
+  for (const stopped of gateway.workers()) {
+    process.kill(stopped, 'SIGSTOP')
+    try {
+      await act()
+    } finally {
+      process.kill(stopped, 'SIGCONT')
+    }
+  }
+}
+
+const stop = async (t: Test, gateway: GatewayProcess) => {
+  const workers = gateway.workers()
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+  t.notOk(workers.some(isAlive), 'no worker is left')
+}
+
+t.test('two workers say once that they listen, share the connections and admit exactly the limit together', async t => {
+  const world = await startWorld(t, { RATE_LIMIT_MAX: '30' })
+  const gateway = await world.start()
+  t.equal(gateway.lines().filter(({ msg }) => msg === 'listening').length, 1)
+  t.equal(gateway.workers().length, 2)
+
+  let [asked, admitted] = [0, 0]
+  const ask = async (count: number) => {
+    const answers = await Promise.all(Array.from({ length: count }, () => world.get('/open/x')))
+    asked += count
+    admitted += answers.filter(({ status }) => status === 200).length
+    t.ok(answers.every(({ status }) => status === 200 || status === 429))
+  }
+  await eachAlone(gateway, () => ask(8))
+  while (asked < 100 || (admitted < 30 && asked < 1000)) await ask(12)
+  t.equal(admitted, 30)
+  await eachAlone(gateway, () => ask(10))
+  t.equal(admitted, 30)
+  const pids = gateway.lines().flatMap(({ msg, pid }) => (msg === 'request' ? [pid] : []))
+  t.equal(new Set(pids).size, 2, 'both workers took part')
+
+  t.equal(await world.metric('portaria_requests_total'), asked, 'metrics are those of all workers')
+  t.equal(await world.metric('portaria_workers'), 2)
+  t.equal(await world.metric('portaria_ready'), 1)
+  t.equal(await world.ops('/ready'), 'ready\n')
+  t.equal(await world.ops('/live'), 'live\n')
+  await stop(t, gateway)
+  t.equal(gateway.stderr(), '')
+})
+
+t.test('a reload reaches all workers at once, and a broken file none', async t => {
+  const { files, backend, start, get } = await startWorld(t)
+  const gateway = await start()
+  const statuses = async (path: string) =>
+    new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
+  t.same(await statuses('/new/x'), new Set([401]))
+
+  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+  gateway.signal('SIGHUP')
+  await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length === 2)
+  t.same(await statuses('/new/x'), new Set([200]))
+  const times = gateway.lines().flatMap(({ msg, time }) => (msg === 'route files reloaded' ? [Number(time)] : []))
+  t.ok(Math.abs((times[0] ?? 0) - (times[1] ?? 0)) < 100, 'together')
+
+  files.write('routes: [')
+  await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length === 2)
+  t.same(await statuses('/new/x'), new Set([200]))
+  // No signal: the watchers see it.
+  files.write(config(backend.url))
+  await until(async () => (await statuses('/new/x')).has(401))
+  t.same(await statuses('/new/x'), new Set([401]))
+  await stop(t, gateway)
+})
+
+t.test('a worker killed under load is replaced while the other serves, and nothing counted is lost', async t => {
+  // RX-24, DF-19
+  const { start, get, metric, ops } = await startWorld(t)
+  const gateway = await start()
+  const [victim = 0] = gateway.workers()
+  let isLoading = true
+  let [served, failed] = [0, 0]
+  const client = async () => {
+    while (isLoading) {
+      const ok = await get('/open/x').then(
+        ({ status }) => status === 200,
+        () => false
+      )
+      if (ok) served++
+      else failed++
+    }
+  }
+  const clients = [client(), client(), client(), client()]
+  await until(() => served > 50)
+  const before = await metric('portaria_requests_total')
+  process.kill(victim, 'SIGKILL')
+  await until(() => !isAlive(victim))
+  const atDeath = served
+  await until(() => served > atDeath + 20)
+  await gateway.logged('a worker has taken the place of another')
+  isLoading = false
+  await Promise.all(clients)
+
+  t.ok(failed <= 4, `at most what it had under way failed (${failed})`)
+  t.equal(gateway.workers().length, 2)
+  t.notOk(gateway.workers().includes(victim))
+  t.ok((await metric('portaria_requests_total')) >= before)
+  t.equal(await metric('portaria_worker_restarts_total'), 1)
+  t.equal(await ops('/ready'), 'ready\n')
+  await stop(t, gateway)
+})
+
+t.test('SIGTERM lets requests of all workers finish, closes WebSockets with 1012 and exits with 0', async t => {
+  // DF-15
+  const { backend, port, start, get } = await startWorld(t)
+  const gateway = await start()
+  const token = await signToken(TEST_SECRET)
+  const headers = { authorization: `Bearer ${token}` }
+  const sockets: RawWebSocket[] = []
+  const slow: Promise<Response>[] = []
+  await eachAlone(gateway, async () => {
+    for (let i = 0; i < 2; i++) sockets.push(await rawWebSocket(port, { headers }))
+    slow.push(get('/slow/1'), get('/slow/2'))
+    await backend.holds(slow.length)
+  })
+  for (const socket of sockets) t.match(socket.head(), /^HTTP\/1.1 101/)
+  await backend.holds(4)
+  const workers = gateway.workers()
+  // As a service manager or a terminal does it: to all processes.
+  for (const pid of workers) process.kill(pid, 'SIGTERM')
+  gateway.signal('SIGTERM')
+  for (const socket of sockets) {
+    await until(() => socket.closeCode() !== undefined)
+    t.equal(socket.closeCode(), 1012)
+    socket.close(1012)
+  }
+  await until(() =>
+    get('/open/x').then(
+      () => false,
+      () => true
+    )
+  )
+  backend.release()
+  for (const answer of await Promise.all(slow)) t.match([answer.status, await answer.text()], [200, 'late'])
+  t.equal(await gateway.ended, 0)
+  t.notOk(workers.some(isAlive))
+  t.equal(gateway.lines().at(-1)?.msg, 'stopped')
+})
+
+t.test('a second SIGTERM ends all processes at once', async t => {
+  const { backend, start, get } = await startWorld(t, { DRAIN_TIMEOUT: '60s' })
+  const gateway = await start()
+  const workers = gateway.workers()
+  const slow = get('/slow/1').catch(() => 'cut')
+  await backend.holds(1)
+  gateway.signal('SIGTERM')
+  await gateway.logged('stopping')
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 143)
+  t.equal(await slow, 'cut')
+  await until(() => !workers.some(isAlive))
+})
+
+t.test('workers end by themselves when their primary is killed', async t => {
+  const { start } = await startWorld(t)
+  const gateway = await start()
+  const workers = gateway.workers()
+  t.equal(workers.length, 2)
+  gateway.signal('SIGKILL')
+  await until(() => !workers.some(isAlive))
+  t.notOk(workers.some(isAlive))
+})
+
+t.test('SIGTERM while the workers start leaves nothing behind', async t => {
+  const { postgres, env } = await startWorld(t)
+  postgres.freeze()
+  const gateway = spawnGateway(t, env)
+  await until(() => gateway.workers().length === 1)
+  const workers = gateway.workers()
+  gateway.signal('SIGTERM')
+  t.equal(await gateway.ended, 0)
+  await until(() => !workers.some(isAlive))
+  postgres.thaw()
+})
+
+t.test('what keeps workers from starting is said once, and no worker is left', async t => {
+  const { env, port, opsPort, start } = await startWorld(t)
+  const running = await start()
+  for (const [taken, ports] of [
+    ['port', { PORT: String(port), OPS_PORT: String(await freePort()) }],
+    ['ops port', { PORT: String(await freePort()), OPS_PORT: String(opsPort) }]
+  ] as const) {
+    const second = spawnGateway(t, { ...env, ...ports })
+    t.equal(await second.ended, 1, taken)
+    t.match(second.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
+  }
+  await stop(t, running)
+})
+
+t.test('administrators see and end streams, and see state and traffic, of all workers', async t => {
+  const { port, start, get } = await startWorld(t)
+  const gateway = await start()
+  const [token, root] = [await signToken(TEST_SECRET), await admin()]
+  const headers = { authorization: `Bearer ${token}` }
+  const sockets: RawWebSocket[] = []
+  await eachAlone(gateway, async () => {
+    for (let i = 0; i < 3; i++) sockets.push(await rawWebSocket(port, { headers }))
+  })
+  const ask = async (path: string) => (await (await get(`/auth/admin/${path}`, root)).json()) as Record<string, never>
+  const list = async (query = '') =>
+    (await ask(`sockets${query}`)) as unknown as { items: { id: string }[]; total: number }
+
+  const all = await list()
+  t.equal(all.total, 6)
+  t.equal(new Set(all.items.map(({ id }) => id.split('-')[0])).size, 2, 'of both workers')
+  const paged = [...(await list('?page=1&pageSize=4')).items, ...(await list('?page=2&pageSize=4')).items]
+  t.same(
+    paged.map(({ id }) => id),
+    all.items.map(({ id }) => id),
+    'pages follow one order, whoever answers'
+  )
+  t.match(await ask('status'), { status: 'ok', streams: { websocket: 6 }, limiter: { mode: 'redis' } })
+
+  for (const { id } of all.items)
+    t.equal((await get(`/auth/admin/sockets/${id}`, root, { method: 'DELETE' })).status, 204)
+  for (const socket of sockets) {
+    await until(() => socket.closeCode() !== undefined)
+    t.equal(socket.closeCode(), 4403)
+    socket.close(4403)
+  }
+  await until(async () => (await list()).total === 0)
+  t.equal((await get('/auth/admin/sockets/none-1', root, { method: 'DELETE' })).status, 404)
+
+  await Promise.all(Array.from({ length: 20 }, () => get('/open/x')))
+  const { points } = (await ask('traffic')) as unknown as {
+    points: { requests: number; allowed: number; at: string }[]
+  }
+  t.ok(points.reduce((sum, { allowed }) => sum + allowed, 0) >= 20)
+  t.equal(new Set(points.map(({ at }) => at)).size, points.length, 'one point a step')
+  await stop(t, gateway)
+})
+
+t.test('a worker that is replaced while the files are broken comes back when they are whole again', async t => {
+  const { files, backend, start, get } = await startWorld(t)
+  const gateway = await start()
+  files.write('routes: [')
+  await gateway.logged('route files not reloaded; the old table stays')
+  const [victim = 0] = gateway.workers()
+  process.kill(victim, 'SIGKILL')
+  await until(() => gateway.lines().filter(({ msg }) => msg === 'a worker has ended').length >= 2)
+  t.equal((await get('/open/x')).status, 200, 'the other one serves')
+  files.write(config(backend.url))
+  await gateway.logged('a worker has taken the place of another')
+  await until(() => gateway.workers().length === 2)
+  await stop(t, gateway)
+})
+
+t.test(
+  'a worker that ends is replaced at once, then ever later, and after six vain starts with nobody left never',
+  async t => {
+    // RX-24
+    const served = createRestarts()
+    const crash = { wasReady: true, livedMs: 100, othersReady: 1 }
+    t.same(
+      Array.from({ length: 10 }, () => served.next(crash)),
+      [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+    )
+    t.equal(served.next({ ...crash, livedMs: 60_000 }), 0, 'a long life is a fresh start')
+    t.equal(served.count, 11)
+
+    const vain = { wasReady: false, livedMs: 100, othersReady: 0 }
+    const alone = createRestarts()
+    t.same(
+      Array.from({ length: 6 }, () => alone.next(vain) === undefined),
+      [false, false, false, false, false, true]
+    )
+    const notAlone = createRestarts()
+    t.notOk(Array.from({ length: 50 }, () => notAlone.next({ ...vain, othersReady: 1 })).includes(undefined))
+  }
+)
+
+t.test('when every worker is gone and none can be started again the gateway exits with 1', async t => {
+  // RX-24
+  const { files, start } = await startWorld(t)
+  const gateway = await start()
+  files.write('routes: [')
+  await gateway.logged('route files not reloaded; the old table stays')
+  for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
+  t.equal(await gateway.ended, 1)
+  t.match(gateway.stderr(), /^No worker can be started$/m)
+})
+
+t.test('the state of several workers tells sums of what is counted and the worst of what can be wrong', async t => {
+  const target = { url: 'http://a', state: 'up', since: 's', reason: '', busy: 1, connections: 2, faults: { reset: 1 } }
+  const well: Status = {
+    status: 'ok',
+    checks: { database: 'ok', directory: 'insecure' },
+    startedAt: '2026-01-02T00:00:00.000Z',
+    upstreams: [{ name: 'up', targets: [target] }],
+    limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, leases: 5, lateAdmissions: 6 },
+    reload: { ok: true, loadedAt: 'l', checksum: 'c', routes: 9, complaints: [] },
+    audit: { state: 'unknown', entries: 0, firstBroken: null, checkedAt: '' },
+    revocations: { known: 2, stalenessMs: 10 },
+    streams: { websocket: 1, sse: 2 },
+    insecure: ['LDAP_INSECURE']
+  }
+  const unwell: Status = {
+    ...well,
+    status: 'degraded',
+    checks: { database: 'degraded', directory: 'ok' },
+    startedAt: '2026-01-01T00:00:00.000Z',
+    upstreams: [{ name: 'up', targets: [{ ...target, state: 'down', reason: 'refused' }] }],
+    limiter: { ...well.limiter, mode: 'degraded', reason: 'timeout' },
+    reload: { ...well.reload, ok: false },
+    audit: { state: 'ok', entries: 7, firstBroken: null, checkedAt: '2026-01-02T00:00:00.000Z' },
+    revocations: { known: 3, stalenessMs: 5 }
+  }
+  const merged = {
+    status: 'degraded',
+    checks: { database: 'degraded', directory: 'insecure' },
+    startedAt: '2026-01-01T00:00:00.000Z',
+    upstreams: [
+      {
+        targets: [{ url: 'http://a', state: 'down', reason: 'refused', busy: 2, connections: 4, faults: { reset: 2 } }]
+      }
+    ],
+    limiter: { mode: 'degraded', reason: 'timeout', commands: 6, entries: 8, leases: 10, lateAdmissions: 12 },
+    reload: { ok: false },
+    audit: { state: 'ok', entries: 7 },
+    revocations: { known: 3, stalenessMs: 10 },
+    streams: { websocket: 2, sse: 4 }
+  }
+  t.match(mergeStatus(well, [unwell]), merged)
+  t.match(mergeStatus(unwell, [well]), merged)
+  t.same(mergeStatus(well, []), well)
+})
+
+t.test('a question to another process always ends: with an answer, an error, the time, or the process', async t => {
+  const near = createCalls(message => far.receive(message))
+  const far = createCalls(message => near.receive(message))
+  far.answer('double', (n: number) => n * 2)
+  far.answer('fails', () => {
+    throw new Error('no')
+  })
+  far.answer('sleeps', () => new Promise(() => undefined))
+  near.receive('nothing of ours')
+  near.receive({ portaria: 'answer', id: 99 })
+  t.equal(await near.call('double', [21]), 42)
+  await t.rejects(near.call('fails'), { message: 'no' })
+  await t.rejects(near.call('unknown'), { message: 'nobody answers unknown' })
+  await t.rejects(near.call('sleeps', [], 20), { message: 'sleeps: no answer' })
+  const open = near.call('sleeps')
+  near.close()
+  await t.rejects(open, { message: 'the other process is gone' })
+  await t.rejects(near.call('double', [1]), { message: 'the other process is gone' })
+})
