@@ -18,7 +18,7 @@ COPY upstream-config upstream-config
 COPY gateway gateway
 USER node
 # Compiled here, since what a start compiles is not kept: no user of the container may change what will be run.
-RUN node -e "import('./gateway/workers/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'metrics', 'ops-listener', 'workers'].map(name => import('./gateway/' + name + '.ts')))).then(() => process.exit())"
+RUN node -e "import('./gateway/workers/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'observe/metrics', 'observe/ops-listener', 'workers/primary'].map(name => import('./gateway/' + name + '.ts')))).then(() => process.exit())"
 USER root
 RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
 USER node

@@ -36,7 +36,7 @@ const idsIn = (source: string): Set<string> => {
 
 /** Every entry of the catalogue in its order, joined with the tests that name it. */
 export const readCoverage = (): Entry[] => {
-  const files = readdirSync(HERE).filter(file => file.endsWith('.test.ts'))
+  const files = readdirSync(HERE, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.test.ts'))
   const named = files.map(file => ({ file, ids: idsIn(readFileSync(join(HERE, file), 'utf8')) }))
   const lines = readFileSync(join(HERE, 'security-catalogue.md'), 'utf8').split('\n')
   return lines.flatMap(line => {

@@ -10,7 +10,7 @@ import { createCertificateAuthority } from '../support/certificates.ts'
 import { environmentOf, readCompose, shellScript } from '../support/compose.ts'
 import { importsOf } from '../support/imports.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const compose = readCompose(join(root, 'docker-compose.yml'))
 const { gateway, secrets } = compose.services

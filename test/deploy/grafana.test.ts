@@ -59,8 +59,8 @@ t.test('every metric that the dashboard names exists, with the labels that it gr
 })
 
 t.test('every metric of ours is on the dashboard, and no panel covers another', async t => {
-  const source = ['metrics-families', 'metrics-requests']
-    .map(file => readFileSync(new URL(`../../gateway/${file}.ts`, import.meta.url), 'utf8'))
+  const source = ['metric-families', 'metric-requests']
+    .map(file => readFileSync(new URL(`../../gateway/observe/${file}.ts`, import.meta.url), 'utf8'))
     .join('\n')
   const ours = [
     ...[...source.matchAll(/^ {2}\[\s*'([a-z_]+)',/gm)].map(([, name]) => `portaria_${name}`),
