@@ -10,6 +10,8 @@ export interface DirectoryPerson {
   readonly username: string
   /** The same for every directory person: one gateway has one directory, and moving it must not double its people. */
   readonly issuer: string
+  /** DNs of the groups that this person is in, as the directory spells them. undefined: not known. */
+  readonly groups?: readonly string[] | undefined
 }
 
 export const DIRECTORY_ISSUER = 'ldap'

@@ -11,6 +11,8 @@ export interface ProvenPerson {
   name: string
   email: string
   username: string
+  /** Names of the groups that the provider put this person in: DNs from a directory. undefined: not known. */
+  groups?: readonly string[] | undefined
 }
 
 export interface LoginContext {
