@@ -149,10 +149,10 @@ export interface Variable extends Row {
   readonly name: VariableName
 }
 
-/** All variables, in the order of the README. */
+/** All variables, in the order of docs/settings.md. */
 export const VARIABLES: readonly Variable[] = TABLE
 
-/** The README's table of settings; `node gateway/settings/table.ts` prints it. */
+/** The table in docs/settings.md; `npm run docs` writes it there. */
 export const settingsTable = (): string =>
   [
     '| variable | meaning | default |',
@@ -162,5 +162,3 @@ export const settingsTable = (): string =>
       return `| ${name} | ${meaning} | ${preset} |`
     })
   ].join('\n')
-
-if (import.meta.main) process.stdout.write(`${settingsTable()}\n`)

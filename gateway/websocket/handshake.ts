@@ -68,7 +68,7 @@ export const judgeClientHandshake = ({ req, head }: Exchange): GatewayError | un
   return extensions.length === 0 || areExtensions(extensions) ? undefined : wrong('websocket-extensions')
 }
 
-/** The fields of the upstream handshake and the end of its head. Extensions are never offered: see the README. */
+/** The fields of the upstream handshake and the end of its head. Extensions are never offered: see docs/architecture.md. */
 export const upgradeFields = (key: string, subprotocols: readonly string[]): string =>
   `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n` +
   (subprotocols.length === 0 ? '' : `sec-websocket-protocol: ${subprotocols.join(', ')}\r\n`) +

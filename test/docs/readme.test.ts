@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { readFileSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { ROOT, run, startDemo, temporaryFolder } from '../support/running-demo.ts'
@@ -18,8 +18,19 @@ t.test('the README begins with the two commands that everything starts from', as
   for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) t.ok(shellLines.includes(command), command)
 })
 
-t.test('every npm script that the README names exists', async t => {
-  const named = [...readme.matchAll(/npm run (?:--\S+ )*([\w:-]+)/g)].map(([, name = '']) => name)
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md'].concat(
+  readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.md'))
+    .map(file => join('docs', file))
+)
+
+t.test('every npm script that the docs name exists', async t => {
+  const named = [
+    ...pages
+      .map(read)
+      .join('\n')
+      .matchAll(/npm run (?:--\S+ )*([\w:-]+)/g)
+  ].map(([, name = '']) => name)
   for (const name of new Set(named)) t.ok(scripts[name], name)
   for (const name of ['start', 'test']) t.ok(scripts[name], name)
 })
@@ -48,4 +59,16 @@ t.test('from a fresh clone the demo comes up, and its lines do what the README s
   await demo.gone()
   const { stdout } = await run(`git -C '${clone}' status --porcelain`)
   t.equal(stdout.replace('?? node_modules\n', ''), '', 'nothing was written into the clone')
+})
+
+t.test('every file that a page of the docs links to exists', async t => {
+  for (const page of pages) {
+    for (const [, target = ''] of read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
+      t.ok(existsSync(join(ROOT, dirname(page), target)), `${page}: ${target}`)
+    }
+  }
+})
+
+t.test('the README is short', async t => {
+  t.ok(Buffer.byteLength(readme) <= 8 * 1024)
 })
