@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { BrowserSession } from './access/browser-session.ts'
+import { sessionRoutes } from './account/session-routes.ts'
 import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import { createDirectory } from './directory/directory.ts'
@@ -13,7 +14,7 @@ import { pageRoutes } from './pages/page-routes.ts'
 import type { Settings } from './settings/settings.ts'
 import { createLoginMemory } from './store/login-memory.ts'
 import { createLoginPermits } from './store/login-permits.ts'
-import { knownAtOnce, type Stores } from './stores.ts'
+import { endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 
@@ -34,9 +35,11 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   const { database, users, audit, redis } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(database)
+  const sessions = endedAtOnce(stores.sessions, feed.catchUp)
   const signIn = createSignIn({
     tokens,
     onOutcome,
+    beginSession: tokenParts.beginSession,
     syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
   })
   healthRoutes(app, parts)
@@ -75,7 +78,9 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     sessionCookies
   })
   pageRoutes(app, settings)
+  sessionRoutes(app, { sessions })
   adminRoutes(app, {
+    sessions,
     users: knownAtOnce(users, feed.catchUp),
     listAudit: audit.list,
     appendAudit: audit.append,

@@ -59,6 +59,7 @@ export const Unauthenticated = createError('GW_UNAUTHENTICATED', 'A valid token 
 export const TokenExpired = createError('GW_TOKEN_EXPIRED', 'The token has expired', 401)
 export const TokenRevoked = createError('GW_TOKEN_REVOKED', 'The token has been revoked', 401)
 export const TokenStale = createError('GW_TOKEN_STALE', 'The access of this person has changed; refresh the token', 401)
+export const LoginRequired = createError('GW_LOGIN_REQUIRED', 'This needs a recent login; log in again', 401)
 export const LoginFailed = createError('GW_LOGIN_FAILED', 'Autenticacao falhou', 401)
 export const OAuthFailed = createError('GW_OAUTH_FAILED', 'Autenticacao falhou', 401)
 export const Forbidden = createError('GW_FORBIDDEN', 'Your access does not allow this', 403)

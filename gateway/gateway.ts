@@ -234,6 +234,7 @@ export const startGateway = async (
       upstreams.close()
       await routes.close()
       await own.close()
+      await tokenParts.uses.close()
       await feed.close()
       await loginAudit.flush()
       await limiter.close()

@@ -1,6 +1,8 @@
 // Who a verified token says is asking, and the person behind it as the public API shows them.
 
 export type Provider = 'ldap' | 'cloudidp'
+/** Who an account belongs to: a person of a login provider, or a service account. */
+export type AccountProvider = Provider | 'client'
 export type AccessStatus = 'assigned' | 'unassigned'
 
 /** The user object of the public API (`/auth/login`, `/auth/me`, …). Absent strings are `''`, never null. */
@@ -9,13 +11,16 @@ export interface User {
   name: string
   email: string
   username: string
-  provider: Provider
+  provider: AccountProvider
   perfis: string[]
   profiles: string[]
   areas: string[]
   areaPrincipal: string
   accessStatus: AccessStatus
 }
+
+/** What was presented: the token of a person's login, of a service account, or a person's own access token. */
+export type TokenKind = 'login' | 'client' | 'personal'
 
 /** What a verified token says: its person, its own id and its life. Times are seconds since the epoch (RFC 7519 §2). */
 export interface Identity {
@@ -28,6 +33,9 @@ export interface Identity {
   readonly version: number
   readonly issuedAt: number
   readonly expiresAt: number
+  /** `auth_time`: when the person logged in; 0 when the token does not say. */
+  readonly authenticatedAt: number
+  readonly kind: TokenKind
 }
 
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const

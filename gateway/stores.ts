@@ -5,6 +5,7 @@ import { openRedis } from './redis/redis.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { openDatabase } from './store/database.ts'
+import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers, type Users } from './store/users.ts'
 
@@ -22,20 +23,30 @@ export const openStores = async (settings: Settings, log: Logger) => {
     users: createUsers(database),
     audit: createAuditLog(database),
     tokenState: createTokenState(database),
+    sessions: createSessions(database),
     redis,
     limiter: createLimiter(redis === undefined ? { log } : { redis, log })
   }
 }
 
+const afterwards =
+  (catchUp: () => Promise<void>) =>
+  <Args extends unknown[], Result>(change: (...args: Args) => Promise<Result>) =>
+  async (...args: Args): Promise<Result> => {
+    const result = await change(...args)
+    await catchUp()
+    return result
+  }
+
+/** Sessions that are ended through this instance are known to be ended before that is answered. */
+export const endedAtOnce = (sessions: Sessions, catchUp: () => Promise<void>): Sessions => {
+  const after = afterwards(catchUp)
+  return { ...sessions, end: after(sessions.end), endAll: after(sessions.endAll) }
+}
+
 /** Changes of access by an Admin of this instance are felt here before they are answered. */
 export const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users => {
-  const after =
-    <Args extends unknown[], Result>(change: (...args: Args) => Promise<Result>) =>
-    async (...args: Args): Promise<Result> => {
-      const result = await change(...args)
-      await catchUp()
-      return result
-    }
+  const after = afterwards(catchUp)
   return {
     ...users,
     setAccess: after(users.setAccess),

@@ -3,16 +3,18 @@ import type { Logger } from 'pino'
 import type { Identity } from './identity.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
+import { sessionUse } from './store/sessions.ts'
 import type { Stores } from './stores.ts'
 import { createAccessTokens } from './tokens/access-token.ts'
 import { startRevocationFeed } from './tokens/revocation-feed.ts'
 import { createRevocations } from './tokens/revocations.ts'
+import { createTokenUses } from './tokens/token-uses.ts'
 import { createVerifiedTokens } from './tokens/verified-tokens.ts'
 
 export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 
 /** Resolves when everything that has been ended before is known here. */
-export const startTokens = async (settings: Settings, { database, tokenState }: Stores, log: Logger) => {
+export const startTokens = async (settings: Settings, { database, tokenState, sessions }: Stores, log: Logger) => {
   const tokens = createAccessTokens(settings.jwt)
   const revocations = createRevocations()
   const feed = await startRevocationFeed({
@@ -20,13 +22,32 @@ export const startTokens = async (settings: Settings, { database, tokenState }: 
     revocations,
     log
   })
+  const verifiedTokens = createVerifiedTokens({ tokens, revocations })
+  const uses = createTokenUses({
+    usedSince: verifiedTokens.usedSince,
+    record: used => sessions.recordUse(used.flatMap(sessionUse)),
+    log
+  })
   const mostStalenessMs = settings.revocationMaxStalenessMs
   return {
     tokens,
     revocations,
     feed,
-    verifiedTokens: createVerifiedTokens({ tokens, revocations }),
+    verifiedTokens,
+    uses,
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
+    /** A session that cannot be written down now is, once its token is used. */
+    async beginSession(token: string, { ip, userAgent = '' }: { ip: string; userAgent?: string | undefined }) {
+      try {
+        for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() }))
+          await sessions.begin(login, { ip, userAgent })
+      } catch (error) {
+        log.warn(
+          { err: error, reason: 'session-unwritten' },
+          'a session could not be stored; it is listed once it is used'
+        )
+      }
+    },
     async endLogin({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) {
       await tokenState.revokeToken(tokenId, expiresAt, {
         actor: { id: user.id, username: user.username, ...context },

@@ -7,7 +7,7 @@ export const userProperties = {
   name: { type: 'string' },
   email: { type: 'string' },
   username: { type: 'string' },
-  provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
+  provider: { type: 'string', enum: ['ldap', 'cloudidp', 'client'] },
   perfis: strings,
   profiles: strings,
   areas: strings,

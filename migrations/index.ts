@@ -1,5 +1,6 @@
 // Every migration, in the order in which they run.
 import { FirstSchema } from './0001-first-schema.ts'
 import { LoginPermits } from './0002-login-permits.ts'
+import { Sessions } from './0007-sessions.ts'
 
-export const migrations = [FirstSchema, LoginPermits]
+export const migrations = [FirstSchema, LoginPermits, Sessions]

@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 const ROWS: readonly (readonly string[])[] = [
   ['main', 'workers', 'cli'],
   ['gateway', 'app', 'sockets', 'endpoints', 'stores', 'token-parts'],
-  ['admin', 'login', 'cloud', 'pages', 'socketio', 'observe'],
+  ['account', 'admin', 'login', 'cloud', 'pages', 'socketio', 'observe'],
   ['websocket', 'forward', 'directory', 'explain'],
   ['access', 'upstream', 'route-files', 'store'],
   ['tokens', 'limits', 'routes', 'redis'],

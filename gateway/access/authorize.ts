@@ -60,6 +60,6 @@ export const createAuthorize =
   (exchange: Exchange): GatewayError | undefined => {
     const { match, identity } = exchange
     if (match === undefined) return new NoRoute({ reason: 'no-route' })
-    const decision = decide(match, { user: identity?.user }, options)
+    const decision = decide(match, { user: identity?.user, kind: identity?.kind }, options)
     return decision.decision === 'allow' ? undefined : refusalOf(match, decision, options)
   }

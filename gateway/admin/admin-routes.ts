@@ -4,6 +4,7 @@ import { type AreaRoutesParts, areaRoutes } from './area-routes.ts'
 import { type AuditRoutesParts, auditRoutes } from './audit-routes.ts'
 import { type PeopleRoutesParts, peopleRoutes } from './people-routes.ts'
 import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
+import { type SessionAdminParts, sessionAdminRoutes } from './session-routes.ts'
 import { type SocketRoutesParts, socketRoutes } from './socket-routes.ts'
 import { type StatusRoutesParts, statusRoutes } from './status-routes.ts'
 
@@ -11,11 +12,13 @@ export type AdminParts = PeopleRoutesParts &
   AreaRoutesParts &
   AuditRoutesParts &
   RouteRoutesParts &
+  SessionAdminParts &
   SocketRoutesParts &
   StatusRoutesParts
 
 export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
   peopleRoutes(app, parts)
+  sessionAdminRoutes(app, parts)
   areaRoutes(app, parts)
   auditRoutes(app, parts)
   routeRoutes(app, parts)

@@ -1,41 +1,6 @@
 // What administration takes and gives, as JSON Schema: judged, serialised and documented by the same words.
 import { userProperties } from '../user-schema.ts'
 
-/** Ids are positive int4 values, written in digits. */
-export const idParams = {
-  type: 'object',
-  required: ['id'],
-  properties: { id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } }
-} as const
-
-// Query values are strings; nothing is coerced.
-export const pagingProperties = {
-  page: { type: 'string', pattern: '^[1-9][0-9]{0,5}$', description: 'From 1' },
-  pageSize: { type: 'string', pattern: '^(?:[1-9][0-9]?|1[0-9][0-9]|200)$', description: '1 to 200, default 50' }
-} as const
-
-export interface PagingQuery {
-  page?: string
-  pageSize?: string
-}
-
-export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
-  page: Number(page),
-  pageSize: Number(pageSize)
-})
-
-export const pageOf = (items: object) =>
-  ({
-    type: 'object',
-    required: ['items', 'page', 'pageSize', 'total'],
-    properties: {
-      items: { type: 'array', items },
-      page: { type: 'integer' },
-      pageSize: { type: 'integer' },
-      total: { type: 'integer' }
-    }
-  }) as const
-
 export const personItemSchema = {
   type: 'object',
   additionalProperties: false,
@@ -95,5 +60,3 @@ export const auditItemSchema = {
     hash: { type: 'string' }
   }
 } as const
-
-export const nothing = { type: 'null', description: 'Done' } as const

@@ -1,17 +1,8 @@
 // Admins keep the list of areas; profiles are fixed.
 import type { FastifyInstance } from 'fastify'
+import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { Users } from '../store/users.ts'
-import {
-  idParams,
-  namedSchema,
-  nameSchema,
-  nothing,
-  type PagingQuery,
-  pageOf,
-  paging,
-  pagingProperties
-} from './admin-schemas.ts'
-import { actorOf } from './people-routes.ts'
+import { namedSchema, nameSchema } from './admin-schemas.ts'
 
 export interface AreaRoutesParts {
   users: Pick<Users, 'listAreas' | 'createArea' | 'renameArea' | 'deleteArea' | 'listProfiles'>

@@ -1,8 +1,9 @@
 // Admins read what was done, by whom and to whom, newest first.
 import type { FastifyInstance } from 'fastify'
+import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-log.ts'
 import type { Page } from '../store/query.ts'
-import { auditItemSchema, type PagingQuery, pageOf, paging, pagingProperties } from './admin-schemas.ts'
+import { auditItemSchema } from './admin-schemas.ts'
 
 export interface AuditRoutesParts {
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>

@@ -1,22 +1,12 @@
 // Admins find people, give and take their access, and end their tokens; each change is on record.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { identityOf } from '../http/exchange.ts'
+import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-log.ts'
 import type { Page } from '../store/query.ts'
 import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
-import {
-  accessSchema,
-  auditItemSchema,
-  idParams,
-  nothing,
-  type PagingQuery,
-  pageOf,
-  paging,
-  pagingProperties,
-  personItemSchema
-} from './admin-schemas.ts'
+import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
 
 export interface PeopleRoutesParts {
   users: Pick<Users, 'listPeople' | 'loadPerson' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
@@ -34,12 +24,6 @@ const peopleQuery = {
     ...pagingProperties
   }
 } as const
-
-/** Who acts, for the audit log. */
-export const actorOf = ({ exchange }: FastifyRequest): Actor => {
-  const { user } = identityOf(exchange)
-  return { id: user.id, username: user.username, requestId: exchange.requestId, ip: exchange.client.address }
-}
 
 /** The person as a list shows them. */
 export const itemOf = (person: {

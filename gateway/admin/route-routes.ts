@@ -3,10 +3,10 @@ import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
 import { readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
+import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import { PROFILES, type User } from '../identity.ts'
 import { decide } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
-import { type PagingQuery, pageOf, paging, pagingProperties } from './admin-schemas.ts'
 
 export interface RouteRoutesParts {
   routes: () => RouteTable

@@ -2,9 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import type { StreamItem } from '../forward/open-streams.ts'
+import { actorOf, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
-import { nothing, type PagingQuery, pageOf, paging, pagingProperties } from './admin-schemas.ts'
-import { actorOf } from './people-routes.ts'
 
 export interface SocketRoutesParts {
   sockets: {

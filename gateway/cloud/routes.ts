@@ -71,7 +71,8 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
   const callback = async (request: FastifyRequest, reply: FastifyReply) => {
     refusePrefetch(request)
     const returned = judgeState(request)
-    const context = { requestId: request.exchange.requestId, ip: request.exchange.client.address }
+    const { requestId, client: from } = request.exchange
+    const context = { requestId, ip: from.address, userAgent: request.headers['user-agent'] }
     const { nonce, expiresAt } = returned.state
     const isFirst = await parts.usedStates.use(nonce.toString('base64url'), expiresAt + CLOCK_DIFFERENCE_MS)
     if (!isFirst) throw refused('state-replayed', returned.end)

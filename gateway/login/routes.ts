@@ -64,7 +64,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
     async (request, reply) => {
       const { username, password } = request.body
       const { requestId, client } = request.exchange
-      const context = { requestId, ip: client.address }
+      const context = { requestId, ip: client.address, userAgent: request.headers['user-agent'] }
       const report = (reason: string) =>
         onOutcome({ ...context, provider: 'ldap', ok: false, reason, username, userId: undefined })
       const refused = (reason: string, cause: unknown) => {

@@ -18,6 +18,7 @@ export interface ProvenPerson {
 export interface LoginContext {
   requestId: string
   ip: string
+  userAgent?: string | undefined
 }
 
 /** What became of a login attempt, for the audit log and the metrics. `reason` is a stable word. */
@@ -39,6 +40,8 @@ export interface SignInParts {
   tokens: Pick<AccessTokens, 'issue'>
   /** Creates or updates the person and the link, and loads profiles and areas. Throws `GW_UNAVAILABLE` when the database is away. */
   syncPerson: (person: ProvenPerson, context: LoginContext) => Promise<SyncedPerson>
+  /** The login is listed among the person's sessions from now on; never throws. */
+  beginSession: (token: string, context: LoginContext) => Promise<void>
   onOutcome: (outcome: LoginOutcome) => void
 }
 
@@ -50,7 +53,7 @@ export interface SignedIn {
 export type SignIn = (person: ProvenPerson, context: LoginContext) => Promise<SignedIn>
 
 export const createSignIn =
-  ({ tokens, syncPerson, onOutcome }: SignInParts): SignIn =>
+  ({ tokens, syncPerson, beginSession, onOutcome }: SignInParts): SignIn =>
   async (person, context) => {
     const { user, version, disabled } = await syncPerson(person, context)
     const outcome = { ...context, provider: person.provider, username: user.username, userId: user.id }
@@ -59,6 +62,7 @@ export const createSignIn =
       throw new LoginFailed({ reason: 'person-disabled' })
     }
     const token = await tokens.issue(user, version)
+    await beginSession(token, context)
     onOutcome({ ...outcome, ok: true, reason: 'ok' })
     return { token, user }
   }

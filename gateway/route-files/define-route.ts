@@ -63,6 +63,7 @@ const assemble = (
     public: data.public ?? false,
     roles: data.roles && shareList(common.roles, data.roles),
     requireAssigned: data.requireAssigned ?? false,
+    tokenKinds: undefined,
     forwardToken: data.forwardToken ?? false,
     browser: data.browser ?? false,
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,

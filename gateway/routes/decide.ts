@@ -1,11 +1,13 @@
 // Whether a person may pass is one pure answer, the same for live requests, route tests and `explain`.
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthenticated } from '../errors.ts'
-import type { User } from '../identity.ts'
+import type { TokenKind, User } from '../identity.ts'
 import type { Route, RouteMatch } from './route.ts'
 
 /** Who asks; no user: nobody with a valid token. */
 export interface Asker {
   readonly user?: Pick<User, 'profiles' | 'accessStatus' | 'provider'> | undefined
+  /** Absent: the token of a login. */
+  readonly kind?: TokenKind | undefined
 }
 
 export interface DecideOptions {
@@ -22,7 +24,11 @@ export type AllowReason = 'public' | 'socketio' | 'any-valid-token' | 'has-role'
 export type RefusalStatus = 400 | 401 | 403 | 404 | 405
 
 /** The decision for a match and an asker. The code is that of the error contract; the reason is a stable word. */
-export const decide = (match: RouteMatch, { user }: Asker, { cloudUnassignedMayPass }: DecideOptions): Decision => {
+export const decide = (
+  match: RouteMatch,
+  { user, kind = 'login' }: Asker,
+  { cloudUnassignedMayPass }: DecideOptions
+): Decision => {
   if (match.refusal === 'bad-path') return refuse(400, BadPath.code, match.reason)
   if (match.refusal === 'method') {
     // Without a token a private path answers as an unknown one does: nobody learns which paths exist.
@@ -32,6 +38,8 @@ export const decide = (match: RouteMatch, { user }: Asker, { cloudUnassignedMayP
   if (match.refusal === 'no-route') {
     return user === undefined ? refuse(401, Unauthenticated.code, 'no-token') : refuse(404, NoRoute.code, 'no-route')
   }
+  if (user !== undefined && match.route.tokenKinds?.includes(kind) === false)
+    return refuse(403, Forbidden.code, 'token-kind')
   return decideRoute(match.route, user, cloudUnassignedMayPass)
 }
 

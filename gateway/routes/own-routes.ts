@@ -1,8 +1,10 @@
 // The gateway's own endpoints are routes like any other, so that the same matcher and the same rules judge them.
+import type { TokenKind } from '../identity.ts'
 import type { WrittenRoute } from './route.ts'
 import type { Reserved } from './route-trie.ts'
 
-type Access = 'public' | 'any-token' | 'admin'
+/** `login`: a person's login token; access tokens and service accounts are refused. */
+type Access = 'public' | 'any-token' | 'login' | 'login-or-client' | 'admin'
 
 /** What of the public origin belongs to the gateway: `/health`, and `/auth` with everything below. */
 export const RESERVED: readonly Reserved[] = [
@@ -21,13 +23,24 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   ['GET', '/auth/assets/*', 'public'],
   ['GET', '/auth/console', 'public'],
   ['GET', '/auth/me', 'any-token'],
-  ['POST', '/auth/refresh', 'any-token'],
-  ['POST', '/auth/logout', 'any-token'],
+  ['POST', '/auth/refresh', 'login'],
+  ['POST', '/auth/logout', 'login-or-client'],
+  ['GET', '/auth/sessions', 'login'],
+  ['DELETE', '/auth/sessions', 'login'],
+  ['DELETE', '/auth/sessions/:id', 'login'],
   [undefined, '/auth/admin/*', 'admin']
 ]
 
 /** Every endpoint of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
 export const ownRoutes = (): WrittenRoute[] => OWN.map(([method, path, access]) => ownRoute(method, path, access))
+
+const TOKEN_KINDS: Record<Access, readonly TokenKind[] | undefined> = {
+  public: undefined,
+  'any-token': undefined,
+  login: ['login'],
+  'login-or-client': ['login', 'client'],
+  admin: ['login']
+}
 
 const ownRoute = (method: string | undefined, path: string, access: Access): WrittenRoute => ({
   id: method === undefined ? path : `${method} ${path}`,
@@ -37,6 +50,7 @@ const ownRoute = (method: string | undefined, path: string, access: Access): Wri
   public: access === 'public',
   roles: access === 'admin' ? ['Admin'] : undefined,
   requireAssigned: false,
+  tokenKinds: TOKEN_KINDS[access],
   forwardToken: false,
   browser: false,
   stripPrefix: undefined,

@@ -55,6 +55,7 @@ const numbered = (route: WrittenRoute): Route => ({
   public: route.public,
   roles: route.roles,
   requireAssigned: route.requireAssigned,
+  tokenKinds: route.tokenKinds,
   forwardToken: route.forwardToken,
   browser: route.browser,
   stripPrefix: route.stripPrefix,

@@ -1,4 +1,5 @@
 // The shape of a route table: what the route files become, and all that the rest of the gateway knows of them.
+import type { TokenKind } from '../identity.ts'
 
 /** Where a thing was written, for complaints and `explain`. Lines and columns count from 1. */
 export interface Place {
@@ -81,6 +82,8 @@ export interface Route {
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
   readonly requireAssigned: boolean
+  /** Tokens that may ask the gateway's own endpoint; undefined: any. */
+  readonly tokenKinds: readonly TokenKind[] | undefined
   readonly forwardToken: boolean
   readonly browser: boolean
   /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */

@@ -36,6 +36,7 @@ export const announce = async (manager: EntityManager, changes: AccessChange[]):
 export const raiseVersions = async (manager: EntityManager, ids: number[], end = false): Promise<PersonVersion[]> => {
   if (ids.length === 0) return []
   const raised = await query<PersonVersion>(manager, RAISE, [ids, end])
+  if (end) await query(manager, 'DELETE FROM sessions WHERE user_id = ANY($1::int[])', [ids])
   await announce(
     manager,
     raised.map(person => ({ kind: 'person', ...person }))

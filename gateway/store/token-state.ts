@@ -70,15 +70,18 @@ const VERSIONS = `
 const PURGES = [
   "DELETE FROM revocations WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM used_oauth_states WHERE expires_at < now() - interval '5 minutes'",
+  "DELETE FROM sessions WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_permits WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"
 ]
 
-const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number, entry?: AuditEntry) => {
+/** Ends a token on every instance, within a transaction; its session ends with it. */
+export const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number, entry?: AuditEntry) => {
   const key = storableKey(jti)
   if (key === undefined || !Number.isFinite(expiresAt)) throw new BadRequest({ reason: 'bad-token-id' })
   const [row] = await query<RevokedToken>(manager, REVOKE, [key, expiresAt])
   if (row !== undefined) await announce(manager, [{ kind: 'token', ...row }])
+  await query(manager, 'DELETE FROM sessions WHERE jti = $1', [key])
   if (entry !== undefined) await appendAudit(manager, entry)
 }
 

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
-import type { Identity, Provider, User } from '../identity.ts'
+import type { AccountProvider, Identity, User } from '../identity.ts'
 
 /** Longer tokens are refused unread (a header field holds 16 KB at most). */
 export const MAX_TOKEN_LENGTH = 8192
@@ -42,7 +42,14 @@ export interface AccessTokenOptions {
   now?: () => number
 }
 
-const claimsOf = (user: User, version: number) => ({
+interface Life {
+  id: string
+  issuedAt: number
+  expiresAt: number
+  authenticatedAt: number
+}
+
+const claimsOf = (user: User, version: number, authenticatedAt: number) => ({
   name: user.name,
   email: user.email,
   provider: user.provider,
@@ -52,7 +59,8 @@ const claimsOf = (user: User, version: number) => ({
   areas: user.areas,
   areaPrincipal: user.areaPrincipal,
   accessStatus: user.accessStatus,
-  ver: version
+  ver: version,
+  auth_time: authenticatedAt
 })
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -64,7 +72,8 @@ const isStrings = (value: unknown): value is string[] =>
 const isSeconds = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 && value < 1e12
 
-const isProvider = (value: unknown): value is Provider => value === 'ldap' || value === 'cloudidp'
+const isProvider = (value: unknown): value is AccountProvider =>
+  value === 'ldap' || value === 'cloudidp' || value === 'client'
 
 const sameItems = (a: readonly string[], b: unknown): boolean =>
   isStrings(b) && a.length === b.length && a.every((item, index) => item === b[index])
@@ -118,8 +127,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   const given = Buffer.alloc(2 * SIGNATURE_LENGTH)
   const expected = Buffer.alloc(2 * SIGNATURE_LENGTH)
 
-  const sign = (user: User, version: number, life: { id: string; issuedAt: number; expiresAt: number }) =>
-    new SignJWT(claimsOf(user, version))
+  const sign = (user: User, version: number, life: Life) =>
+    new SignJWT(claimsOf(user, version, life.authenticatedAt))
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setSubject(String(user.id))
       .setJti(life.id)
@@ -164,7 +173,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
 
   const identityOf = (claims: unknown): Identity | GatewayError => {
     if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
-    const { exp, iat, jti, nbf, ver = 0 } = claims
+    const { exp, iat, jti, nbf, ver = 0, auth_time = 0 } = claims
     const user = userOf(claims)
     const nowS = now() / 1000
     if (
@@ -173,7 +182,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       jti === '' ||
       jti.length > 128 ||
       !isSeconds(exp) ||
-      !isSeconds(iat)
+      !isSeconds(iat) ||
+      !isSeconds(auth_time)
     ) {
       return new Unauthenticated({ reason: 'bad-claims' })
     }
@@ -184,17 +194,28 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     if (iat > nowS + CLOCK_TOLERANCE_S) return new Unauthenticated({ reason: 'issued-in-the-future' })
     if (exp - iat > Math.max(lifeS, MAX_LIFE_S)) return new Unauthenticated({ reason: 'lives-too-long' })
     if (exp <= nowS) return new TokenExpired({ reason: 'expired' })
-    return { user, subject: String(user.id), tokenId: jti, version: ver, issuedAt: iat, expiresAt: exp }
+    return {
+      user,
+      subject: String(user.id),
+      tokenId: jti,
+      version: ver,
+      issuedAt: iat,
+      expiresAt: exp,
+      authenticatedAt: auth_time,
+      kind: user.provider === 'client' ? 'client' : 'login'
+    }
   }
 
   return {
     issue(user, version) {
       const issuedAt = Math.floor(now() / 1000)
-      return sign(user, version, { id: randomUUID(), issuedAt, expiresAt: issuedAt + lifeS })
+      const life = { id: randomUUID(), issuedAt, expiresAt: issuedAt + lifeS, authenticatedAt: issuedAt }
+      return sign(user, version, life)
     },
     reissue(user, version, login) {
       const issuedAt = Math.floor(now() / 1000)
-      return sign(user, version, { id: login.tokenId, issuedAt, expiresAt: login.expiresAt })
+      const { tokenId: id, expiresAt, authenticatedAt } = login
+      return sign(user, version, { id, issuedAt, expiresAt, authenticatedAt })
     },
     judge,
     verify(token) {

@@ -15,6 +15,8 @@ interface Remembered {
   standing: Standing
   /** Of the revocations that `standing` was judged by. */
   epoch: number
+  /** Minutes since the epoch; when the token last passed. */
+  usedMinute: number
 }
 
 export interface VerifiedTokens {
@@ -23,6 +25,14 @@ export interface VerifiedTokens {
   /** The same, with the refusal returned. */
   judge(token: string, options?: { allowStale?: boolean }): Identity | GatewayError
   counts(): TokenCacheCounts
+  /** Those that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
+  usedSince(minute: number): TokenUse[]
+}
+
+/** A token has been used; times to the minute, in milliseconds since the epoch. */
+export interface TokenUse {
+  readonly identity: Identity
+  readonly usedAt: number
 }
 
 export interface TokenCacheCounts {
@@ -76,7 +86,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     misses++
     const identity = tokens.judge(token)
     if (identity instanceof GatewayError) return identity
-    const entry: Remembered = { token, signature, identity, standing: 'valid', epoch: -1 }
+    const entry: Remembered = { token, signature, identity, standing: 'valid', epoch: -1, usedMinute: 0 }
     remember(entry)
     return entry
   }
@@ -84,13 +94,15 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
   const judge: VerifiedTokens['judge'] = (token, { allowStale = false } = {}) => {
     const entry = recall(token)
     if (entry instanceof GatewayError) return entry
-    if (entry.identity.expiresAt * 1000 <= now()) return new TokenExpired({ reason: 'expired' })
+    const nowMs = now()
+    if (entry.identity.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
     if (entry.epoch !== revocations.epoch) {
       entry.standing = revocations.standing(entry.identity)
       entry.epoch = revocations.epoch
     }
     if (entry.standing === 'revoked') return new TokenRevoked({ reason: 'revoked' })
     if (entry.standing === 'stale' && !allowStale) return new TokenStale({ reason: 'stale' })
+    entry.usedMinute = Math.floor(nowMs / 60_000)
     return entry.identity
   }
 
@@ -101,6 +113,14 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
       if (identity instanceof GatewayError) throw identity
       return identity
     },
-    counts: () => ({ hits, misses, size: young.size + old.size })
+    counts: () => ({ hits, misses, size: young.size + old.size }),
+    usedSince(minute) {
+      const uses: TokenUse[] = []
+      for (const generation of [young, old]) {
+        for (const { identity, usedMinute } of generation.values())
+          if (usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })
+      }
+      return uses
+    }
   }
 }

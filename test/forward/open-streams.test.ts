@@ -35,6 +35,8 @@ const world = (t: Teardown, freshAccess: FreshAccess = async () => undefined) =>
     version: 0,
     issuedAt: START / 1000,
     expiresAt: START / 1000 + 60,
+    authenticatedAt: START / 1000,
+    kind: 'login',
     ...more
   })
   const route = routeAt('/events', upstreamAt(1), { roles: ['Agente'] })

@@ -153,7 +153,8 @@ const gateWorld = () => {
     state,
     identify(token) {
       if (token !== 'good') throw new Unauthenticated()
-      return { user: person(), subject: '7', tokenId: 'x', version: 0, issuedAt: 0, expiresAt: 9e9 }
+      const life = { issuedAt: 0, expiresAt: 9e9, authenticatedAt: 0 }
+      return { user: person(), subject: '7', tokenId: 'x', version: 0, kind: 'login', ...life }
     },
     judge: () => undefined,
     pids: createMemorySidStore(),

@@ -58,6 +58,7 @@ export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> =
   public: false,
   roles: undefined,
   requireAssigned: false,
+  tokenKinds: undefined,
   forwardToken: false,
   browser: false,
   stripPrefix: undefined,

@@ -1,0 +1,49 @@
+// Shows people their own live sessions, and ends one of them or all the others.
+import type { FastifyInstance } from 'fastify'
+import { identityOf } from '../http/exchange.ts'
+import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { type Sessions, sessionItemSchema, sessionUse } from '../store/sessions.ts'
+
+export interface SessionRoutesParts {
+  sessions: Pick<Sessions, 'list' | 'end' | 'endAll' | 'recordUse'>
+}
+
+const pagingQuery = { type: 'object', additionalProperties: false, properties: pagingProperties } as const
+
+export const sessionRoutes = (app: FastifyInstance, { sessions }: SessionRoutesParts): void => {
+  app.get<{ Querystring: PagingQuery }>(
+    '/auth/sessions',
+    {
+      schema: {
+        summary: 'Own live sessions, the latest used first',
+        querystring: pagingQuery,
+        response: { 200: pageOf(sessionItemSchema) }
+      }
+    },
+    async ({ exchange, query }) => {
+      const identity = identityOf(exchange)
+      const { user, tokenId } = identity
+      await sessions.recordUse(sessionUse({ identity, usedAt: Date.now() }))
+      return sessions.list(user.id, { tokenId, ...paging(query) })
+    }
+  )
+
+  app.delete(
+    '/auth/sessions',
+    { schema: { summary: 'Ends all own sessions but the one that asks', response: { 204: nothing } } },
+    async (request, reply) => {
+      const { user, tokenId } = identityOf(request.exchange)
+      await sessions.endAll(actorOf(request), user.id, tokenId)
+      return reply.code(204).send()
+    }
+  )
+
+  app.delete<{ Params: { id: string } }>(
+    '/auth/sessions/:id',
+    { schema: { summary: 'Ends one own session', params: idParams, response: { 204: nothing } } },
+    async (request, reply) => {
+      await sessions.end(actorOf(request), identityOf(request.exchange).user.id, Number(request.params.id))
+      return reply.code(204).send()
+    }
+  )
+}

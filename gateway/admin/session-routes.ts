@@ -1,0 +1,48 @@
+// Shows Admins the live sessions of a person, and ends them all.
+import type { FastifyInstance } from 'fastify'
+import { NotFound } from '../errors.ts'
+import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { type Sessions, sessionItemSchema } from '../store/sessions.ts'
+import type { Users } from '../store/users.ts'
+
+export interface SessionAdminParts {
+  sessions: Pick<Sessions, 'list' | 'endAll'>
+  users: Pick<Users, 'loadPerson'>
+}
+
+export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: SessionAdminParts): void => {
+  const personId = async (text: string): Promise<number> => {
+    const person = await users.loadPerson(Number(text))
+    if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
+    return person.user.id
+  }
+
+  app.get<{ Params: { id: string }; Querystring: PagingQuery }>(
+    '/auth/admin/users/:id/sessions',
+    {
+      schema: {
+        summary: 'Live sessions of a person, the latest used first',
+        params: idParams,
+        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
+        response: { 200: pageOf(sessionItemSchema) }
+      }
+    },
+    async ({ exchange, params, query }) =>
+      sessions.list(await personId(params.id), { tokenId: exchange.identity?.tokenId ?? '', ...paging(query) })
+  )
+
+  app.delete<{ Params: { id: string } }>(
+    '/auth/admin/users/:id/sessions',
+    {
+      schema: {
+        summary: 'Ends all sessions of a person; access tokens stay',
+        params: idParams,
+        response: { 204: nothing }
+      }
+    },
+    async (request, reply) => {
+      await sessions.endAll(actorOf(request), await personId(request.params.id))
+      return reply.code(204).send()
+    }
+  )
+}

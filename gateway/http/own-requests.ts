@@ -1,0 +1,46 @@
+// What the gateway's own endpoints take from a request, as JSON Schema: ids, pages, and who acts.
+import type { Identity } from '../identity.ts'
+import { type Exchange, identityOf } from './exchange.ts'
+
+/** Who asks, for the audit log. */
+export const actorOf = ({ exchange }: { exchange: Exchange }) => {
+  const { user }: Identity = identityOf(exchange)
+  return { id: user.id, username: user.username, requestId: exchange.requestId, ip: exchange.client.address }
+}
+
+/** Ids are positive int4 values, written in digits. */
+export const idParams = {
+  type: 'object',
+  required: ['id'],
+  properties: { id: { type: 'string', pattern: '^[1-9][0-9]{0,9}$' } }
+} as const
+
+// Query values are strings; nothing is coerced.
+export const pagingProperties = {
+  page: { type: 'string', pattern: '^[1-9][0-9]{0,5}$', description: 'From 1' },
+  pageSize: { type: 'string', pattern: '^(?:[1-9][0-9]?|1[0-9][0-9]|200)$', description: '1 to 200, default 50' }
+} as const
+
+export interface PagingQuery {
+  page?: string
+  pageSize?: string
+}
+
+export const paging = ({ page = '1', pageSize = '50' }: PagingQuery) => ({
+  page: Number(page),
+  pageSize: Number(pageSize)
+})
+
+export const pageOf = (items: object) =>
+  ({
+    type: 'object',
+    required: ['items', 'page', 'pageSize', 'total'],
+    properties: {
+      items: { type: 'array', items },
+      page: { type: 'integer' },
+      pageSize: { type: 'integer' },
+      total: { type: 'integer' }
+    }
+  }) as const
+
+export const nothing = { type: 'null', description: 'Done' } as const

@@ -1,0 +1,178 @@
+// Keeps the logins that are alive: who, from where, with which browser, and when each was last used.
+import type { EntityManager } from 'typeorm'
+import { NotFound } from '../errors.ts'
+import type { Identity, Provider } from '../identity.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { storableKey, storableText } from './storable.ts'
+import { revokeToken } from './token-state.ts'
+
+/** A login as its tokens describe it; times in seconds since the epoch. */
+export interface SessionLogin {
+  readonly tokenId: string
+  readonly userId: number
+  readonly provider: Provider
+  readonly version: number
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
+export interface SessionUse extends SessionLogin {
+  /** Milliseconds since the epoch. */
+  readonly usedAt: number
+}
+
+/** What the use of a token says of its session; empty for tokens that are not a person's login. */
+export const sessionUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }): SessionUse[] => {
+  const { user, tokenId, version, issuedAt, authenticatedAt, expiresAt, kind } = identity
+  if (kind !== 'login' || user.provider === 'client') return []
+  const createdAt = authenticatedAt === 0 ? issuedAt : authenticatedAt
+  return [{ tokenId, userId: user.id, provider: user.provider, version, createdAt, expiresAt, usedAt }]
+}
+
+export interface SessionItem {
+  id: number
+  /** Whether it is the session that asks. */
+  current: boolean
+  provider: Provider
+  /** ISO 8601, UTC. */
+  createdAt: string
+  /** To the minute; ISO 8601, UTC. */
+  lastUsedAt: string
+  ip: string
+  userAgent: string
+}
+
+export const sessionItemSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'current', 'provider', 'createdAt', 'lastUsedAt', 'ip', 'userAgent'],
+  properties: {
+    id: { type: 'integer' },
+    current: { type: 'boolean', description: 'The session that asks' },
+    provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
+    createdAt: { type: 'string', description: 'ISO 8601, UTC' },
+    lastUsedAt: { type: 'string', description: 'ISO 8601, UTC, to the minute' },
+    ip: { type: 'string', description: 'Where the login came from' },
+    userAgent: { type: 'string' }
+  }
+} as const
+
+export interface Sessions {
+  /** A login has succeeded. */
+  begin(login: SessionLogin, from: { ip: string; userAgent: string }): Promise<void>
+  /** Writes down when logins were last used; those unknown so far are kept from now on, ended ones are not. */
+  recordUse(uses: readonly SessionUse[]): Promise<void>
+  /** Live sessions of a person, the latest used first; `tokenId` is that of the session that asks. */
+  list(userId: number, options: { tokenId?: string; page: number; pageSize: number }): Promise<Page<SessionItem>>
+  /** Ends one session of a person on every instance. Throws NotFound. */
+  end(actor: Actor, userId: number, id: number): Promise<void>
+  /** Ends all sessions of a person, but the one with `exceptTokenId` when given. Returns how many. */
+  endAll(actor: Actor, userId: number, exceptTokenId?: string): Promise<number>
+}
+
+export const createSessions = (database: Database): Sessions => ({
+  begin: (login, from) => database.read(manager => begin(manager, login, from)),
+  recordUse: uses => database.read(manager => recordUse(manager, uses)),
+  list: (userId, options) => database.read(manager => list(manager, userId, options)),
+  end: (actor, userId, id) =>
+    database.write(async manager => {
+      const [session] = isRowId(id) ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [userId, id]) : []
+      if (session === undefined) throw new NotFound({ reason: 'no-session' })
+      await revokeToken(manager, session.jti, session.expires_s)
+      await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
+    }),
+  endAll: (actor, userId, exceptTokenId = '') =>
+    database.write(async manager => {
+      const sessions = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [userId, exceptTokenId])
+      for (const { jti, expires_s } of sessions) await revokeToken(manager, jti, expires_s)
+      const details = { sessions: sessions.length, keptOwn: exceptTokenId !== '' }
+      await appendAudit(manager, { actor, action: 'session.end-all', target: `user:${userId}`, details })
+      return sessions.length
+    })
+})
+
+interface Row {
+  id: number
+  jti: string
+  provider: Provider
+  created_at: Date
+  last_used_at: Date
+  /** Seconds since the epoch. */
+  expires_s: number
+  ip: string
+  user_agent: string
+}
+
+const begin = async (
+  manager: EntityManager,
+  login: SessionLogin,
+  { ip, userAgent }: { ip: string; userAgent: string }
+) => {
+  const { tokenId, userId, provider, createdAt, expiresAt } = login
+  const agent = storableText(userAgent)
+  await query(manager, BEGIN, [
+    storableKey(tokenId) ?? '',
+    userId,
+    provider,
+    createdAt,
+    expiresAt,
+    storableText(ip, 64),
+    agent
+  ])
+}
+
+const recordUse = async (manager: EntityManager, uses: readonly SessionUse[]) => {
+  if (uses.length === 0) return
+  await query(manager, RECORD_USE, [
+    uses.map(({ tokenId }) => storableKey(tokenId) ?? ''),
+    uses.map(({ userId }) => (isRowId(userId) ? userId : 0)),
+    uses.map(({ provider }) => provider),
+    uses.map(({ version }) => version),
+    uses.map(({ createdAt }) => createdAt),
+    uses.map(({ usedAt }) => usedAt / 1000),
+    uses.map(({ expiresAt }) => expiresAt)
+  ])
+}
+
+const list = async (
+  manager: EntityManager,
+  userId: number,
+  options: { tokenId?: string; page: number; pageSize: number }
+): Promise<Page<SessionItem>> => {
+  const { page, pageSize, offset } = pageBounds(options.page, options.pageSize)
+  const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total FROM (${LIVE}) AS live`, [userId])
+  const order = 'ORDER BY s.last_used_at DESC, s.id DESC LIMIT $2 OFFSET $3'
+  const rows = await query<Row>(manager, `${LIVE} ${order}`, [userId, pageSize, offset])
+  const items = rows.map(row => ({
+    id: row.id,
+    current: row.jti === options.tokenId,
+    provider: row.provider,
+    createdAt: row.created_at.toISOString(),
+    lastUsedAt: row.last_used_at.toISOString(),
+    ip: row.ip,
+    userAgent: row.user_agent
+  }))
+  return { items, page, pageSize, total: Number(count?.total ?? 0) }
+}
+
+const LIVE = `
+  SELECT s.id, s.jti, s.provider, s.created_at, date_trunc('minute', s.last_used_at) AS last_used_at,
+    extract(epoch FROM s.expires_at)::float8 AS expires_s, s.ip, s.user_agent
+  FROM sessions s WHERE s.user_id = $1 AND s.expires_at > now()`
+
+const BEGIN = `
+  INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at, ip, user_agent)
+  SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users WHERE id = $2
+  ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent`
+
+// A session that was ended meanwhile must not come back: neither by its own end nor by that of all tokens of its person.
+const RECORD_USE = `
+  INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+  SELECT used.jti, used.user_id, used.provider, to_timestamp(used.created), to_timestamp(used.used), to_timestamp(used.expires)
+  FROM unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::float8[], $6::float8[], $7::float8[])
+    AS used (jti, user_id, provider, version, created, used, expires)
+  JOIN users u ON u.id = used.user_id AND u.provider = used.provider AND used.version >= u.lowest_accepted_version
+  WHERE used.jti <> '' AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = used.jti)
+  ON CONFLICT (jti) DO UPDATE SET last_used_at = greatest(sessions.last_used_at, excluded.last_used_at)`

@@ -1,0 +1,54 @@
+// Reports once a minute which tokens were used, so that people can see when each of their sessions was last alive.
+import type { Logger } from 'pino'
+import type { TokenUse } from './verified-tokens.ts'
+
+export interface TokenUses {
+  /** Writes down what is not written yet; never throws. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface TokenUsesOptions {
+  usedSince: (minute: number) => readonly TokenUse[]
+  /** Called with a part of them at a time. */
+  record: (uses: readonly TokenUse[]) => Promise<void>
+  log: Pick<Logger, 'warn'>
+  now?: () => number
+}
+
+const EVERY_MS = 60_000
+const AT_ONCE = 1000
+
+export const createTokenUses = ({ usedSince, record, log, now = Date.now }: TokenUsesOptions): TokenUses => {
+  let since = 0
+  let writing: Promise<void> = Promise.resolve()
+
+  const write = async () => {
+    const minute = Math.floor(now() / EVERY_MS)
+    const uses = usedSince(since)
+    try {
+      for (let from = 0; from < uses.length; from += AT_ONCE) await record(uses.slice(from, from + AT_ONCE))
+      // This minute is not over: what is used in the rest of it is written the next time.
+      since = minute
+    } catch (error) {
+      log.warn(
+        { err: error, reason: 'token-uses-unwritten' },
+        'the last uses of tokens could not be stored; tried again in a minute'
+      )
+    }
+  }
+
+  const flush = () => {
+    writing = writing.then(write)
+    return writing
+  }
+  const timer = setInterval(flush, EVERY_MS)
+  timer.unref()
+  return {
+    flush,
+    close() {
+      clearInterval(timer)
+      return flush()
+    }
+  }
+}
