@@ -38,7 +38,6 @@ export interface StatusParts {
     commands: number
     entries: number
     leases: number
-    lateAdmissions: number
   }
   reload: () => {
     ok: boolean

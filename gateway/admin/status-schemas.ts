@@ -42,8 +42,7 @@ export const statusSchema = object({
     reason: text,
     commands: { ...count, description: 'Sent to Redis so far' },
     entries: { ...count, description: 'Windows kept in memory' },
-    leases: count,
-    lateAdmissions: { ...count, description: 'Admitted on one instance’s count alone because Redis was late' }
+    leases: count
   }),
   reload: object({
     ok: { ...flag, description: 'Whether the files on disk are those in use' },

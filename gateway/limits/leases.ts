@@ -27,6 +27,8 @@ export interface Lease {
   readonly waiters: (() => void)[]
   /** The request under way. */
   flight: Flight | undefined
+  /** Since when Redis owes an answer, lost connections included; undefined when it owes none. */
+  unansweredSince: number | undefined
   scheduled: boolean
   /** Redis may think that more permits are out than are: a command failed. */
   owes: boolean
@@ -47,8 +49,6 @@ export interface Lease {
 
 export interface Flight extends LeaseRequest {
   readonly sentAt: number
-  /** Not answered in time: nobody waits for it any more, but its reply still counts. */
-  late: boolean
 }
 
 const FIRST_RETRY_MS = 15
@@ -87,6 +87,7 @@ export const createLease = (window: PermitWindow, key: string, max: number, wind
   windowMs,
   waiters: [],
   flight: undefined,
+  unansweredSince: undefined,
   scheduled: false,
   owes: false,
   batch: 0,
@@ -132,8 +133,7 @@ export const composeRequest = (lease: Lease, now: number, giveBack: boolean, ext
     waiting: waiters.length,
     extra,
     leftMs: window.generation === 0 && window.spent > 0 ? Math.max(1, Math.floor(window.end - now)) : 0,
-    sentAt: now,
-    late: false
+    sentAt: now
   }
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'
 import { isOver, type PermitWindow, renewWindow, touch } from './leases.ts'
-import { createLeaseExchange, isUnderWay, type LeaseExchange } from './redis-leases.ts'
+import { createLeaseExchange, type LeaseExchange } from './redis-leases.ts'
 import { createLocalWindows, type LocalWindows, type WindowTable } from './windows.ts'
 
 export interface Verdict {
@@ -27,8 +27,6 @@ export interface LimiterStatus {
   readonly entries: number
   /** Keys that hold permits or deal with Redis just now. */
   readonly leases: number
-  /** Requests admitted on this instance's count alone because Redis, though not away, was late for their key. */
-  readonly lateAdmissions: number
 }
 
 export interface LimiterParts {
@@ -46,7 +44,8 @@ export interface LimiterParts {
 
 export interface Limiter {
   /**
-   * Counts one request. A promise only when permits must be fetched; it never rejects and settles within a few ms.
+   * Counts one request. A promise only when permits must be fetched; it never rejects, and settles as soon as Redis has
+   * answered or counts as away.
    * @param name of the limit, e.g. `global` or a route's id
    * @param key whom it counts, e.g. an IP
    */
@@ -58,8 +57,8 @@ export interface Limiter {
 }
 
 const MAX_ENTRIES = 2 ** 20
-/** Long enough for a busy machine, short enough not to be felt; afterwards nobody waits until Redis is back. */
-const REDIS_TIMEOUT_MS = 20
+/** A command unanswered for so long means that Redis is away; afterwards nobody waits until it is back. */
+const REDIS_TIMEOUT_MS = 100
 const SWEEP_MS = 1000
 
 export const createLimiter = (parts: LimiterParts): Limiter => {
@@ -67,19 +66,17 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   const windows = createLocalWindows(parts.maxEntries ?? MAX_ENTRIES)
   const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`
   const timeoutMs = parts.timeoutMs ?? REDIS_TIMEOUT_MS
-  const exchange = redis && createLeaseExchange({ redis, clock, log, instance, timeoutMs })
+  const openWindows = windows.open
+  const exchange = redis && createLeaseExchange({ redis, clock, log, instance, timeoutMs, openWindows })
   const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
   const sweeper = setInterval(() => windows.sweep(clock()), SWEEP_MS).unref()
-  let lateAdmissions = 0
-  const onLateAdmission = () => void lateAdmissions++
-  const take =
-    exchange === undefined ? takeInMemory(windows, clock) : takeLeased(windows, exchange, clock, onLateAdmission)
+  const take = exchange === undefined ? takeInMemory(windows, clock) : takeLeased(windows, exchange, clock)
 
   const status = (): LimiterStatus => {
     const { up, since, reason } = exchange?.circuit.state() ?? started
     const mode = exchange === undefined ? 'memory' : up ? 'redis' : 'degraded'
     const counts = { commands: exchange?.commands() ?? 0, entries: windows.size(), leases: exchange?.leases() ?? 0 }
-    return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts, lateAdmissions }
+    return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts }
   }
 
   return {
@@ -109,21 +106,7 @@ const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: n
   return verdict(window, max, allowed, now)
 }
 
-/** Redis is late for this key: nobody waits, and only where all permits are known to be out is anybody refused. */
-const takeUnsure = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict => {
-  if (window.generation !== 0 && window.lease?.free === 0) return verdict(window, max, false, now)
-  return takeLocally(window, max, windowMs, now)
-}
-
-const isLate = ({ lease }: PermitWindow, now: number): boolean =>
-  lease?.flight?.late === true && isUnderWay(lease.flight, now)
-
-const takeLeased = (
-  windows: LocalWindows,
-  exchange: LeaseExchange,
-  clock: () => number,
-  onLateAdmission: () => void
-) => {
+const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () => number) => {
   const { circuit } = exchange
 
   const refuses = (window: PermitWindow, max: number, now: number): boolean => {
@@ -145,11 +128,7 @@ const takeLeased = (
       if (window.lease !== undefined) exchange.spent(window.lease)
       return verdict(window, max, true, now)
     }
-    if (refuses(window, max, now)) return verdict(window, max, false, now)
-    if (!isLate(window, now)) return undefined
-    const unsure = takeUnsure(window, max, windowMs, now)
-    if (unsure.allowed) onLateAdmission()
-    return unsure
+    return refuses(window, max, now) ? verdict(window, max, false, now) : undefined
   }
 
   const ask = (table: WindowTable, window: PermitWindow, key: string, now: number): Promise<Verdict> =>

@@ -19,10 +19,19 @@ export interface WindowTable {
   turnsAt: number
 }
 
+/** A window with the limit and the key that it belongs to. */
+export interface OpenWindow {
+  readonly window: PermitWindow
+  readonly table: WindowTable
+  readonly key: string
+}
+
 export interface LocalWindows {
   tableOf(name: string, max: number, windowMs: number): WindowTable
   /** The window of a key that is not in `young`: remembered, or new. */
   recall(table: WindowTable, key: string): PermitWindow
+  /** Those in which something was admitted; of packed ones the keys are not known. */
+  open(now: number): readonly OpenWindow[]
   /** Drops what nobody asked for during a whole window, so has ended. */
   sweep(now: number): void
   size(): number
@@ -118,7 +127,14 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     }
   }
 
-  return { tableOf, recall, sweep, size: () => recent + packed.size() }
+  const open = (now: number): readonly OpenWindow[] =>
+    [...tables.values()].flat().flatMap(table => [...openOf(table.young, table, now), ...openOf(table.old, table, now)])
+
+  return { tableOf, recall, open, sweep, size: () => recent + packed.size() }
+}
+
+function* openOf(windows: Map<string, PermitWindow>, table: WindowTable, now: number): Generator<OpenWindow> {
+  for (const [key, window] of windows) if (window.spent > 0 && now < window.end) yield { window, table, key }
 }
 
 const sizeOf = (table: WindowTable): number => table.young.size + table.old.size

@@ -79,12 +79,6 @@ const ROWS: readonly Row[] = [
       )
   ],
   ['limiter_redis_commands_total', 'counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
-  [
-    'limiter_late_admissions_total',
-    'counter',
-    "Requests admitted on this instance's count alone because Redis was late",
-    sources => one(sources.limiter().lateAdmissions)
-  ],
   ['limiter_windows', 'gauge', 'Windows kept in memory', sources => one(sources.limiter().entries)],
   ['limiter_leases', 'gauge', 'Keys that hold permits lent by Redis', sources => one(sources.limiter().leases)],
   [

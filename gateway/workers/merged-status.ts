@@ -56,10 +56,9 @@ const mergeChecks = (all: readonly Status[]): Record<string, string> => {
 const mergeLimiter = (own: Status['limiter'], all: readonly Status[]): Status['limiter'] => {
   const limiters = all.map(({ limiter }) => limiter)
   const { mode, since, reason } = worst(limiters, one => one.mode, ['degraded', 'redis', 'memory']) ?? own
-  const sum = (name: 'commands' | 'entries' | 'leases' | 'lateAdmissions') =>
-    limiters.reduce((total, one) => total + one[name], 0)
+  const sum = (name: 'commands' | 'entries' | 'leases') => limiters.reduce((total, one) => total + one[name], 0)
   const counts = { commands: sum('commands'), entries: sum('entries'), leases: sum('leases') }
-  return { mode, since, reason, ...counts, lateAdmissions: sum('lateAdmissions') }
+  return { mode, since, reason, ...counts }
 }
 
 const mergeAudit = (own: Status['audit'], all: readonly Status[]): Status['audit'] => {

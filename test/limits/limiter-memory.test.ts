@@ -94,7 +94,7 @@ t.test('windows that have ended leave by themselves, those still open stay', asy
 })
 
 const MEASURE = `
-  import { createLimiter } from '../gateway/limits/limiter.ts'
+  import { createLimiter } from './gateway/limits/limiter.ts'
   const quiet = { info() {}, warn() {} }
   const away = () => Promise.reject(new Error('Connection is closed.'))
   const redis = process.argv[1] === 'degraded' ? { evalScript: away, ready: away } : undefined

@@ -1,4 +1,7 @@
-// Three whole gateways, each a process, before one Redis: over HTTP too, exactly max pass per address and window. RL-09
+// Three whole gateways, each a process, before one Redis: over HTTP too, exactly max pass per address and window.
+// RW-14, RL-09
+import { spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
 import t from 'tap'
 import { connect } from '../bench/load/http-client.ts'
 import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
@@ -13,18 +16,23 @@ const CLIENTS = 50
 const QUIET_MS = 500
 const addresses = Array.from({ length: 40 }, (_, index) => `127.0.1.${index + 1}`)
 
+const BUSY_MAX = 100
+const BUSY_CLIENTS = 48
+const BUSY_WINDOW_MS = 2500
+const FREEZE_MS = 80
+
 const redis = await startRedis(t)
 const postgres = await startPostgres(t)
 const { folder } = routeFile(t, { routes: [] })
 
-const startGateway = async (): Promise<number> => {
+const startGateway = async (max = MAX, windowMs = WINDOW_MS): Promise<number> => {
   const gateway = spawnGateway(t, {
     ...baseEnv(folder),
     PORT: '0',
     DATABASE_URL: postgres.url,
     REDIS_URL: redis.url,
-    RATE_LIMIT_MAX: `${MAX}`,
-    RATE_LIMIT_TTL_MS: `${WINDOW_MS}`
+    RATE_LIMIT_MAX: `${max}`,
+    RATE_LIMIT_TTL_MS: `${windowMs}`
   })
   return Number((await gateway.logged('listening')).port)
 }
@@ -71,5 +79,38 @@ t.test(`${CLIENTS} clients from 40 addresses before three processes`, async t =>
     t.strictSame(counts.slice(0, -1), counts.slice(0, -1).fill(MAX), `${address} got exactly ${MAX} in each`)
     t.ok((counts.at(-1) ?? 0) <= MAX)
     t.ok(sent >= MAX * 10, `${address} asked ${sent} times`)
+  }
+})
+
+/** Every core has something to do until the test ends. */
+const keepCoresBusy = () => {
+  for (let core = 0; core < availableParallelism(); core++) {
+    const burner = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' })
+    t.teardown(() => burner.kill('SIGKILL'))
+  }
+}
+
+t.test(`${BUSY_CLIENTS} clients on a busy machine, from the first window on, and while Redis freezes`, async t => {
+  const start = () => startGateway(BUSY_MAX, BUSY_WINDOW_MS)
+  const ports = await Promise.all([start(), start(), start()])
+  keepCoresBusy()
+  const chosen = addresses.slice(0, 4)
+  const until = performance.now() + 2.5 * BUSY_WINDOW_MS
+  const flooding = Promise.all(
+    Array.from({ length: BUSY_CLIENTS }, (_, index) => flood(ports, chosen[index % chosen.length] ?? '', until))
+  )
+  // In the middle of the second window's grants, as near as a client can tell.
+  setTimeout(
+    () => {
+      redis.freeze()
+      setTimeout(redis.thaw, FREEZE_MS)
+    },
+    BUSY_WINDOW_MS - FREEZE_MS / 2
+  )
+  const clients = await flooding
+
+  for (const address of chosen) {
+    const counts = bursts(clients.filter(client => client.address === address).flatMap(client => client.admittedAt))
+    t.strictSame(counts, [BUSY_MAX, BUSY_MAX, BUSY_MAX], `${address} got exactly ${BUSY_MAX} in each window`)
   }
 })

@@ -362,7 +362,7 @@ t.test('the state of several workers tells sums of what is counted and the worst
     checks: { database: 'ok', directory: 'insecure' },
     startedAt: '2026-01-02T00:00:00.000Z',
     upstreams: [{ name: 'up', targets: [target] }],
-    limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, leases: 5, lateAdmissions: 6 },
+    limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, leases: 5 },
     reload: { ok: true, loadedAt: 'l', checksum: 'c', routes: 9, complaints: [] },
     audit: { state: 'unknown', entries: 0, firstBroken: null, checkedAt: '' },
     revocations: { known: 2, stalenessMs: 10 },
@@ -389,7 +389,7 @@ t.test('the state of several workers tells sums of what is counted and the worst
         targets: [{ url: 'http://a', state: 'down', reason: 'refused', busy: 2, connections: 4, faults: { reset: 2 } }]
       }
     ],
-    limiter: { mode: 'degraded', reason: 'timeout', commands: 6, entries: 8, leases: 10, lateAdmissions: 12 },
+    limiter: { mode: 'degraded', reason: 'timeout', commands: 6, entries: 8, leases: 10 },
     reload: { ok: false },
     audit: { state: 'ok', entries: 7 },
     revocations: { known: 3, stalenessMs: 10 },

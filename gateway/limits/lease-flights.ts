@@ -1,0 +1,93 @@
+// Sends the lease script to Redis, one request per key at a time, and finds out when an answer is overdue.
+import type { RedisStore } from '../redis/redis.ts'
+import { LEASE_SCRIPT, leaseArguments, probeKey, readLeaseReply } from './lease-script.ts'
+import { mayAskAgain } from './lease-steps.ts'
+import { applyReply, composeRequest, type Flight, type Lease } from './leases.ts'
+
+export interface LeaseFlights {
+  /** Settles when the request was answered, failed or was given up; never rejects. */
+  send(lease: Lease, giveBack: boolean, extra: number): Promise<void>
+  /** Asks whether the slot of a key can be written; rejects when not, or not in time. */
+  probe(key: string): Promise<unknown>
+  /** EVALSHA and EVAL sent so far. */
+  commands(): number
+}
+
+export interface LeaseFlightParts {
+  readonly redis: RedisStore
+  readonly clock: () => number
+  /** Unique to this process's life. */
+  readonly instance: string
+  /** How long Redis may leave a command unanswered. */
+  readonly timeoutMs: number
+  /** An answer was taken over; `counts` is false when its window had already ended. */
+  readonly onLanded: (lease: Lease, counts: boolean) => void
+  /** The connection broke, and there is time left to ask again. */
+  readonly onBroken: (lease: Lease) => void
+  /** `error` is undefined when the answer is overdue. */
+  readonly onAway: (lease: Lease, error: unknown) => void
+}
+
+/** A reply later than this is not taken over; the next command reports all counts anew. */
+const LOST_MS = 500
+/** A timer that fires so late says that this process stood still; Redis is not blamed for that time. */
+const STALL_MS = 10
+const NOTHING = { generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
+
+export const createLeaseFlights = (parts: LeaseFlightParts): LeaseFlights => {
+  const { redis, clock, instance, timeoutMs } = parts
+  let sequence = 0
+  let commands = 0
+
+  const run = (key: string, args: (string | number)[], limitMs: number) => {
+    commands++
+    return redis.evalScript(LEASE_SCRIPT, [key], args, limitMs).then(readLeaseReply)
+  }
+
+  const fail = (lease: Lease, flight: Flight, error: unknown) => {
+    if (lease.flight !== flight) return
+    lease.flight = undefined
+    lease.owes = true
+    if (mayAskAgain(lease, error, clock(), timeoutMs)) parts.onBroken(lease)
+    else parts.onAway(lease, error)
+  }
+
+  /** What already waits in the socket is read first: the poll phase comes before setImmediate. */
+  const watch = (lease: Lease, flight: Flight, ms: number, mayExtend: boolean): NodeJS.Timeout => {
+    const dueAt = clock() + ms
+    const look = (stalledMs: number) => {
+      if (lease.flight !== flight) return
+      if (mayExtend && stalledMs >= STALL_MS) watch(lease, flight, Math.min(stalledMs, timeoutMs), false)
+      else parts.onAway(lease, undefined)
+    }
+    return setTimeout(() => setImmediate(look, clock() - dueAt), ms)
+  }
+
+  return {
+    send(lease, giveBack, extra) {
+      const now = clock()
+      const flight = composeRequest(lease, now, giveBack, extra)
+      lease.flight = flight
+      lease.fetchedAt = now
+      lease.unansweredSince ??= now
+      const args = leaseArguments(instance, ++sequence, flight, lease.max, lease.windowMs)
+      const watcher = watch(lease, flight, Math.max(0, lease.unansweredSince + timeoutMs - now), true)
+      return run(lease.key, args, LOST_MS).then(
+        reply => {
+          clearTimeout(watcher)
+          if (lease.flight !== flight) return
+          lease.flight = undefined
+          lease.unansweredSince = undefined
+          lease.owes = false
+          parts.onLanded(lease, applyReply(lease, flight, reply, clock()))
+        },
+        (error: unknown) => {
+          clearTimeout(watcher)
+          fail(lease, flight, error)
+        }
+      )
+    },
+    probe: key => run(probeKey(key), leaseArguments(instance, ++sequence, NOTHING, 1, 1000), timeoutMs),
+    commands: () => commands
+  }
+}
