@@ -9,6 +9,7 @@ import { createDirectory } from './directory/directory.ts'
 import { loginRoutes } from './login/routes.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginThrottle } from './login/throttle.ts'
+import { tokenRoutes } from './login/token-routes.ts'
 import { type HealthParts, healthRoutes } from './observe/health.ts'
 import { pageRoutes } from './pages/page-routes.ts'
 import type { Settings } from './settings/settings.ts'
@@ -16,7 +17,6 @@ import { createLoginMemory } from './store/login-memory.ts'
 import { createLoginPermits } from './store/login-permits.ts'
 import { endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
-import { tokenRoutes } from './tokens/token-routes.ts'
 
 export interface EndpointParts
   extends HealthParts,

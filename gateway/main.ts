@@ -7,7 +7,7 @@ import { useCompiledCode } from './workers/compiled-code.ts'
 
 useCompiledCode()
 const { createLog } = await import('./observe/logging.ts')
-const { formatMistakes, readSettings, SettingsError } = await import('./settings/settings.ts')
+const { formatMistakes, readSettings, SettingsError } = await import('./settings/read-settings.ts')
 
 const fail = (text: string): never => {
   process.stderr.write(`${text}\n`)

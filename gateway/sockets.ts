@@ -1,10 +1,9 @@
 // WebSocket, Socket.IO and event streams share one registry: whoever loses a right loses the streams that it opened.
 import type { Duplex } from 'node:stream'
-import type { SocketToken } from './access/socket-token.ts'
 import { Forbidden, type GatewayError, Unassigned, Unavailable } from './errors.ts'
 import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
 import { type AnswerOptions, addedHeaders, ownHeaders } from './http/answer.ts'
-import type { Exchange } from './http/exchange.ts'
+import type { Exchange, SocketToken } from './http/exchange.ts'
 import type { OwnCookies } from './http/fields.ts'
 import type { User } from './identity.ts'
 import type { RedisStore } from './redis/redis.ts'

@@ -1,28 +1,9 @@
 // After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
 import { type GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { secondsLeft } from '../http/limit-headers.ts'
 import type { Limiter, Verdict } from '../limits/limiter.ts'
-
-export interface RateLimit {
-  max: number
-  windowMs: number
-}
-
-const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1000))
-
-/** `[name, value, …]`: the fields that tell a client where it stands. */
-export const limitHeaders = (verdict: Verdict): string[] => [
-  'x-ratelimit-limit',
-  String(verdict.limit),
-  'x-ratelimit-remaining',
-  String(verdict.remaining),
-  'x-ratelimit-reset',
-  String(seconds(verdict.resetMs))
-]
-
-/** Whether a client is told the same by both. */
-export const tellSame = (one: Verdict, other: Verdict): boolean =>
-  one.limit === other.limit && one.remaining === other.remaining && seconds(one.resetMs) === seconds(other.resetMs)
+import type { RateLimit } from '../settings/settings.ts'
 
 type Refused = GatewayError | undefined
 
@@ -31,7 +12,7 @@ const judge = (exchange: Exchange, verdict: Verdict): Refused => {
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
   if (verdict.allowed) return undefined
-  return tooMany(seconds(verdict.resetMs))
+  return tooMany(secondsLeft(verdict))
 }
 
 const MOST_REMEMBERED = 1024

@@ -1,18 +1,8 @@
 // The token of an upgrade is found wherever browsers can put one, and what is left of the request no longer holds it.
 import { BadRequest } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
+import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
 import type { Route } from '../routes/route.ts'
-
-export interface SocketToken {
-  readonly token: string | undefined
-  /** What the client offers beside the token. */
-  readonly subprotocols: readonly string[]
-  /** The token came as `bearer, <jwt>`: browsers then want an offered subprotocol in the 101. */
-  readonly bearerOffered: boolean
-  /** The query as it is forwarded, with its `?`; '' without one. */
-  readonly query: string
-}
 
 const QUERY_TOKEN = 'access_token'
 

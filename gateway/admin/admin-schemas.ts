@@ -1,5 +1,5 @@
 // What administration takes and gives, as JSON Schema: judged, serialised and documented by the same words.
-import { userProperties } from '../user-schema.ts'
+import { userProperties } from '../identity.ts'
 
 export const personItemSchema = {
   type: 'object',

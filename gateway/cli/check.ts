@@ -1,7 +1,8 @@
 // Settings and route files are judged, and their tests run, before anything counts on them.
 import type { Command } from 'commander'
 import { formatComplaint } from '../route-files/load.ts'
-import { type Mistake, readSettings, SettingsError } from '../settings/settings.ts'
+import { readSettings, SettingsError } from '../settings/read-settings.ts'
+import type { Mistake } from '../settings/reader.ts'
 import { addCommand, type Cli, type CommonOptions, type Environment, type Report, run } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { judgeRoutes } from './read-routes.ts'

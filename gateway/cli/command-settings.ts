@@ -1,8 +1,8 @@
 // A command reads only the variables it needs, judged as the gateway judges them.
 
 import { unassignedMayPass } from '../settings/cloud.ts'
+import { formatMistakes } from '../settings/read-settings.ts'
 import { createReader, type Reader } from '../settings/reader.ts'
-import { formatMistakes } from '../settings/settings.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun, type Environment } from './command.ts'
 

@@ -1,6 +1,6 @@
 // A script has a token of a running gateway, and the password was neither shown nor an argument.
 import type { Command } from 'commander'
-import { isLoopbackHost } from '../http/addresses.ts'
+import { isLoopbackHost } from '../values/addresses.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { publicUrl } from './command-settings.ts'
 import { ask, MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'

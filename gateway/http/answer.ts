@@ -1,11 +1,11 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { limitHeaders, tellSame } from '../access/limit-rate.ts'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { breakOff, type Exchange } from './exchange.ts'
 import { hasBody } from './head.ts'
+import { limitHeaders, sameLimitHeaders } from './limit-headers.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
 import { headerLines, sendWhole } from './whole-answer.ts'
 
@@ -123,7 +123,12 @@ let flood: { error: GatewayError; common: CommonHeaders; limit: Verdict; lines: 
 
 /** All but the request's own fields as lines of a head; in a flood put together once for each second of it. */
 const refusalLines = (error: GatewayError, common: CommonHeaders, limit: Verdict | undefined): string => {
-  if (flood?.error === error && flood.common === common && limit !== undefined && tellSame(flood.limit, limit)) {
+  if (
+    flood?.error === error &&
+    flood.common === common &&
+    limit !== undefined &&
+    sameLimitHeaders(flood.limit, limit)
+  ) {
     return flood.lines
   }
   const lines = common.lines + headerLines(particularHeaders(error, limit))

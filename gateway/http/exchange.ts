@@ -1,12 +1,11 @@
 // One request and its answer, with everything the steps on its way learn about it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ClientAddress, ClientAddressOf } from '../access/client-address.ts'
-import type { SocketToken } from '../access/socket-token.ts'
 import { type GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import type { Route, RouteMatch } from '../routes/route.ts'
+import type { ClientAddress, ClientAddressOf } from './client-address.ts'
 import { type RequestHead, readHead } from './head.ts'
 import type { TraceFields } from './trace-context.ts'
 
@@ -54,6 +53,17 @@ export interface Exchange {
    * place, and all that it sees, until the next full collection.
    */
   underway: Underway | undefined
+}
+
+/** What an upgrade brings: its token, wherever it was, and the request without it. */
+export interface SocketToken {
+  readonly token: string | undefined
+  /** What the client offers beside the token. */
+  readonly subprotocols: readonly string[]
+  /** The token came as `bearer, <jwt>`: browsers then want an offered subprotocol in the 101. */
+  readonly bearerOffered: boolean
+  /** The query as it is forwarded, with its `?`; '' without one. */
+  readonly query: string
 }
 
 /** What goes on for an exchange and would have to be broken off. */

@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { ClientAddressOf } from '../access/client-address.ts'
-import type { RateLimit } from '../access/limit-rate.ts'
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Limiter } from '../limits/limiter.ts'
+import type { RateLimit } from '../settings/settings.ts'
 import type { AnswerOptions } from './answer.ts'
+import type { ClientAddressOf } from './client-address.ts'
 
 const refusalFor = (error: NodeJS.ErrnoException): GatewayError => {
   if (error.code === 'HPE_HEADER_OVERFLOW') return new HeadersTooLarge({ cause: error })

@@ -3,22 +3,8 @@
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstreams.ts'
-import { requestFamilies } from './metric-requests.ts'
+import { type Family, requestFamilies, type Value } from './metric-requests.ts'
 import type { RequestCounters } from './request-counters.ts'
-
-export interface Value {
-  readonly value: number
-  readonly labels: Readonly<Record<string, string>>
-  /** Of a histogram's parts. */
-  readonly metricName?: string
-}
-
-export interface Family {
-  readonly name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly read: () => Value[]
-}
 
 export interface MetricSources {
   readonly requests: RequestCounters

@@ -1,7 +1,20 @@
 // Counted requests and their times are told as Prometheus counters and cumulative histograms, by route.
 import { OUTCOMES } from './access-log.ts'
-import type { Family, Value } from './metric-families.ts'
 import { BUCKETS_MS, type RequestCounters, type RouteCounts, STATUS_CLASSES, type Times } from './request-counters.ts'
+
+export interface Value {
+  readonly value: number
+  readonly labels: Readonly<Record<string, string>>
+  /** Of a histogram's parts. */
+  readonly metricName?: string
+}
+
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly read: () => Value[]
+}
 
 const countsOf = ({ id, requests }: RouteCounts): Value[] =>
   OUTCOMES.flatMap((decision, o) =>

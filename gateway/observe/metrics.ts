@@ -1,6 +1,7 @@
 // Everything the gateway counts is readable as Prometheus text; nothing is computed until somebody asks.
 import { type Aggregator, collectDefaultMetrics, type Metric, type MetricObject, Registry } from 'prom-client'
-import { type Family, families, type MetricSources } from './metric-families.ts'
+import { families, type MetricSources } from './metric-families.ts'
+import type { Family } from './metric-requests.ts'
 
 export interface Metrics {
   readonly contentType: string

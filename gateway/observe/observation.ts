@@ -1,10 +1,10 @@
 // Everything that happens is seen in one place: counters, live traffic, access log, traces, and the listener that tells of them.
 
-import { isLoopbackHost } from '../http/addresses.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
 import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
+import { isLoopbackHost } from '../values/addresses.ts'
 import { createAccessLog } from './access-log.ts'
 import { droppedLines, type Log } from './logging.ts'
 import type { MetricSources } from './metric-families.ts'

@@ -1,7 +1,7 @@
 // The directory's settings hold together: what is switched on is complete, verified and encrypted, or said not to be.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isLoopbackHost } from '../http/addresses.ts'
+import { isLoopbackHost } from '../values/addresses.ts'
 import { MAX_TIMER_MS, type Reader } from './reader.ts'
 import type { LdapSettings } from './settings.ts'
 import { judgeUrl } from './urls.ts'

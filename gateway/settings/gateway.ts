@@ -1,5 +1,5 @@
 // The gateway's own settings are read and judged, and those of its providers with them.
-import { isLoopbackHost, parseNetwork } from '../http/addresses.ts'
+import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { type Environment, MAX_TIMER_MS, type Reader } from './reader.ts'

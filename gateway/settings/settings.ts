@@ -1,12 +1,6 @@
-// The environment, read once and checked whole: a frozen Settings, or every mistake by name.
-
-import { readGateway } from './gateway.ts'
-import { createReader, type Environment, type Mistake } from './reader.ts'
+// Describes the settings of the gateway.
 import type { RedisSettings } from './redis-url.ts'
-import { judgeNames, judgeNode } from './surroundings.ts'
 import type { SamplerSettings } from './tracing.ts'
-
-export type { Mistake, RedisSettings }
 
 export interface Settings {
   readonly port: number
@@ -31,7 +25,7 @@ export interface Settings {
     readonly expiresInMs: number
   }
   readonly bootstrapAdmins: readonly BootstrapAdmin[]
-  readonly rateLimit: { readonly max: number; readonly windowMs: number }
+  readonly rateLimit: RateLimit
   readonly ldap: LdapSettings
   readonly cloudidp: CloudIdpSettings
   readonly ops: { readonly port: number | undefined; readonly host: string }
@@ -48,6 +42,11 @@ export interface Settings {
   readonly otelSampler: SamplerSettings
   /** Things to say at start that are no errors, e.g. no active login provider. */
   readonly warnings: readonly string[]
+}
+
+export interface RateLimit {
+  readonly max: number
+  readonly windowMs: number
 }
 
 /** `ldap:<login>` or `cloudidp:<stable subject>`. */
@@ -89,49 +88,4 @@ export interface CloudIdpSettings {
   readonly tokenUrl: string
   readonly profileUrl: string
   readonly scope: string
-}
-
-/** Every mistake in the environment, sorted by variable. No mistake repeats a value. */
-export class SettingsError extends Error {
-  readonly mistakes: readonly Mistake[]
-
-  constructor(mistakes: readonly Mistake[]) {
-    super(formatMistakes(mistakes))
-    this.name = 'SettingsError'
-    this.mistakes = mistakes
-  }
-}
-
-/** One line for each mistake: `VARIABLE message`. */
-export const formatMistakes = (mistakes: readonly Mistake[]): string =>
-  mistakes.map(({ variable, message }) => `${variable} ${message}`).join('\n')
-
-/**
- * Reads all settings, frozen to the bottom.
- *
- * @param environment variables; an empty one counts as unset.
- * @param execArgv options of the Node process, judged like NODE_OPTIONS.
- * @throws SettingsError with all mistakes together.
- */
-export const readSettings = (
-  environment: Environment = process.env,
-  execArgv: readonly string[] = process.execArgv
-): Settings => {
-  const reader = createReader(environment)
-  const warnings: string[] = []
-  judgeNames(reader, environment)
-  judgeNode(reader, environment, execArgv)
-  const settings = readGateway(reader, environment, warnings)
-  if (reader.mistakes.length === 0) return freeze(settings)
-  throw new SettingsError(
-    reader.mistakes.toSorted((one, other) =>
-      one.variable < other.variable ? -1 : one.variable > other.variable ? 1 : 0
-    )
-  )
-}
-
-const freeze = <T>(value: T): T => {
-  if (typeof value !== 'object' || value === null) return value
-  for (const inner of Object.values(value)) freeze(inner)
-  return Object.freeze(value)
 }

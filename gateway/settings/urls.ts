@@ -1,5 +1,5 @@
 // Addresses in settings are what they seem: an allowed scheme, a host, and nothing in them that does not belong there.
-import { isLoopbackHost } from '../http/addresses.ts'
+import { isLoopbackHost } from '../values/addresses.ts'
 import type { Reader } from './reader.ts'
 import type { VariableName } from './table.ts'
 

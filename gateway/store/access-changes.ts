@@ -1,7 +1,8 @@
 // Every instance on this Postgres hears of a changed access or an ended token as soon as it is committed.
 import pg from 'pg'
 import type { EntityManager } from 'typeorm'
-import type { Database, Log } from './database.ts'
+import type { Log } from '../values/log.ts'
+import type { Database } from './database.ts'
 import { ACCESS_CHANNEL } from './embedded-notifications.ts'
 import { query } from './query.ts'
 

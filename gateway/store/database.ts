@@ -1,7 +1,7 @@
 // Postgres is open, its schema is up to date, and every use of it ends within a deadline.
-import type { Logger } from 'pino'
 import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecutor } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
+import type { Log } from '../values/log.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { NotificationSource } from './embedded-notifications.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
@@ -17,8 +17,6 @@ const MIGRATION_TIMEOUT_MS = 60_000
 /** Any constant; the same for all versions of the gateway. */
 const MIGRATION_LOCK = 7_263_544_001
 const ATTEMPTS = 3
-
-export type Log = Pick<Logger, 'info' | 'warn' | 'error'>
 
 /** How a plain `pg` client reaches the same database. */
 export type PgConnection = { connectionString: string } | { host: string; port: number; user: string; database: string }

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
+import type { Log } from '../values/log.ts'
 import { type DataDirLock, lockDataDir } from './data-dir-lock.ts'
-import type { Log } from './database.ts'
 import { ACCESS_CHANNEL, type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
 
 const PORT = 5432

@@ -1,6 +1,6 @@
 // All workers swap their route tables together: each reads the files, and only when all read the same do all commit.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Calls } from './channel.ts'
+import type { Calls } from '../siblings/channel.ts'
 
 interface ReloadLog {
   warn(details: object, message: string): void

@@ -4,10 +4,10 @@ import { useCompiledCode } from './compiled-code.ts'
 useCompiledCode()
 const { startGateway } = await import('../gateway.ts')
 const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('../observe/logging.ts')
-const { readSettings } = await import('../settings/settings.ts')
+const { readSettings } = await import('../settings/read-settings.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
-const { createCalls } = await import('./channel.ts')
-const { siblingsThrough } = await import('./siblings.ts')
+const { createCalls } = await import('../siblings/channel.ts')
+const { siblingsThrough } = await import('../siblings/siblings.ts')
 
 // A terminal or a service manager signals all processes at once; the primary alone says what follows from it.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)

@@ -2,7 +2,7 @@ import { createHmac, generateKeyPairSync, randomUUID, sign as signWith } from 'n
 import fc from 'fast-check'
 import { jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
-import { readSettings } from '../../gateway/settings/settings.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'

@@ -42,7 +42,7 @@ export const startDemo = async ({
 
   const { startGateway } = await import('../../gateway/gateway.ts')
   const { createLog } = await import('../../gateway/observe/logging.ts')
-  const { readSettings } = await import('../../gateway/settings/settings.ts')
+  const { readSettings } = await import('../../gateway/settings/read-settings.ts')
   const settings = readSettings({
     PORT: String(reserved.port),
     HOST: host,

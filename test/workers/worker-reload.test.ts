@@ -1,6 +1,6 @@
 // All workers swap their tables together, and one that could not take part does so later.
 import t from 'tap'
-import { type Calls, createCalls, type Handler } from '../../gateway/workers/channel.ts'
+import { type Calls, createCalls, type Handler } from '../../gateway/siblings/channel.ts'
 import { createReload } from '../../gateway/workers/reload.ts'
 
 const LOG = { warn: () => {}, error: () => {} }

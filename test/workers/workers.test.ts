@@ -1,8 +1,8 @@
 // Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
 import t, { type Test } from 'tap'
 import type { Status } from '../../gateway/admin/status-routes.ts'
-import { createCalls } from '../../gateway/workers/channel.ts'
-import { mergeStatus } from '../../gateway/workers/merged-status.ts'
+import { createCalls } from '../../gateway/siblings/channel.ts'
+import { mergeStatus } from '../../gateway/siblings/merged-status.ts'
 import { createRestarts } from '../../gateway/workers/restarts.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import {

@@ -1,7 +1,7 @@
 // What a gateway's answers give away, allow or forget is looked at: origins, limits, leaks, cookies and TLS.
 import { randomBytes } from 'node:crypto'
 import tls from 'node:tls'
-import { isLoopbackHost } from '../../http/addresses.ts'
+import { isLoopbackHost } from '../../values/addresses.ts'
 import { endpointOf, type Probe } from './client.ts'
 import { type Check, collect, type DoctorWorld, getsIn, show } from './world.ts'
 

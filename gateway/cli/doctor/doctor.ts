@@ -1,6 +1,6 @@
 // A running gateway has been asked every known way around its rules, harmlessly, and what worked is named with its remedy.
 import { type Command, InvalidArgumentError } from 'commander'
-import { isLoopbackHost } from '../../http/addresses.ts'
+import { isLoopbackHost } from '../../values/addresses.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from '../command.ts'
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'

@@ -7,7 +7,7 @@ import {
   type Network,
   parseAddress,
   parseNetwork
-} from '../http/addresses.ts'
+} from '../values/addresses.ts'
 
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */

@@ -3,9 +3,8 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
-import type { Identity, User } from '../identity.ts'
-import { tokenAnswerSchema, userSchema } from '../user-schema.ts'
-import type { AccessTokens } from './access-token.ts'
+import { type Identity, tokenAnswerSchema, type User, userSchema } from '../identity.ts'
+import type { AccessTokens } from '../tokens/access-token.ts'
 
 export interface PersonToday {
   user: User

@@ -2,8 +2,8 @@
 // HD-09, HD-11, RL-01, RL-02, RL-17
 import fc from 'fast-check'
 import t from 'tap'
-import { createClientAddress } from '../../gateway/access/client-address.ts'
-import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../../gateway/http/addresses.ts'
+import { createClientAddress } from '../../gateway/http/client-address.ts'
+import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../../gateway/values/addresses.ts'
 
 const PROXIES = ['10.0.0.0/8', '192.168.7.7', '2001:db8:ffff::/48']
 const pick = ({ address, key }: { address: string; key: string }) => ({ address, key })
