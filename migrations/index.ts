@@ -1,6 +1,7 @@
 // Every migration, in the order in which they run.
 import { FirstSchema } from './0001-first-schema.ts'
 import { LoginPermits } from './0002-login-permits.ts'
+import { GrantedAccess } from './0005-granted-access.ts'
 import { Sessions } from './0007-sessions.ts'
 
-export const migrations = [FirstSchema, LoginPermits, Sessions]
+export const migrations = [FirstSchema, LoginPermits, GrantedAccess, Sessions]

@@ -32,13 +32,13 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
   return withDatabase(environment, async database => {
     const { createUsers } = await import('../store/users.ts')
     const users = createUsers(database)
-    const { user } = await findPerson(users, name)
+    const { user, assigned } = await findPerson(users, name)
     const given = await areasFor(users, area)
-    const areas = [...new Set([...user.areas, ...given])]
+    const areas = [...new Set([...assigned.areas, ...given])]
     const access = {
-      profiles: [...new Set([...user.profiles, ...profile])],
+      profiles: [...new Set([...assigned.profiles, ...profile])],
       areas,
-      areaPrincipal: user.areaPrincipal === '' ? (areas[0] ?? null) : user.areaPrincipal
+      areaPrincipal: assigned.areaPrincipal ?? areas[0] ?? null
     }
     const { user: changed } = await users.setAccess(ACTOR, user.id, access)
     return {

@@ -1,9 +1,9 @@
 // A name and a password have been judged by the directory, and the person it vouches for is known.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client, FilterParser, PasswordPolicyControl, ResultCodeError, SASL_MECHANISMS } from 'ldapts'
+import { isParentDn, isSameDn } from '../routes/distinguished-names.ts'
 import type { LdapSettings } from '../settings/settings.ts'
 import { connectDirectory, type DirectoryConnection } from './connection.ts'
-import { isParentDn, isSameDn } from './distinguished-names.ts'
 import { type BindOutcome, bindRefusal, DirectoryFailure, policyReason, searchRefusal } from './failure.ts'
 import { isPlainLogin, readLogin } from './names.ts'
 import { type DirectoryEntry, type DirectoryPerson, ENTRY_ATTRIBUTES, isSameAccount, personOf } from './person.ts'

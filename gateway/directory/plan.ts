@@ -1,6 +1,7 @@
 // The LDAP settings have become what each login needs: a bind name and, where people are looked up, a filter.
+
+import { parseDn } from '../routes/distinguished-names.ts'
 import type { LdapSettings } from '../settings/settings.ts'
-import { parseDn } from './distinguished-names.ts'
 import { escapeDnValue, escapeFilterValue, fillTemplate } from './names.ts'
 
 /** How a login is bound and looked up. */

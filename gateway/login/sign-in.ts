@@ -13,6 +13,10 @@ export interface ProvenPerson {
   username: string
   /** Names of the groups that the provider put this person in: DNs from a directory. undefined: not known. */
   groups?: readonly string[] | undefined
+  /** `tid` of an ID token. */
+  tenant?: string | undefined
+  /** The provider left groups out of its list: nothing is granted. */
+  groupsCutOff?: boolean | undefined
 }
 
 export interface LoginContext {

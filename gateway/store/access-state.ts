@@ -1,7 +1,6 @@
 // Changes of access stand in one queue, and none of them leaves the gateway without an Admin.
 import type { EntityManager } from 'typeorm'
 import { LastAdmin } from '../errors.ts'
-import type { User } from '../identity.ts'
 import { query } from './query.ts'
 
 /** Any constant; the same for all versions of the gateway. */
@@ -14,16 +13,10 @@ export interface AccessNames {
   areaPrincipal: string | null
 }
 
-export const accessOf = ({ profiles, areas, areaPrincipal }: User): AccessNames => ({
-  profiles,
-  areas,
-  areaPrincipal: areaPrincipal === '' ? null : areaPrincipal
-})
-
 /** Until the end of the transaction no other change of access, area or state runs, on any instance. */
 export const lockAccess = (manager: EntityManager) => query(manager, 'SELECT pg_advisory_xact_lock($1)', [ACCESS_LOCK])
 
-/** Throws LastAdmin when this person is the only enabled Admin. Needs the access lock. */
+/** Throws LastAdmin when this person is the only enabled Admin by assignment. Needs the access lock. */
 export const refuseLastAdmin = async (manager: EntityManager, id: number): Promise<void> => {
   const admins = await query<{ id: number }>(manager, ENABLED_ADMINS)
   if (admins.length === 1 && admins[0]?.id === id) throw new LastAdmin()

@@ -2,14 +2,15 @@
 import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, accessOf, lockAccess, refuseLastAdmin } from './access-state.ts'
+import { type AccessNames, lockAccess, refuseLastAdmin } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 
 /**
- * Gives a person exactly these profiles and areas, by name. Earlier tokens become stale, unless nothing changes.
+ * Assigns a person exactly these profiles and areas, by name, beside what is granted to their groups. Earlier tokens
+ * become stale, unless nothing changes.
  * Throws NotFound, BadRequest (unknown or repeated names, a main area that is not among the areas), LastAdmin.
  */
 export const setAccess = (database: Database, actor: Actor, id: number, access: AccessNames): Promise<StoredPerson> =>
@@ -17,12 +18,12 @@ export const setAccess = (database: Database, actor: Actor, id: number, access: 
     await lockAccess(manager)
     const person = await getPerson(manager, id)
     const wanted = await resolve(manager, access)
-    const before = accessOf(person.user)
+    const before = person.assigned
     const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
     if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
     await replace(manager, id, wanted)
     const changed = await getPerson(manager, id)
-    const after = accessOf(changed.user)
+    const after = changed.assigned
     if (JSON.stringify(before) === JSON.stringify(after)) return person
     await raiseVersions(manager, [id])
     await appendAudit(manager, { actor, action: 'access.set', target: `user:${id}`, before, after })
@@ -44,7 +45,7 @@ export const disablePerson = (database: Database, actor: Actor, id: number): Pro
     await lockAccess(manager)
     const person = await getPerson(manager, id)
     if (person.disabled) return
-    if (person.user.profiles.includes('Admin')) await refuseLastAdmin(manager, id)
+    if (person.assigned.profiles.includes('Admin')) await refuseLastAdmin(manager, id)
     await manager.update(Person, { id }, { disabled: true })
     await raiseVersions(manager, [id], true)
     await appendAudit(manager, stateEntry(actor, 'person.disable', id, true))

@@ -92,7 +92,9 @@ const getArea = async (manager: EntityManager, id: number): Promise<AreaRow> => 
 
 // In order of id, as every statement over several people, so that two of them cannot deadlock.
 const membersOf = async (manager: EntityManager, id: number): Promise<number[]> => {
-  const members = 'SELECT user_id AS id FROM user_areas WHERE area_id = $1 ORDER BY user_id'
+  const members = `
+    SELECT user_id AS id FROM user_areas WHERE area_id = $1
+    UNION SELECT user_id FROM granted_areas WHERE area_id = $1 ORDER BY id`
   return (await query<{ id: number }>(manager, members, [id])).map(row => row.id)
 }
 

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, accessOf, lockAccess } from './access-state.ts'
+import { type AccessNames, lockAccess } from './access-state.ts'
 import { appendAudit } from './audit-entry.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
@@ -36,7 +36,7 @@ export const applyBootstrap = async (
   await grant(manager, id)
   // A new person has no earlier tokens, and starts at version 0.
   if (!firstLogin) await raiseVersions(manager, [id])
-  await record(manager, person, accessOf((await getPerson(manager, id)).user))
+  await record(manager, person, (await getPerson(manager, id)).assigned)
   return true
 }
 
@@ -65,7 +65,7 @@ const record = (manager: EntityManager, person: StoredPerson, after: AccessNames
     actor: { id: null, username: 'BOOTSTRAP_ADMINS' },
     action: 'access.bootstrap',
     target: `user:${person.user.id}`,
-    before: accessOf(person.user),
+    before: person.assigned,
     after
   })
 

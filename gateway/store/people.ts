@@ -2,12 +2,16 @@
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, Provider, User } from '../identity.ts'
+import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
 export interface StoredPerson {
+  /** With all access that the person has, assigned and granted. */
   user: User
+  /** What an Admin assigned. */
+  assigned: AccessNames
   /** `ver` of tokens issued now. */
   version: number
   lowestAcceptedVersion: number
@@ -35,6 +39,10 @@ export const findPerson = async (manager: EntityManager, id: number): Promise<St
   const [row] = await query<PersonRow>(manager, `${SELECT} WHERE u.id = $1`, [id])
   return row === undefined ? undefined : toPerson(row)
 }
+
+/** In the order of their ids. */
+export const findPeople = async (manager: EntityManager, ids: readonly number[]): Promise<StoredPerson[]> =>
+  (await query<PersonRow>(manager, `${SELECT} WHERE u.id = ANY($1::int[]) ORDER BY u.id`, [ids])).map(toPerson)
 
 /** The person with this id. Throws NotFound. */
 export const getPerson = async (manager: EntityManager, id: number): Promise<StoredPerson> => {
@@ -83,17 +91,28 @@ const conditions = ({ search, accessStatus }: PeopleQuery) => {
 }
 
 /** PRODUCT §4: at least one profile and one area. */
-const ASSIGNED = `(EXISTS (SELECT FROM user_profiles up WHERE up.user_id = u.id)
-  AND EXISTS (SELECT FROM user_areas ua WHERE ua.user_id = u.id))`
+const ASSIGNED = `(
+  (EXISTS (SELECT FROM user_profiles up WHERE up.user_id = u.id)
+    OR EXISTS (SELECT FROM granted_profiles gp WHERE gp.user_id = u.id))
+  AND (EXISTS (SELECT FROM user_areas ua WHERE ua.user_id = u.id)
+    OR EXISTS (SELECT FROM granted_areas ga WHERE ga.user_id = u.id)))`
 
 const SELECT = `
   SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version, u.lowest_accepted_version, u.disabled,
     u.last_login_at,
     ARRAY(SELECT p.name FROM user_profiles up JOIN profiles p ON p.id = up.profile_id
-      WHERE up.user_id = u.id ORDER BY p.id) AS profiles,
+      WHERE up.user_id = u.id ORDER BY p.id) AS assigned_profiles,
     ARRAY(SELECT a.name FROM user_areas ua JOIN areas a ON a.id = ua.area_id
-      WHERE ua.user_id = u.id ORDER BY lower(a.name)) AS areas,
-    (SELECT a.name FROM areas a WHERE a.id = u.main_area_id) AS main_area
+      WHERE ua.user_id = u.id ORDER BY lower(a.name)) AS assigned_areas,
+    (SELECT a.name FROM areas a WHERE a.id = u.main_area_id) AS assigned_main_area,
+    ARRAY(SELECT p.name FROM profiles p WHERE p.id IN (
+      SELECT up.profile_id FROM user_profiles up WHERE up.user_id = u.id
+      UNION SELECT gp.profile_id FROM granted_profiles gp WHERE gp.user_id = u.id) ORDER BY p.id) AS profiles,
+    ARRAY(SELECT a.name FROM areas a WHERE a.id IN (
+      SELECT ua.area_id FROM user_areas ua WHERE ua.user_id = u.id
+      UNION SELECT ga.area_id FROM granted_areas ga WHERE ga.user_id = u.id) ORDER BY lower(a.name)) AS areas,
+    (SELECT a.name FROM areas a WHERE a.id = coalesce(u.main_area_id, (
+      SELECT g.main_area_id FROM granted_access g WHERE g.user_id = u.id))) AS main_area
   FROM users u`
 
 interface PersonRow {
@@ -106,6 +125,9 @@ interface PersonRow {
   lowest_accepted_version: number
   disabled: boolean
   last_login_at: Date | null
+  assigned_profiles: string[]
+  assigned_areas: string[]
+  assigned_main_area: string | null
   profiles: string[]
   areas: string[]
   main_area: string | null
@@ -123,6 +145,11 @@ const toPerson = (row: PersonRow): StoredPerson => ({
     areas: row.areas,
     areaPrincipal: row.main_area ?? '',
     accessStatus: row.profiles.length > 0 && row.areas.length > 0 ? 'assigned' : 'unassigned'
+  },
+  assigned: {
+    profiles: row.assigned_profiles,
+    areas: row.assigned_areas,
+    areaPrincipal: row.assigned_main_area
   },
   version: row.access_version,
   lowestAcceptedVersion: row.lowest_accepted_version,

@@ -2,9 +2,12 @@
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
 import type { Provider } from '../identity.ts'
+import type { Grants } from '../routes/grants.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'
+import { type AuditEntry, appendAudit } from './audit-entry.ts'
 import { applyBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
+import { applyGroups } from './granted-access.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
@@ -19,6 +22,12 @@ export interface ConfirmedPerson {
   /** Normalised login; what a `ldap:` entry of BOOTSTRAP_ADMINS is compared with. */
   username: string
   bootstrapAdmins?: readonly BootstrapAdmin[]
+  /** Names of the groups that the provider put this person in; undefined: not known, those last seen stand. */
+  groups?: readonly string[] | undefined
+  /** `tid` of the ID token. */
+  tenant?: string | undefined
+  /** The provider left groups out: nothing is granted. */
+  groupsCutOff?: boolean | undefined
 }
 
 export interface SyncedPerson extends StoredPerson {
@@ -31,7 +40,11 @@ export interface SyncedPerson extends StoredPerson {
  * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for an
  * issuer or subject that is empty or cannot be stored as it is, DatabaseUnavailable.
  */
-export const syncPerson = async (database: Database, confirmed: ConfirmedPerson): Promise<SyncedPerson> => {
+export const syncPerson = async (
+  database: Database,
+  confirmed: ConfirmedPerson,
+  grants: () => Grants
+): Promise<SyncedPerson> => {
   const [issuer, subject] = [storableKey(confirmed.issuer), storableKey(confirmed.subject)]
   if (issuer === undefined || subject === undefined) throw new LoginFailed({ reason: 'unusable-subject' })
   const link: Link = [confirmed.provider, issuer, subject]
@@ -40,11 +53,25 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
     const { id, created: firstLogin } =
       (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names))
     const person = await getPerson(manager, id)
-    if (person.disabled || !(await applyBootstrap(manager, confirmed, person, firstLogin))) {
-      return { ...person, firstLogin }
-    }
-    return { ...(await getPerson(manager, person.user.id)), firstLogin }
+    if (person.disabled) return { ...person, firstLogin }
+    const granted = await grantTo(manager, id, confirmed, grants, firstLogin)
+    const isBootstrapped = await applyBootstrap(manager, confirmed, person, firstLogin)
+    for (const entry of granted) await appendAudit(manager, entry)
+    const isChanged = isBootstrapped || granted.length > 0
+    return { ...(isChanged ? await getPerson(manager, id) : person), firstLogin }
   })
+}
+
+/** Asked for the grants only now: the person's row is locked, and what a reload has granted before is not undone. */
+const grantTo = async (
+  manager: EntityManager,
+  id: number,
+  { provider, groups, tenant, groupsCutOff }: ConfirmedPerson,
+  grants: () => Grants,
+  firstLogin: boolean
+): Promise<AuditEntry[]> => {
+  if (groups === undefined) return []
+  return applyGroups(manager, id, { provider, groups, tenant, isCutOff: groupsCutOff }, grants(), firstLogin)
 }
 
 type Link = [provider: Provider, issuer: string, subject: string]

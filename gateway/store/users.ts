@@ -1,9 +1,11 @@
 // People, their access and their areas are one object, bound to one database.
+import { type Grants, NO_GRANTS } from '../routes/grants.ts'
 import { disablePerson, enablePerson, revokePerson, setAccess } from './access.ts'
 import type { AccessNames } from './access-state.ts'
 import { createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
 import type { Database } from './database.ts'
+import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
 import { findByUsername, findPerson, listPeople, type PeopleQuery } from './people.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
@@ -15,8 +17,11 @@ export type { ConfirmedPerson, SyncedPerson } from './sync-person.ts'
 export type Users = ReturnType<typeof createUsers>
 
 /** Every change is one transaction with its audit entry; see the functions for what they promise and throw. */
-export const createUsers = (database: Database) => ({
-  syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed),
+/** @param grants those in use, asked for whenever they matter. */
+export const createUsers = (database: Database, grants: () => Grants = () => NO_GRANTS) => ({
+  syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed, grants),
+  /** What a provider says about the groups of a person who is not logging in. False when there is no such person. */
+  applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen, grants),
   /** Undefined when there is no such person. */
   loadPerson: (id: number) => database.read(manager => findPerson(manager, id)),
   findByUsername: (username: string) => findByUsername(database, username),

@@ -1,8 +1,8 @@
 // The demo directory's tree can be searched: entries, scopes and filters as RFC 4511 §4.5.1 means them.
 import { createHash } from 'node:crypto'
-import { isSameDn, parseDn } from '../../gateway/directory/distinguished-names.ts'
 import { type BerElement, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { escapeDnValue } from '../../gateway/directory/names.ts'
+import { isSameDn, parseDn } from '../../gateway/routes/distinguished-names.ts'
 
 export interface DemoPerson {
   readonly username: string

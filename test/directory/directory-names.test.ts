@@ -3,8 +3,8 @@
 import fc from 'fast-check'
 import { FilterParser } from 'ldapts'
 import t from 'tap'
-import { isSameDn, parseDn } from '../../gateway/directory/distinguished-names.ts'
 import { escapeDnValue, escapeFilterValue, fillTemplate, readLogin } from '../../gateway/directory/names.ts'
+import { isSameDn, parseDn } from '../../gateway/routes/distinguished-names.ts'
 
 const DOMAIN = 'Corp.Example'
 

@@ -42,10 +42,10 @@ const timed = async (work: Promise<unknown>) => {
 t.test('instances that start together migrate an empty database once', async t => {
   const url = await postgres.newDatabase()
   await Promise.all([1, 2, 3, 4, 5].map(() => open(t, url, 2)))
-  t.match(await postgres.query('SELECT name FROM schema_migrations ORDER BY id', [], url), [
-    { name: /^FirstSchema/ },
-    { name: /^LoginPermits/ }
-  ])
+  t.same(
+    await postgres.query('SELECT name FROM schema_migrations ORDER BY id', [], url),
+    migrations.map(Migration => ({ name: new Migration().name }))
+  )
   t.match(await postgres.query('SELECT count(*)::int AS n FROM profiles', [], url), [{ n: 3 }])
   const again = await open(t, url)
   t.ok(await again.ping())

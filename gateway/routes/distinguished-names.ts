@@ -1,4 +1,4 @@
-// Two spellings of a distinguished name can be compared as the directory would compare them.
+// Compares distinguished names as the directory would, whatever their spelling.
 
 /** One RDN: its attribute-value pairs as `type=value`, normalised and sorted. */
 type Rdn = readonly string[]
@@ -29,9 +29,14 @@ const TYPE_ALIASES: Readonly<Record<string, string>> = {
 
 /** Whether both are the same name: without case, spacing and escapes (distinguishedNameMatch, RFC 4517 §4.2.15). */
 export const isSameDn = (one: string, other: string): boolean => {
-  const left = parseDn(one)
-  const right = parseDn(other)
-  return left !== undefined && right !== undefined && JSON.stringify(left) === JSON.stringify(right)
+  const key = dnKey(one)
+  return key !== undefined && key === dnKey(other)
+}
+
+/** A text that all spellings of one name share, and no other name; undefined when the text is no name. */
+export const dnKey = (text: string): string | undefined => {
+  const rdns = parseDn(text)
+  return rdns === undefined ? undefined : JSON.stringify(rdns)
 }
 
 /** Whether `parent` names the entry directly above `child`. */

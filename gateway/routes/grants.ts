@@ -1,0 +1,77 @@
+// Finds the profiles and areas that grants give to the members of groups.
+import { createHash } from 'node:crypto'
+import type { Provider } from '../identity.ts'
+import { dnKey } from './distinguished-names.ts'
+import type { Place } from './route.ts'
+
+/** One entry of `grants:` in a route file. */
+export interface Grant {
+  /** Whose groups are meant: those of the directory (`group:`), or values of CLOUDIDP_GROUPS_CLAIM (`claim:`). */
+  readonly provider: Provider
+  /** As written: the DN of the group, or the value of the claim. */
+  readonly group: string
+  /** Members of other tenants get nothing (`tid` of the ID token, in lower case); undefined: whatever the tenant. */
+  readonly tenant: string | undefined
+  readonly profiles: readonly string[]
+  readonly areas: readonly string[]
+  readonly place: Place
+}
+
+/** The groups in which a provider last saw a person, in the form in which they are compared. */
+export interface SeenGroups {
+  readonly provider: Provider
+  /** In lower case; `''` when none was named. */
+  readonly tenant: string
+  readonly groups: readonly string[]
+}
+
+export interface Grants {
+  /** In the order of the files. */
+  readonly list: readonly Grant[]
+  /** Changes whenever people could be granted something else. */
+  readonly checksum: string
+  /** What these groups are given, in the order of the files. */
+  of(seen: readonly SeenGroups[]): readonly Grant[]
+}
+
+/** The form in which groups are compared: a DN by RFC 4517, a claim exactly. undefined: no name of a group. */
+export const groupKey = (provider: Provider, group: string): string | undefined =>
+  provider === 'ldap' ? dnKey(group) : group
+
+export const createGrants = (list: readonly Grant[]): Grants => {
+  const byGroup = new Map<string, number[]>()
+  for (const [index, { provider, group }] of list.entries()) {
+    const key = groupKey(provider, group)
+    if (key === undefined) continue
+    const at = `${provider} ${key}`
+    const known = byGroup.get(at)
+    if (known === undefined) byGroup.set(at, [index])
+    else known.push(index)
+  }
+  const of = (seen: readonly SeenGroups[]): readonly Grant[] => {
+    const found = new Set<number>()
+    for (const { provider, tenant, groups } of seen) {
+      for (const group of groups) {
+        for (const index of byGroup.get(`${provider} ${group}`) ?? []) {
+          const wanted = list[index]?.tenant
+          if (wanted === undefined || wanted === tenant) found.add(index)
+        }
+      }
+    }
+    return list.filter((_, index) => found.has(index))
+  }
+  return { list, checksum: checksumOf(list), of }
+}
+
+// Places take no part: a comment above a grant changes nothing for anybody.
+const checksumOf = (list: readonly Grant[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify(list.map(({ place: _, ...grant }) => grant)))
+    .digest('hex')
+
+export const NO_GRANTS: Grants = createGrants([])
+
+/** Names without repetition, in order of their first appearance. */
+export const namesIn = (grants: readonly Grant[], what: 'profiles' | 'areas'): string[] => [
+  ...new Set(grants.flatMap(grant => grant[what]))
+]

@@ -1,0 +1,167 @@
+// Access comes from what an Admin assigned and from what grants give to groups, and each part is kept apart.
+import t from 'tap'
+import { createGrants, type Grant, type Grants } from '../../gateway/routes/grants.ts'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createNames, regrantBatch } from '../../gateway/store/granted-access.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { actor, openStore, person } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+const place = { file: 'routes.yaml', line: 1, column: 1 }
+const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
+const VENDAS = 'CN=Vendas,OU=Grupos,DC=corp,DC=example'
+const CHEFIA = 'CN=Chefia,OU=Grupos,DC=corp,DC=example'
+
+const grant = (group: string, profiles: string[], areas: string[], more: Partial<Grant> = {}): Grant => ({
+  provider: 'ldap',
+  group,
+  tenant: undefined,
+  profiles,
+  areas,
+  place,
+  ...more
+})
+
+const LIST = [
+  grant(SUPORTE, ['Agente'], ['Suporte']),
+  grant(VENDAS, ['Supervisor'], ['Vendas']),
+  grant(CHEFIA, ['Admin'], ['Direção'])
+]
+
+const openWorld = async (list = LIST) => {
+  const url = await postgres.newDatabase()
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  t.teardown(() => database.close())
+  const world = { grants: createGrants(list) as Grants, url, database }
+  return Object.assign(world, { users: createUsers(database, () => world.grants) })
+}
+
+const auditOf = (url: string, id: number) =>
+  postgres.query('SELECT action, before, after FROM audit_events WHERE target = $1 ORDER BY id', [`user:${id}`], url)
+
+t.test(
+  'a member of a group has what the grant gives from the first login on, under any spelling of its DN',
+  async t => {
+    const { users, url } = await openWorld()
+    const spelling = 'cn=suporte, OU="Grupos",dc=CORP,DC=example'.replaceAll('"', '')
+    const { user, version, firstLogin } = await users.syncPerson(person('maria', { groups: [spelling, VENDAS] }))
+    t.match(user, {
+      profiles: ['Supervisor', 'Agente'],
+      areas: ['Suporte', 'Vendas'],
+      areaPrincipal: 'Suporte',
+      accessStatus: 'assigned'
+    })
+    t.same({ version, firstLogin }, { version: 0, firstLogin: true }, 'a new person starts at version 0')
+    t.same((await users.loadPerson(user.id))?.assigned, { profiles: [], areas: [], areaPrincipal: null })
+    t.match(await auditOf(url, user.id), [{ action: 'access.granted', before: { profiles: [] } }])
+    const again = await users.syncPerson(person('maria', { groups: [SUPORTE, VENDAS] }))
+    t.equal(again.version, 0, 'the same groups change nothing')
+    t.equal((await auditOf(url, user.id)).length, 1)
+  }
+)
+
+t.test(
+  'a group that is gone takes its part with it and makes earlier tokens stale; what is assigned stays',
+  async t => {
+    const { users } = await openWorld()
+    const { user } = await users.syncPerson(person('rui', { groups: [SUPORTE, VENDAS] }))
+    await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: ['Suporte'], areaPrincipal: 'Suporte' })
+    t.match(await users.loadPerson(user.id), { version: 1, user: { profiles: ['Supervisor', 'Agente'] } })
+    t.match(await users.syncPerson(person('rui', { groups: [] })), {
+      version: 2,
+      user: { profiles: ['Agente'], areas: ['Suporte'], areaPrincipal: 'Suporte', accessStatus: 'assigned' }
+    })
+    t.match(await users.syncPerson(person('rui')), { version: 2 }, 'groups that are not known change nothing')
+    await users.setAccess(actor, user.id, { profiles: [], areas: [], areaPrincipal: null })
+    t.match(await users.loadPerson(user.id), { version: 3, user: { profiles: [], accessStatus: 'unassigned' } })
+  }
+)
+
+t.test('a recheck changes access as a login does, and the main area of an Admin wins over a granted one', async t => {
+  const { users } = await openWorld()
+  const { user } = await users.syncPerson(person('ana', { groups: [VENDAS] }))
+  t.equal(user.areaPrincipal, 'Vendas')
+  await users.createArea(actor, 'Norte')
+  await users.setAccess(actor, user.id, { profiles: [], areas: ['Norte'], areaPrincipal: 'Norte' })
+  t.ok(await users.applyGroups(user.id, { provider: 'ldap', groups: [SUPORTE] }))
+  t.match(await users.loadPerson(user.id), {
+    version: 2,
+    user: { profiles: ['Agente'], areas: ['Norte', 'Suporte'], areaPrincipal: 'Norte' }
+  })
+  t.notOk(await users.applyGroups(user.id + 999, { provider: 'ldap', groups: [] }))
+})
+
+t.test('a cut-off list of groups grants nothing, and a claim counts only from its tenant', async t => {
+  const claim = grant('0f3c', ['Supervisor'], ['Vendas'], { provider: 'cloudidp', tenant: '72f9' })
+  const { users } = await openWorld([claim, grant('0f3c', ['Admin'], ['Direção'])])
+  const cloud = { provider: 'cloudidp', issuer: 'https://idp.example', groups: ['0f3c'] } as const
+  t.match(await users.syncPerson(person('a', { ...cloud, tenant: '72F9' })), { user: { profiles: ['Supervisor'] } })
+  t.match(await users.syncPerson(person('b', { ...cloud, tenant: 'other' })), { user: { profiles: [] } })
+  t.match(await users.syncPerson(person('c', cloud)), { user: { profiles: [] } })
+  t.match(await users.syncPerson(person('a', { ...cloud, tenant: '72f9', groupsCutOff: true })), {
+    user: { profiles: [], accessStatus: 'unassigned' },
+    version: 1
+  })
+  t.match(await users.syncPerson(person('d', { ...cloud, groups: ['0F3C'], tenant: '72f9' })), {
+    user: { profiles: [] }
+  })
+})
+
+// AD-06, AD-07
+t.test('a granted Admin is none that keeps the gateway administrable', async t => {
+  const { users } = await openWorld()
+  const { user: boss } = await users.syncPerson(person('boss', { groups: [CHEFIA] }))
+  const { user: admin } = await users.syncPerson(person('admin'))
+  await users.createArea(actor, 'Geral')
+  await users.setAccess(actor, admin.id, { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' })
+  await t.rejects(users.disablePerson(actor, admin.id), { code: 'GW_LAST_ADMIN' })
+  await users.disablePerson(actor, boss.id)
+  t.match(await users.syncPerson(person('boss', { groups: [SUPORTE] })), {
+    disabled: true,
+    user: { profiles: ['Admin'] }
+  })
+})
+
+t.test('changed grants reach everybody from the groups last seen, in batches, once for all instances', async t => {
+  const world = await openWorld([])
+  const { users, url, database } = world
+  const other = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  t.teardown(() => other.close())
+  for (let n = 0; n < 450; n += 1) await users.syncPerson(person(`p${n}`, { groups: n % 2 === 0 ? [SUPORTE] : [] }))
+  t.equal(await regrantBatch(database, world.grants), 0, 'a login has applied these grants already')
+  world.grants = createGrants(LIST)
+  await createNames(database, ['Suporte', 'Vendas', 'Direção'], [])
+  const sizes: number[] = []
+  const work = async (on: typeof database) => {
+    for (let size = -1; size !== 0; ) sizes.push((size = await regrantBatch(on, world.grants)))
+  }
+  await Promise.all([work(database), work(other)])
+  t.same(sizes.toSorted(), [0, 0, 200, 200, 50])
+  const versions = 'SELECT access_version AS version, count(*)::int AS n FROM users GROUP BY 1 ORDER BY 1'
+  t.same(await postgres.query(versions, [], url), [
+    { version: 0, n: 225 },
+    { version: 1, n: 225 }
+  ])
+  t.equal((await users.listPeople({ accessStatus: 'assigned' })).total, 225)
+  const entries = "SELECT count(*)::int AS n FROM audit_events WHERE action = 'access.granted'"
+  t.same(await postgres.query(entries, [], url), [{ n: 225 }])
+})
+
+t.test('people of a release without grants keep the access they had', async t => {
+  const { users, url, database } = await openStore(t, postgres).then(async store => ({ ...store }))
+  const { user } = await users.syncPerson(person('old'))
+  await users.createArea(actor, 'Geral')
+  await users.setAccess(actor, user.id, { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral' })
+  await postgres.query('DROP TABLE granted_areas, granted_profiles, granted_access, person_groups', [], url)
+  await postgres.query("DELETE FROM schema_migrations WHERE name LIKE 'GrantedAccess%'", [], url)
+  await database.close()
+  const upgraded = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  t.teardown(() => upgraded.close())
+  t.match(await createUsers(upgraded).loadPerson(user.id), {
+    version: 1,
+    user: { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral', accessStatus: 'assigned' },
+    assigned: { profiles: ['Supervisor'] }
+  })
+})
