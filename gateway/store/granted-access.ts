@@ -5,7 +5,7 @@ import { type Grants, groupKey, namesIn, type SeenGroups } from '../routes/grant
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { findPeople, getPerson, type StoredPerson } from './people.ts'
+import { findPeople, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 

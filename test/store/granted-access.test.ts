@@ -135,7 +135,11 @@ t.test('changed grants reach everybody from the groups last seen, in batches, on
   await createNames(database, ['Suporte', 'Vendas', 'Direção'], [])
   const sizes: number[] = []
   const work = async (on: typeof database) => {
-    for (let size = -1; size !== 0; ) sizes.push((size = await regrantBatch(on, world.grants)))
+    let size: number
+    do {
+      size = await regrantBatch(on, world.grants)
+      sizes.push(size)
+    } while (size !== 0)
   }
   await Promise.all([work(database), work(other)])
   t.same(sizes.toSorted(), [0, 0, 200, 200, 50])

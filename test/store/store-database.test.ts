@@ -7,6 +7,7 @@ import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
 import { createUsers } from '../../gateway/store/users.ts'
+import { migrations } from '../../migrations/index.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 
