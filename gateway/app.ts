@@ -20,7 +20,7 @@ import type { Limiter } from './limits/limiter.ts'
 import type { Route, RouteTable, Upstream } from './routes/route.ts'
 import type { RateLimit } from './settings/settings.ts'
 
-export interface AppParts {
+interface AppParts {
   clientAddress: ClientAddressOf
   routes: () => RouteTable
   limiter: Limiter
@@ -52,7 +52,7 @@ export interface AppParts {
   clientStallMs?: number | undefined
 }
 
-export interface App {
+interface App {
   readonly server: Server
   refuse(exchange: Exchange, error: GatewayError): void
 }

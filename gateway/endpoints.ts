@@ -18,7 +18,7 @@ import { createLoginPermits } from './store/login-permits.ts'
 import { endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
-export interface EndpointParts
+interface EndpointParts
   extends HealthParts,
     Pick<AdminParts, 'routes' | 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
   settings: Settings

@@ -31,7 +31,7 @@ export class GatewayError extends Error {
   }
 }
 
-export interface ErrorDetails {
+interface ErrorDetails {
   /** A more exact public text than the table's; never holds input, hosts or a library's words. */
   message?: string
   cause?: unknown
@@ -39,7 +39,7 @@ export interface ErrorDetails {
   headers?: Record<string, string>
 }
 
-export type ErrorClass = (new (
+type ErrorClass = (new (
   details?: ErrorDetails
 ) => GatewayError) & { readonly code: string; readonly statusCode: number }
 

@@ -39,10 +39,6 @@ export interface Identity {
 }
 
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
-export type Profile = (typeof PROFILES)[number]
-
-export const hasAnyRole = (user: User, roles: readonly string[]): boolean =>
-  user.profiles.some(profile => roles.includes(profile))
 
 // The user object and the answer of a login as JSON Schema, for serialising and for the OpenAPI document.
 const strings = { type: 'array', items: { type: 'string' } } as const

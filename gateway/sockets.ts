@@ -21,7 +21,7 @@ import type { Upstreams } from './upstream/upstreams.ts'
 import { createForwardWebSocket } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
 
-export interface SocketParts {
+interface SocketParts {
   routes: () => RouteTable
   revocations: Revocations
   verifiedTokens: VerifiedTokens

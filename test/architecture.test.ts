@@ -114,6 +114,82 @@ t.test('no file leads back to itself by its imports', async t => {
   t.ok(done.size >= files.length)
 })
 
+// A name of its own in each of these files, or about to be used.
+const SAME_NAME_ALLOWED = new Set([
+  'Answer',
+  'Check',
+  'Environment',
+  'Log',
+  'MAX_TIMER_MS',
+  'Page',
+  'PersonVersion',
+  'Probe',
+  'RevokedToken',
+  'Side',
+  'SyncedPerson',
+  'createGate',
+  'judgePerson',
+  'parseDuration'
+])
+const UNUSED_ALLOWED = new Set(['gateway/errors.ts#LoginRequired'])
+
+const exportsOf = (file: string): string[] =>
+  [
+    ...readFileSync(join(ROOT, file), 'utf8').matchAll(
+      /^export (?:const|let|function\*?|async function|class|abstract class|interface|type) (\w+)/gm
+    )
+  ].map(([, name = '']) => name)
+
+/** `file#name` for each name that a file imports from one of ours; `file#*` where it takes what it finds. */
+const importedNames = (file: string): string[] => {
+  const source = readFileSync(join(ROOT, file), 'utf8')
+  const target = (from: string) => relative(ROOT, resolve(ROOT, dirname(file), from))
+  const named = [...source.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;'"]*?)\s*from\s+'(\.[^']+)'/gms)]
+  return [
+    ...named.flatMap(([, what = '', from = '']) =>
+      what.startsWith('*')
+        ? [`${target(from)}#*`]
+        : (/\{(.*)\}/s.exec(what)?.[1] ?? '').split(',').map(
+            name =>
+              `${target(from)}#${
+                name
+                  .trim()
+                  .replace(/^type\s+/, '')
+                  .split(/\s/, 1)[0]
+              }`
+          )
+    ),
+    ...[...source.matchAll(/\bimport\('(\.[^']+)'\)/g)].map(([, from = '']) => `${target(from)}#*`)
+  ]
+}
+
+t.test('no two files export the same name', async t => {
+  const homes = new Map<string, string>()
+  for (const file of files.filter(name => name.startsWith('gateway/'))) {
+    for (const name of exportsOf(file)) {
+      const other = homes.get(name)
+      if (!SAME_NAME_ALLOWED.has(name)) t.equal(other, undefined, `${name} in ${file}`)
+      homes.set(name, file)
+    }
+  }
+})
+
+t.test('nothing is exported that no other file imports', async t => {
+  const everywhere = ['gateway', 'migrations', 'test', 'docker'].flatMap(folder =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter(file => file.endsWith('.ts'))
+      .map(file => join(folder, file))
+  )
+  const used = new Set(everywhere.flatMap(importedNames))
+  for (const file of files.filter(name => name.startsWith('gateway/'))) {
+    if (used.has(`${file}#*`)) continue
+    for (const name of exportsOf(file)) {
+      const id = `${file}#${name}`
+      t.ok(used.has(id) || UNUSED_ALLOWED.has(id), id)
+    }
+  }
+})
+
 t.test('each library has one home', async t => {
   for (const file of files) {
     for (const { from: library, onlyTypes } of imports(file)) {

@@ -28,7 +28,7 @@ export interface BrowserSession extends SessionCookies {
   loginAddress(exchange: Exchange): string | undefined
 }
 
-export interface BrowserSessionParts {
+interface BrowserSessionParts {
   publicUrl: string
   verifiedTokens: Pick<VerifiedTokens, 'identify'>
   /** Ends the login of somebody whom somebody else replaces in the same browser. */

@@ -1,6 +1,6 @@
 // An upgrade comes from a page that may make it, or from no page at all (RFC 6455 §10.2).
 
-export interface OriginQuestion {
+interface OriginQuestion {
   /** Every Origin field sent; browsers send exactly one. */
   readonly sent: readonly string[]
   /** Origins as `new URL(…).origin` writes them. */

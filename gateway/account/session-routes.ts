@@ -4,7 +4,7 @@ import { identityOf } from '../http/exchange.ts'
 import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import { type Sessions, sessionItemSchema, sessionUse } from '../store/sessions.ts'
 
-export interface SessionRoutesParts {
+interface SessionRoutesParts {
   sessions: Pick<Sessions, 'list' | 'end' | 'endAll' | 'recordUse'>
 }
 

@@ -26,7 +26,7 @@ const peopleQuery = {
 } as const
 
 /** The person as a list shows them. */
-export const itemOf = (person: {
+const itemOf = (person: {
   user: PersonItem | Omit<PersonItem, 'disabled' | 'lastLoginAt'>
   disabled: boolean
   lastLoginAt: Date | null

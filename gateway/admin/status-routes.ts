@@ -27,7 +27,7 @@ interface TrafficStep {
 }
 
 /** Each is read when it is asked for; none may be costly. Times are ms since the epoch where they are numbers. */
-export interface StatusParts {
+interface StatusParts {
   checks: () => Promise<Readonly<Record<string, string>>>
   startedAt: Date
   upstreams: () => readonly { name: string; targets: readonly TargetView[] }[]

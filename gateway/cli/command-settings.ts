@@ -19,7 +19,7 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
 export const routeFolder = (environment: Environment, given: string | undefined): string =>
   given ?? readSome(environment, ['UPSTREAM_CONFIG'], reader => reader.text('UPSTREAM_CONFIG') ?? '')
 
-export interface StoreSettings {
+interface StoreSettings {
   readonly databaseUrl: string | undefined
   readonly dataDir: string
 }

@@ -3,7 +3,7 @@ import { ASKERS, HALF_ASSIGNED } from '../explain/askers.ts'
 import { judgePerson } from '../routes/decide.ts'
 import type { Route, SocketIoNamespace } from '../routes/route.ts'
 
-export interface NamespaceAccess {
+interface NamespaceAccess {
   readonly name: string
   readonly before: readonly string[]
   readonly after: readonly string[]

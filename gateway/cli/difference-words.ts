@@ -2,7 +2,7 @@
 import { PROFILES } from '../identity.ts'
 import type { MethodClass } from './representative-requests.ts'
 
-export interface Change {
+interface Change {
   readonly change: 'opened' | 'closed'
   readonly path: string
   readonly methods: readonly string[]
@@ -33,7 +33,7 @@ const WITH_TOKEN: readonly string[] = ['unassigned', ...PROFILES]
 const hasAll = (names: readonly string[]): boolean => WITH_TOKEN.every(name => names.includes(name))
 
 /** Who a set of names is, as briefly as it can be said. */
-export const peopleWords = (names: readonly string[]): string => {
+const peopleWords = (names: readonly string[]): string => {
   if (names.includes('anonymous')) return 'everybody, even without a token'
   if (hasAll(names)) return 'anybody with a valid token'
   return names.length === 0 ? 'nobody' : list(names)

@@ -11,7 +11,7 @@ const START_TIMEOUT_MS = 5_000
 
 const SILENT = { info() {}, warn() {}, error() {} }
 
-export interface StoreOptions {
+interface StoreOptions {
   /** Whether an embedded database that is not there yet is made. */
   readonly create?: boolean
 }

@@ -13,7 +13,7 @@ export interface PastDecision {
 }
 
 /** `foreign`: no access-log line. `other`: decided by something else than routes and roles, e.g. a rate limit. */
-export type PastLine = PastDecision | 'foreign' | 'other'
+type PastLine = PastDecision | 'foreign' | 'other'
 
 const STATUS_OF_CODE: Readonly<Record<string, Decision['decision']>> = {
   [BadPath.code]: 400,

@@ -6,7 +6,7 @@ import { ownRoutes } from '../routes/own-routes.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
 
-export interface JudgedRoutes {
+interface JudgedRoutes {
   /** undefined when anything is wrong. */
   readonly table: RouteTable | undefined
   readonly complaints: readonly Complaint[]

@@ -3,7 +3,7 @@ import { foldCase } from '../routes/lax-readings.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 
-export interface RepresentativeRequests {
+interface RepresentativeRequests {
   readonly paths: readonly string[]
   readonly methods: readonly MethodClass[]
   /** False when the routes have more combinations than are looked at; every route by itself is. */

@@ -10,7 +10,7 @@ export interface Terminal {
   readonly bold: Paint
 }
 
-export type Paint = (text: string) => string
+type Paint = (text: string) => string
 
 interface Stream {
   readonly isTTY?: boolean
@@ -39,7 +39,7 @@ export const plain = (text: string): string =>
     character => `\\u{${character.codePointAt(0)?.toString(16)}}`
   )
 
-export interface Cell {
+interface Cell {
   readonly text: string
   readonly paint?: Paint
 }

@@ -20,7 +20,7 @@ export interface Attempt {
   readonly oidcNonce: string
 }
 
-export interface AttemptOptions {
+interface AttemptOptions {
   readonly secrets: readonly string[]
   readonly maxAgeMs: number
   /** Whether browsers reach the gateway by https. */
@@ -28,7 +28,7 @@ export interface AttemptOptions {
 }
 
 /** At most so many logins of one browser are under way; the oldest leave first. */
-export const MAX_ATTEMPTS = 5
+const MAX_ATTEMPTS = 5
 /** More cookies than this are not looked at: nobody but a stranger sets so many. */
 const MAX_COOKIES_READ = 40
 const NAME = 'portaria_login_'

@@ -20,7 +20,7 @@ import {
 } from './provider-metadata.ts'
 
 /** What the provider sent the browser back with (RFC 6749 §4.1.2, RFC 9207 §2). */
-export interface AuthorizationAnswer {
+interface AuthorizationAnswer {
   readonly code: string
   readonly iss: string | undefined
 }
@@ -32,7 +32,7 @@ export interface OAuthClient {
   identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
 }
 
-export interface OAuthClientOptions {
+interface OAuthClientOptions {
   readonly settings: CloudIdpSettings
   readonly log: Pick<FastifyBaseLogger, 'warn'>
   /** Milliseconds since the epoch. */

@@ -1,7 +1,7 @@
 // Why a cloud login failed: one stable word, and an explanation for the log that holds no token, code or secret.
 
 /** Every `reason` that a failed cloud login can have after its state was accepted. Words may be added, never changed. */
-export const OAUTH_REASONS = [
+const OAUTH_REASONS = [
   'cloudidp-not-active',
   /** The provider sent the browser back with an error (RFC 6749 §4.1.2.1). */
   'provider-refused',
@@ -25,7 +25,7 @@ export const OAUTH_REASONS = [
   'tenant-refused'
 ] as const
 
-export type OAuthReason = (typeof OAUTH_REASONS)[number]
+type OAuthReason = (typeof OAUTH_REASONS)[number]
 
 const MAX_EXPLANATION_LENGTH = 200
 

@@ -7,7 +7,7 @@ import { OAuthFailure, quoted } from './failure.ts'
 export type Claims = Readonly<Record<string, unknown>>
 
 /** What the provider said. `idToken` is absent without CLOUDIDP_ISSUER when the provider sent none. */
-export interface Findings {
+interface Findings {
   readonly idToken: Claims | undefined
   readonly profile: Claims
   /** Whether `idToken` was validated with the keys of a discovered issuer. */

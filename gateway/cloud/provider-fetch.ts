@@ -7,13 +7,13 @@ const MAX_BODY_BYTES = 1024 * 1024
 /** The part of `fetch` that openid-client uses. */
 export type ProviderFetch = (url: string, options: ProviderRequest) => Promise<Response>
 
-export interface ProviderRequest {
+interface ProviderRequest {
   readonly method: string
   readonly headers: Record<string, string>
   readonly body?: URLSearchParams | undefined
 }
 
-export interface ProviderFetchOptions {
+interface ProviderFetchOptions {
   /** Plain http beyond loopback (CLOUDIDP_INSECURE). */
   readonly insecure: boolean
   /** How long one answer may take, to its last byte. */

@@ -17,7 +17,7 @@ export interface ProviderMetadata {
   readonly authorization_response_iss_parameter_supported?: boolean
 }
 
-export interface MetadataOptions {
+interface MetadataOptions {
   readonly settings: CloudIdpSettings
   readonly fetch: ProviderFetch
   readonly log: Pick<FastifyBaseLogger, 'warn'>

@@ -9,7 +9,7 @@ import { createOAuthClient, type OAuthClient } from './client.ts'
 import { asOAuthFailure, OAuthFailure, quoted } from './failure.ts'
 import { type StateReason, type VerifiedState, verifyState } from './state.ts'
 
-export interface OAuthRoutesParts {
+interface OAuthRoutesParts {
   settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>
   signIn: SignIn
   usedStates: UsedStates

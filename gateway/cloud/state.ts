@@ -16,7 +16,7 @@ export const STATE_LENGTH = PAYLOAD_LENGTH + 1 + SIGNATURE_LENGTH
 const CLOCK_TOLERANCE_MS = 30_000
 
 /** Why a callback's state is refused. Words may be added, never changed. */
-export const STATE_REASONS = [
+const STATE_REASONS = [
   'state-missing',
   'state-malformed',
   'state-signature',
@@ -38,7 +38,7 @@ export interface VerifiedState {
   readonly signedBy: number
 }
 
-export interface StateOptions {
+interface StateOptions {
   /** JWT_SECRET first, then JWT_PREVIOUS_SECRETS: a login begun before a rotation may finish after it. */
   readonly secrets: readonly string[]
   readonly maxAgeMs: number

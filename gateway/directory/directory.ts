@@ -21,7 +21,7 @@ export interface Directory {
   normaliseLogin(username: string): string | undefined
 }
 
-export interface DirectoryOptions {
+interface DirectoryOptions {
   /**
    * Earliest answer to a login that the directory refused, in ms after its start. Directories hash a password only for
    * accounts that exist and are open, so that their own haste would tell which ones do.

@@ -19,7 +19,7 @@ export interface LdapResponse {
   readonly matchedDn: string
 }
 
-export interface MessageLimits {
+interface MessageLimits {
   /** Bytes of all messages of one exchange together. */
   readonly maxBytes: number
   readonly maxMessages: number

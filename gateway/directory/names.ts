@@ -1,6 +1,6 @@
 // What a person typed has become one canonical login, and values stand safely in DNs and filters.
 
-export type LoginName =
+type LoginName =
   | { readonly login: string; readonly refusal?: undefined }
   | { readonly login?: undefined; readonly refusal: 'bad-login-name' | 'foreign-domain' }
 

@@ -14,7 +14,7 @@ export interface DirectoryPerson {
   readonly groups?: readonly string[] | undefined
 }
 
-export const DIRECTORY_ISSUER = 'ldap'
+const DIRECTORY_ISSUER = 'ldap'
 
 /** All that is ever asked of an entry. */
 export const ENTRY_ATTRIBUTES = [
@@ -57,7 +57,7 @@ export const isSameAccount = (name: string, entry: DirectoryEntry, domain: strin
 }
 
 /** The first value as one line of readable text of at most 256 code points; `''` without one. */
-export const textOf = (entry: DirectoryEntry, attribute: AttributeName): string => {
+const textOf = (entry: DirectoryEntry, attribute: AttributeName): string => {
   const bytes = bytesOf(entry, attribute)
   if (bytes === undefined) return ''
   // Four bytes a code point at most: what lies beyond is cut before any of it is looked at.

@@ -12,7 +12,7 @@ import { ASKERS, type NamedAsker } from './askers.ts'
 import { reasonInWords } from './decision-words.ts'
 import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
 
-export interface Question {
+interface Question {
   readonly method: string
   /** In origin-form, as sent; a query takes no part. */
   readonly target: string
@@ -21,7 +21,7 @@ export interface Question {
   readonly tokenFault?: { readonly code: string; readonly reason: string } | undefined
 }
 
-export interface Candidate {
+interface Candidate {
   readonly route: Route
   readonly chosen: boolean
   /** Why it was chosen, or lost, in words. */

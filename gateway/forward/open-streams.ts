@@ -6,7 +6,7 @@ import type { Route } from '../routes/route.ts'
 import type { Revocations } from '../tokens/revocations.ts'
 import { createPlaces, type StreamLimits } from './stream-places.ts'
 
-export type StreamKind = 'websocket' | 'socketio' | 'sse'
+type StreamKind = 'websocket' | 'socketio' | 'sse'
 
 /**
  * 4401: the token has expired, was logged out or revoked, or its person was disabled. 4403: today's access or a reloaded
@@ -35,7 +35,7 @@ export interface OpenStream extends StreamInfo {
   readonly since: number
 }
 
-export interface StreamControl {
+interface StreamControl {
   /** Tells the client and closes; must not throw. */
   end(code: StreamEnd): void
   /** Lets go of it at once. */
@@ -52,7 +52,7 @@ export interface StreamHandle {
 /** Today's access of a person; undefined: there is no such person any more, or they are disabled. */
 export type FreshAccess = (userId: number) => Promise<{ user: User; version: number } | undefined>
 
-export interface OpenStreamsOptions {
+interface OpenStreamsOptions {
   revocations: Pick<Revocations, 'standing'>
   freshAccess: FreshAccess
   /** Whether somebody with today's access may have a stream of this route. */

@@ -2,7 +2,7 @@
 
 export const PASS = 0
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
-export const DROP = 1
+const DROP = 1
 export const HOST = 2
 export const AUTHORIZATION = 3
 export const CONNECTION = 4
@@ -83,7 +83,7 @@ export interface OwnCookies {
 }
 
 /** Every byte outside `[a-z0-9]` as `-`: how CGI, WSGI and PHP make one variable of several spellings. */
-export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
 const judge = (name: string): number => {
   const lower = name.toLowerCase()

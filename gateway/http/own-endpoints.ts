@@ -32,7 +32,7 @@ declare module 'fastify' {
 const BODY_LIMIT_BYTES = 64 * 1024
 const BODY_TIMEOUT_MS = 30_000
 
-export interface OwnEndpointsOptions extends AnswerOptions {
+interface OwnEndpointsOptions extends AnswerOptions {
   log: FastifyBaseLogger
   refuse: (exchange: Exchange, error: GatewayError) => void
   /** How long a body may take to arrive. */
@@ -41,7 +41,7 @@ export interface OwnEndpointsOptions extends AnswerOptions {
   register: (app: FastifyInstance) => void | Promise<void>
 }
 
-export interface OwnEndpoints {
+interface OwnEndpoints {
   handle(exchange: Exchange): void
   readonly app: FastifyInstance
   close(): Promise<void>

@@ -1,6 +1,6 @@
 // A client's place in a trace is taken as the standard has it, or as no place at all (W3C Trace Context §3.2).
 
-export interface TraceParent {
+interface TraceParent {
   readonly traceId: string
   readonly spanId: string
   readonly flags: number

@@ -24,7 +24,7 @@ const date = (): string => {
   return dateText
 }
 
-export interface WholeAnswer {
+interface WholeAnswer {
   status: number
   reason: string
   /** Field lines made before, each ended by CRLF; no Date among them. */

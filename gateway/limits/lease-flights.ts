@@ -4,7 +4,7 @@ import { LEASE_SCRIPT, leaseArguments, probeKey, readLeaseReply } from './lease-
 import { mayAskAgain } from './lease-steps.ts'
 import { applyReply, composeRequest, type Flight, type Lease } from './leases.ts'
 
-export interface LeaseFlights {
+interface LeaseFlights {
   /** Settles when the request was answered, failed or was given up; never rejects. */
   send(lease: Lease, giveBack: boolean, extra: number): Promise<void>
   /** Asks whether the slot of a key can be written; rejects when not, or not in time. */
@@ -13,7 +13,7 @@ export interface LeaseFlights {
   commands(): number
 }
 
-export interface LeaseFlightParts {
+interface LeaseFlightParts {
   readonly redis: RedisStore
   readonly clock: () => number
   /** Unique to this process's life. */

@@ -9,7 +9,7 @@ const IDLE_MS = 130
 const CONFIRM_MS = LEASE_MS * 0.6
 
 /** What a lease needs that nothing is under way for. */
-export type Step = 'give back' | 'confirm' | 'forget' | 'nothing'
+type Step = 'give back' | 'confirm' | 'forget' | 'nothing'
 
 export const stepFor = (lease: Lease, now: number, isUp: boolean): Step => {
   const { window } = lease

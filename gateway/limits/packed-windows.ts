@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import type { PermitWindow } from './leases.ts'
 
-export interface PackedWindows {
+interface PackedWindows {
   /** Keeps a window without a lease; at the bound the oldest kept one is forgotten. */
   put(seed: number, key: string, window: PermitWindow): void
   /** Moves a kept window into `window`; false when there is none. */

@@ -5,7 +5,7 @@ import type { LoginOutcome } from './sign-in.ts'
 
 const MAX_PENDING = 1000
 
-export interface LoginAudit {
+interface LoginAudit {
   record(outcome: LoginOutcome): void
   /** Resolves when everything recorded is stored, or could not be. */
   flush(): Promise<void>

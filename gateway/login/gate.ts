@@ -31,7 +31,7 @@ export interface GateEntry {
   readonly deadline: number
 }
 
-export interface Gate {
+interface Gate {
   /** @returns what ends the permit. @throws {GateClosed}, and what the store throws. */
   enter(entry: GateEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
 }
@@ -47,7 +47,7 @@ export class GateClosed extends Error {
   }
 }
 
-export interface GateParts {
+interface GateParts {
   readonly store: PermitStore
   readonly rules: PermitRules
   /** Monotonic ms. */

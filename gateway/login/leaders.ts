@@ -1,12 +1,12 @@
 // The same work wanted several times at once has been begun by one, and the others know how it went.
 import { GateClosed } from './gate.ts'
 
-export interface Leader {
+interface Leader {
   /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {GateClosed} */
   accepted(deadline: number): Promise<boolean>
 }
 
-export interface Leaders {
+interface Leaders {
   /** Who is at work on `key` now. */
   of(key: string): Leader | undefined
   /** Runs `work` ahead of all who ask for `key` meanwhile; undefined and errors are no result. */

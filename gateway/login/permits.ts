@@ -5,7 +5,7 @@
  * `lost` when its end will never be known. `at`: ms since the epoch of its last change. `count`: how many such logins,
  * one after the other, this one stands for.
  */
-export interface Permit {
+interface Permit {
   readonly id: string
   readonly kind: 'open' | 'failed' | 'lost'
   readonly at: number

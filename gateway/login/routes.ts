@@ -10,7 +10,7 @@ import { createReports } from './reports.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
 import type { LoginThrottle } from './throttle.ts'
 
-export interface LoginRoutesParts {
+interface LoginRoutesParts {
   cloudidpActive: boolean
   /** undefined: directory login is not active. */
   directory: Directory | undefined

@@ -12,7 +12,7 @@ export interface SharedLog {
 export type AskRedis = <T>(ask: (redis: RedisStore) => Promise<T>) => Promise<{ readonly answer: T } | undefined>
 
 const PAUSE_MS = 1000
-export const REDIS_TIMEOUT_MS = 250
+const REDIS_TIMEOUT_MS = 250
 
 /** @param clock monotonic ms */
 export const createAskRedis = (redis: RedisStore | undefined, clock: () => number, log: SharedLog): AskRedis => {
@@ -51,7 +51,7 @@ return 1
 const MAX_ENTRIES = 100_000
 
 /** Permits in memory, the oldest leaving first. `now`: ms since the epoch. */
-export const createMemoryPermits = (
+const createMemoryPermits = (
   now: () => number
 ): PermitStore & { keep(key: string, text: string | undefined): void } => {
   const texts = new Map<string, string>()

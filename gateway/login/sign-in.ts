@@ -34,13 +34,13 @@ export interface LoginOutcome extends LoginContext {
   userId: number | undefined
 }
 
-export interface SyncedPerson {
+interface SyncedPerson {
   user: User
   version: number
   disabled: boolean
 }
 
-export interface SignInParts {
+interface SignInParts {
   tokens: Pick<AccessTokens, 'issue'>
   /** Creates or updates the person and the link, and loads profiles and areas. Throws `GW_UNAVAILABLE` when the database is away. */
   syncPerson: (person: ProvenPerson, context: LoginContext) => Promise<SyncedPerson>

@@ -13,7 +13,7 @@ import { createAskRedis, createSharedPermits, type SharedLog } from './shared.ts
 import { createWrongPasswords } from './wrong-passwords.ts'
 
 /** One try of one client with one name and password. */
-export interface LoginAttempt {
+interface LoginAttempt {
   /** The name as the directory sees it; undefined when no bind would be tried. */
   readonly login: string | undefined
   readonly password: string
@@ -30,7 +30,7 @@ export interface LoginThrottle {
   attempt(attempt: LoginAttempt, bind: () => Promise<DirectoryPerson>): Promise<DirectoryPerson>
 }
 
-export interface LoginThrottleParts {
+interface LoginThrottleParts {
   readonly ldap: { readonly timeoutMs: number; readonly lockoutThreshold: number; readonly lockoutWindowMs: number }
   readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
   /** JWT_SECRET: the key that wrong passwords are hashed with is derived from it. */

@@ -6,14 +6,14 @@ import { identityOf } from '../http/exchange.ts'
 import { type Identity, tokenAnswerSchema, type User, userSchema } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 
-export interface PersonToday {
+interface PersonToday {
   user: User
   version: number
   lowestAccepted: number
   disabled: boolean
 }
 
-export interface TokenRoutesParts {
+interface TokenRoutesParts {
   tokens: AccessTokens
   /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` when it is away. */
   loadPerson: (id: number) => Promise<PersonToday | undefined>

@@ -1,7 +1,7 @@
 // A password that the directory has just refused is known again for two minutes, by a keyed hash and nothing else.
 import type { AskRedis } from './shared.ts'
 
-export interface WrongPasswords {
+interface WrongPasswords {
   /** @param digest keyed hash of login and password, of fixed length */
   has(digest: string): Promise<boolean>
   add(digest: string): Promise<void>

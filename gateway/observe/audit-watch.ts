@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
 
-export interface AuditState {
+interface AuditState {
   readonly state: 'unknown' | 'ok' | 'broken'
   readonly entries: number
   /** Number of the first entry that is not what was written; undefined when all are. */
@@ -11,7 +11,7 @@ export interface AuditState {
   readonly checkedAt: Date | undefined
 }
 
-export interface AuditWatch {
+interface AuditWatch {
   /** What the last check found. */
   last(): AuditState
   /** The same, and has the chain read again in the background when that was long ago. */

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 
 /** `insecure`: works, with a protection switched off by a setting. */
-export type Check = 'ok' | 'degraded' | 'insecure'
+type Check = 'ok' | 'degraded' | 'insecure'
 
 export interface HealthParts {
   /** One word per thing that can be unwell. */
@@ -28,7 +28,7 @@ export const healthRoutes = (app: FastifyInstance, { checks }: HealthParts): voi
 const REMEMBERED_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
-export interface Checked {
+interface Checked {
   pingDatabase: () => Promise<boolean>
   limiterDegraded: () => boolean
   /** Whether the route files on disk are those in use. */

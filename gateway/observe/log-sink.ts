@@ -16,7 +16,7 @@ export interface LogSink {
   dropped(): number
 }
 
-export interface LogSinkOptions {
+interface LogSinkOptions {
   /** File descriptor; default 1, standard output. */
   fd?: number
   /** Bytes (UTF-16 units) kept while the output does not take them; default 8 MiB. */

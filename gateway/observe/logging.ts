@@ -65,7 +65,7 @@ export const droppedLines = (log: Log): number => {
   return sink.dropped?.() ?? 0
 }
 
-export interface ErrorDescription {
+interface ErrorDescription {
   type: string
   message: string
   code?: string | number

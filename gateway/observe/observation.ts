@@ -14,9 +14,9 @@ import { createRequestCounters } from './request-counters.ts'
 import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
 
 /** What other parts know and metrics tell. */
-export type Observed = Omit<MetricSources, 'requests' | 'reloads' | 'logLinesDropped' | 'insecure' | 'isReady'>
+type Observed = Omit<MetricSources, 'requests' | 'reloads' | 'logLinesDropped' | 'insecure' | 'isReady'>
 
-export interface Observation {
+interface Observation {
   /** Opens a request's span; undefined when tracing is off. */
   readonly onOpen: ((exchange: Exchange) => void) | undefined
   /** A request is over. */

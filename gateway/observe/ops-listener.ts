@@ -3,7 +3,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Metrics } from './metrics.ts'
 
-export interface OpsListenerOptions {
+interface OpsListenerOptions {
   readonly port: number
   readonly host: string
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>

@@ -20,7 +20,7 @@ import type { SamplerSettings } from '../settings/tracing.ts'
 import { outcomeOf } from './access-log.ts'
 import { redactText } from './redaction.ts'
 
-export interface Tracing {
+interface Tracing {
   /** Opens the request's span and notes what goes upstream in place of the client's traceparent. */
   begin(exchange: Exchange): void
   end(exchange: Exchange): void

@@ -23,7 +23,7 @@ export interface Page {
   readonly preloads: readonly string[]
 }
 
-export interface Assets {
+interface Assets {
   get(file: string): Asset | undefined
   readonly login: Page
   readonly console: Page

@@ -2,7 +2,7 @@
 import { escapeHtml } from '../http/refusal-page.ts'
 import type { Page } from './assets.ts'
 
-export interface PageDocument {
+interface PageDocument {
   readonly page: Page
   readonly icon: string
   /** What the script has to know from the start: `<meta name="portaria:NAME" content="VALUE">`. */

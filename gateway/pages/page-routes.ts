@@ -4,7 +4,7 @@ import { NotFound } from '../errors.ts'
 import { ASSETS, type Asset, createAssets, type Page } from './assets.ts'
 import { pageHtml } from './page-html.ts'
 
-export interface PageRoutesParts {
+interface PageRoutesParts {
   publicUrl: string
   /** Whether logins are also kept in a cookie. */
   browserSession: boolean

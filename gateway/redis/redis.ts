@@ -6,7 +6,7 @@ import { RedisTimeout, within } from './redis-failure.ts'
 import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
 
 /** The part of a pino logger that is used here. */
-export interface RedisLog {
+interface RedisLog {
   debug(fields: object, message: string): void
 }
 
@@ -41,7 +41,7 @@ const CONNECT_TIMEOUT_MS = 1000
 const SILENCE_MS = 5000
 
 /** Delay before the nth attempt to reconnect: doubles to one second, spread so that instances do not return as one. */
-export const reconnectDelayMs = (attempt: number): number =>
+const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
 
 /** Connects in the background, for ever; never throws and never emits an unhandled error. */

@@ -7,7 +7,7 @@ import { loadRoutes } from './load.ts'
 import { createRouteFileReader } from './reader.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
-export interface LiveRoutes {
+interface LiveRoutes {
   /** The table in use. Requests keep the route they matched, so that a swap never changes one midway. */
   current(): RouteTable
   /** Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed. */
@@ -24,7 +24,7 @@ export interface LiveRoutes {
   close(): Promise<void>
 }
 
-export interface LiveRoutesStatus {
+interface LiveRoutesStatus {
   /** When the table in use was loaded. */
   readonly loadedAt: Date
   readonly checksum: string
@@ -35,7 +35,7 @@ export interface LiveRoutesStatus {
 }
 
 /** The part of a pino logger that is needed. */
-export interface ReloadLog {
+interface ReloadLog {
   info(details: object, message: string): void
   warn(details: object, message: string): void
   error(details: object, message: string): void

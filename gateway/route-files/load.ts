@@ -9,12 +9,12 @@ import { runRouteTests } from './test-lines.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
 
-export interface LoadedRoutes {
+interface LoadedRoutes {
   readonly table: RouteTable
   readonly warnings: readonly Complaint[]
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   /** Upstreams in use, by name: a new one with the same definition is replaced by the old object. */
   readonly upstreamsInUse?: ReadonlyMap<string, Upstream>
   /** Reads the files, here or in another thread. */

@@ -5,7 +5,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
 import { createYamlMemory } from './yaml-memory.ts'
 
-export interface RouteFileReader {
+interface RouteFileReader {
   /** As `readRouteFiles`. Rejects only when the thread cannot run, or is closed. */
   read(folder: string): Promise<RouteDefinitions>
   close(): Promise<void>

@@ -4,11 +4,11 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listRouteFiles } from './read.ts'
 
-export interface FolderWatch {
+interface FolderWatch {
   close(): void
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly folder: string
   /** Several saves within this time are one change. */
   readonly debounceMs: number

@@ -37,7 +37,7 @@ interface Edit {
 type Path = Parameters<YamlDocument['placeOf']>[0]
 type Part = Parameters<YamlDocument['placeOf']>[1]
 
-export interface YamlMemory {
+interface YamlMemory {
   /**
    * Reads as `readYaml`, and remembers of each file the last text without faults. Of a text that differs from it inside
    * the list only those entries are read that differ, and their neighbours; anything else is read whole.

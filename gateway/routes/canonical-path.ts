@@ -1,7 +1,7 @@
 // A raw path has become the one spelling that is matched and forwarded, or a refusal that says why.
 import type { BadPathReason, PathException } from './route.ts'
 
-export type CanonicalPath =
+type CanonicalPath =
   | { readonly path: string; readonly refusal?: undefined }
   | { readonly path?: undefined; readonly refusal: BadPathReason }
 

@@ -14,7 +14,7 @@ export interface RouteTrie {
  * is a map only where something is in it. Among thousands of routes every object between them is memory that no cache
  * holds.
  */
-export interface TrieNode {
+interface TrieNode {
   /** Segments that lead to nothing but this route, for all methods. */
   leaves: Map<string, Route> | undefined
   statics: Map<string, TrieNode> | undefined

@@ -33,13 +33,13 @@ export interface Target {
   readonly authority: string
 }
 
-export interface RouteRateLimit {
+interface RouteRateLimit {
   readonly max: number
   readonly windowMs: number
   readonly by: 'ip' | 'user' | 'both'
 }
 
-export interface WebSocketOptions {
+interface WebSocketOptions {
   readonly origins: readonly string[]
   readonly tokenInQuery: boolean
   readonly maxMessageBytes: number

@@ -12,7 +12,7 @@ const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
 export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
   allowedTenants !== undefined || !OPEN_TENANTS.includes(tenantId)
 
-export interface Origins {
+interface Origins {
   readonly publicUrl: string
   readonly frontendUrl: string
   readonly frontendUrlGiven: boolean

@@ -1,6 +1,6 @@
 // REDIS_URL has become a structure: one server, a Sentinel group or a Cluster.
 
-export interface RedisNode {
+interface RedisNode {
   readonly host: string
   readonly port: number
 }

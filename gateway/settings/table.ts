@@ -145,7 +145,7 @@ const TABLE = [
 
 export type VariableName = (typeof TABLE)[number]['name']
 
-export interface Variable extends Row {
+interface Variable extends Row {
   readonly name: VariableName
 }
 

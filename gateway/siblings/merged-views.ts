@@ -5,7 +5,7 @@ import { addTraffic, type StepCounts } from '../observe/traffic.ts'
 import { mergeStatus } from './merged-status.ts'
 import type { Siblings } from './siblings.ts'
 
-export interface WorkerViewParts {
+interface WorkerViewParts {
   siblings: Siblings
   /** Of this process, like the others. */
   streams: () => Pick<OpenStreams, 'list' | 'end'>

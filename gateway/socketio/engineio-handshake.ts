@@ -2,7 +2,7 @@
 import { readEnginePayload } from './engineio.ts'
 import { isSid } from './engineio-request.ts'
 
-export interface Handshake {
+interface Handshake {
   sid: string
   /** How long the server keeps a session that nobody polls. */
   sessionMs: number

@@ -1,7 +1,7 @@
 // Engine.IO 4 packets are told apart, whichever transport they came by.
 
 /** Packet types of the protocol; `b` is a binary message. */
-export type EngineType = '0' | '1' | '2' | '3' | '4' | '5' | '6' | 'b'
+type EngineType = '0' | '1' | '2' | '3' | '4' | '5' | '6' | 'b'
 
 export interface EnginePacket {
   readonly type: EngineType

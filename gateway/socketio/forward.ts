@@ -7,7 +7,7 @@ import { createPollingRequests } from './requests.ts'
 import { createSocketIoSessions, type SocketIoForwarding } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
 
-export interface ForwardSocketIo {
+interface ForwardSocketIo {
   onRequest(exchange: Exchange, route: Route, upstream: Upstream): void
   onUpgrade(exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer): void
   /** Ends sessions that did not prove themselves, and forgets those nobody polls any more; runs by itself every second. */

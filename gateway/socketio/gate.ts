@@ -30,7 +30,7 @@ export interface GateState {
   due: AttachmentsDue
 }
 
-export interface GateParts {
+interface GateParts {
   readonly route: Route
   readonly state: GateState
   /** Who a token says is asking; throws 401. */

@@ -1,11 +1,9 @@
 // Socket.IO packets (protocol revision 5) are read as far as a decision needs: type, namespace, attachments, payload of CONNECT.
 
+// Beside these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
 export const CONNECT = 0
 export const DISCONNECT = 1
-export const EVENT = 2
-export const ACK = 3
 export const CONNECT_ERROR = 4
-export const BINARY_EVENT = 5
 export const BINARY_ACK = 6
 
 export interface SocketIoPacket {
@@ -17,7 +15,7 @@ export interface SocketIoPacket {
   readonly rest: string
 }
 
-export const MAX_ATTACHMENTS = 10
+const MAX_ATTACHMENTS = 10
 const MAX_NAMESPACE = 256
 // Type, attachments of binary types, namespace up to its comma or the end, and all the rest.
 const PACKET = /^(?:([0-4])|([56])([1-9]\d?)-)(?:(\/[^,]*)(?:,|$))?([\s\S]*)$/

@@ -22,7 +22,7 @@ export interface PollingShare {
   release(): Promise<void>
 }
 
-export interface PollingOptions {
+interface PollingOptions {
   readonly share: PollingShare | undefined
   readonly forwarding: PollingForwarding
   readonly session: Session

@@ -38,7 +38,7 @@ export interface SidRecord extends SidOrigin {
 }
 
 /** What one instance has learnt; each field is written by only one kind of request at a time. */
-export interface SidChanges {
+interface SidChanges {
   readonly bytes?: number
   readonly proven?: boolean
   /** A WebSocket carries it now: its instance alone tells the upstream what ends. */

@@ -7,13 +7,13 @@ import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio.ts
 import type { PacketVerdict } from './gate.ts'
 import { type Carrier, type Session, UNPROVEN_BYTES } from './session.ts'
 
-export interface WebSocketTransport {
+interface WebSocketTransport {
   /** Given to the relay as its message handler. */
   onMessage(from: Side, isText: boolean, payload: Buffer): void
   readonly carrier: Carrier
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   readonly session: Session
   /** Known only once the sockets are joined. */
   readonly relay: () => Relay | undefined

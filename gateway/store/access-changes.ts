@@ -53,7 +53,7 @@ const RAISE = `
   WHERE id = ANY($1::int[])
   RETURNING id AS "userId", access_version AS version, lowest_accepted_version AS "lowestAccepted"`
 
-export interface AccessListenerOptions {
+interface AccessListenerOptions {
   onChange(change: AccessChange): void
   /** Changes may be missed from now on. */
   onLost?(): void

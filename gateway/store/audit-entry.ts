@@ -23,7 +23,7 @@ export interface AuditEntry {
   at?: Date
 }
 
-export interface AuditContent {
+interface AuditContent {
   at: Date
   actorId: number | null
   actorUsername: string

@@ -27,7 +27,7 @@ export interface AuditQuery {
   pageSize?: number | undefined
 }
 
-export interface AuditVerdict {
+interface AuditVerdict {
   ok: boolean
   /** Entries that the head of the chain counts. */
   entries: number
@@ -56,7 +56,7 @@ export const createAuditLog = (database: Database): AuditLog => ({
  * Whether every entry follows from the one before, and the last is the one that the head names: a changed, removed,
  * inserted or reordered entry breaks the chain, a cut tail leaves the head behind.
  */
-export const verifyAuditLog = async (database: Database): Promise<AuditVerdict> => {
+const verifyAuditLog = async (database: Database): Promise<AuditVerdict> => {
   const head = await database.read(manager => query<{ entries: string; last_hash: string }>(manager, HEAD))
   const entries = Number(head[0]?.entries ?? 0)
   let previousHash = GENESIS_HASH

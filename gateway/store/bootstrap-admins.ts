@@ -10,7 +10,7 @@ import { query } from './query.ts'
 
 const AREA = 'Geral'
 
-export interface BootstrapCandidate {
+interface BootstrapCandidate {
   provider: Provider
   subject: string
   username: string

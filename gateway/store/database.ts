@@ -19,7 +19,7 @@ const MIGRATION_LOCK = 7_263_544_001
 const ATTEMPTS = 3
 
 /** How a plain `pg` client reaches the same database. */
-export type PgConnection = { connectionString: string } | { host: string; port: number; user: string; database: string }
+type PgConnection = { connectionString: string } | { host: string; port: number; user: string; database: string }
 
 export interface Database {
   /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds when Postgres is away. */
@@ -36,7 +36,7 @@ export interface Database {
   close(): Promise<void>
 }
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   databaseUrl?: string | undefined
   /** Home of the embedded Postgres, used without databaseUrl. */
   dataDir: string

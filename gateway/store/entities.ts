@@ -13,7 +13,7 @@ export const Area = new EntitySchema<AreaRow>({
   columns: { id: { type: Number, primary: true, generated: true }, name: { type: 'text' } }
 })
 
-export interface ProfileRow {
+interface ProfileRow {
   id: number
   name: string
 }
@@ -24,7 +24,7 @@ export const ProfileTable = new EntitySchema<ProfileRow>({
   columns: { id: { type: Number, primary: true, generated: true }, name: { type: 'text', unique: true } }
 })
 
-export interface PersonRow {
+interface PersonRow {
   id: number
   name: string
   email: string
@@ -56,14 +56,14 @@ export const Person = new EntitySchema<PersonRow>({
   }
 })
 
-export interface ProviderLinkRow {
+interface ProviderLinkRow {
   provider: Provider
   issuer: string
   subject: string
   userId: number
 }
 
-export const ProviderLink = new EntitySchema<ProviderLinkRow>({
+const ProviderLink = new EntitySchema<ProviderLinkRow>({
   name: 'ProviderLink',
   tableName: 'provider_links',
   columns: {
@@ -92,7 +92,7 @@ export const PersonArea = new EntitySchema<{ userId: number; areaId: number }>({
   }
 })
 
-export const BootstrapApplied = new EntitySchema<{ provider: string; subject: string; userId: number }>({
+const BootstrapApplied = new EntitySchema<{ provider: string; subject: string; userId: number }>({
   name: 'BootstrapApplied',
   tableName: 'bootstrap_applied',
   columns: {
@@ -102,7 +102,7 @@ export const BootstrapApplied = new EntitySchema<{ provider: string; subject: st
   }
 })
 
-export const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
+const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
   name: 'Revocation',
   tableName: 'revocations',
   columns: {
@@ -111,7 +111,7 @@ export const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
   }
 })
 
-export const UsedOAuthState = new EntitySchema<{ nonce: string; expiresAt: Date }>({
+const UsedOAuthState = new EntitySchema<{ nonce: string; expiresAt: Date }>({
   name: 'UsedOAuthState',
   tableName: 'used_oauth_states',
   columns: {
@@ -120,7 +120,7 @@ export const UsedOAuthState = new EntitySchema<{ nonce: string; expiresAt: Date 
   }
 })
 
-export const LoginAddress = new EntitySchema<{ login: string; address: string; userId: number; lastSuccessAt: Date }>({
+const LoginAddress = new EntitySchema<{ login: string; address: string; userId: number; lastSuccessAt: Date }>({
   name: 'LoginAddress',
   tableName: 'login_addresses',
   columns: {

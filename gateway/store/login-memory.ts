@@ -6,7 +6,7 @@ import { storableKey } from './storable.ts'
 
 const ADDRESSES_PER_LOGIN = 20
 
-export interface LoginMemory {
+interface LoginMemory {
   /** True for exactly one caller on all instances, until `expiresAt`; false when the nonce was used before. */
   useOAuthState(nonce: string, expiresAt: Date): Promise<boolean>
   /** Remembers a success; the 20 latest addresses per login are kept. `login` is the normalised login text. */

@@ -2,7 +2,7 @@
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
-export interface LoginPermits {
+interface LoginPermits {
   /** `now`: ms since the epoch by the database's clock. */
   read(key: string): Promise<{ readonly text: string | undefined; readonly now: number }>
   /** Whether the text under `key` still was `before` (undefined: absent) and now is `after`, for `ttlMs` at least. */

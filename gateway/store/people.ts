@@ -72,7 +72,7 @@ export const listPeople = (database: Database, filter: PeopleQuery = {}): Promis
   })
 }
 
-export const toItem = ({ user, disabled, lastLoginAt }: StoredPerson): PersonItem => ({
+const toItem = ({ user, disabled, lastLoginAt }: StoredPerson): PersonItem => ({
   ...user,
   disabled,
   lastLoginAt: lastLoginAt?.toISOString() ?? ''

@@ -9,7 +9,7 @@ import { storableKey, storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
 /** A login as its tokens describe it; times in seconds since the epoch. */
-export interface SessionLogin {
+interface SessionLogin {
   readonly tokenId: string
   readonly userId: number
   readonly provider: Provider
@@ -18,7 +18,7 @@ export interface SessionLogin {
   readonly expiresAt: number
 }
 
-export interface SessionUse extends SessionLogin {
+interface SessionUse extends SessionLogin {
   /** Milliseconds since the epoch. */
   readonly usedAt: number
 }
@@ -31,7 +31,7 @@ export const sessionUse = ({ identity, usedAt }: { identity: Identity; usedAt: n
   return [{ tokenId, userId: user.id, provider: user.provider, version, createdAt, expiresAt, usedAt }]
 }
 
-export interface SessionItem {
+interface SessionItem {
   id: number
   /** Whether it is the session that asks. */
   current: boolean

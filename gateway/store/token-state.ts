@@ -7,7 +7,7 @@ import type { Database } from './database.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
-export interface TokenStateRead {
+interface TokenStateRead {
   /** Unexpired revoked tokens. */
   tokens: RevokedToken[]
   /** People whose version is above 0. */
@@ -20,7 +20,7 @@ export interface TokenStateRead {
   complete: boolean
 }
 
-export interface TokenState {
+interface TokenState {
   /** Everything that is needed to judge tokens without asking again. */
   loadRevocations(): Promise<TokenStateRead>
   /**

@@ -6,7 +6,7 @@ import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { AccountProvider, Identity, User } from '../identity.ts'
 
 /** Longer tokens are refused unread (a header field holds 16 KB at most). */
-export const MAX_TOKEN_LENGTH = 8192
+const MAX_TOKEN_LENGTH = 8192
 /** No token lives longer than this, or than JWT_EXPIRES_IN where that is more; seconds. */
 const MAX_LIFE_S = 24 * 60 * 60
 /** Of an HMAC-SHA-256 in base64url, without padding. */
@@ -34,7 +34,7 @@ export interface AccessTokens {
   readonly verified: readonly number[]
 }
 
-export interface AccessTokenOptions {
+interface AccessTokenOptions {
   secret: string
   previousSecrets: readonly string[]
   expiresInMs: number

@@ -3,24 +3,21 @@ import type { Logger } from 'pino'
 import type { PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** News as the store reads it; `cursor` is where the next read goes on. */
-export interface StateRead {
+interface StateRead {
   readonly tokens: readonly RevokedTokenRow[]
   readonly versions: readonly PersonVersion[]
   readonly cursor: string
   readonly at: number
 }
 
-export interface RevokedTokenRow {
+interface RevokedTokenRow {
   readonly jti: string
   readonly expiresAt: number
 }
 
-export type HeardChange =
-  | ({ kind: 'token' } & RevokedTokenRow)
-  | ({ kind: 'person' } & PersonVersion)
-  | { kind: 'many' }
+type HeardChange = ({ kind: 'token' } & RevokedTokenRow) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
 
-export interface FeedSource {
+interface FeedSource {
   loadRevocations(): Promise<StateRead>
   changesSince(cursor: string): Promise<StateRead>
   purgeExpired(): Promise<void>
@@ -30,7 +27,7 @@ export interface FeedSource {
   }
 }
 
-export interface RevocationFeed {
+interface RevocationFeed {
   /** Milliseconds since revocations were last known to be complete. */
   staleness(): number
   /** Something has changed: resolves when this instance knows it too, or could not read it. */
@@ -38,7 +35,7 @@ export interface RevocationFeed {
   close(): Promise<void>
 }
 
-export interface FeedOptions {
+interface FeedOptions {
   source: FeedSource
   revocations: Revocations
   log: Logger

@@ -16,7 +16,7 @@ export interface RevokedToken {
   readonly expiresAt: number
 }
 
-export interface News {
+interface News {
   tokens?: readonly RevokedToken[]
   versions?: readonly PersonVersion[]
 }

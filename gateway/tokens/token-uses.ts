@@ -2,13 +2,13 @@
 import type { Logger } from 'pino'
 import type { TokenUse } from './verified-tokens.ts'
 
-export interface TokenUses {
+interface TokenUses {
   /** Writes down what is not written yet; never throws. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
-export interface TokenUsesOptions {
+interface TokenUsesOptions {
   usedSince: (minute: number) => readonly TokenUse[]
   /** Called with a part of them at a time. */
   record: (uses: readonly TokenUse[]) => Promise<void>

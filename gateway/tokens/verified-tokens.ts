@@ -44,7 +44,7 @@ export interface TokenCacheCounts {
   readonly size: number
 }
 
-export interface VerifiedTokensOptions {
+interface VerifiedTokensOptions {
   tokens: Pick<AccessTokens, 'judge'>
   revocations: Revocations
   now?: () => number

@@ -5,7 +5,7 @@ import type { Requester, UpstreamConnection, UpstreamFault } from './connection.
 import type { ResponseHead } from './parser.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface Call {
+interface Call {
   readonly upstream: Upstream
   readonly target: Target
   readonly method: 'GET' | 'POST'
@@ -30,7 +30,7 @@ export interface PendingCall {
 
 const DOUBTFUL_IDLE_MS = 1000
 
-export const faultOf = (fault: UpstreamFault, cause: unknown): GatewayError => {
+const faultOf = (fault: UpstreamFault, cause: unknown): GatewayError => {
   if (fault === 'bad-response') return new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' })
   if (fault === 'timeout') return new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
   return new UpstreamUnreachable({ cause, reason: `upstream-${fault}` })

@@ -60,7 +60,7 @@ interface State {
   waitedMs: number
 }
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** The exchange is over and the socket is clean. */
   onFree(connection: UpstreamConnection, keepAliveMs: number): void
   onClosed(connection: UpstreamConnection): void

@@ -3,12 +3,12 @@ import type { Target } from '../routes/route.ts'
 import type { UpstreamFault } from './connection.ts'
 
 /** `returning`: in again, with a growing share of its turns. */
-export type TargetState = 'up' | 'returning' | 'down'
+type TargetState = 'up' | 'returning' | 'down'
 
 /** Asks the target once; `done` gets what was wrong, or undefined. Returns what gives up. */
 export type Probe = (done: (failure: string | undefined) => void) => () => void
 
-export interface TargetHealthOptions {
+interface TargetHealthOptions {
   readonly probe: Probe
   /** Of the active checks; undefined: the target is probed only while it is out. */
   readonly checkEveryMs: number | undefined

@@ -16,14 +16,13 @@ const escapeWith = (unsafe: RegExp, text: string): string => {
 }
 
 /** One value: characters outside printable ASCII, `%`, and blanks at the ends, percent-encoded as UTF-8. */
-export const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
+const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
 
 /** Items joined by `,`; a `,` within an item is percent-encoded too. */
-export const encodeList = (items: readonly string[]): string =>
-  items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
+const encodeList = (items: readonly string[]): string => items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
 
 /** Field lines `[name, value, …]` for a user; absent values give no line at all. */
-export const identityHeaders = (user: User): string[] => {
+const identityHeaders = (user: User): string[] => {
   const lines: string[] = []
   const add = (name: string, value: string) => {
     if (value !== '') lines.push(name, value)

@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net'
 /** Resolves to all addresses of a name, in the resolver's order. */
 export type ResolveAll = (name: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void
 
-export interface SharedLookupOptions {
+interface SharedLookupOptions {
   readonly resolve?: ResolveAll
   /** Monotonic ms. */
   readonly now?: () => number

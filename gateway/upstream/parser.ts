@@ -2,7 +2,7 @@
 import { parseFieldLines } from './field-lines.ts'
 
 /** How the body ends (RFC 9112 §6.3). */
-export type Framing = 'none' | 'length' | 'chunked' | 'close'
+type Framing = 'none' | 'length' | 'chunked' | 'close'
 
 export interface ResponseHead {
   readonly status: number
@@ -103,7 +103,7 @@ export const parseHead = (text: string, method: string): ResponseHead => {
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
 
-export interface ResponseParser {
+interface ResponseParser {
   /** A request with this method has been written; its response goes to `sink`. */
   begin(method: string, sink: ResponseSink): void
   /** Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed. */

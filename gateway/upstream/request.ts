@@ -8,7 +8,7 @@ import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
 
-export interface UpstreamRequestOptions {
+interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may see. */
   ownCookies: OwnCookies

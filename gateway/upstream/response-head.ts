@@ -44,7 +44,7 @@ const kindOf = (name: string): number => {
   return kind
 }
 
-export interface ResponseContext {
+interface ResponseContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
   /** Origin of the target that answered, e.g. `http://127.0.0.1:4001`: never shown to a client. */
@@ -53,7 +53,7 @@ export interface ResponseContext {
   strippedPrefix: string
 }
 
-export interface ClientHead {
+interface ClientHead {
   /** `[name, value, …]` */
   headers: string[]
   /** `text/event-stream`: silence is no fault, and every byte passes at once. */

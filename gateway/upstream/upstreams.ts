@@ -7,7 +7,7 @@ import { createTargetPool, type TargetPool } from './pool.ts'
 
 const SWEEP_MS = 100
 
-export interface UpstreamPool {
+interface UpstreamPool {
   /**
    * A connection to the fittest target, to none of `not` while there are others, or to the `only` one given; undefined when
    * it has all the connections it may have.
@@ -18,7 +18,7 @@ export interface UpstreamPool {
   readonly targets: number
 }
 
-export interface TargetStatus extends TargetHealthStatus {
+interface TargetStatus extends TargetHealthStatus {
   readonly url: string
   /** Connections with a request under way. */
   readonly busy: number
@@ -43,7 +43,7 @@ export interface Upstreams {
   close(): void
 }
 
-export interface UpstreamsOptions {
+interface UpstreamsOptions {
   /** Monotonic ms. */
   readonly now?: () => number
   readonly log?: {

@@ -2,7 +2,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
 /** Eight 16-bit groups, most significant first. */
-export type Groups = readonly number[]
+type Groups = readonly number[]
 
 export interface Network {
   readonly groups: Groups

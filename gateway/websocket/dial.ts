@@ -16,14 +16,14 @@ export interface OpenUpstream {
   read(take: (bytes: Buffer) => void): void
 }
 
-export interface DialEvents {
+interface DialEvents {
   onOpen(open: OpenUpstream): void
   /** Any final answer but 101; the socket is already closed. */
   onRefused(head: ResponseHead): void
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
 }
 
-export interface DialRequest {
+interface DialRequest {
   readonly upstream: Upstream
   readonly target: Target
   /** Request line and fields, without the handshake's own and the empty line. */

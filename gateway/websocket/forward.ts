@@ -28,20 +28,20 @@ export interface SocketForwarding {
   readonly onSwitched: (exchange: Exchange) => void
 }
 
-export interface Offer {
+interface Offer {
   readonly subprotocols: readonly string[]
   /** Answer `bearer` when the upstream chose none of the others. */
   readonly bearerOffered: boolean
 }
 
-export const END_REASONS: Record<StreamEnd, string> = {
+const END_REASONS: Record<StreamEnd, string> = {
   4401: 'token no longer valid',
   4403: 'no longer allowed',
   1001: 'lifetime over',
   1012: 'gateway restarts'
 }
 
-export const endingOf = (code: StreamEnd): Ending => ({ code, reason: END_REASONS[code] })
+const endingOf = (code: StreamEnd): Ending => ({ code, reason: END_REASONS[code] })
 
 const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
   unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),

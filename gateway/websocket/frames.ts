@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
 import { checkMaskedText, INVALID_UTF8, unmaskInto } from './utf8-stream.ts'
 
-export const CONTINUATION = 0
+const CONTINUATION = 0
 export const TEXT = 1
 export const BINARY = 2
 export const CLOSE = 8
@@ -26,7 +26,7 @@ const MAX_FRAGMENTS = 16_384
 const MAX_CONTROL_BYTES = 125
 const EMPTY = Buffer.alloc(0)
 
-export interface ScannerOptions {
+interface ScannerOptions {
   /** Frames from a client are masked, frames from a server are not (RFC 6455 §5.1). */
   readonly masked: boolean
   /** Payload of one message, all its fragments together. */

@@ -35,7 +35,7 @@ export const acceptOf = (key: string): string =>
 export const newKey = (): string => randomBytes(16).toString('base64')
 
 /** `Sec-WebSocket-Protocol` as offered (§11.3.4); undefined: malformed or with repetitions. */
-export const parseSubprotocols = (values: readonly string[]): string[] | undefined => {
+const parseSubprotocols = (values: readonly string[]): string[] | undefined => {
   if (values.length === 0) return []
   const items = values
     .join(',')

@@ -11,7 +11,7 @@ export interface Ending {
   readonly reason: string
 }
 
-export interface LegOptions {
+interface LegOptions {
   readonly side: Side
   readonly socket: Duplex
   readonly maxMessageBytes: number

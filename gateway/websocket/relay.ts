@@ -32,8 +32,8 @@ const END_MS = 700
 const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAMES_PER_SECOND = 20_000
 
-export const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
-export const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
+const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
+const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
 const GOING_AWAY: Ending = { code: 1001, reason: '' }
 const IDLE: Ending = { code: 1001, reason: 'idle' }
 const FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {

@@ -1,14 +1,14 @@
 // The counts of all workers are told as one, and never fall when a worker ends.
 import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
 
-export interface WorkerMetrics {
+interface WorkerMetrics {
   readonly contentType: string
   text(): Promise<string>
   /** A worker has ended: what it counted stays counted. */
   forget(worker: number): void
 }
 
-export interface WorkerMetricsParts {
+interface WorkerMetricsParts {
   /** Each worker's metrics as prom-client's JSON; undefined for one that does not answer. */
   ask: () => Promise<ReadonlyMap<number, unknown>>
   readyWorkers: () => number

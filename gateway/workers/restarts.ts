@@ -1,12 +1,12 @@
 // A worker that ends is replaced at once, one that keeps ending ever later, and after too many vain starts nobody tries.
 
-export interface Restarts {
+interface Restarts {
   /** How long to wait before the next start; undefined: give up. */
   next(end: WorkerEnd): number | undefined
   readonly count: number
 }
 
-export interface WorkerEnd {
+interface WorkerEnd {
   readonly wasReady: boolean
   readonly livedMs: number
   /** Other workers that take requests. */

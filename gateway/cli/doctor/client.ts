@@ -32,7 +32,7 @@ export interface DoctorClient {
   readonly cookies: ReadonlySet<string>
 }
 
-export interface Bounds {
+interface Bounds {
   readonly maxRequests: number
   readonly maxTimeMs: number
 }

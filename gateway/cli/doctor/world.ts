@@ -21,7 +21,7 @@ export interface ClosedPath {
   readonly status: number
 }
 
-export type Severity = 'high' | 'medium' | 'low'
+type Severity = 'high' | 'medium' | 'low'
 
 /** One known weakness, and how to see it. */
 export interface Check {
