@@ -21,7 +21,7 @@ export interface ProviderGroups {
 }
 
 /** Who acts when route files change what people may do. */
-export const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
+const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
 
 const MAX_GROUPS = 5_000
 const BATCH = 200
