@@ -14,11 +14,11 @@ type WithHeader = ServerResponse & { _header: string }
 let dateText = ''
 let dateUntil = 0
 
-/** The Date field's value (RFC 9110 §6.6.1), made once a second; anew also when the clock was set back. */
-const date = (): string => {
+/** The Date field as a line (RFC 9110 §6.6.1), made once a second; anew also when the clock was set back. */
+export const dateLine = (): string => {
   const now = Date.now()
   if (now >= dateUntil || now < dateUntil - 1000) {
-    dateText = new Date(now).toUTCString()
+    dateText = `date: ${new Date(now).toUTCString()}\r\n`
     dateUntil = now - (now % 1000) + 1000
   }
   return dateText
@@ -47,7 +47,7 @@ export const headerLines = (headers: readonly string[]): string => {
   return lines
 }
 
-const isDated = (headers: readonly string[]): boolean => {
+export const isDated = (headers: readonly string[]): boolean => {
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     if (name.length === 4 && name.toLowerCase() === 'date') return true
@@ -75,8 +75,8 @@ export const sendWhole = (req: IncomingMessage, res: ServerResponse, answer: Who
   const { status, reason, lines = '', headers, body } = answer
   if (body.length > MAX_BODY_BYTES || req.httpVersionMinor !== 1 || !res.shouldKeepAlive || res.headersSent)
     return false
-  const dateLine = isDated(headers) ? '' : `date: ${date()}\r\n`
-  const head = `HTTP/1.1 ${status} ${reason}\r\n${lines}${headerLines(headers)}${dateLine}${KEEP_ALIVE}`
+  const date = isDated(headers) ? '' : dateLine()
+  const head = `HTTP/1.1 ${status} ${reason}\r\n${lines}${headerLines(headers)}${date}${KEEP_ALIVE}`
   res.statusCode = status
   ;(res as WithHeader)._header = head + body
   flushSoon(new EndedSoon(res))

@@ -1,0 +1,277 @@
+// Parses the heads of HTTP/1.1 requests and chunked bodies with llhttp, strictly, one message at a time.
+import wasm from 'undici/lib/llhttp/llhttp_simd-wasm.js'
+
+/** Request line, fields and the empty line together. */
+export const MAX_REQUEST_HEAD_BYTES = 16 * 1024
+/** Chunk extensions of one chunk, or trailers. */
+const MAX_FRAMING_BYTES = 16 * 1024
+
+/** What `readHead` and the readers give when there is no end of a head or body to tell. */
+export const INCOMPLETE = 0
+export const MALFORMED = -1
+export const TOO_LARGE = -2
+
+// llhttp's constants (llhttp.h: llhttp_type, llhttp_errno).
+const REQUEST = 1
+const OK = 0
+const PAUSED = 21
+// Most heads are shorter: the rest of a read, other messages perhaps, is then not copied.
+const FIRST_COPY_BYTES = 2048
+const INPUT_BYTES = 64 * 1024
+const POSITIONS_PER_FIELD = 4
+// Shortest line: `a:` CR LF.
+const MAX_FIELDS = MAX_REQUEST_HEAD_BYTES / 4
+const CHUNKED_HEAD = Buffer.from('POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n')
+const TAB = 9
+const LF = 10
+const CR = 13
+const SPACE = 32
+
+interface Exports {
+  readonly memory: WebAssembly.Memory
+  _initialize(): void
+  malloc(bytes: number): number
+  llhttp_alloc(type: number): number
+  llhttp_free(parser: number): void
+  llhttp_reset(parser: number): void
+  llhttp_resume(parser: number): void
+  llhttp_execute(parser: number, at: number, length: number): number
+  llhttp_get_error_pos(parser: number): number
+  llhttp_get_http_major(parser: number): number
+  llhttp_get_http_minor(parser: number): number
+}
+
+/** A request head as it was sent; llhttp has judged each byte of it. */
+interface ParsedHead {
+  readonly method: string
+  readonly target: string
+  readonly versionMajor: number
+  readonly versionMinor: number
+  /** Whether the client wants the connection to go on (RFC 9112 §9.3). */
+  readonly keepAlive: boolean
+  /** `[name, value, …]`, Latin-1, without blanks around the values. */
+  readonly fields: string[]
+}
+
+/** Tells early that a head which arrives in pieces is complete, or can no longer become good. */
+export interface HeadProbe {
+  /** Gives whether the head may still become good: true until its end has come. */
+  take(bytes: Buffer): 'complete' | 'incomplete' | 'malformed'
+  release(): void
+}
+
+export interface ChunkedReader {
+  /**
+   * Takes bytes of a chunked body and gives what is data to `onData`, as parts of `bytes`. Returns where the body ended,
+   * {@link INCOMPLETE} or {@link MALFORMED}.
+   */
+  take(bytes: Buffer, onData: (data: Buffer) => void): number
+  release(): void
+}
+
+/** One instance serves all connections: each call is over before the next begins. */
+export class Llhttp {
+  readonly #exports: Exports
+  readonly #heads: number
+  readonly #input: number
+  #view: Uint8Array
+  #text = ''
+  #fieldCount = 0
+  #valueCount = 0
+  #methodStart = 0
+  #targetStart = 0
+  #targetEnd = 0
+  #keepAlive = false
+  /** Of each field: start and end of its name, start and end of its value. */
+  readonly #positions = new Int32Array(MAX_FIELDS * POSITIONS_PER_FIELD)
+  /** Start and end of each piece of data of a chunked body. */
+  #data: number[] = []
+
+  constructor() {
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(wasm), { env: this.#callbacks() })
+    this.#exports = exports as unknown as Exports
+    this.#exports._initialize()
+    this.#input = this.#exports.malloc(INPUT_BYTES)
+    this.#heads = this.#exports.llhttp_alloc(REQUEST)
+    this.#view = this.#viewInput()
+  }
+
+  // A span that the end of a copied part cuts goes on with the next call, as in node:http's own parser.
+  #callbacks(): Record<string, (...values: number[]) => number> {
+    const goOn = () => OK
+    return {
+      wasm_on_message_begin: goOn,
+      wasm_on_status: goOn,
+      wasm_on_url: (_, at = 0, length = 0) => {
+        if (this.#targetEnd === 0) this.#targetStart = at - this.#input
+        this.#targetEnd = at - this.#input + length
+        return OK
+      },
+      wasm_on_header_field: (_, at = 0, length = 0) => {
+        const start = at - this.#input
+        if (this.#fieldCount === this.#valueCount) this.#positions[this.#fieldCount++ * POSITIONS_PER_FIELD] = start
+        this.#positions[(this.#fieldCount - 1) * POSITIONS_PER_FIELD + 1] = start + length
+        return OK
+      },
+      wasm_on_header_value: (_, at = 0, length = 0) => {
+        const start = at - this.#input
+        if (this.#fieldCount !== this.#valueCount) this.#positions[this.#valueCount++ * POSITIONS_PER_FIELD + 2] = start
+        this.#positions[(this.#valueCount - 1) * POSITIONS_PER_FIELD + 3] = start + length
+        return OK
+      },
+      wasm_on_headers_complete: (_parser, _status, _upgrade, keepAlive) => {
+        this.#keepAlive = keepAlive !== 0
+        return PAUSED
+      },
+      wasm_on_body: (_, at = 0, length = 0) => {
+        const start = at - this.#input
+        this.#data.push(start, start + length)
+        return OK
+      },
+      wasm_on_message_complete: () => PAUSED
+    }
+  }
+
+  #viewInput(): Uint8Array {
+    return new Uint8Array(this.#exports.memory.buffer, this.#input, INPUT_BYTES)
+  }
+
+  /** Copies and parses bytes. Growing the memory for more parsers has detached older views of it. */
+  #execute(parser: number, bytes: Uint8Array, at: number): number {
+    if (this.#view.length === 0) this.#view = this.#viewInput()
+    this.#view.set(bytes, at)
+    return this.#exports.llhttp_execute(parser, this.#input + at, bytes.length)
+  }
+
+  /**
+   * Reads the head at the start of `bytes`. Returns its length, {@link INCOMPLETE}, {@link MALFORMED} or
+   * {@link TOO_LARGE}; {@link takeHead} then gives what it says.
+   */
+  readHead(bytes: Buffer): number {
+    this.#exports.llhttp_reset(this.#heads)
+    this.#fieldCount = this.#valueCount = this.#targetEnd = 0
+    const most = Math.min(bytes.length, MAX_REQUEST_HEAD_BYTES)
+    for (let fed = 0; fed < most; ) {
+      const end = fed === 0 ? Math.min(most, FIRST_COPY_BYTES) : most
+      const isAll = fed === 0 && end === bytes.length
+      const code = this.#execute(this.#heads, isAll ? bytes : bytes.subarray(fed, end), fed)
+      if (code === PAUSED) {
+        const length = this.#exports.llhttp_get_error_pos(this.#heads) - this.#input
+        this.#text = bytes.toString('latin1', 0, length)
+        return this.#isStrict() ? length : MALFORMED
+      }
+      if (code !== OK) return MALFORMED
+      fed = end
+    }
+    return bytes.length >= MAX_REQUEST_HEAD_BYTES ? TOO_LARGE : INCOMPLETE
+  }
+
+  /**
+   * Where llhttp takes more than RFC 9112 §2.2 and §3 allow: bare CR and LF before the request line, several spaces in it,
+   * and protocols other than HTTP.
+   */
+  #isStrict(): boolean {
+    const text = this.#text
+    let at = 0
+    while (text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF) at += 2
+    this.#methodStart = at
+    if (text.charCodeAt(at) <= SPACE || text.charCodeAt(this.#targetStart - 2) === SPACE) return false
+    // No version at all is HTTP/0.9, which is told as a version that is not supported.
+    return text.charCodeAt(this.#targetEnd) !== SPACE || text.startsWith(' HTTP/', this.#targetEnd)
+  }
+
+  /** The head that {@link readHead} has just found complete. */
+  takeHead(): ParsedHead {
+    const text = this.#text
+    const positions = this.#positions
+    const fields: string[] = []
+    for (let field = 0; field < this.#valueCount; field++) {
+      const at = field * POSITIONS_PER_FIELD
+      const start = positions[at + 2] ?? 0
+      let end = positions[at + 3] ?? 0
+      while (end > start && isBlank(text.charCodeAt(end - 1))) end--
+      fields.push(text.slice(positions[at], positions[at + 1]), text.slice(start, end))
+    }
+    return {
+      method: text.slice(this.#methodStart, this.#targetStart - 1),
+      target: text.slice(this.#targetStart, this.#targetEnd),
+      versionMajor: this.#exports.llhttp_get_http_major(this.#heads),
+      versionMinor: this.#exports.llhttp_get_http_minor(this.#heads),
+      keepAlive: this.#keepAlive,
+      fields
+    }
+  }
+
+  /** For a head that has not come whole: each byte is judged once, however small the pieces are. */
+  createHeadProbe(): HeadProbe {
+    const parser = this.#exports.llhttp_alloc(REQUEST)
+    return {
+      take: bytes => {
+        // Where this stands is known; what it says is read from the whole head.
+        this.#fieldCount = this.#valueCount = 0
+        for (let at = 0; at < bytes.length; at += INPUT_BYTES) {
+          const code = this.#execute(parser, bytes.subarray(at, at + INPUT_BYTES), 0)
+          if (code === PAUSED) return 'complete'
+          if (code !== OK) return 'malformed'
+        }
+        return 'incomplete'
+      },
+      release: () => this.#exports.llhttp_free(parser)
+    }
+  }
+
+  createChunkedReader(): ChunkedReader {
+    const parser = this.#exports.llhttp_alloc(REQUEST)
+    const free = () => this.#exports.llhttp_free(parser)
+    this.#execute(parser, CHUNKED_HEAD, 0)
+    this.#exports.llhttp_resume(parser)
+    let framingBytes = 0
+    let isTaking = false
+    let isReleased = false
+
+    const deliver = (bytes: Buffer, from: number, end: number, onData: (data: Buffer) => void): boolean => {
+      const data = this.#data
+      this.#data = []
+      let last = 0
+      for (let i = 0; i < data.length; i += 2) {
+        const [start = 0, stop = 0] = [data[i], data[i + 1]]
+        framingBytes += start - last
+        if (framingBytes > MAX_FRAMING_BYTES) return false
+        framingBytes = 0
+        last = stop
+        onData(bytes.subarray(from + start, from + stop))
+      }
+      framingBytes += end - last
+      return framingBytes <= MAX_FRAMING_BYTES
+    }
+
+    const takePart = (bytes: Buffer, from: number, onData: (data: Buffer) => void): number => {
+      this.#fieldCount = this.#valueCount = 0
+      this.#data = []
+      const part = bytes.subarray(from, from + INPUT_BYTES)
+      const code = this.#execute(parser, part, 0)
+      const end = code === PAUSED ? this.#exports.llhttp_get_error_pos(parser) - this.#input : part.length
+      if ((code !== PAUSED && code !== OK) || !deliver(bytes, from, end, onData)) return MALFORMED
+      return code === PAUSED ? from + end : INCOMPLETE
+    }
+
+    return {
+      take(bytes, onData) {
+        let end = INCOMPLETE
+        isTaking = true
+        for (let from = 0; from < bytes.length && end === INCOMPLETE && !isReleased; from += INPUT_BYTES)
+          end = takePart(bytes, from, onData)
+        isTaking = false
+        if (isReleased) free()
+        return end
+      },
+      // Whoever takes the data may end the connection meanwhile.
+      release() {
+        isReleased = true
+        if (!isTaking) free()
+      }
+    }
+  }
+}
+
+const isBlank = (code: number): boolean => code === SPACE || code === TAB

@@ -1,0 +1,96 @@
+// Gathers what an answer consists of, writes it at the end of the turn, and knows when the other side has taken it all.
+import type { Waiting } from '../write-batch.ts'
+
+/** What the outbox needs of a socket. */
+interface Outlet {
+  write(text: string, encoding: 'latin1'): boolean
+  write(bytes: Uint8Array, written?: (error?: Error | null) => void): boolean
+  cork(): void
+  uncork(): void
+  /** Bytes that the other side has not taken. */
+  readonly writableLength: number
+}
+
+export interface OutboxOwner {
+  /** Flushes the outbox at the end of this turn of the event loop. */
+  flushSoon(outbox: Waiting): void
+  /** All that was sent has been taken. */
+  onTaken(): void
+}
+
+/** Smaller parts of a body travel in one text with what is before them. */
+const MAX_COPIED_BYTES = 8 * 1024
+const MAX_TEXT_LENGTH = 64 * 1024
+const NOTHING = new Uint8Array()
+
+export class Outbox implements Waiting {
+  readonly #outlet: Outlet
+  readonly #owner: OutboxOwner
+  #text = ''
+  #isDue = false
+  #isWaiting = false
+  #isClosed = false
+
+  constructor(outlet: Outlet, owner: OutboxOwner) {
+    this.#outlet = outlet
+    this.#owner = owner
+  }
+
+  /** Latin-1. */
+  send(text: string): void {
+    this.#text += text
+    if (this.#isDue) return
+    this.#isDue = true
+    this.#owner.flushSoon(this)
+  }
+
+  /** Bytes between two texts. Returns whether all was taken; else the owner hears of it. */
+  sendBytes(before: string, bytes: Buffer, after: string): boolean {
+    if (this.#isClosed) return true
+    if (bytes.length <= MAX_COPIED_BYTES && this.#text.length < MAX_TEXT_LENGTH) {
+      this.send(before + bytes.toString('latin1') + after)
+      return !this.#isWaiting
+    }
+    const text = this.#text + before
+    this.#text = ''
+    this.#outlet.cork()
+    if (text !== '') this.#outlet.write(text, 'latin1')
+    this.#outlet.write(bytes)
+    this.#outlet.uncork()
+    if (after !== '') this.send(after)
+    return this.#isTaken()
+  }
+
+  flush(): void {
+    this.#isDue = false
+    if (this.#isClosed) return
+    if (this.#text !== '') {
+      const text = this.#text
+      this.#text = ''
+      this.#outlet.write(text, 'latin1')
+    }
+    if (this.#isTaken()) this.#owner.onTaken()
+  }
+
+  /** Nothing is written any more. */
+  close(): void {
+    this.#isClosed = true
+    this.#text = ''
+  }
+
+  #isTaken(): boolean {
+    if (this.#outlet.writableLength === 0) return true
+    if (!this.#isWaiting) {
+      this.#isWaiting = true
+      // Its turn comes when everything before it has been taken, however little that was.
+      this.#outlet.write(NOTHING, this.#onWritten)
+    }
+    return false
+  }
+
+  readonly #onWritten = (error?: Error | null) => {
+    this.#isWaiting = false
+    if (this.#isClosed || (error !== undefined && error !== null)) return
+    if (this.#isTaken() && !this.#isDue) this.#owner.onTaken()
+  }
+}

@@ -1,0 +1,147 @@
+// Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
+import type net from 'node:net'
+import { CLIENT_KEEP_ALIVE_MS } from '../whole-answer.ts'
+import { flushSoon } from '../write-batch.ts'
+import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './connection.ts'
+import { Llhttp } from './llhttp.ts'
+
+interface HttpServerLimits extends ConnectionLimits {
+  /** A client that takes nothing of what waits for it is cut off after that time, or twice that at most. */
+  readonly stallMs: number
+}
+
+export const DEFAULT_LIMITS: HttpServerLimits = {
+  headMs: 15_000,
+  idleMs: CLIENT_KEEP_ALIVE_MS,
+  lingerMs: 2000,
+  lingerBytes: 1024 * 1024,
+  stallMs: 60_000
+}
+
+interface HttpServerOptions {
+  readonly handler: MessageHandler
+  readonly limits?: Partial<HttpServerLimits>
+}
+
+export interface AcceptOptions {
+  /** The client's address; the socket's own where it is absent. */
+  readonly peer?: string | undefined
+  /** The client speaks TLS, which the socket has already decrypted. */
+  readonly isTls?: boolean
+}
+
+export interface HttpServer {
+  /** Takes a socket whose next byte is the first of a request. It must be half-open (`allowHalfOpen`). */
+  accept(socket: net.Socket, options?: AcceptOptions): void
+  /** Connections, those that another protocol has taken over among them. */
+  count(): number
+  /** Requests under way may finish, each as the last on its connection; after `timeoutMs` what is left is cut. */
+  drain(timeoutMs: number): Promise<void>
+  /** Cuts everything. */
+  close(): void
+}
+
+const TICK_MS = 500
+
+/** One for each event loop: connections are judged by one timer, and go on in turns. */
+export const createHttpServer = (options: HttpServerOptions): HttpServer => {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const connections = new Map<Connection, net.Socket>()
+  const turns = createTurns()
+  let onEmpty: (() => void) | undefined
+  const host: ConnectionHost & { isDraining: boolean; now: number } = {
+    llhttp: new Llhttp(),
+    handler: options.handler,
+    limits,
+    isDraining: false,
+    now: performance.now(),
+    flushSoon,
+    goOnSoon: turns.add
+  }
+  const tick = setInterval(
+    () => {
+      host.now = performance.now()
+      for (const connection of connections.keys()) if (connection.deadline <= host.now) connection.expire()
+    },
+    Math.min(TICK_MS, limits.lingerMs)
+  ).unref()
+  const stalls = watchStalls(connections, limits.stallMs)
+
+  const onClose = (connection: Connection) => {
+    connections.delete(connection)
+    connection.onClose()
+    if (connections.size === 0) onEmpty?.()
+  }
+
+  const closeAll = () => {
+    for (const connection of [...connections.keys()]) connection.destroy()
+  }
+
+  const close = () => {
+    closeAll()
+    clearInterval(tick)
+    clearInterval(stalls)
+  }
+
+  return {
+    accept(socket, { peer = socket.remoteAddress, isTls = false } = {}) {
+      const connection = new Connection(socket, host, peer, isTls)
+      connections.set(connection, socket)
+      socket.on('data', (bytes: Buffer) => {
+        if (!connection.take(bytes, false)) socket.pause()
+      })
+      socket.on('end', () => connection.onPeerEnd())
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => onClose(connection))
+      if (socket.destroyed) onClose(connection)
+      else socket.resume()
+    },
+    count: () => connections.size,
+    drain: timeoutMs =>
+      new Promise(resolve => {
+        host.isDraining = true
+        for (const connection of [...connections.keys()]) if (connection.isIdle) connection.destroy()
+        const late = setTimeout(closeAll, timeoutMs)
+        onEmpty = () => {
+          clearTimeout(late)
+          close()
+          resolve()
+        }
+        if (connections.size === 0) onEmpty()
+      }),
+    close
+  }
+}
+
+/** One request of each connection in a turn of the event loop: whoever pipelines thousands waits behind everybody else. */
+const createTurns = () => {
+  let waiting: Connection[] = []
+  const goOn = () => {
+    const now = waiting
+    waiting = []
+    for (const connection of now) connection.goOn()
+  }
+  return {
+    add(connection: Connection) {
+      if (waiting.length === 0) setImmediate(goOn)
+      waiting.push(connection)
+    }
+  }
+}
+
+/** What the kernel has taken of this socket's bytes; -1 when nothing waits. */
+const taken = (socket: net.Socket): number =>
+  socket.writableLength === 0 ? -1 : socket.bytesWritten - socket.writableLength
+
+/** Cuts connections on which bytes wait and none has left for `stallMs`, in the middle of an answer and after it. */
+const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: number): NodeJS.Timeout => {
+  const lastTaken = new WeakMap<Connection, number>()
+  return setInterval(() => {
+    for (const [connection, socket] of connections) {
+      const now = taken(socket)
+      if (now !== -1 && now === lastTaken.get(connection)) connection.destroy()
+      else if (now === -1) lastTaken.delete(connection)
+      else lastTaken.set(connection, now)
+    }
+  }, stallMs).unref()
+}

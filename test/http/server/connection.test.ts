@@ -1,0 +1,63 @@
+// RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
+import t from 'tap'
+import { readMessages } from '../../support/message-reader.ts'
+
+const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+const chunked =
+  'PUT /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n1\r\nd\r\n0\r\nT: 1\r\n\r\n'
+const get = 'GET /g HTTP/1.1\r\nHost: a\r\n\r\n'
+
+t.test('requests are the same, one behind the other, however their bytes are split', async t => {
+  const text = `${get}${post('hello')}\r\n${chunked}${post('')}${get}`
+  const whole = readMessages([text])
+  t.same(
+    whole.requests.map(({ method, target, body, isComplete }) => [method, target, body, isComplete]),
+    [
+      ['GET', '/g', '', true],
+      ['POST', '/p', 'hello', true],
+      ['PUT', '/c', 'abcd', true],
+      ['POST', '/p', '', true],
+      ['GET', '/g', '', true]
+    ]
+  )
+  t.equal(whole.written.match(/HTTP\/1\.1 204 No Content/g)?.length, 5)
+  for (let cut = 1; cut < text.length; cut++) t.same(readMessages([text.slice(0, cut), text.slice(cut)]), whole)
+  t.same(readMessages([...text]), whole)
+})
+
+t.test('nothing is read behind a request that can not be framed, or that ends its connection', async t => {
+  const last = get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
+  t.match(readMessages([last + get]), { requests: [{ target: '/g' }], fault: undefined })
+  t.equal(readMessages([last + get]).requests.length, 1)
+  t.equal(readMessages([get.replace('1.1', '1.0') + get]).requests.length, 1)
+  t.match(readMessages([`${get}nonsense\r\n\r\n${get}`]), { requests: { length: 1 }, fault: 'malformed' })
+  t.match(readMessages([`${chunked.replace('abc', 'abcdef')}${get}`]), {
+    requests: { length: 1 },
+    fault: 'malformed-body'
+  })
+  t.match(readMessages([`GET /${'a'.repeat(20_000)} HTTP/1.1\r\n\r\n`]), {
+    requests: { length: 0 },
+    fault: 'too-large'
+  })
+  t.match(readMessages(['GET /a HTTP/1.1\r\n', `A: ${'a'.repeat(20_000)}`]), { fault: 'too-large' })
+})
+
+t.test('a length that a number does not hold exactly is refused', async t => {
+  const withLength = (length: string) =>
+    readMessages([`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`])
+  for (const length of ['9007199254740992', '18446744073709551615', '99999999999999999999'])
+    t.match(withLength(length), { requests: { length: 0 }, fault: 'malformed' }, length)
+  t.match(withLength('9007199254740991'), { requests: [{ isComplete: false }], fault: undefined })
+  t.match(withLength('0000'), { requests: [{ isComplete: true }] })
+})
+
+t.test('what is no head is told at once, wherever it begins', async t => {
+  t.match(readMessages(['\x16\x03\x01']), { fault: 'malformed' })
+  t.match(readMessages(['GET /a HTTP/1.1\r\nHo', 'st : b']), { fault: 'malformed' })
+})
+
+t.test('five thousand messages are read in a second', async t => {
+  const from = performance.now()
+  for (let i = 0; i < 2000; i++) readMessages([post('hello')])
+  t.ok(performance.now() - from < 1000)
+})

@@ -1,0 +1,96 @@
+// Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
+import { Connection, type ConnectionHost, type MessageFault } from '../../gateway/http/server/connection.ts'
+import { Llhttp } from '../../gateway/http/server/llhttp.ts'
+import type { HttpRequest } from '../../gateway/http/server/request.ts'
+import { DEFAULT_LIMITS } from '../../gateway/http/server/server.ts'
+import type { Waiting } from '../../gateway/http/write-batch.ts'
+
+export interface ReadRequest {
+  readonly method: string
+  readonly target: string
+  /** `1.1` */
+  readonly version: string
+  /** `[name, value, …]` */
+  readonly fields: readonly string[]
+  /** Latin-1; of a request whose body did not arrive whole, what came of it. */
+  body: string
+  /** Whether the whole body came. */
+  isComplete: boolean
+}
+
+export interface ReadMessages {
+  readonly requests: readonly ReadRequest[]
+  /** What ended the reading; undefined: nothing, more could have followed. */
+  readonly fault: MessageFault | 'malformed-body' | undefined
+  /** What was written to the client, Latin-1. */
+  readonly written: string
+}
+
+const llhttp = new Llhttp()
+const DEAF = { status: 204, reason: 'No Content', headers: ['date', ''] }
+
+/** A socket that takes everything at once. */
+class DeafSocket {
+  written = ''
+  writableLength = 0
+  write(data: string | Uint8Array) {
+    this.written += typeof data === 'string' ? data : Buffer.from(data).toString('latin1')
+    return true
+  }
+  cork() {}
+  uncork() {}
+  pause() {}
+  resume() {}
+  end() {}
+  destroy() {}
+  resetAndDestroy() {}
+}
+
+/** Reads messages from the pieces of one connection; each request is answered with 204 when its body has come. */
+export const readMessages = (pieces: readonly (string | Buffer)[]): ReadMessages => {
+  const requests: ReadRequest[] = []
+  const due: (() => void)[] = []
+  let fault: ReadMessages['fault']
+  const onRequest = (request: HttpRequest) => {
+    const { method, target, versionMajor, versionMinor, fields } = request
+    const read = { method, target, version: `${versionMajor}.${versionMinor}`, fields, body: '', isComplete: false }
+    requests.push(read)
+    request.read({
+      onBody(chunk) {
+        read.body += chunk.toString('latin1')
+      },
+      onBodyEnd() {
+        read.isComplete = true
+        request.response.whole(DEAF, '')
+      }
+    })
+  }
+  const host: ConnectionHost = {
+    llhttp,
+    limits: DEFAULT_LIMITS,
+    isDraining: false,
+    now: 0,
+    handler: {
+      onRequest,
+      onFault(_, kind) {
+        fault = kind
+        return ''
+      },
+      onBodyFault(request) {
+        fault = 'malformed-body'
+        request.response.keepAlive = false
+        request.response.whole(DEAF, '')
+      }
+    },
+    flushSoon: (waiting: Waiting) => due.push(() => waiting.flush()),
+    goOnSoon: one => due.push(() => one.goOn())
+  }
+  const socket = new DeafSocket()
+  const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, '', false)
+  for (const piece of pieces) {
+    connection.take(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece, true)
+    for (let next = due.shift(); next !== undefined; next = due.shift()) next()
+  }
+  connection.onClose()
+  return { requests, fault, written: socket.written }
+}
