@@ -1,5 +1,5 @@
 // What changed beside access is noted: where requests go, and what they may carry.
-import type { Route, RouteTable, Upstream } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
 
 export interface Note {
   readonly text: string
@@ -7,17 +7,17 @@ export interface Note {
   readonly looser: boolean
 }
 
-type Value = string | number | boolean | undefined
+export type OptionValue = string | number | boolean | undefined
 
 interface Option {
   readonly name: string
-  readonly read: (route: Route) => Value
-  readonly isLooser?: (was: Value, now: Value) => boolean
+  readonly read: (route: Route) => OptionValue
+  readonly isLooser?: (was: OptionValue, now: OptionValue) => boolean
 }
 
-const turnedOn = (was: Value, now: Value): boolean =>
+export const turnedOn = (was: OptionValue, now: OptionValue): boolean =>
   was === undefined || was === false ? now !== undefined && now !== false : false
-const added = (was: Value, now: Value): boolean => {
+export const added = (was: OptionValue, now: OptionValue): boolean => {
   const known = new Set(String(was ?? '').split(', '))
   return (
     now !== undefined &&
@@ -62,23 +62,4 @@ export const compareOptions = (was: Route, now: Route): Note[] =>
     return [{ text: `${now.id}: ${name} ${say(before)} → ${say(after)}`, looser: isLooser?.(before, after) ?? false }]
   })
 
-/** Notes on upstreams of the same name that became others. */
-export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
-  [...after.upstreams].flatMap(([name, upstream]) => {
-    const old = before.upstreams.get(name)
-    if (old === undefined) return []
-    return UPSTREAM.flatMap(([key, read]) => {
-      const [was, now] = [read(old), read(upstream)]
-      return was === now ? [] : [{ text: `upstream ${name}: ${key} ${say(was)} → ${say(now)}`, looser: false }]
-    })
-  })
-
-const UPSTREAM: readonly (readonly [name: string, read: (upstream: Upstream) => Value])[] = [
-  ['targets', ({ targets }) => targets.map(({ url }) => url).join(', ')],
-  ['timeout', ({ timeoutMs }) => timeoutMs],
-  ['connectTimeout', ({ connectTimeoutMs }) => connectTimeoutMs],
-  ['caFile', ({ ca }) => (ca === undefined ? undefined : 'given')],
-  ['healthCheck', ({ healthCheck }) => healthCheck && `${healthCheck.path} every ${healthCheck.intervalMs} ms`]
-]
-
-const say = (value: Value): string => (value === undefined || value === '' ? 'none' : String(value))
+export const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))

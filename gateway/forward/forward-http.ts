@@ -17,6 +17,7 @@ import { sendWhole } from '../http/whole-answer.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from '../upstream/connection.ts'
 import { freeMemory } from '../upstream/free-memory.ts'
+import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead, clientTrailers } from '../upstream/response-head.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
@@ -196,7 +197,7 @@ class HttpForward implements Requester, Underway {
     const link: string[] = []
     for (let i = 0; i < headers.length; i += 2)
       if (headers[i]?.toLowerCase() === 'link') link.push(headers[i + 1] ?? '')
-    if (link.length === 0) return
+    if (link.length === 0 || responseRulesOf(this.#upstream)?.removes('link')) return
     try {
       this.#res.writeEarlyHints({ link })
     } catch {
@@ -212,7 +213,8 @@ class HttpForward implements Requester, Underway {
     const { headers, eventStream } = clientHead(head, {
       ownCookies: this.#forwarding.ownCookies,
       targetOrigin: connection.target.url,
-      strippedPrefix: this.#route.stripPrefix ?? ''
+      strippedPrefix: this.#route.stripPrefix ?? '',
+      rules: responseRulesOf(this.#upstream)
     })
     headers.push(...this.#forwarding.addedHeaders(this.#exchange))
     const res = this.#res
@@ -264,7 +266,7 @@ class HttpForward implements Requester, Underway {
     if (this.#over) return
     this.#finish()
     if (this.#res.writableEnded) return
-    if (trailers.length > 0) this.#res.addTrailers(clientTrailers(trailers))
+    if (trailers.length > 0) this.#res.addTrailers(clientTrailers(trailers, responseRulesOf(this.#upstream)?.removes))
     this.#res.end()
   }
 
@@ -278,7 +280,8 @@ class HttpForward implements Requester, Underway {
     // closed meanwhile says nothing against its target; a target that can't be reached is not asked twice.
     const tries = fault === 'reset' ? pool.targets + 1 : pool.targets
     if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
-    this.#fail(FAULTS[fault](cause))
+    const isStalled = fault === 'timeout' && this.#res.headersSent
+    this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : FAULTS[fault](cause))
   }
 }
 

@@ -83,7 +83,7 @@ export interface OwnCookies {
 }
 
 /** Every byte outside `[a-z0-9]` as `-`: how CGI, WSGI and PHP make one variable of several spellings. */
-const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
 const judge = (name: string): number => {
   const lower = name.toLowerCase()

@@ -21,6 +21,9 @@ export class RouteFileError extends Error {
 export const formatComplaint = ({ file, line, column, message }: Complaint): string =>
   `${file}:${line}:${column}: ${message}`
 
+/** Place of a part of an entry by its path from there. */
+export type PlaceOf = (...path: (string | number)[]) => Place
+
 export const complain = ({ file, line, column }: Place, message: string): Complaint => ({ file, line, column, message })
 
 /** In order of place, each once. */

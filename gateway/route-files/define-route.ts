@@ -6,9 +6,9 @@ import { RESERVED } from '../routes/own-routes.ts'
 import type { Upstream, WrittenRoute } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 import { MAX_TIMER_MS, parseDuration, parseSize } from '../settings/quantities.ts'
+import type { PlaceOf } from './complaint.ts'
 import { type Complaint, complain, nearestHint } from './complaint.ts'
 import { defineSocketIo } from './define-socketio.ts'
-import type { PlaceOf } from './define-upstream.ts'
 import type { RouteData, WebSocketData } from './schema.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void

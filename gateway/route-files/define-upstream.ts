@@ -1,19 +1,14 @@
 // An upstream as written has become one that can be dialled, or complaints about what is dangerous or wrong in it.
-import { X509Certificate } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
-import type { Place, Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/route.ts'
 import { MAX_TIMER_MS, parseDuration } from '../settings/quantities.ts'
-import { type Complaint, complain } from './complaint.ts'
+import { type Complaint, complain, type PlaceOf } from './complaint.ts'
 import type { UpstreamData } from './schema.ts'
+import { readCertificates } from './upstream/certificates.ts'
+import { defineHeaders } from './upstream/headers.ts'
 
-/** Place of a part of the upstream by its path from there. */
-export type PlaceOf = (...path: (string | number)[]) => Place
+const DEFAULTS = { timeout: '30s', idleTimeout: '5m', connectTimeout: '2s', interval: '10s' }
 
-const MAX_CA_BYTES = 1024 * 1024
-const DEFAULTS = { timeout: '30s', connectTimeout: '2s', interval: '10s' }
-
-/** `file` is the route file, beside which `caFile` is looked for. Returns undefined after a complaint. */
+/** `file` is the route file, beside which certificates are looked for. Returns undefined after a complaint. */
 export const defineUpstream = async (
   name: string,
   data: UpstreamData,
@@ -23,7 +18,7 @@ export const defineUpstream = async (
 ): Promise<Upstream | undefined> => {
   const before = complaints.length
   const targets = defineTargets(data, placeOf, complaints)
-  const ca = await readCa(data, file, targets, placeOf, complaints)
+  const certificates = await readCertificates(data, file, targets, placeOf, complaints)
   const duration = (text: string | number, ...path: string[]): number => {
     const milliseconds = parseDuration(text)
     if (milliseconds > MAX_TIMER_MS) complaints.push(complain(placeOf(...path), `"${path.at(-1)}" must be at most 24d`))
@@ -33,8 +28,11 @@ export const defineUpstream = async (
     name,
     targets,
     timeoutMs: duration(data.timeout ?? DEFAULTS.timeout, 'timeout'),
+    idleTimeoutMs: duration(data.idleTimeout ?? DEFAULTS.idleTimeout, 'idleTimeout'),
     connectTimeoutMs: duration(data.connectTimeout ?? DEFAULTS.connectTimeout, 'connectTimeout'),
-    ca,
+    ...certificates,
+    preserveHost: data.preserveHost ?? false,
+    ...defineHeaders(data, placeOf, complaints),
     healthCheck: data.healthCheck && {
       path: data.healthCheck.path,
       intervalMs: duration(data.healthCheck.interval ?? DEFAULTS.interval, 'healthCheck', 'interval')
@@ -91,47 +89,4 @@ const parseSocket = (url: string): Target | string => {
   // sun_path holds 108 bytes, the closing NUL included (unix(7)).
   if (Buffer.byteLength(socketPath) > 107) return 'the path of a socket must be at most 107 bytes long'
   return { url, tls: false, host: 'localhost', port: 0, socketPath, authority: 'localhost' }
-}
-
-const readCa = async (
-  { caFile }: UpstreamData,
-  file: string,
-  targets: readonly Target[],
-  placeOf: PlaceOf,
-  complaints: Complaint[]
-): Promise<string | undefined> => {
-  if (caFile === undefined) return undefined
-  const complaint = (message: string): undefined => {
-    complaints.push(complain(placeOf('caFile'), message))
-  }
-  if (targets.length > 0 && !targets.some(target => target.tls)) return complaint('"caFile" needs an https:// address')
-  const pem = await readAtMost(resolve(dirname(file), caFile), MAX_CA_BYTES)
-  if (pem === undefined) return complaint('"caFile" names no file that can be read')
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  if (certificates.length === 0 || !certificates.every(isCertificate))
-    return complaint('"caFile" holds no valid PEM certificates')
-  return pem
-}
-
-const isCertificate = (pem: string): boolean => {
-  try {
-    new X509Certificate(pem)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** The text of a regular file; undefined when it is none, is larger, or cannot be read. */
-const readAtMost = async (path: string, maxBytes: number): Promise<string | undefined> => {
-  let handle: FileHandle | undefined
-  try {
-    handle = await open(path)
-    const stats = await handle.stat()
-    return stats.isFile() && stats.size <= maxBytes ? await handle.readFile('utf8') : undefined
-  } catch {
-    return undefined
-  } finally {
-    await handle?.close()
-  }
 }

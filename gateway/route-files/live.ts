@@ -66,7 +66,14 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   // Taken before the files are read: a save in between is seen as a change.
   const since = await fingerprint(folder)
   const reader = createRouteFileReader()
-  const first = await loadRoutes(folder, ownRoutes, { read: reader.read }).catch(async error => {
+  /** A certificate that was replaced takes effect although no route file has changed. */
+  let certificateFiles: readonly string[] = []
+  const read = async (from: string) => {
+    const definitions = await reader.read(from)
+    certificateFiles = definitions.certificateFiles
+    return definitions
+  }
+  const first = await loadRoutes(folder, ownRoutes, { read }).catch(async error => {
     await reader.close()
     throw error
   })
@@ -109,7 +116,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     }
     prepared = undefined
     try {
-      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read: reader.read })
+      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read })
       keep(() => accept(loaded.table, loaded.warnings))
       return loaded.table.checksum
     } catch (error) {
@@ -141,6 +148,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
 
   const watch = watchFolder({
     folder,
+    alsoWatched: () => certificateFiles,
     debounceMs,
     pollMs,
     since,

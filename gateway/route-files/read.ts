@@ -10,6 +10,7 @@ import { type Judgement, judgeSchema } from './judge.ts'
 import { readYaml, type YamlDocument } from './parse.ts'
 import type { RouteData, RouteFileData } from './schema.ts'
 import { judgeTestLine, type RouteTest } from './test-lines.ts'
+import { certificateFiles } from './upstream/certificates.ts'
 
 /** What the files say, as data that `structuredClone` carries. */
 export interface RouteDefinitions {
@@ -22,6 +23,8 @@ export interface RouteDefinitions {
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly tests: readonly RouteTest[]
   readonly checksum: string
+  /** Absolute names of the certificates and keys that upstreams name, readable or not. */
+  readonly certificateFiles: readonly string[]
   readonly complaints: readonly Complaint[]
   readonly warnings: readonly Complaint[]
 }
@@ -58,6 +61,9 @@ export const readRouteFiles = async (folder: string, read: ReadYaml = readYaml):
     upstreams: upstreams.sound,
     tests: files.flatMap(file => collectTests(file, complaints)),
     checksum: checksumOf(texts),
+    certificateFiles: files.flatMap(({ name, data }) =>
+      entriesOf(data.upstreams).flatMap(([, upstream]) => certificateFiles(upstream, name))
+    ),
     complaints,
     warnings: hasRoutes && found.length === 0 ? [complain({ file: folder, ...START }, 'there are no routes')] : []
   }

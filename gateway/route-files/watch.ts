@@ -10,6 +10,8 @@ interface FolderWatch {
 
 interface WatchOptions {
   readonly folder: string
+  /** Further files whose changes count: those that the route files name. */
+  readonly alsoWatched: () => readonly string[]
   /** Several saves within this time are one change. */
   readonly debounceMs: number
   /** How often names, inodes, sizes and times are compared: for swapped links and mounts that do not notify. */
@@ -19,7 +21,8 @@ interface WatchOptions {
   readonly onChange: () => void
 }
 
-export const watchFolder = ({ folder, debounceMs, pollMs, since, onChange }: WatchOptions): FolderWatch => {
+export const watchFolder = (options: WatchOptions): FolderWatch => {
+  const { folder, alsoWatched, debounceMs, pollMs, since, onChange } = options
   let isClosed = false
   let debounce: NodeJS.Timeout | undefined
   let known = since
@@ -44,7 +47,7 @@ export const watchFolder = ({ folder, debounceMs, pollMs, since, onChange }: Wat
     watcher = undefined
   }
   const poll = async (): Promise<void> => {
-    const now = await fingerprint(folder)
+    const now = await fingerprint(folder, alsoWatched())
     if (isClosed) return
     const isFolderReplaced = known.split('\n')[0] !== now.split('\n')[0]
     if (isFolderReplaced || watcher === undefined) {
@@ -70,9 +73,9 @@ export const watchFolder = ({ folder, debounceMs, pollMs, since, onChange }: Wat
 }
 
 /** The folder's own identity in the first line, then one line a file, following links. Never rejects. */
-export const fingerprint = async (folder: string): Promise<string> => {
+export const fingerprint = async (folder: string, further: readonly string[] = []): Promise<string> => {
   const names = await listRouteFiles(folder).catch(() => [])
-  const lines = await Promise.all([folder, ...names.map(name => join(folder, name))].map(identityOf))
+  const lines = await Promise.all([folder, ...names.map(name => join(folder, name)), ...further].map(identityOf))
   return lines.join('\n')
 }
 

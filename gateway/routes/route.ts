@@ -15,11 +15,49 @@ export interface Upstream {
   readonly targets: readonly Target[]
   /** How long the upstream may be silent before its response head. */
   readonly timeoutMs: number
+  /** The same within an answer that has begun; event streams are exempt. */
+  readonly idleTimeoutMs: number
   readonly connectTimeoutMs: number
   /** PEM text of `caFile`, when given. */
   readonly ca: string | undefined
+  /** PEM texts of `clientCertFile` and `clientKeyFile`, when given. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
+  /** The name asked for by SNI and looked for in the certificate; undefined: the target's host. */
+  readonly serverName: string | undefined
+  /** The backend gets the Host that the client asked for, not the target's. */
+  readonly preserveHost: boolean
+  readonly requestHeaders: HeaderRules | undefined
+  readonly responseHeaders: HeaderRules | undefined
+  readonly identityHeaders: readonly IdentityHeader[] | undefined
   readonly healthCheck: { readonly path: string; readonly intervalMs: number } | undefined
   readonly place: Place
+}
+
+/** Fields of a message that an upstream's entry changes. */
+export interface HeaderRules {
+  /** `[name, value]`, as written; in place of all that had such a name in any spelling. */
+  readonly set: readonly (readonly [name: string, value: string])[]
+  /** Names that do not pass, in any spelling. */
+  readonly remove: readonly string[]
+}
+
+/** What an identity header of the upstream's own may carry. */
+export const IDENTITY_ATTRIBUTES = [
+  'id',
+  'name',
+  'email',
+  'username',
+  'login',
+  'provider',
+  'profiles',
+  'areas',
+  'areaPrincipal',
+  'accessStatus'
+] as const
+
+export interface IdentityHeader {
+  readonly name: string
+  readonly attribute: (typeof IDENTITY_ATTRIBUTES)[number]
 }
 
 export interface Target {

@@ -1,7 +1,9 @@
 // The Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
 import { BadRequest, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
+import { requestRulesOf } from '../upstream/headers/header-rules.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SocketForwarding } from '../websocket/forward.ts'
 import type { Relay } from '../websocket/relay.ts'
@@ -51,9 +53,10 @@ export const originOf = (exchange: Exchange, route: Route, upstream: Upstream, t
 })
 
 /** The head of the gateway's own farewell to an upstream. */
-const ownHead = ({ path, target, requestId }: SessionOrigin, sid: string, length: number): string =>
-  `POST ${path}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${target.authority}\r\n` +
-  `content-type: text/plain;charset=UTF-8\r\ncontent-length: ${length}\r\nx-request-id: ${requestId}\r\n\r\n`
+const ownHead = ({ route, upstream, path, target, requestId }: SessionOrigin, sid: string, length: number): string =>
+  `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${target.authority}\r\n` +
+  `content-type: text/plain;charset=UTF-8\r\ncontent-length: ${length}\r\nx-request-id: ${requestId}\r\n` +
+  `${requestRulesOf(upstream)?.lines ?? ''}\r\n`
 
 export interface SocketIoSessions {
   /** Counts a handshake of this address; throws when it has too many sessions that proved nothing. Returns how to stop counting it. */

@@ -2,6 +2,7 @@
 import type { Target, Upstream } from '../routes/route.ts'
 import { connectUpstream, type Requester } from './connection.ts'
 import { dial } from './dial.ts'
+import { requestRulesOf } from './headers/header-rules.ts'
 import type { Probe } from './health.ts'
 
 const MAX_CHECK_MS = 5000
@@ -51,7 +52,8 @@ const probePath =
       onEnd: () => undefined,
       onFault: fault => settle(`check-${fault}`)
     }
-    const head = `GET ${path} HTTP/1.1\r\nhost: ${target.authority}\r\nuser-agent: portaria-health-check\r\naccept: */*\r\nconnection: close\r\n\r\n`
+    const own = `host: ${target.authority}\r\nuser-agent: portaria-health-check\r\naccept: */*\r\nconnection: close\r\n`
+    const head = `GET ${path} HTTP/1.1\r\n${own}${requestRulesOf(upstream)?.lines ?? ''}\r\n`
     connection.send('GET', head, requester, timeoutMs)
     connection.finish()
     return abort

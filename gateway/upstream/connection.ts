@@ -24,7 +24,10 @@ export interface Requester extends Omit<ResponseSink, 'onBody'> {
 }
 
 export interface UpstreamConnection extends Waiting {
-  /** A request head, which leaves at the end of this turn of the event loop; `method` frames the response. */
+  /**
+   * A request head, which leaves at the end of this turn of the event loop; `method` frames the response. The upstream may
+   * be silent for `timeoutMs` before its response head, then for its `idleTimeout`.
+   */
   send(method: string, head: string, requester: Requester, timeoutMs: number): void
   /** More of the request body. Returns false when the socket is full: wait for `onDrain`. */
   write(bytes: Buffer | string): boolean
@@ -128,6 +131,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     onInterim: (status, headers) => requester?.onInterim(status, headers),
     onHead(head, whole) {
       connection.waitedMs = readAt - sentAt
+      timeoutMs = upstream.idleTimeoutMs
+      alive(readAt)
       reusable = head.keepAlive
       if (reusable) keepAliveMs = keepAliveHint(head)
       events.onAnswer?.(connection)

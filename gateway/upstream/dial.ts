@@ -4,20 +4,26 @@ import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'
 import { sharedLookup } from './lookup.ts'
 
-/** Secure contexts are costly to build: one per upstream that has its own CA. */
+/** Secure contexts are costly to build: one per upstream. */
 const secureContexts = new WeakMap<Upstream, tls.SecureContext>()
 
 const secureContextOf = (upstream: Upstream): tls.SecureContext => {
   const known = secureContexts.get(upstream)
   if (known !== undefined) return known
-  const context = tls.createSecureContext(upstream.ca === undefined ? {} : { ca: upstream.ca })
+  const context = tls.createSecureContext({
+    ...(upstream.ca === undefined ? {} : { ca: upstream.ca }),
+    ...upstream.clientCertificate
+  })
   secureContexts.set(upstream, context)
   return context
 }
 
 const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.slice(1, -1) : host)
 
-/** Opens a plain or TLS socket; certificates are always verified, against `caFile` where the upstream has one. */
+/**
+ * Opens a plain or TLS socket; certificates are always verified, against `caFile` where the upstream has one, for
+ * `serverName` or the target's host.
+ */
 export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
   const host = withoutBrackets(target.host)
   if (target.tls) {
@@ -25,7 +31,7 @@ export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts
       host,
       port: target.port,
       lookup: sharedLookup,
-      servername: net.isIP(host) === 0 ? host : '',
+      servername: upstream.serverName ?? (net.isIP(host) === 0 ? host : ''),
       secureContext: secureContextOf(upstream),
       rejectUnauthorized: true,
       ALPNProtocols: ['http/1.1']

@@ -3,6 +3,7 @@ import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import { ACCEPT, AUTHORIZATION, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../http/fields.ts'
 import { connectionNames, type RequestHead } from '../http/head.ts'
 import { isReplaced } from '../http/trace-context.ts'
+import type { RequestRules } from './headers/header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
 export interface ForwardedValues {
@@ -22,7 +23,8 @@ const passedLines = (
   exchange: Exchange,
   passAuthorization: boolean,
   cookie: string | undefined,
-  without: ReadonlySet<string> | undefined
+  without: ReadonlySet<string> | undefined,
+  rules: RequestRules | undefined
 ): string => {
   const raw = exchange.req.rawHeaders
   const { trace } = exchange
@@ -33,13 +35,14 @@ const passedLines = (
     const kind = headerKind(name)
     const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
+    if (rules?.removes(name)) continue
     if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue
     const value = raw[i + 1] ?? ''
     // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
     lines += name + ': ' + value + '\r\n'
   }
-  if (trace !== undefined) lines += `traceparent: ${trace.traceparent}\r\n`
-  if (cookie !== undefined && !named?.has('cookie')) lines += `cookie: ${cookie}\r\n`
+  if (trace !== undefined && !rules?.removes('traceparent')) lines += `traceparent: ${trace.traceparent}\r\n`
+  if (cookie !== undefined && !named?.has('cookie') && !rules?.removes('cookie')) lines += `cookie: ${cookie}\r\n`
   return lines
 }
 
@@ -52,6 +55,8 @@ export interface UpstreamHeadParts {
   passAuthorization: boolean
   /** The Cookie field without the gateway's own cookies; undefined: none. */
   cookie: string | undefined
+  /** Of the upstream; undefined: none. */
+  rules: RequestRules | undefined
   /** Further fields (lower case) that are not passed. */
   without?: ReadonlySet<string>
 }
@@ -68,14 +73,16 @@ export const upstreamHeadStart = ({
   forwarded,
   passAuthorization,
   cookie,
+  rules,
   without
 }: UpstreamHeadParts): string => {
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
   return (
     `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
-    passedLines(exchange, passAuthorization, cookie, without) +
+    passedLines(exchange, passAuthorization, cookie, without, rules) +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
-    `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}`
+    `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}` +
+    (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity))
   )
 }
 

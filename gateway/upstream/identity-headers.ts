@@ -16,10 +16,11 @@ const escapeWith = (unsafe: RegExp, text: string): string => {
 }
 
 /** One value: characters outside printable ASCII, `%`, and blanks at the ends, percent-encoded as UTF-8. */
-const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
+export const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
 
 /** Items joined by `,`; a `,` within an item is percent-encoded too. */
-const encodeList = (items: readonly string[]): string => items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
+export const encodeList = (items: readonly string[]): string =>
+  items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
 
 /** Field lines `[name, value, …]` for a user; absent values give no line at all. */
 const identityHeaders = (user: User): string[] => {

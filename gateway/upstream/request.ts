@@ -7,6 +7,7 @@ import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
+import { requestRulesOf } from './headers/header-rules.ts'
 
 interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
@@ -50,6 +51,7 @@ export const createUpstreamRequest = ({ tokens, ownCookies }: UpstreamRequestOpt
     authority,
     forwarded: forwardedValues(exchange),
     passAuthorization: passesAuthorization(exchange, route),
-    cookie: foreignCookies(exchange.head.cookie, ownCookies)
+    cookie: foreignCookies(exchange.head.cookie, ownCookies),
+    rules: route.upstream === undefined ? undefined : requestRulesOf(route.upstream)
   })
 }

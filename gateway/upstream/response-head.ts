@@ -1,5 +1,6 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../http/fields.ts'
+import type { Removes, ResponseRules } from './headers/header-rules.ts'
 import type { ResponseHead } from './parser.ts'
 
 const PASS = 0
@@ -51,6 +52,8 @@ interface ResponseContext {
   targetOrigin: string
   /** Put before a path that the upstream sees without it. */
   strippedPrefix: string
+  /** Of the upstream; undefined: none. */
+  rules: ResponseRules | undefined
 }
 
 interface ClientHead {
@@ -103,8 +106,10 @@ export const clientHead = (head: ResponseHead, context: ResponseContext): Client
       if (kind === CONTENT_TYPE) eventStream = /^text\/event-stream\s*(?:;|$)/i.test(value)
     }
     if (named?.has(name.toLowerCase()) && kind !== CONTENT_LENGTH) continue
+    if (context.rules?.removes(name)) continue
     headers.push(name, value)
   }
+  if (context.rules !== undefined) headers.push(...context.rules.set)
   return { headers, eventStream }
 }
 
@@ -113,11 +118,11 @@ const FORBIDDEN_TRAILER =
   /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
 
 /** `[[name, value], …]` of the trailers that may follow. */
-export const clientTrailers = (trailers: readonly string[]): [string, string][] => {
+export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): [string, string][] => {
   const passed: [string, string][] = []
   for (let i = 0; i < trailers.length; i += 2) {
     const name = trailers[i] ?? ''
-    if (!FORBIDDEN_TRAILER.test(name)) passed.push([name, trailers[i + 1] ?? ''])
+    if (!FORBIDDEN_TRAILER.test(name) && !removes?.(name)) passed.push([name, trailers[i + 1] ?? ''])
   }
   return passed
 }

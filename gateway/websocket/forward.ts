@@ -7,6 +7,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { UpstreamFault } from '../upstream/connection.ts'
+import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
@@ -134,7 +135,8 @@ const passRefusal = (
   const context = {
     ownCookies: forwarding.ownCookies,
     targetOrigin: target.url,
-    strippedPrefix: route.stripPrefix ?? ''
+    strippedPrefix: route.stripPrefix ?? '',
+    rules: route.upstream && responseRulesOf(route.upstream)
   }
   const headers = refusedFields(clientHead(head, context).headers)
   headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
@@ -151,7 +153,8 @@ export const switchClient = (
   const { headers } = clientHead(open.head, {
     ownCookies: forwarding.ownCookies,
     targetOrigin: target.url,
-    strippedPrefix: route.stripPrefix ?? ''
+    strippedPrefix: route.stripPrefix ?? '',
+    rules: route.upstream && responseRulesOf(route.upstream)
   })
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
   const { res } = exchange

@@ -270,3 +270,20 @@ t.test('whatever request is decided differently, the difference is reported', as
     { numRuns: 3000 }
   )
 })
+
+t.test('what a backend learns under another name is looser, and no value of a header is shown', async t => {
+  const upstream = (keys: string) =>
+    `upstreams:\n  up: { url: http://127.0.0.1:4001${keys} }\nroutes: [{ path: /x, upstream: up }]\n`
+  const before = await routeFolder(t, {
+    'a.yaml': upstream(', requestHeaders: { set: { X-Api-Key: k1 }, remove: [X-Debug] }')
+  })
+  const after = await routeFolder(t, {
+    'a.yaml': upstream(', requestHeaders: { set: { X-Api-Key: k2 } }, identityHeaders: { X-WEBAUTH-USER: login }')
+  })
+  const { code, stdout } = await portaria(['diff', before, after])
+  t.equal(code, 1)
+  t.match(stdout, /LOOSER {2}upstream up: identityHeaders none → X-WEBAUTH-USER: login/)
+  t.match(stdout, /LOOSER {2}upstream up: requestHeaders\.remove X-Debug → none/)
+  t.match(stdout, /LOOSER {2}upstream up: requestHeaders\.set X-Api-Key \([0-9a-f]{8}\) → X-Api-Key \([0-9a-f]{8}\)/)
+  t.notMatch(stdout, /k1|k2/)
+})

@@ -42,8 +42,15 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
   name: 'backend',
   targets: ports.map(targetAt),
   timeoutMs: 2000,
+  idleTimeoutMs: 2000,
   connectTimeoutMs: 1000,
   ca: undefined,
+  clientCertificate: undefined,
+  serverName: undefined,
+  preserveHost: false,
+  requestHeaders: undefined,
+  responseHeaders: undefined,
+  identityHeaders: undefined,
   healthCheck: undefined,
   place: PLACE
 })
@@ -155,6 +162,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
         forwarded: { for: '127.0.0.1', proto: 'http', host: 'gateway.test' },
         passAuthorization: false,
         cookie: exchange.head.cookie,
+        rules: undefined,
         without
       }),
     addedHeaders: exchange => ['x-request-id', exchange.requestId],

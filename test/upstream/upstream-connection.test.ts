@@ -18,8 +18,15 @@ const upstreamAt = (port: number): Upstream => ({
     }
   ],
   timeoutMs: 1000,
+  idleTimeoutMs: 1000,
   connectTimeoutMs: 1000,
   ca: undefined,
+  clientCertificate: undefined,
+  serverName: undefined,
+  preserveHost: false,
+  requestHeaders: undefined,
+  responseHeaders: undefined,
+  identityHeaders: undefined,
   healthCheck: undefined,
   place: { file: 'test', line: 1, column: 1 }
 })

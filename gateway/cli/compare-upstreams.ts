@@ -1,0 +1,59 @@
+// Compares upstreams of the same name: where requests go, how long they may take, and what they and their answers carry.
+import { createHash } from 'node:crypto'
+import type { HeaderRules, IdentityHeader, RouteTable, Upstream } from '../routes/route.ts'
+import { added, type Note, type OptionValue, say, turnedOn } from './compare-options.ts'
+
+interface UpstreamOption {
+  readonly name: string
+  readonly read: (upstream: Upstream) => OptionValue
+  /** Whether a backend now learns or is believed more. */
+  readonly isLooser?: (was: OptionValue, now: OptionValue) => boolean
+}
+
+/** Notes on upstreams of the same name that became others. */
+export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
+  [...after.upstreams].flatMap(([name, upstream]) => {
+    const old = before.upstreams.get(name)
+    if (old === undefined) return []
+    return OPTIONS.flatMap(option => {
+      const [was, now] = [option.read(old), option.read(upstream)]
+      if (was === now) return []
+      const text = `upstream ${name}: ${option.name} ${say(was)} → ${say(now)}`
+      return [{ text, looser: option.isLooser?.(was, now) ?? false }]
+    })
+  })
+
+// Values may be credentials: whether they differ is shown, not what they are.
+const fingerprint = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
+
+const setFields = (rules: HeaderRules | undefined): OptionValue =>
+  rules?.set.map(([name, value]) => `${name} (${fingerprint(value)})`).join(', ') || undefined
+
+const identityFields = (headers: readonly IdentityHeader[] | undefined): OptionValue =>
+  headers?.map(({ name, attribute }) => `${name}: ${attribute}`).join(', ') || undefined
+
+const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
+
+const OPTIONS: readonly UpstreamOption[] = [
+  { name: 'targets', read: ({ targets }) => targets.map(({ url }) => url).join(', ') },
+  { name: 'timeout', read: ({ timeoutMs }) => timeoutMs },
+  { name: 'idleTimeout', read: ({ idleTimeoutMs }) => idleTimeoutMs },
+  { name: 'connectTimeout', read: ({ connectTimeoutMs }) => connectTimeoutMs },
+  { name: 'caFile', read: ({ ca }) => ca && fingerprint(ca) },
+  { name: 'clientCertFile', read: ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert) },
+  { name: 'serverName', read: ({ serverName }) => serverName },
+  { name: 'preserveHost', read: ({ preserveHost }) => preserveHost, isLooser: turnedOn },
+  { name: 'identityHeaders', read: ({ identityHeaders }) => identityFields(identityHeaders), isLooser: added },
+  { name: 'requestHeaders.set', read: ({ requestHeaders }) => setFields(requestHeaders), isLooser: added },
+  { name: 'requestHeaders.remove', read: ({ requestHeaders }) => requestHeaders?.remove.join(', '), isLooser: dropped },
+  { name: 'responseHeaders.set', read: ({ responseHeaders }) => setFields(responseHeaders) },
+  {
+    name: 'responseHeaders.remove',
+    read: ({ responseHeaders }) => responseHeaders?.remove.join(', '),
+    isLooser: dropped
+  },
+  {
+    name: 'healthCheck',
+    read: ({ healthCheck }) => healthCheck && `${healthCheck.path} every ${healthCheck.intervalMs} ms`
+  }
+]

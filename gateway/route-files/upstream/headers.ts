@@ -1,0 +1,86 @@
+// Judges the header rules of an upstream: what they may name, and that no two of them write the same field.
+import { collapse } from '../../http/fields.ts'
+import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/route.ts'
+import type { PlaceOf } from '../complaint.ts'
+import { type Complaint, complain } from '../complaint.ts'
+import type { HeaderRulesData, UpstreamData } from '../schema.ts'
+
+type Say = (message: string, ...path: (string | number)[]) => void
+
+// Framing (RFC 9112 §6), hop-by-hop (RFC 9110 §7.6.1), and what the gateway itself writes.
+const NEVER =
+  /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-(?:connection|authenticate|authorization|authentication-info)|te|trailer|upgrade|http2-settings|expect|forwarded|x-real-ip|x-request-id|x-portaria-via|x-(?:user|forwarded|ratelimit)-.*|sec-websocket-.*)$/
+const NEVER_IN_RESPONSES = /^(?:set-cookie2?|cache-control|vary|access-control-.*)$/
+
+/** The same name may be two people: accounts of the directory, of the provider, and service accounts. */
+const AMBIGUOUS: ReadonlySet<IdentityHeader['attribute']> = new Set(['username', 'email'])
+
+type Headers = Pick<Upstream, 'requestHeaders' | 'responseHeaders' | 'identityHeaders'>
+
+export const defineHeaders = (data: UpstreamData, placeOf: PlaceOf, complaints: Complaint[]): Headers => {
+  const say: Say = (message, ...path) => complaints.push(complain(placeOf(...path), message))
+  const requestHeaders = defineRules('requestHeaders', data.requestHeaders, say)
+  const identityHeaders = defineIdentity(data, say)
+  const written = [
+    ...(requestHeaders?.set ?? []).map(([name]) => ({ name, path: ['requestHeaders', 'set', name] })),
+    ...(identityHeaders ?? []).map(({ name }) => ({ name, path: ['identityHeaders', name] }))
+  ]
+  judgeTwice(written, say)
+  return {
+    requestHeaders,
+    responseHeaders: defineRules('responseHeaders', data.responseHeaders, say),
+    identityHeaders
+  }
+}
+
+const defineRules = (
+  key: 'requestHeaders' | 'responseHeaders',
+  data: HeaderRulesData | undefined,
+  say: Say
+): HeaderRules | undefined => {
+  if (data === undefined) return undefined
+  const set = Object.entries(data.set ?? {})
+  const remove = data.remove ?? []
+  for (const [name] of set) judgeName(key, name, say, key, 'set', name)
+  for (const [index, name] of remove.entries()) judgeName(key, name, say, key, 'remove', index)
+  if (key === 'responseHeaders')
+    judgeTwice(
+      set.map(([name]) => ({ name, path: [key, 'set', name] })),
+      say
+    )
+  return { set, remove }
+}
+
+const judgeName = (key: string, name: string, say: Say, ...path: (string | number)[]): void => {
+  const collapsed = collapse(name)
+  if (NEVER.test(collapsed) || (key === 'responseHeaders' && NEVER_IN_RESPONSES.test(collapsed))) {
+    say(`"${key}" must not name ${name}: it belongs to the gateway`, ...path)
+  }
+}
+
+const defineIdentity = (data: UpstreamData, say: Say): IdentityHeader[] | undefined => {
+  if (data.identityHeaders === undefined) return undefined
+  const headers = Object.entries(data.identityHeaders).map(([name, attribute]) => ({ name, attribute }))
+  for (const { name, attribute } of headers) {
+    judgeName('identityHeaders', name, say, 'identityHeaders', name)
+    if (AMBIGUOUS.has(attribute) && data.identityHeadersShared !== true) {
+      say(
+        `the same ${attribute} may be two people: use login or id, or say "identityHeadersShared: true"`,
+        'identityHeaders',
+        name
+      )
+    }
+  }
+  return headers
+}
+
+/** A backend that reads names laxly would take either of two spellings for the other. */
+const judgeTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Say): void => {
+  const known = new Map<string, string>()
+  for (const { name, path } of written) {
+    const collapsed = collapse(name)
+    const earlier = known.get(collapsed)
+    if (earlier === undefined) known.set(collapsed, name)
+    else say(`${name} is written twice${earlier === name ? '' : `, also as ${earlier}`}`, ...path)
+  }
+}

@@ -1,0 +1,108 @@
+// Compiles the header rules of an upstream once, and applies them to what it receives and what it answers.
+import { collapse } from '../../http/fields.ts'
+import type { Identity, User } from '../../identity.ts'
+import type { IdentityHeader, Upstream } from '../../routes/route.ts'
+import { encodeList, encodeValue } from '../identity-headers.ts'
+
+/** Whether a field of this name, as spelt by whoever sent it, does not pass. */
+export type Removes = (name: string) => boolean
+
+export interface RequestRules {
+  readonly removes: Removes
+  /** Field lines that every request gets. */
+  readonly lines: string
+  /** Field lines that tell who asks; '' when that is not known. */
+  identityLines(identity: Identity | undefined): string
+}
+
+export interface ResponseRules {
+  readonly removes: Removes
+  /** `[name, value, …]` that every answer gets. */
+  readonly set: readonly string[]
+}
+
+const REMEMBERED = 1024
+
+/** Names compare as a backend that folds every separator would read them; senders choose spellings, so few are kept. */
+const createRemoves = (names: readonly string[]): Removes => {
+  const removed = new Set(names.map(collapse))
+  const remembered = new Map<string, boolean>()
+  return name => {
+    const known = remembered.get(name)
+    if (known !== undefined) return known
+    const isRemoved = removed.has(collapse(name))
+    if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, isRemoved)
+    return isRemoved
+  }
+}
+
+const attributeOf = (user: User, attribute: IdentityHeader['attribute']): string => {
+  switch (attribute) {
+    case 'id':
+      return String(user.id)
+    case 'login':
+      return user.username === '' ? '' : encodeValue(`${user.provider}:${user.username}`)
+    case 'profiles':
+    case 'areas':
+      return encodeList(user[attribute])
+    default:
+      return encodeValue(user[attribute])
+  }
+}
+
+/** `[name, value]` of the identity headers that an upstream asks for; without those that have no value. */
+const identityFieldsOf = ({ identityHeaders }: Upstream, user: User): [name: string, value: string][] => {
+  const fields: [string, string][] = []
+  for (const { name, attribute } of identityHeaders ?? []) {
+    const value = attributeOf(user, attribute)
+    if (value !== '') fields.push([name, value])
+  }
+  return fields
+}
+
+const linesOf = (fields: readonly (readonly [name: string, value: string])[]): string =>
+  fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+
+const compileRequest = (upstream: Upstream): RequestRules => {
+  const { requestHeaders, identityHeaders } = upstream
+  const blocks = new WeakMap<Identity, string>()
+  const written = [...(requestHeaders?.set ?? []).map(([name]) => name), ...(identityHeaders ?? []).map(h => h.name)]
+  return {
+    removes: createRemoves([...written, ...(requestHeaders?.remove ?? [])]),
+    lines: linesOf(requestHeaders?.set ?? []),
+    identityLines(identity) {
+      if (identity === undefined || identityHeaders === undefined) return ''
+      const known = blocks.get(identity)
+      if (known !== undefined) return known
+      const block = linesOf(identityFieldsOf(upstream, identity.user))
+      blocks.set(identity, block)
+      return block
+    }
+  }
+}
+
+const requestRules = new WeakMap<Upstream, RequestRules>()
+
+/** undefined, at the cost of two comparisons, for an upstream that has no such rules. */
+export const requestRulesOf = (upstream: Upstream): RequestRules | undefined => {
+  if (upstream.requestHeaders === undefined && upstream.identityHeaders === undefined) return undefined
+  const known = requestRules.get(upstream)
+  if (known !== undefined) return known
+  const compiled = compileRequest(upstream)
+  requestRules.set(upstream, compiled)
+  return compiled
+}
+
+const responseRules = new WeakMap<Upstream, ResponseRules>()
+
+/** undefined for an upstream whose answers pass as they are. */
+export const responseRulesOf = (upstream: Upstream): ResponseRules | undefined => {
+  const rules = upstream.responseHeaders
+  if (rules === undefined) return undefined
+  const known = responseRules.get(upstream)
+  if (known !== undefined) return known
+  const removes = createRemoves([...rules.set.map(([name]) => name), ...rules.remove])
+  const compiled = { removes, set: rules.set.flat() }
+  responseRules.set(upstream, compiled)
+  return compiled
+}

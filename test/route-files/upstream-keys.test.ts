@@ -1,0 +1,125 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { readRouteFiles } from '../../gateway/route-files/read.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { complaintsOf, routeFolder } from '../support/route-files.ts'
+
+const fileWith = (keys: string, url = 'http://127.0.0.1:4001'): string =>
+  `upstreams:\n  up:\n    url: ${url}\n    ${keys}\nroutes: [{ path: /, upstream: up }]\n`
+
+/** Complaints about an upstream with these keys, as `line: message`. */
+const judgeIn = (t: Test) => async (keys: string) =>
+  (await complaintsOf(t, { 'a.yaml': fileWith(keys) })).map(text => text.replace(/^a\.yaml:(\d+):\d+/, '$1'))
+
+t.test('header rules never name what belongs to the gateway, in any spelling', async t => {
+  const never = [
+    'Host',
+    'Content-Length',
+    'transfer_encoding',
+    'Connection',
+    'Keep-Alive',
+    'TE',
+    'Trailer',
+    'Upgrade',
+    'Proxy-Authorization',
+    'Expect',
+    'Forwarded',
+    'X-Forwarded-For',
+    'X.Forwarded.Host',
+    'X-Forwarded-Anything',
+    'X-Real-IP',
+    'X-Request-Id',
+    'X-User-Id',
+    'x_user_profiles',
+    'Sec-WebSocket-Key'
+  ]
+  for (const name of never) {
+    for (const keys of [
+      `requestHeaders: { set: { ${name}: x } }`,
+      `requestHeaders: { remove: [${name}] }`,
+      `responseHeaders: { set: { ${name}: x } }`,
+      `responseHeaders: { remove: [${name}] }`,
+      `identityHeaders: { ${name}: id }`
+    ]) {
+      const complaints = await complaintsOf(t, { 'a.yaml': fileWith(keys) })
+      t.match(
+        complaints,
+        [new RegExp(`^a\\.yaml:4:\\d+: "\\w+" must not name ${name}: it belongs to the gateway$`)],
+        keys
+      )
+    }
+  }
+  for (const name of ['Set-Cookie', 'Cache-Control', 'Vary', 'Access-Control-Allow-Origin']) {
+    t.equal((await complaintsOf(t, { 'a.yaml': fileWith(`responseHeaders: { set: { ${name}: x } }`) })).length, 1, name)
+    t.same(await complaintsOf(t, { 'a.yaml': fileWith(`requestHeaders: { set: { ${name}: x } }`) }), [], name)
+  }
+})
+
+t.test('a header value is one line, and a name is a name', async t => {
+  const judged = judgeIn(t)
+  for (const [keys, complaint] of [
+    [
+      'requestHeaders: { set: { X-A: "a\\r\\nX-User-Id: 1" } }',
+      '4: "X-A" must be one line of printable ASCII without blanks at its ends'
+    ],
+    [
+      'requestHeaders: { set: { X-A: " a" } }',
+      '4: "X-A" must be one line of printable ASCII without blanks at its ends'
+    ],
+    ['requestHeaders: { set: { X-A: 1 } }', '4: "X-A" must be one line of printable ASCII without blanks at its ends'],
+    ['requestHeaders: { set: { "X A": a } }', '4: "X A" must be a header name'],
+    ['requestHeaders: { remove: ["X:"] }', '4: an entry of "remove" must be a header name'],
+    ['requestHeaders: {}', '4: "requestHeaders" must not be empty'],
+    ['requestHeaders: { add: { X-A: a } }', '4: unknown key "add"'],
+    ['requestHeaders: { set: { X-A: a, x_a: b } }', '4: x_a is written twice, also as X-A'],
+    ['identityHeaders: { X-WEBAUTH-USER: logn }', '4: unknown value "logn" (did you mean "login"?)']
+  ] as const) {
+    t.same(await judged(keys), [complaint], keys)
+  }
+  t.same(await judged('requestHeaders: { set: { X-A: a } }\n    identityHeaders: { x_a: id }'), [
+    '5: x_a is written twice, also as X-A'
+  ])
+})
+
+t.test('a name that may be two people is no identity unless the upstream says that it is shared', async t => {
+  const judged = judgeIn(t)
+  for (const attribute of ['username', 'email']) {
+    const keys = `identityHeaders: { X-WEBAUTH-USER: ${attribute} }`
+    t.same(await judged(keys), [
+      `4: the same ${attribute} may be two people: use login or id, or say "identityHeadersShared: true"`
+    ])
+    t.same(await complaintsOf(t, { 'a.yaml': fileWith(`${keys}\n    identityHeadersShared: true`) }), [])
+  }
+  t.same(await complaintsOf(t, { 'a.yaml': fileWith('identityHeaders: { X-WEBAUTH-USER: login, X-Id: id }') }), [])
+})
+
+t.test('a client certificate comes with its own key, both readable, for https', async t => {
+  const folder = await routeFolder(t, {})
+  const authority = createCertificateAuthority(folder)
+  const [one, two] = [authority.issue('one'), authority.issue('two')]
+  await writeFile(join(folder, 'odd.pem'), 'nothing')
+  const judge = async (keys: string, url = 'https://up') => {
+    await writeFile(join(folder, 'a.yaml'), fileWith(keys, url))
+    return (await readRouteFiles(folder)).complaints.map(({ line, message }) => `${line}: ${message}`)
+  }
+  const pair = (cert: string, key: string) => `clientCertFile: ${cert}\n    clientKeyFile: ${key}`
+  t.same(await judge(pair(one.certFile, one.keyFile)), [])
+  t.same(await judge(`${pair('one.crt', 'one.key')}\n    serverName: orders.internal`), [], 'beside the route file')
+  t.same(await judge(pair(one.certFile, two.keyFile)), ['5: "clientKeyFile" is not the key of "clientCertFile"'])
+  t.same(await judge(pair('odd.pem', 'odd.pem')), [
+    '4: "clientCertFile" holds no valid PEM certificates',
+    '5: "clientKeyFile" holds no PEM private key without a passphrase'
+  ])
+  t.same(await judge(pair('none.crt', 'none.key')), [
+    '4: "clientCertFile" names no file that can be read',
+    '5: "clientKeyFile" names no file that can be read'
+  ])
+  t.same(await judge(`clientCertFile: ${one.certFile}`), ['4: "clientCertFile" needs "clientKeyFile"'])
+  t.same(await judge(`clientKeyFile: ${one.keyFile}`), ['4: "clientKeyFile" needs "clientCertFile"'])
+  t.same(await judge(`${pair('one.crt', 'one.key')}\n    serverName: x`, 'http://up'), [
+    '4: "clientCertFile" needs an https:// address',
+    '5: "clientKeyFile" needs an https:// address',
+    '6: "serverName" needs an https:// address'
+  ])
+})

@@ -1,0 +1,196 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import fc from 'fast-check'
+import t from 'tap'
+import { collapse } from '../../gateway/http/fields.ts'
+import { startGateway } from '../support/gateway.ts'
+import { identityFields, isAlive } from '../support/oracles.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  env: { LOG_LEVEL: 'error' },
+  config: {
+    upstreams: {
+      raw: {
+        url: raw.url,
+        requestHeaders: {
+          set: { 'X-Tenant': 'norte', Authorization: 'Basic YTpi', 'X-Empty': '' },
+          remove: ['Accept-Language', 'Origin', 'X-Debug']
+        },
+        responseHeaders: { set: { 'X-Frame-Options': 'DENY' }, remove: ['Server', 'X-Powered-By'] },
+        identityHeaders: {
+          'X-WEBAUTH-USER': 'login',
+          'X-WEBAUTH-NAME': 'name',
+          'X-WEBAUTH-EMAIL': 'email',
+          'X-WEBAUTH-GROUPS': 'profiles',
+          'X-Who': 'id'
+        },
+        identityHeadersShared: true
+      },
+      plain: { url: raw.url }
+    },
+    routes: [
+      { path: '/api/*', upstream: 'raw' },
+      { path: '/keep/*', upstream: 'raw', forwardToken: true },
+      { path: '/open/*', upstream: 'raw', public: true },
+      { path: '/plain/*', upstream: 'plain' },
+      { path: '/live', upstream: 'raw', websocket: {} }
+    ]
+  }
+})
+const person = { id: 7, name: 'Ana Sá, Jr.', email: '', username: 'ana', profiles: ['Agente', 'Supervisor'] }
+const token = await world.tokenFor(person)
+
+const send = async (path: string, lines = '', bearer: string | undefined = token) => {
+  const auth = bearer === undefined ? '' : `Authorization: Bearer ${bearer}\r\n`
+  const before = raw.requests.length
+  const answer = await world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\n${auth}${lines}\r\n`)
+  const request = raw.requests[before]
+  if (request === undefined) throw new Error(`did not arrive: ${answer.status}`)
+  return { answer, request }
+}
+
+/** `name: value` of all fields whose name a lax backend reads as this one. */
+const lines = (request: { headers: [string, string][] }, name: string): string[] =>
+  request.headers.filter(([one]) => collapse(one) === collapse(name)).map(([one, value]) => `${one}: ${value}`)
+
+t.test('a backend receives the headers that its upstream sets, once, whatever the client says', async t => {
+  // HD-01, HD-02, HD-04, HD-05
+  const forged =
+    'x-tenant: sul\r\nX_Tenant: sul\r\nX.TENANT: sul\r\nx-webauth-user: root\r\nX_WEBAUTH_USER: root\r\n' +
+    'X-WEBAUTH-EMAIL: root@corp.example\r\nX_Who: 1\r\nx-empty: full\r\nConnection: x-tenant, x-webauth-user, x-who\r\n'
+  const { request } = await send('/api/x', forged)
+  t.same(lines(request, 'x-tenant'), ['X-Tenant: norte'])
+  t.same(lines(request, 'x-webauth-user'), ['X-WEBAUTH-USER: ldap:ana'])
+  t.same(lines(request, 'x-webauth-name'), ['X-WEBAUTH-NAME: Ana S%C3%A1, Jr.'])
+  t.same(lines(request, 'x-webauth-groups'), ['X-WEBAUTH-GROUPS: Agente,Supervisor'])
+  t.same(lines(request, 'x-who'), ['X-Who: 7'])
+  t.same(lines(request, 'x-empty'), ['X-Empty: '])
+  t.same(lines(request, 'x-webauth-email'), [], 'a value that the person lacks does not let the client fill it in')
+  t.same(lines(request, 'authorization'), ['Authorization: Basic YTpi'])
+})
+
+t.test('a public route carries no identity, and none of the client’s making', async t => {
+  // HD-33
+  const { request } = await send('/open/x', 'X-WEBAUTH-USER: root\r\nX_Who: 1\r\nX-Tenant: sul\r\n', undefined)
+  t.same(lines(request, 'x-webauth-user'), [])
+  t.same(lines(request, 'x-who'), [])
+  t.same(lines(request, 'x-tenant'), ['X-Tenant: norte'])
+})
+
+t.test('a header that is set replaces the token that the route would pass on', async t => {
+  const { request } = await send('/keep/x')
+  t.same(lines(request, 'authorization'), ['Authorization: Basic YTpi'])
+})
+
+t.test('what an upstream removes does not arrive, and other upstreams are not touched', async t => {
+  const sent = 'Accept-Language: pt\r\nOrigin: http://a.example\r\nX_Debug: 1\r\nX-Kept: 1\r\n'
+  const { request } = await send('/api/x', sent)
+  for (const name of ['accept-language', 'origin', 'x-debug']) t.same(lines(request, name), [], name)
+  t.same(lines(request, 'x-kept'), ['X-Kept: 1'])
+  const other = await send('/plain/x', sent)
+  for (const name of ['accept-language', 'origin', 'x-debug']) t.equal(lines(other.request, name).length, 1, name)
+  t.same(lines(other.request, 'x-tenant'), [])
+})
+
+t.test('answers lose and gain what the upstream says, in trailers too', async t => {
+  raw.respond(
+    () =>
+      'HTTP/1.1 200 OK\r\nServer: secret/1\r\nx_powered_by: php\r\nx-frame-options: ALLOWALL\r\nX-Kept: 1\r\nTransfer-Encoding: chunked\r\n\r\n' +
+      '2\r\nok\r\n0\r\nServer: secret/1\r\nX-Kept-Too: 1\r\n\r\n'
+  )
+  const request = http.get(`${world.url}/api/x`, { headers: { authorization: `Bearer ${token}` } })
+  const [answer] = (await once(request, 'response')) as [http.IncomingMessage]
+  await answer.resume().toArray()
+  t.match(answer.headers, { 'x-frame-options': 'DENY', 'x-kept': '1' })
+  t.notMatch(answer.rawHeaders.join(), /secret|php|ALLOWALL/)
+  t.same(answer.rawTrailers, ['X-Kept-Too', '1'])
+  raw.respond(() => OK)
+})
+
+t.test('an upgrade carries the same headers', async t => {
+  // HD-34
+  const { request } = await send(
+    '/live',
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nx_tenant: sul\r\nX-Who: 1\r\n'
+  )
+  t.same(lines(request, 'x-tenant'), ['X-Tenant: norte'])
+  t.same(lines(request, 'x-who'), ['X-Who: 7'])
+})
+
+const separator = fc.constantFrom('-', '_', '.', '~', '!', '|', '*', "'", '`', '^')
+const spelling = fc
+  .tuple(
+    fc.constantFrom(
+      ['x', 'webauth', 'user'],
+      ['x', 'who'],
+      ['x', 'tenant'],
+      ['authorization'],
+      ['x', 'user', 'id'],
+      ['x', 'user', 'profiles'],
+      ['x', 'user', 'assertion'],
+      ['content', 'type']
+    ),
+    separator,
+    fc.boolean()
+  )
+  .map(([words, between, isUpper]) => (isUpper ? words.join(between).toUpperCase() : words.join(between)))
+const fieldValue = fc.constantFrom('root', '', '0', 'Admin,Supervisor', 'x\ty', '%0d%0aX-Who: 1', '\u00ff')
+const text = fc.string({ unit: 'grapheme', maxLength: 20 })
+const evil = fc.constantFrom('a\r\nX-Who: 1', 'a\nX-Who: 1', '\u010d\u010aX-Who: 1', '\u0000', '\u2028x', ' ', '\ud800')
+
+t.test(
+  'whoever asks with whatever fields, identity and framing are the gateway’s alone and no value breaks a line',
+  async t => {
+    // HD-01, HD-02, HD-05, HD-06, HD-14, HD-15, HD-19
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(spelling, fieldValue), { maxLength: 8 }),
+        fc.record({ name: fc.oneof(text, evil), username: fc.oneof(text, evil), email: fc.oneof(text, evil) }),
+        fc.boolean(),
+        fc.boolean(),
+        async (fields, names, isPublic, isNamed) => {
+          const bearer = await world.tokenFor({ ...names, id: 7, profiles: ['Agente'] })
+          const isTwice = fields.some(([name]) => name.toLowerCase() === 'authorization')
+          const connection = isNamed
+            ? 'Connection: x-who, x-tenant, x-user-id, content-length, transfer-encoding\r\n'
+            : ''
+          const before = raw.requests.length
+          const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+          const answer = await world.raw(
+            Buffer.from(
+              `POST /${isPublic ? 'open' : 'api'}/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${bearer}\r\n${head}${connection}Content-Length: 3\r\n\r\nabc`,
+              'latin1'
+            )
+          )
+          const arrived = raw.requests.slice(before)
+          if (isTwice) {
+            if (arrived.length > 0 || answer.status !== 400) throw new Error(`two credentials: ${answer.status}`)
+            return
+          }
+          const [request] = arrived
+          if (request === undefined || arrived.length > 1)
+            throw new Error(`${arrived.length} arrived: ${answer.status}`)
+          if (request.body !== 'abc' || lines(request, 'content-length').join() !== 'content-length: 3') {
+            throw new Error(`framing: ${request.head}`)
+          }
+          if (lines(request, 'transfer-encoding').length > 0) throw new Error(`framing: ${request.head}`)
+          if (lines(request, 'x-tenant').join() !== 'X-Tenant: norte') throw new Error(request.head)
+          if (lines(request, 'authorization').join() !== 'Authorization: Basic YTpi') throw new Error(request.head)
+          const who = isPublic ? '' : 'X-Who: 7'
+          if (lines(request, 'x-who').join() !== who) throw new Error(request.head)
+          if (lines(request, 'x-webauth-user').some(line => !/^X-WEBAUTH-USER: ldap:[\x21-\x7e]/.test(line))) {
+            throw new Error(request.head)
+          }
+          const identity = identityFields(request)
+          if (isPublic ? Object.keys(identity).length > 0 : identity['x-user-id']?.join() !== '7')
+            throw new Error(request.head)
+          if (/Admin|root/.test(JSON.stringify(identity))) throw new Error(request.head)
+        }
+      ),
+      { numRuns: 600, seed: 13 }
+    )
+    t.equal(await isAlive(world, raw, 4), undefined)
+  }
+)

@@ -1,0 +1,70 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type ServerOptions } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import t, { type Test } from 'tap'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'portaria-tls-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const authority = createCertificateAuthority(folder)
+const server = authority.issue('backend', { names: ['DNS:orders.internal'] })
+const pem = (file: string) => readFileSync(file, 'utf8')
+
+/** A backend that tells which name it was asked for, and by whom. */
+const startBackend = async (t: Test, options: ServerOptions = {}): Promise<string> => {
+  const backend = createServer(
+    { key: pem(server.keyFile), cert: pem(server.certFile), ca: authority.ca, ...options },
+    (req, res) => {
+      const socket = req.socket as TLSSocket & { servername?: string }
+      res.setHeader('connection', 'close')
+      res.end(JSON.stringify({ name: socket.servername, by: socket.getPeerCertificate().subject?.CN }))
+    }
+  )
+  await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => backend.close())
+  return `https://127.0.0.1:${(backend.address() as AddressInfo).port}`
+}
+
+const routes = [{ path: '/x', upstream: 'tls', public: true }]
+
+t.test('a backend is reached under the name in its certificate, not under any other', async t => {
+  const url = await startBackend(t)
+  const tls = { url, caFile: authority.caFile, serverName: 'orders.internal' }
+  const world = await startGateway(t, { config: { upstreams: { tls }, routes } })
+  t.same(await (await world.fetch('/x')).json(), { name: 'orders.internal' })
+  world.writeRoutes({ upstreams: { tls: { ...tls, serverName: 'people.internal' } }, routes })
+  t.ok(await world.gateway.reload())
+  t.equal((await world.fetch('/x')).status, 502)
+})
+
+t.test('a backend that wants a certificate sees the gateway’s, and the new one after it was replaced', async t => {
+  const url = await startBackend(t, { requestCert: true, rejectUnauthorized: true })
+  const [first, second] = [authority.issue('gateway-1'), authority.issue('gateway-2')]
+  const [certFile, keyFile] = [join(folder, 'used.crt'), join(folder, 'used.key')]
+  const use = ({ certFile: cert, keyFile: key }: typeof first) => {
+    writeFileSync(`${certFile}.next`, pem(cert))
+    writeFileSync(`${keyFile}.next`, pem(key))
+    renameSync(`${certFile}.next`, certFile)
+    renameSync(`${keyFile}.next`, keyFile)
+  }
+  use(first)
+  const tls = { url, caFile: authority.caFile, serverName: 'orders.internal' }
+  const upstreams = { tls: { ...tls, clientCertFile: certFile, clientKeyFile: keyFile } }
+  const world = await startGateway(t, { config: { upstreams, routes } })
+  t.match(await (await world.fetch('/x')).json(), { by: 'gateway-1' })
+
+  writeFileSync(keyFile, pem(second.keyFile))
+  await world.logged(({ msg }) => msg === 'route files not reloaded; the old table stays')
+  t.match(await (await world.fetch('/x')).json(), { by: 'gateway-1' }, 'half a change changes nothing')
+  use(second)
+  await world.logged(({ msg }) => msg === 'route files reloaded')
+  t.match(await (await world.fetch('/x')).json(), { by: 'gateway-2' })
+
+  world.writeRoutes({ upstreams: { tls }, routes })
+  t.ok(await world.gateway.reload())
+  t.equal((await world.fetch('/x')).status, 502, 'without a certificate the backend refuses')
+})
