@@ -6,7 +6,9 @@ import { sessionRoutes } from './account/session-routes.ts'
 import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import { createDirectory } from './directory/directory.ts'
+import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
+import { createAskRedis, createSharedPermits } from './login/shared.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginThrottle } from './login/throttle.ts'
 import { tokenRoutes } from './login/token-routes.ts'
@@ -15,7 +17,7 @@ import { pageRoutes } from './pages/page-routes.ts'
 import type { Settings } from './settings/settings.ts'
 import { createLoginMemory } from './store/login-memory.ts'
 import { createLoginPermits } from './store/login-permits.ts'
-import { endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
+import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
 interface EndpointParts
@@ -79,7 +81,19 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   })
   pageRoutes(app, settings)
   sessionRoutes(app, { sessions })
+  clientTokenRoutes(app, {
+    clients: stores.clients,
+    tokens,
+    failures: createSharedPermits(
+      createAskRedis(redis, () => performance.now(), log),
+      Date.now
+    ),
+    loginFailures: settings.loginFailures,
+    secret: settings.jwt.secret,
+    onOutcome
+  })
   adminRoutes(app, {
+    clients: clientsKnownAtOnce(stores.clients, feed.catchUp),
     sessions,
     users: knownAtOnce(users, feed.catchUp),
     listAudit: audit.list,

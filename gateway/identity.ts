@@ -36,6 +36,8 @@ export interface Identity {
   /** `auth_time`: when the person logged in; 0 when the token does not say. */
   readonly authenticatedAt: number
   readonly kind: TokenKind
+  /** Where the token may be used from, as CIDR blocks; undefined: anywhere. */
+  readonly addresses?: readonly string[] | undefined
 }
 
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const

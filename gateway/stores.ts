@@ -4,6 +4,7 @@ import { createLimiter } from './limits/limiter.ts'
 import { openRedis } from './redis/redis.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
+import { type Clients, createClients } from './store/clients.ts'
 import { openDatabase } from './store/database.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
@@ -24,6 +25,7 @@ export const openStores = async (settings: Settings, log: Logger) => {
     audit: createAuditLog(database),
     tokenState: createTokenState(database),
     sessions: createSessions(database),
+    clients: createClients(database),
     redis,
     limiter: createLimiter(redis === undefined ? { log } : { redis, log })
   }
@@ -42,6 +44,12 @@ const afterwards =
 export const endedAtOnce = (sessions: Sessions, catchUp: () => Promise<void>): Sessions => {
   const after = afterwards(catchUp)
   return { ...sessions, end: after(sessions.end), endAll: after(sessions.endAll) }
+}
+
+/** What ends or stales tokens of service accounts is known here before it is answered. */
+export const clientsKnownAtOnce = (clients: Clients, catchUp: () => Promise<void>): Clients => {
+  const after = afterwards(catchUp)
+  return { ...clients, update: after(clients.update), remove: after(clients.remove) }
 }
 
 /** Changes of access by an Admin of this instance are felt here before they are answered. */

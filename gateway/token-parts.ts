@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Identity } from './identity.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
+import { clientUse } from './store/clients.ts'
 import { sessionUse } from './store/sessions.ts'
 import type { Stores } from './stores.ts'
 import { createAccessTokens } from './tokens/access-token.ts'
@@ -14,7 +15,11 @@ import { createVerifiedTokens } from './tokens/verified-tokens.ts'
 export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 
 /** Resolves when everything that has been ended before is known here. */
-export const startTokens = async (settings: Settings, { database, tokenState, sessions }: Stores, log: Logger) => {
+export const startTokens = async (
+  settings: Settings,
+  { database, tokenState, sessions, clients }: Stores,
+  log: Logger
+) => {
   const tokens = createAccessTokens(settings.jwt)
   const revocations = createRevocations()
   const feed = await startRevocationFeed({
@@ -25,7 +30,10 @@ export const startTokens = async (settings: Settings, { database, tokenState, se
   const verifiedTokens = createVerifiedTokens({ tokens, revocations })
   const uses = createTokenUses({
     usedSince: verifiedTokens.usedSince,
-    record: used => sessions.recordUse(used.flatMap(sessionUse)),
+    async record(used) {
+      await sessions.recordUse(used.flatMap(sessionUse))
+      await clients.recordUse(used.flatMap(clientUse))
+    },
     log
   })
   const mostStalenessMs = settings.revocationMaxStalenessMs

@@ -3,5 +3,6 @@ import { FirstSchema } from './0001-first-schema.ts'
 import { LoginPermits } from './0002-login-permits.ts'
 import { GrantedAccess } from './0005-granted-access.ts'
 import { Sessions } from './0007-sessions.ts'
+import { Clients } from './0008-clients.ts'
 
-export const migrations = [FirstSchema, LoginPermits, GrantedAccess, Sessions]
+export const migrations = [FirstSchema, LoginPermits, GrantedAccess, Sessions, Clients]

@@ -1,6 +1,7 @@
 // After this step the exchange knows who is asking, or that the route does not care; everything else is a 401.
 import { GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 
 // Today's access is what these two are asked about, so yesterday's may ask.
@@ -8,6 +9,8 @@ const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logo
 
 // One for all, since a flood of requests without tokens asks for many.
 const NO_TOKEN = new Unauthenticated({ reason: 'no-token' })
+
+const FROM_ELSEWHERE = new Unauthenticated({ reason: 'foreign-address' })
 
 const isPublic = ({ match }: Exchange): boolean =>
   match?.route !== undefined
@@ -32,6 +35,7 @@ export const createAuthenticate =
     const allowStale = route !== undefined && route.upstream === undefined && STALE_MAY_ASK.has(route.path)
     const identity = verifiedTokens.judge(token, { allowStale })
     if (identity instanceof GatewayError) return identity
+    if (identity.addresses !== undefined && isFromElsewhere(identity, exchange.client.address)) return FROM_ELSEWHERE
     exchange.identity = identity
     exchange.token = token
     return revocationsTrusted() ? undefined : new Unavailable({ reason: 'revocations-too-old' })

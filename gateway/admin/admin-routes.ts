@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type AreaRoutesParts, areaRoutes } from './area-routes.ts'
 import { type AuditRoutesParts, auditRoutes } from './audit-routes.ts'
+import { type ClientRoutesParts, clientRoutes } from './client-routes.ts'
 import { type PeopleRoutesParts, peopleRoutes } from './people-routes.ts'
 import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
 import { type SessionAdminParts, sessionAdminRoutes } from './session-routes.ts'
@@ -12,6 +13,7 @@ export type AdminParts = PeopleRoutesParts &
   AreaRoutesParts &
   AuditRoutesParts &
   RouteRoutesParts &
+  ClientRoutesParts &
   SessionAdminParts &
   SocketRoutesParts &
   StatusRoutesParts
@@ -19,6 +21,7 @@ export type AdminParts = PeopleRoutesParts &
 export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
   peopleRoutes(app, parts)
   sessionAdminRoutes(app, parts)
+  clientRoutes(app, parts)
   areaRoutes(app, parts)
   auditRoutes(app, parts)
   routeRoutes(app, parts)

@@ -39,7 +39,7 @@ const itemOf = (person: {
 export const peopleRoutes = (app: FastifyInstance, { users, listAudit }: PeopleRoutesParts): void => {
   const load = async (id: string): Promise<PersonItem> => {
     const person = await users.loadPerson(Number(id))
-    if (person === undefined) throw new NotFound({ reason: 'no-person' })
+    if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
     return itemOf(person)
   }
 

@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { addAudit } from './audit.ts'
 import { addCheck } from './check.ts'
+import { addClient } from './client.ts'
 import type { Cli } from './command.ts'
 import { addDiff } from './diff.ts'
 import { addDoctor } from './doctor/doctor.ts'
@@ -20,6 +21,7 @@ const COMMANDS = [
   addReplay,
   addMigrate,
   addGrant,
+  addClient,
   addAudit,
   addToken,
   addDoctor

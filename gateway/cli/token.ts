@@ -11,6 +11,8 @@ interface TokenOptions extends CommonOptions {
   readonly username?: string
   readonly passwordStdin?: boolean
   readonly insecure?: boolean
+  readonly clientId?: string
+  readonly secretStdin?: boolean
 }
 
 const TIMEOUT_MS = 30_000
@@ -19,18 +21,22 @@ export const addToken = (program: Command, cli: Cli): void => {
   addCommand(program, 'token', 'log in at a running gateway and print the token, for scripts', [
     'token --url https://gateway.example',
     'token --username maria --password-stdin < password.txt',
-    `token --url http://localhost:3000 --json`
+    'token --client-id pc_… --secret-stdin < secret.txt'
   ])
     .option('--url <url>', 'the gateway (default: PUBLIC_URL, else http://localhost:PORT)')
     .option('--username <name>', 'asked for when it is not given')
     .option('--password-stdin', 'read the password from standard input instead of asking')
-    .option('--insecure', 'send the password over plain http beyond this machine')
+    .option('--client-id <id>', 'the token of a service account instead of a person')
+    .option('--secret-stdin', 'read its secret from standard input instead of asking')
+    .option('--insecure', 'send the password or secret over plain http beyond this machine')
     .addHelpText('after', '\nUse npm run --silent portaria -- token … so that npm prints nothing of its own.')
-    .action((options: TokenOptions) => run(cli, options, () => logIn(cli, options)))
+    .action((options: TokenOptions) =>
+      run(cli, options, () => (options.clientId === undefined ? logIn : askForClient)(cli, options))
+    )
 }
 
 const logIn = async (cli: Cli, options: TokenOptions): Promise<Report> => {
-  const url = loginUrl(options.url ?? publicUrl(cli.environment), options.insecure === true)
+  const url = endpoint(cli, options, '/auth/login')
   if (options.passwordStdin === true && options.username === undefined) {
     throw new CannotRun('--password-stdin needs --username')
   }
@@ -38,33 +44,57 @@ const logIn = async (cli: Cli, options: TokenOptions): Promise<Report> => {
   const password = options.passwordStdin
     ? (await readAll(cli.stdin, MAX_INPUT_CHARACTERS)).replace(/\r?\n$/, '')
     : await ask(cli, 'Password: ', true)
-  const { status, body } = await post(url, { username, password })
+  const { status, body } = await post(url, 'application/json', JSON.stringify({ username, password }))
   if (status !== 200) return refused(status, body)
   const token = body.token
-  if (typeof token !== 'string' || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) throw notOurs()
+  if (!isToken(token)) throw notOurs()
   return { found: false, json: { token, user: body.user }, text: () => token }
 }
 
-const loginUrl = (text: string, insecure: boolean): URL => {
+/** The client credentials grant (RFC 6749 §4.4); the secret travels in the body, where no log of headers finds it. */
+const askForClient = async (cli: Cli, options: TokenOptions): Promise<Report> => {
+  const { clientId = '', username, passwordStdin, secretStdin } = options
+  if (username !== undefined || passwordStdin === true)
+    throw new CannotRun("--client-id goes with --secret-stdin, not with a person's name or password")
+  const url = endpoint(cli, options, '/auth/token')
+  const secret = secretStdin
+    ? (await readAll(cli.stdin, MAX_INPUT_CHARACTERS)).replace(/\r?\n$/, '')
+    : await ask(cli, 'Client secret: ', true)
+  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: secret })
+  const { status, body } = await post(url, 'application/x-www-form-urlencoded', form.toString())
+  const { access_token: token, expires_in: expiresIn, error, error_description: message } = body
+  if (status !== 200) return refused(status, { code: error ?? body.code, message: message ?? body.message })
+  if (!isToken(token)) throw notOurs()
+  return { found: false, json: { token, expiresIn }, text: () => token }
+}
+
+const isToken = (value: unknown): value is string => typeof value === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(value)
+
+const endpoint = (cli: Cli, { url: given, insecure = false }: TokenOptions, path: string): URL => {
+  const text = given ?? publicUrl(cli.environment)
   if (!URL.canParse(text)) throw new CannotRun('--url must be a URL such as https://gateway.example')
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new CannotRun('--url must be http:// or https://')
   if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname)) {
     throw new CannotRun('Over plain http the password could be read on the way: use https, or --insecure')
   }
-  return new URL(`${url.pathname.replace(/\/+$/, '')}/auth/login`, url.origin)
+  return new URL(`${url.pathname.replace(/\/+$/, '')}${path}`, url.origin)
 }
 
 const notOurs = () => new CannotRun('What answered is no gateway of this kind')
 
-const post = async (url: URL, credentials: object): Promise<{ status: number; body: Record<string, unknown> }> => {
+const post = async (
+  url: URL,
+  type: string,
+  sent: string
+): Promise<{ status: number; body: Record<string, unknown> }> => {
   try {
     const response = await fetch(url, {
       method: 'POST',
       // A redirect would carry the password to whoever it names.
       redirect: 'error',
-      headers: { 'content-type': 'application/json', accept: 'application/json' },
-      body: JSON.stringify(credentials),
+      headers: { 'content-type': type, accept: 'application/json' },
+      body: sent,
       signal: AbortSignal.timeout(TIMEOUT_MS)
     })
     const body: unknown = await response.json().catch(() => undefined)

@@ -1,6 +1,6 @@
 // Somebody whom a provider vouches for is recorded as a person and given the gateway's own token.
 import { LoginFailed } from '../errors.ts'
-import type { Provider, User } from '../identity.ts'
+import type { AccountProvider, Provider, User } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 
 /** Who a provider says has logged in. `subject` is stable for one person at one issuer; an e-mail never is. */
@@ -27,7 +27,7 @@ export interface LoginContext {
 
 /** What became of a login attempt, for the audit log and the metrics. `reason` is a stable word. */
 export interface LoginOutcome extends LoginContext {
-  provider: Provider
+  provider: AccountProvider
   ok: boolean
   reason: string
   username: string

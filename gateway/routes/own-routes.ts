@@ -25,6 +25,7 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   ['GET', '/auth/me', 'any-token'],
   ['POST', '/auth/refresh', 'login'],
   ['POST', '/auth/logout', 'login-or-client'],
+  ['POST', '/auth/token', 'public'],
   ['GET', '/auth/sessions', 'login'],
   ['DELETE', '/auth/sessions', 'login'],
   ['DELETE', '/auth/sessions/:id', 'login'],

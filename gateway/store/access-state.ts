@@ -25,4 +25,4 @@ export const refuseLastAdmin = async (manager: EntityManager, id: number): Promi
 const ENABLED_ADMINS = `
   SELECT u.id FROM users u
   JOIN user_profiles up ON up.user_id = u.id JOIN profiles p ON p.id = up.profile_id
-  WHERE p.name = 'Admin' AND NOT u.disabled LIMIT 2`
+  WHERE p.name = 'Admin' AND NOT u.disabled AND u.provider <> 'client' LIMIT 2`

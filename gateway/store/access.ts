@@ -17,11 +17,10 @@ export const setAccess = (database: Database, actor: Actor, id: number, access: 
   database.write(async manager => {
     await lockAccess(manager)
     const person = await getPerson(manager, id)
-    const wanted = await resolve(manager, access)
     const before = person.assigned
     const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
     if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
-    await replace(manager, id, wanted)
+    await replaceAccess(manager, id, access)
     const changed = await getPerson(manager, id)
     const after = changed.assigned
     if (JSON.stringify(before) === JSON.stringify(after)) return person
@@ -77,8 +76,8 @@ interface AccessIds {
 
 const resolve = async (manager: EntityManager, access: AccessNames): Promise<AccessIds> => {
   const { profiles, areas, areaPrincipal } = access
-  const profileIds = idsOf('unknown-profile', profiles, await manager.find(ProfileTable))
-  const areaIds = idsOf('unknown-area', areas, await manager.find(Area))
+  const profileIds = idsOf('profile', profiles, await manager.find(ProfileTable))
+  const areaIds = idsOf('area', areas, await manager.find(Area))
   if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
   if (areas.length === 0) return { profileIds, areaIds, mainAreaId: null }
   const main = areaIds[areas.indexOf(areaPrincipal ?? '')]
@@ -86,15 +85,24 @@ const resolve = async (manager: EntityManager, access: AccessNames): Promise<Acc
   return { profileIds, areaIds, mainAreaId: main }
 }
 
-const idsOf = (reason: string, names: readonly string[], rows: readonly { id: number; name: string }[]): number[] => {
+const idsOf = (
+  kind: 'profile' | 'area',
+  names: readonly string[],
+  rows: readonly { id: number; name: string }[]
+): number[] => {
   if (new Set(names).size !== names.length) throw new BadRequest({ reason: 'repeated-name' })
   const ids = new Map(rows.map(row => [row.name, row.id]))
-  return names.map(name => {
+  return names.map((name, index) => {
     const id = ids.get(name)
-    if (id === undefined) throw new BadRequest({ reason })
+    if (id === undefined)
+      throw new BadRequest({ reason: `unknown-${kind}`, message: `${kind}s/${index} is not a known ${kind}` })
     return id
   })
 }
+
+/** Gives an account exactly this access, within a transaction that holds the access lock. Throws BadRequest. */
+export const replaceAccess = async (manager: EntityManager, id: number, access: AccessNames): Promise<void> =>
+  replace(manager, id, await resolve(manager, access))
 
 const replace = async (manager: EntityManager, userId: number, { profileIds, areaIds, mainAreaId }: AccessIds) => {
   await manager.delete(PersonProfile, { userId })

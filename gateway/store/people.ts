@@ -1,7 +1,7 @@
 // A person can be read as the public API shows them, one or a page of them.
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
-import type { AccessStatus, Provider, User } from '../identity.ts'
+import type { AccessStatus, AccountProvider, User } from '../identity.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
@@ -33,7 +33,7 @@ export interface PeopleQuery {
   pageSize?: number | undefined
 }
 
-/** The person with this id, or undefined. */
+/** The person or service account with this id, or undefined. */
 export const findPerson = async (manager: EntityManager, id: number): Promise<StoredPerson | undefined> => {
   if (!isRowId(id)) return undefined
   const [row] = await query<PersonRow>(manager, `${SELECT} WHERE u.id = $1`, [id])
@@ -44,10 +44,10 @@ export const findPerson = async (manager: EntityManager, id: number): Promise<St
 export const findPeople = async (manager: EntityManager, ids: readonly number[]): Promise<StoredPerson[]> =>
   (await query<PersonRow>(manager, `${SELECT} WHERE u.id = ANY($1::int[]) ORDER BY u.id`, [ids])).map(toPerson)
 
-/** The person with this id. Throws NotFound. */
+/** The person with this id. Throws NotFound, for service accounts too. */
 export const getPerson = async (manager: EntityManager, id: number): Promise<StoredPerson> => {
   const person = await findPerson(manager, id)
-  if (person === undefined) throw new NotFound()
+  if (person === undefined || person.user.provider === 'client') throw new NotFound()
   return person
 }
 
@@ -55,7 +55,7 @@ export const getPerson = async (manager: EntityManager, id: number): Promise<Sto
 export const findByUsername = async (database: Database, username: string): Promise<StoredPerson[]> => {
   const name = storableText(username)
   if (name === '') return []
-  const where = 'WHERE lower(u.username) = lower($1) ORDER BY u.id LIMIT 50'
+  const where = "WHERE lower(u.username) = lower($1) AND u.provider <> 'client' ORDER BY u.id LIMIT 50"
   return database.read(async manager => (await query<PersonRow>(manager, `${SELECT} ${where}`, [name])).map(toPerson))
 }
 
@@ -79,7 +79,7 @@ const toItem = ({ user, disabled, lastLoginAt }: StoredPerson): PersonItem => ({
 })
 
 const conditions = ({ search, accessStatus }: PeopleQuery) => {
-  const parts: string[] = []
+  const parts = ["u.provider <> 'client'"]
   const values: unknown[] = []
   const text = escapeLike(storableText(search))
   if (text !== '') {
@@ -87,7 +87,7 @@ const conditions = ({ search, accessStatus }: PeopleQuery) => {
     parts.push('(lower(u.name) LIKE lower($1) OR lower(u.username) LIKE lower($1) OR lower(u.email) LIKE lower($1))')
   }
   if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? ASSIGNED : `NOT ${ASSIGNED}`)
-  return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values }
+  return { where: `WHERE ${parts.join(' AND ')}`, values }
 }
 
 /** PRODUCT §4: at least one profile and one area. */
@@ -120,7 +120,7 @@ interface PersonRow {
   name: string
   email: string
   username: string
-  provider: Provider
+  provider: AccountProvider
   access_version: number
   lowest_accepted_version: number
   disabled: boolean

@@ -18,8 +18,8 @@ const CLOCK_TOLERANCE_S = 30
 const BAD_SIGNATURE = new Unauthenticated({ reason: 'bad-signature' })
 
 export interface AccessTokens {
-  /** A fresh login: new `jti`, `exp` after the configured life. */
-  issue(user: User, version: number): Promise<string>
+  /** A fresh login: new `jti`, `exp` after the configured life, or before as `conditions` say. */
+  issue(user: User, version: number, conditions?: Conditions): Promise<string>
   /** Today's access under an earlier login: same `jti`, same `exp`. */
   reissue(user: User, version: number, login: Identity): Promise<string>
   /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; says nothing of revocation. Synchronous: HMAC is cheap, a thread hop is not. */
@@ -32,6 +32,14 @@ export interface AccessTokens {
   signedBy(token: string): number
   /** Tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
   readonly verified: readonly number[]
+}
+
+/** What the token of a service account is bound to. */
+interface Conditions {
+  /** Seconds since the epoch; the latest `exp`. */
+  expiresAt?: number | undefined
+  /** CIDR blocks that it may be used from; none: anywhere. */
+  addresses?: readonly string[] | undefined
 }
 
 interface AccessTokenOptions {
@@ -47,6 +55,7 @@ interface Life {
   issuedAt: number
   expiresAt: number
   authenticatedAt: number
+  addresses?: readonly string[]
 }
 
 const claimsOf = (user: User, version: number, authenticatedAt: number) => ({
@@ -128,7 +137,10 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   const expected = Buffer.alloc(2 * SIGNATURE_LENGTH)
 
   const sign = (user: User, version: number, life: Life) =>
-    new SignJWT(claimsOf(user, version, life.authenticatedAt))
+    new SignJWT({
+      ...claimsOf(user, version, life.authenticatedAt),
+      ...(life.addresses === undefined || life.addresses.length === 0 ? {} : { addresses: life.addresses })
+    })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setSubject(String(user.id))
       .setJti(life.id)
@@ -173,7 +185,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
 
   const identityOf = (claims: unknown): Identity | GatewayError => {
     if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
-    const { exp, iat, jti, nbf, ver = 0, auth_time = 0 } = claims
+    const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses } = claims
     const user = userOf(claims)
     const nowS = now() / 1000
     if (
@@ -183,7 +195,8 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       jti.length > 128 ||
       !isSeconds(exp) ||
       !isSeconds(iat) ||
-      !isSeconds(auth_time)
+      !isSeconds(auth_time) ||
+      (addresses !== undefined && !isStrings(addresses))
     ) {
       return new Unauthenticated({ reason: 'bad-claims' })
     }
@@ -202,14 +215,21 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       issuedAt: iat,
       expiresAt: exp,
       authenticatedAt: auth_time,
-      kind: user.provider === 'client' ? 'client' : 'login'
+      kind: user.provider === 'client' ? 'client' : 'login',
+      addresses
     }
   }
 
   return {
-    issue(user, version) {
+    issue(user, version, { expiresAt = Number.POSITIVE_INFINITY, addresses = [] } = {}) {
       const issuedAt = Math.floor(now() / 1000)
-      const life = { id: randomUUID(), issuedAt, expiresAt: issuedAt + lifeS, authenticatedAt: issuedAt }
+      const life = {
+        id: randomUUID(),
+        issuedAt,
+        expiresAt: Math.min(issuedAt + lifeS, Math.floor(expiresAt)),
+        authenticatedAt: issuedAt,
+        addresses
+      }
       return sign(user, version, life)
     },
     reissue(user, version, login) {

@@ -60,6 +60,12 @@ export const formatAddress = (groups: Groups): string => {
   return `${hex(groups.slice(0, zeros.start))}::${hex(groups.slice(zeros.start + zeros.length))}`
 }
 
+/** An address, or a CIDR block as {@link parseNetwork} reads it. */
+export const formatNetwork = ({ groups, prefix, ipv4 }: Network): string => {
+  const address = formatAddress(groups)
+  return prefix === 128 ? address : `${address}/${ipv4 ? prefix - 96 : prefix}`
+}
+
 /** The /64 an IPv6 address lies in, e.g. `2001:db8::/64`: what one subscriber is given at least (RFC 6177). */
 export const formatSlash64 = (groups: Groups): string => `${formatAddress([...groups.slice(0, 4), 0, 0, 0, 0])}/64`
 

@@ -1,0 +1,97 @@
+// Makes, lists, rotates and removes service accounts from the command line.
+import type { Command } from 'commander'
+import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { withDatabase } from './open-store.ts'
+import type { Terminal } from './terminal.ts'
+
+interface CreateOptions extends CommonOptions {
+  readonly profile: readonly string[]
+  readonly area: readonly string[]
+  readonly expires?: string
+  readonly address?: readonly string[]
+}
+
+const ACTOR = { id: null, username: 'cli' }
+const PAGE_SIZE = 200
+
+export const addClient = (program: Command, cli: Cli): void => {
+  const client = program.command('client').description('service accounts: tokens for programs, without a person')
+  addCommand(client, 'create', 'make a service account and print its secret, once', [
+    'client create nightly-export --profile Agente --area Norte',
+    'client create ci --profile Supervisor --area Geral --expires 2027-06-30 --address 203.0.113.0/24'
+  ])
+    .argument('<name>', 'unique among service accounts; backends see it as x-user-username')
+    .requiredOption('--profile <profile...>', 'what it may do')
+    .requiredOption('--area <area...>', 'existing areas; the first is the main one')
+    .option('--expires <time>', 'ISO 8601; without it the account does not expire')
+    .option('--address <cidr...>', 'networks that it may come from; without it: any')
+    .action((name: string, options: CreateOptions) => run(cli, options, () => create(cli, name, options)))
+  addCommand(client, 'rotate', 'print a new secret; the one before it works for another day', ['client rotate ci'])
+    .argument('<name>')
+    .action((name: string, options: CommonOptions) =>
+      run(cli, options, () => withClient(cli, name, async (clients, { id }) => shown(await clients.rotate(ACTOR, id))))
+    )
+  addCommand(client, 'list', 'show all service accounts', ['client list --json']).action((options: CommonOptions) =>
+    run(cli, options, () => list(cli))
+  )
+  addCommand(client, 'remove', 'remove a service account and end its tokens', ['client remove ci'])
+    .argument('<name>')
+    .action((name: string, options: CommonOptions) =>
+      run(cli, options, () =>
+        withClient(cli, name, async (clients, item) => {
+          await clients.remove(ACTOR, item.id)
+          return { found: false, json: { removed: item.name }, text: ({ green }) => green(`${item.name} is removed.`) }
+        })
+      )
+    )
+}
+
+const withClients = <T>(cli: Cli, work: (clients: Clients) => Promise<T>): Promise<T> =>
+  withDatabase(cli.environment, async database => {
+    const { createClients } = await import('../store/clients.ts')
+    return work(createClients(database))
+  })
+
+const withClient = (cli: Cli, name: string, work: (clients: Clients, item: ClientItem) => Promise<Report>) =>
+  withClients(cli, async clients => {
+    const item = await clients.findByName(name)
+    if (item === undefined) throw new CannotRun(`There is no service account "${name}"`)
+    return work(clients, item)
+  })
+
+const create = (cli: Cli, name: string, { profile, area, expires, address }: CreateOptions): Promise<Report> =>
+  withClients(cli, async clients => {
+    const access = { profiles: [...profile], areas: [...area], areaPrincipal: area[0] ?? null }
+    const conditions = { expiresAt: expires ?? null, addresses: [...(address ?? [])] }
+    return shown(await clients.create(ACTOR, { name, ...access, ...conditions }))
+  })
+
+const shown = (item: ClientWithSecret): Report => ({
+  found: false,
+  json: item,
+  text: ({ green }) =>
+    `${green(`${item.name} (id ${item.id})`)}\nclient_id      ${item.clientId}\nclient_secret  ${item.clientSecret}`
+})
+
+const list = (cli: Cli): Promise<Report> =>
+  withClients(cli, async clients => {
+    const items: ClientItem[] = []
+    for (let page = 1; ; page++) {
+      const found = await clients.list({ page, pageSize: PAGE_SIZE })
+      items.push(...found.items)
+      if (found.items.length < PAGE_SIZE) break
+    }
+    return { found: false, json: items, text: terminal => listText(items, terminal) }
+  })
+
+const listText = (items: readonly ClientItem[], { dim }: Terminal): string =>
+  items.length === 0
+    ? 'There are no service accounts.'
+    : items
+        .map(({ name, clientId, profiles, areas, expiresAt, addresses, lastUsedAt }) => {
+          const limits = [expiresAt === '' ? 'does not expire' : `until ${expiresAt}`, ...addresses].join(', ')
+          const used = lastUsedAt === '' ? 'never used' : `last used ${lastUsedAt}`
+          return `${name}  ${clientId}\n  ${profiles.join(', ')} in ${areas.join(', ')}\n  ${dim(`${limits}; ${used}`)}`
+        })
+        .join('\n')

@@ -1,0 +1,156 @@
+// Gives service accounts their tokens: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
+import { createHmac, hkdfSync } from 'node:crypto'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Clients, ProvenClient } from '../store/clients.ts'
+import type { AccessTokens } from '../tokens/access-token.ts'
+import { mayComeFrom } from '../tokens/token-addresses.ts'
+import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
+import { createGate, type Gate, GateClosed, type PermitStore } from './gate.ts'
+import type { LoginOutcome } from './sign-in.ts'
+
+export interface ClientTokenParts {
+  clients: Pick<Clients, 'prove'>
+  tokens: Pick<AccessTokens, 'issue' | 'verify'>
+  /** Failed secrets of an address, counted for all instances. */
+  failures: PermitStore
+  loginFailures: { readonly perIp: number; readonly windowMs: number }
+  /** JWT_SECRET; what addresses are counted by is derived from it. */
+  secret: string
+  /** Every outcome, for the audit log and the metrics; the reason is a stable word. */
+  onOutcome: (outcome: LoginOutcome) => void
+}
+
+const FORM = 'application/x-www-form-urlencoded'
+/** How long a request waits while as many others of its address are being judged as may fail. */
+const PATIENCE_MS = 5000
+
+const errorSchema = {
+  type: 'object',
+  required: ['error', 'error_description'],
+  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
+} as const
+
+const tokenSchema = {
+  type: 'object',
+  required: ['access_token', 'token_type', 'expires_in'],
+  properties: {
+    access_token: { type: 'string' },
+    token_type: { type: 'string', enum: ['Bearer'] },
+    expires_in: { type: 'integer', description: 'Seconds' }
+  }
+} as const
+
+export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
+  const gate = createFailureGate(parts)
+  // Forms are read here alone: anywhere else they would let another site's page post as its visitor.
+  app.register(async scope => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
+    scope.addContentTypeParser('*', (_request, payload, done) => {
+      payload.resume()
+      payload.on('end', () => done(null, undefined))
+    })
+    scope.post<{ Body: string | undefined }>(
+      '/auth/token',
+      {
+        schema: {
+          summary: 'A token for a service account (OAuth 2.0 client credentials)',
+          response: { 200: tokenSchema, 400: errorSchema, 401: errorSchema, 429: errorSchema }
+        }
+      },
+      async ({ body, exchange, headers }, reply) => {
+        reply.header('pragma', 'no-cache')
+        try {
+          if (typeof body !== 'string')
+            throw new TokenRequestError('invalid_request', `The body must be ${FORM}`, 'body-type')
+          const credentials = readTokenRequest(body, headers.authorization)
+          const client = await counted(gate, parts.secret, exchange, () => prove(parts, credentials, exchange))
+          return await issue(parts, client, exchange)
+        } catch (error) {
+          if (!(error instanceof TokenRequestError)) throw error
+          return refuse(reply, exchange, error, headers.authorization !== undefined)
+        }
+      }
+    )
+  })
+}
+
+const prove = async (
+  { clients, onOutcome }: ClientTokenParts,
+  { clientId, secret }: { clientId: string; secret: string },
+  { requestId, client }: Exchange
+): Promise<ProvenClient> => {
+  const proven = await clients.prove(clientId, secret)
+  const reason =
+    proven === undefined
+      ? 'wrong-secret'
+      : mayComeFrom(proven.addresses, client.address)
+        ? undefined
+        : 'foreign-address'
+  if (proven !== undefined && reason === undefined) return proven
+  const who = {
+    provider: 'client' as const,
+    username: proven?.person.user.username ?? '',
+    userId: proven?.person.user.id
+  }
+  onOutcome({ ok: false, reason: reason ?? '', ...who, requestId, ip: client.address })
+  throw wrongCredentials(reason ?? '')
+}
+
+const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId, client: from }: Exchange) => {
+  const { person, addresses, expiresAt } = client
+  const token = await parts.tokens.issue(person.user, person.version, { addresses, expiresAt })
+  const identity = parts.tokens.verify(token)
+  const { id: userId, username } = person.user
+  parts.onOutcome({ ok: true, reason: 'ok', provider: 'client', username, userId, requestId, ip: from.address })
+  return { access_token: token, token_type: 'Bearer', expires_in: identity.expiresAt - identity.issuedAt }
+}
+
+/** A refused request is logged like any other; only its body is RFC 6749's (§5.2). */
+const refuse = (reply: FastifyReply, exchange: Exchange, error: TokenRequestError, byHeader: boolean) => {
+  const { status, reason } = error
+  const Refusal = status === 401 ? Unauthenticated : status === 429 ? LoginThrottled : BadRequest
+  exchange.error = new Refusal({ reason: `client-${reason}` })
+  if (status === 401 && byHeader) reply.header('www-authenticate', 'Basic realm="Portaria", charset="UTF-8"')
+  if (error instanceof TooManyFailures) reply.header('retry-after', String(error.retryAfterS))
+  return reply.code(status).send({ error: error.error, error_description: error.message })
+}
+
+class TooManyFailures extends TokenRequestError {
+  readonly retryAfterS: number
+
+  constructor(retryAfterS: number) {
+    super('slow_down', 'Too many failed attempts from this address; try again later', 'throttled', 429)
+    this.retryAfterS = retryAfterS
+  }
+}
+
+const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts): Gate =>
+  createGate({
+    store: failures,
+    rules: { max: perIp, maxForStrangers: perIp, windowMs, patienceMs: PATIENCE_MS, forget: 'singly' },
+    clock: () => performance.now()
+  })
+
+/** Runs `work` with a permit of the client's address, which is used up when the credentials are wrong. */
+const counted = async <T>(gate: Gate, secret: string, { client }: Exchange, work: () => Promise<T>): Promise<T> => {
+  const entry = { key: addressKey(secret, client.key), known: false, deadline: performance.now() + PATIENCE_MS }
+  const settle = await gate.enter(entry).catch(error => {
+    throw error instanceof GateClosed ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error
+  })
+  try {
+    const result = await work()
+    await settle('returned')
+    return result
+  } catch (error) {
+    await settle(error instanceof TokenRequestError ? 'failed' : 'returned')
+    throw error
+  }
+}
+
+const addressKey = (secret: string, ipKey: string): string => {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria client secrets', 32))
+  return createHmac('sha256', key).update(ipKey).digest('base64url')
+}

@@ -1,0 +1,284 @@
+// Keeps service accounts: who they are, what they may do, and the hashes of their secrets.
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { EntityManager } from 'typeorm'
+import { BadRequest, Conflict, NotFound } from '../errors.ts'
+import type { Identity } from '../identity.ts'
+import { formatNetwork, parseNetwork } from '../values/addresses.ts'
+import { replaceAccess } from './access.ts'
+import { raiseVersions } from './access-changes.ts'
+import { type AccessNames, lockAccess } from './access-state.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { findPerson, type StoredPerson } from './people.ts'
+import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { sha256, storableKey, storableText } from './storable.ts'
+
+export interface ClientItem {
+  /** Of the row in users, which its tokens carry as `sub`. */
+  id: number
+  clientId: string
+  name: string
+  profiles: string[]
+  areas: string[]
+  areaPrincipal: string
+  /** ISO 8601, UTC; `''`: never. */
+  expiresAt: string
+  /** CIDR blocks that it may come from; none: anywhere. */
+  addresses: string[]
+  /** ISO 8601, UTC; `''` when never. */
+  lastUsedAt: string
+}
+
+export interface ClientWish extends AccessNames {
+  name: string
+  /** ISO 8601; null: it does not expire. */
+  expiresAt?: string | null
+  addresses?: string[]
+}
+
+/** The secret is shown once and kept as SHA-256 only: 256 random bits need no slow hash. */
+export type ClientWithSecret = ClientItem & { clientSecret: string }
+
+export interface ProvenClient {
+  person: StoredPerson
+  addresses: readonly string[]
+  /** Seconds since the epoch; undefined: it does not expire. */
+  expiresAt: number | undefined
+}
+
+export type Clients = ReturnType<typeof createClients>
+
+/** Every change is one transaction with its audit entry, and ends or stales the tokens that it touches. */
+export const createClients = (database: Database) => ({
+  list: (bounds: { page?: number; pageSize?: number } = {}): Promise<Page<ClientItem>> =>
+    database.read(manager => list(manager, bounds)),
+  /** Throws NotFound. */
+  get: (id: number): Promise<ClientItem> => database.read(manager => getClient(manager, id)),
+  findByName: (name: string): Promise<ClientItem | undefined> => database.read(manager => findByName(manager, name)),
+  /** Throws Conflict (the name is taken), BadRequest. */
+  create: (actor: Actor, wish: ClientWish): Promise<ClientWithSecret> =>
+    database.write(manager => create(manager, actor, wish)),
+  /** Throws NotFound, Conflict, BadRequest. */
+  update: (actor: Actor, id: number, change: Partial<ClientWish>): Promise<ClientItem> =>
+    database.write(manager => update(manager, actor, id, change)),
+  /** A new secret; the one before it goes on working for a day. Throws NotFound. */
+  rotate: (actor: Actor, id: number): Promise<ClientWithSecret> =>
+    database.write(manager => rotate(manager, actor, id)),
+  /** Ends its tokens; its id is never used again. Throws NotFound. */
+  remove: (actor: Actor, id: number): Promise<void> => database.write(manager => remove(manager, actor, id)),
+  /** Who these credentials belong to, unless expired; takes as long for an unknown clientId as for a wrong secret. */
+  prove: (clientId: string, secret: string): Promise<ProvenClient | undefined> =>
+    database.read(manager => prove(manager, clientId, secret)),
+  /** Writes down when tokens of service accounts were last used. */
+  recordUse: (uses: readonly { id: number; usedAt: number }[]): Promise<void> =>
+    database.read(async manager => {
+      if (uses.length === 0) return
+      await query(manager, RECORD_USE, [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)])
+    })
+})
+
+/** What the use of a token says of its service account; empty for tokens of people. */
+export const clientUse = ({
+  identity,
+  usedAt
+}: {
+  identity: Identity
+  usedAt: number
+}): { id: number; usedAt: number }[] => (identity.kind === 'client' ? [{ id: identity.user.id, usedAt }] : [])
+
+const MAX_NAME = 64
+
+const create = async (manager: EntityManager, actor: Actor, wish: ClientWish): Promise<ClientWithSecret> => {
+  await lockAccess(manager)
+  const name = usableName(wish.name)
+  const conditions = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
+  if ((await findByName(manager, name)) !== undefined) throw new Conflict({ reason: 'client-name-taken' })
+  const { clientId, clientSecret } = { clientId: `pc_${random(15)}`, clientSecret: newSecret() }
+  const [row] = await query<{ id: number }>(manager, CREATE, [name, clientId, sha256(clientSecret), ...conditions])
+  if (row === undefined) throw new Error('the service account was not stored')
+  await replaceAccess(manager, row.id, wish)
+  const item = await getClient(manager, row.id)
+  await appendAudit(manager, { actor, action: 'client.create', target: target(row.id), after: item })
+  return { ...item, clientSecret }
+}
+
+const update = async (manager: EntityManager, actor: Actor, id: number, change: Partial<ClientWish>) => {
+  await lockAccess(manager)
+  const before = await getClient(manager, id)
+  const name = change.name === undefined ? before.name : usableName(change.name)
+  const other = await findByName(manager, name)
+  if (other !== undefined && other.id !== id) throw new Conflict({ reason: 'client-name-taken' })
+  const expiresAt = change.expiresAt === undefined ? dateOf(before.expiresAt) : expiry(change.expiresAt)
+  const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
+  await query(manager, UPDATE, [id, name, expiresAt, addresses])
+  const access = { ...accessOfItem(before), ...given(change) }
+  await replaceAccess(manager, id, access)
+  const after = await getClient(manager, id)
+  if (JSON.stringify(before) === JSON.stringify(after)) return after
+  // Tokens carry what they were issued under: a condition that changed ends them, other changes make them stale.
+  const ends = before.expiresAt !== after.expiresAt || before.addresses.join() !== after.addresses.join()
+  await raiseVersions(manager, [id], ends)
+  await appendAudit(manager, { actor, action: 'client.update', target: target(id), before, after })
+  return after
+}
+
+const rotate = async (manager: EntityManager, actor: Actor, id: number): Promise<ClientWithSecret> => {
+  const item = await getClient(manager, id)
+  const clientSecret = newSecret()
+  await query(manager, ROTATE, [id, sha256(clientSecret)])
+  await appendAudit(manager, { actor, action: 'client.rotate', target: target(id) })
+  return { ...item, clientSecret }
+}
+
+// The row in users stays, disabled: its versions keep the tokens of before ended, and its id is not given away again.
+const remove = async (manager: EntityManager, actor: Actor, id: number) => {
+  await lockAccess(manager)
+  const before = await getClient(manager, id)
+  await query(manager, 'DELETE FROM clients WHERE user_id = $1', [id])
+  await query(manager, 'UPDATE users SET disabled = true WHERE id = $1', [id])
+  await raiseVersions(manager, [id], true)
+  await appendAudit(manager, { actor, action: 'client.remove', target: target(id), before })
+}
+
+const prove = async (manager: EntityManager, clientId: string, secret: string): Promise<ProvenClient | undefined> => {
+  const given = sha256(secret)
+  const key = storableKey(clientId)
+  const [row] = key === undefined ? [] : await query<CredentialRow>(manager, CREDENTIALS, [key])
+  const matches = [row?.secret_hash ?? '', row?.previous_secret_hash ?? ''].map(hash => sameHash(hash, given))
+  if (row === undefined || !matches.includes(true)) return undefined
+  const person = await findPerson(manager, row.user_id)
+  if (person === undefined || person.disabled) return undefined
+  await query(manager, 'UPDATE clients SET last_used_at = now() WHERE user_id = $1', [row.user_id])
+  return { person, addresses: row.addresses, expiresAt: row.expires_s ?? undefined }
+}
+
+interface CredentialRow {
+  user_id: number
+  secret_hash: string
+  previous_secret_hash: string | null
+  addresses: string[]
+  expires_s: number | null
+}
+
+const sameHash = (hash: string, given: string): boolean =>
+  timingSafeEqual(Buffer.from(hash.padEnd(64, '-')), Buffer.from(given))
+
+const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
+const newSecret = (): string => `ps_${random(32)}`
+const target = (id: number): string => `client:${id}`
+const dateOf = (text: string): Date | null => (text === '' ? null : new Date(text))
+const accessOfItem = ({ profiles, areas, areaPrincipal }: ClientItem): AccessNames => ({
+  profiles,
+  areas,
+  areaPrincipal: areaPrincipal === '' ? null : areaPrincipal
+})
+
+const given = ({ profiles, areas, areaPrincipal }: Partial<ClientWish>): Partial<AccessNames> => ({
+  ...(profiles && { profiles }),
+  ...(areas && { areas }),
+  ...(areaPrincipal === undefined ? {} : { areaPrincipal })
+})
+
+const usableName = (text: string): string => {
+  const name = storableText(text, MAX_NAME + 1)
+  if (name === '' || [...name].length > MAX_NAME)
+    throw new BadRequest({ reason: 'client-name', message: `name must have 1 to ${MAX_NAME} characters` })
+  return name
+}
+
+const expiry = (text: string | null | undefined): Date | null => {
+  if (text === null || text === undefined || text === '') return null
+  const date = new Date(text)
+  if (Number.isNaN(date.getTime()) || date.getTime() <= Date.now())
+    throw new BadRequest({ reason: 'client-expiry', message: 'expiresAt must be a time in the future (ISO 8601)' })
+  return date
+}
+
+const networks = (texts: readonly string[]): string[] =>
+  texts.map((text, index) => {
+    const network = parseNetwork(text)
+    if (network === undefined)
+      throw new BadRequest({
+        reason: 'client-address',
+        message: `addresses/${index} must be an IP address or a CIDR block`
+      })
+    return formatNetwork(network)
+  })
+
+const getClient = async (manager: EntityManager, id: number): Promise<ClientItem> => {
+  const [row] = isRowId(id) ? await query<ClientRow>(manager, `${SELECT} WHERE c.user_id = $1`, [id]) : []
+  if (row === undefined) throw new NotFound({ reason: 'no-client' })
+  return toItem(manager, row)
+}
+
+const findByName = async (manager: EntityManager, name: string): Promise<ClientItem | undefined> => {
+  const [row] = await query<ClientRow>(manager, `${SELECT} WHERE lower(c.name) = lower($1)`, [name])
+  return row === undefined ? undefined : toItem(manager, row)
+}
+
+const list = async (
+  manager: EntityManager,
+  bounds: { page?: number; pageSize?: number }
+): Promise<Page<ClientItem>> => {
+  const { page, pageSize, offset } = pageBounds(bounds.page, bounds.pageSize)
+  const [count] = await query<{ total: string }>(manager, 'SELECT count(*) AS total FROM clients')
+  const rows = await query<ClientRow>(manager, `${SELECT} ORDER BY lower(c.name) LIMIT $1 OFFSET $2`, [
+    pageSize,
+    offset
+  ])
+  const items: ClientItem[] = []
+  for (const row of rows) items.push(await toItem(manager, row))
+  return { items, page, pageSize, total: Number(count?.total ?? 0) }
+}
+
+interface ClientRow {
+  user_id: number
+  client_id: string
+  name: string
+  expires_at: Date | null
+  addresses: string[]
+  last_used_at: Date | null
+}
+
+const toItem = async (manager: EntityManager, row: ClientRow): Promise<ClientItem> => {
+  const person = await findPerson(manager, row.user_id)
+  if (person === undefined) throw new NotFound({ reason: 'no-client' })
+  const { profiles, areas, areaPrincipal } = person.assigned
+  return {
+    id: row.user_id,
+    clientId: row.client_id,
+    name: row.name,
+    profiles,
+    areas,
+    areaPrincipal: areaPrincipal ?? '',
+    expiresAt: row.expires_at?.toISOString() ?? '',
+    addresses: row.addresses,
+    lastUsedAt: row.last_used_at?.toISOString() ?? ''
+  }
+}
+
+const SELECT = `
+  SELECT c.user_id, c.client_id, c.name, c.expires_at, c.addresses, date_trunc('minute', c.last_used_at) AS last_used_at
+  FROM clients c`
+
+const CREATE = `
+  WITH account AS (INSERT INTO users (provider, name, username) VALUES ('client', $1, $1) RETURNING id)
+  INSERT INTO clients (user_id, client_id, name, secret_hash, expires_at, addresses)
+  SELECT id, $2, $1, $3, $4, $5::text[] FROM account RETURNING user_id AS id`
+
+const UPDATE = `
+  WITH account AS (UPDATE users SET name = $2, username = $2 WHERE id = $1)
+  UPDATE clients SET name = $2, expires_at = $3, addresses = $4::text[] WHERE user_id = $1`
+
+const ROTATE = `
+  UPDATE clients SET previous_secret_hash = secret_hash, previous_secret_until = now() + interval '1 day', secret_hash = $2
+  WHERE user_id = $1`
+
+const CREDENTIALS = `
+  SELECT user_id, secret_hash, addresses, extract(epoch FROM expires_at)::float8 AS expires_s,
+    CASE WHEN previous_secret_until > now() THEN previous_secret_hash END AS previous_secret_hash
+  FROM clients WHERE client_id = $1 AND (expires_at IS NULL OR expires_at > now())`
+
+const RECORD_USE = `
+  UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
+  FROM unnest($1::int[], $2::float8[]) AS used (id, at) WHERE user_id = used.id`

@@ -1,0 +1,24 @@
+// Judges whether a token may be used from an address: those of service accounts may be bound to networks.
+
+import type { Identity } from '../identity.ts'
+import { contains, type Network, parseAddress, parseNetwork } from '../values/addresses.ts'
+
+const parsed = new WeakMap<readonly string[], readonly Network[]>()
+
+const networksOf = (texts: readonly string[]): readonly Network[] => {
+  const known = parsed.get(texts)
+  if (known !== undefined) return known
+  const networks = texts.flatMap(text => parseNetwork(text) ?? [])
+  parsed.set(texts, networks)
+  return networks
+}
+
+/** Whether one of the CIDR blocks holds the address; without blocks every address passes. */
+export const mayComeFrom = (blocks: readonly string[] | undefined, address: string): boolean => {
+  if (blocks === undefined || blocks.length === 0) return true
+  const groups = parseAddress(address)
+  return groups !== undefined && networksOf(blocks).some(network => contains(network, groups))
+}
+
+export const isFromElsewhere = ({ addresses }: Identity, address: string): boolean =>
+  addresses !== undefined && !mayComeFrom(addresses, address)

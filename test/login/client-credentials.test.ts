@@ -1,0 +1,320 @@
+import * as oauth from 'openid-client'
+import t from 'tap'
+import { startGateway, type World } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+// Two instances on one Postgres; what a test forges as a person needs no login.
+const postgres = await startPostgres(t)
+const raw = await startRawUpstream(t)
+raw.respond(() => OK)
+const options = {
+  postgres,
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/any/*', upstream: 'raw' },
+      { path: '/agente/*', upstream: 'raw', roles: ['Agente'] }
+    ]
+  },
+  env: { TRUST_PROXY: '127.0.0.1', LOGIN_FAILURES_PER_IP: '5' }
+}
+const first = await startGateway(t, options)
+const second = await startGateway(t, options)
+const admin = await first.tokenFor({ profiles: ['Admin'], username: 'root' })
+
+interface Client {
+  id: number
+  clientId: string
+  clientSecret: string
+  name: string
+  [field: string]: unknown
+}
+
+const call = async (method: string, path: string, body?: unknown, world: World = first) => {
+  const answer = await world.fetch(`/auth/admin/${path}`, {
+    method,
+    token: admin,
+    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  })
+  const text = await answer.text()
+  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+await call('POST', 'areas', { name: 'Norte' })
+let serial = 0
+const createClient = async (more: object = {}): Promise<Client> => {
+  serial += 1
+  const wish = { name: `robot-${serial}`, profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte', ...more }
+  const { status, body } = await call('POST', 'clients', wish)
+  t.equal(status, 201)
+  return body as Client
+}
+
+interface Asked {
+  form?: string | Record<string, string>
+  authorization?: string
+  world?: World
+  from?: string
+  type?: string
+}
+
+let sender = 0
+/** Each request from an address of its own, so that failures of one test do not limit another. */
+const askToken = async ({ form = {}, authorization, world = first, from, type }: Asked) => {
+  sender += 1
+  const answer = await fetch(`${world.url}/auth/token`, {
+    method: 'POST',
+    headers: {
+      'content-type': type ?? 'application/x-www-form-urlencoded',
+      'x-forwarded-for': from ?? `198.51.100.${(sender % 250) + 1}`,
+      ...(authorization === undefined ? {} : { authorization })
+    },
+    body: typeof form === 'string' ? form : new URLSearchParams(form).toString()
+  })
+  return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Record<string, unknown> }
+}
+
+const basic = (id: string, secret: string): string =>
+  `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`
+const GRANT = { grant_type: 'client_credentials' }
+
+const tokenOf = async ({ clientId, clientSecret }: Client, more: Asked = {}): Promise<string> => {
+  const { status, body } = await askToken({ form: GRANT, authorization: basic(clientId, clientSecret), ...more })
+  t.equal(status, 200)
+  return String(body.access_token)
+}
+
+const statusOf = async (world: World, token: string, path = '/agente/x', from = '198.51.100.1') => {
+  const answer = await world.fetch(path, { token, headers: { 'x-forwarded-for': from } })
+  return { status: answer.status, text: await answer.text() }
+}
+
+/** Asks until the status is the one awaited; how long that took, ms. */
+const felt = async (world: World, token: string, status: number): Promise<number> => {
+  const since = performance.now()
+  for (;;) {
+    const answer = await statusOf(world, token)
+    if (answer.status === status) return performance.now() - since
+    if (performance.now() - since > 6000) throw new Error(`still ${answer.status} ${answer.text}`)
+  }
+}
+
+t.test('a service account gets an ordinary token, and backends see who it is', async t => {
+  const client = await createClient({ name: 'nightly export' })
+  t.match(client, {
+    clientId: /^pc_[\w-]{20}$/,
+    clientSecret: /^ps_[\w-]{43}$/,
+    expiresAt: '',
+    addresses: [],
+    lastUsedAt: ''
+  })
+  const { status, headers, body } = await askToken({
+    form: GRANT,
+    authorization: basic(client.clientId, client.clientSecret)
+  })
+  t.equal(status, 200)
+  t.match(body, { token_type: 'Bearer', expires_in: 8 * 3600 })
+  t.match(headers.get('cache-control'), /no-store/)
+  const token = String(body.access_token)
+  t.equal((await statusOf(second, token)).status, 200)
+  const seen = raw.requests.at(-1)?.head ?? ''
+  t.match(seen, /x-user-provider: client\r\n/)
+  t.match(seen, /x-user-username: nightly export\r\n/)
+  t.match(seen, new RegExp(`x-user-id: ${client.id}\r\n`))
+  const me = (await (await first.fetch('/auth/me', { token })).json()) as object
+  t.match(me, {
+    id: client.id,
+    provider: 'client',
+    profiles: ['Agente'],
+    areaPrincipal: 'Norte',
+    accessStatus: 'assigned'
+  })
+  t.match((await call('GET', `clients/${client.id}`)).body.lastUsedAt, /^\d{4}-/)
+})
+
+t.test('a real OAuth client library gets its token, with either way of authentication', async t => {
+  const client = await createClient()
+  const server = { issuer: first.url, token_endpoint: `${first.url}/auth/token` }
+  for (const method of [oauth.ClientSecretBasic(client.clientSecret), oauth.ClientSecretPost(client.clientSecret)]) {
+    const config = new oauth.Configuration(server, client.clientId, undefined, method)
+    oauth.allowInsecureRequests(config)
+    const { access_token } = await oauth.clientCredentialsGrant(config)
+    t.equal((await statusOf(first, access_token)).status, 200)
+  }
+})
+
+t.test('the errors of a token request are those of RFC 6749 §5.2', async t => {
+  const { clientId: client_id, clientSecret: client_secret } = await createClient()
+  const right = basic(client_id, client_secret)
+  const rows: [title: string, asked: Asked, status: number, error: string][] = [
+    ['no grant type', { authorization: right }, 400, 'invalid_request'],
+    ['an empty grant type', { form: 'grant_type=', authorization: right }, 400, 'invalid_request'],
+    ['another grant type', { form: { grant_type: 'password' }, authorization: right }, 400, 'unsupported_grant_type'],
+    ['grant type before client', { form: { grant_type: 'password' } }, 400, 'unsupported_grant_type'],
+    [
+      'a repeated parameter',
+      { form: 'grant_type=client_credentials&grant_type=client_credentials' },
+      400,
+      'invalid_request'
+    ],
+    ['a scope', { form: { ...GRANT, scope: 'all' }, authorization: right }, 400, 'invalid_scope'],
+    ['no credentials', { form: GRANT }, 401, 'invalid_client'],
+    ['no secret', { form: { ...GRANT, client_id } }, 401, 'invalid_client'],
+    ['an unknown client', { form: { ...GRANT, client_id: 'pc_unknown', client_secret } }, 401, 'invalid_client'],
+    ['a wrong secret', { form: { ...GRANT, client_id, client_secret: 'ps_wrong' } }, 401, 'invalid_client'],
+    ['a wrong secret by header', { form: GRANT, authorization: basic(client_id, 'ps_wrong') }, 401, 'invalid_client'],
+    ['a client id with NUL', { form: GRANT, authorization: basic('pc_\0', 'ps_x') }, 401, 'invalid_client'],
+    ['another scheme', { form: GRANT, authorization: 'Bearer x' }, 401, 'invalid_client'],
+    ['Base64 of another alphabet', { form: GRANT, authorization: 'Basic -_-_' }, 401, 'invalid_client'],
+    [
+      'credentials in two places',
+      { form: { ...GRANT, client_id, client_secret }, authorization: right },
+      400,
+      'invalid_request'
+    ],
+    ['two client ids', { form: { ...GRANT, client_id: 'pc_x' }, authorization: right }, 400, 'invalid_request'],
+    ['JSON', { form: JSON.stringify(GRANT), type: 'application/json', authorization: right }, 400, 'invalid_request'],
+    ['an overlong secret', { form: { ...GRANT, client_id, client_secret: 'x'.repeat(600) } }, 401, 'invalid_client']
+  ]
+  for (const [title, asked, status, error] of rows) {
+    const answer = await askToken(asked)
+    t.match(answer, { status, body: { error, error_description: String } }, title)
+    t.same(Object.keys(answer.body).sort(), ['error', 'error_description'], title)
+    const challenge = answer.headers.get('www-authenticate')
+    if (status === 401 && asked.authorization !== undefined) t.match(challenge, /^Basic realm="/, title)
+  }
+  const tried = ['pc_unknown', client_id].map(id =>
+    askToken({ form: { ...GRANT, client_id: id, client_secret: 'ps_no' } })
+  )
+  const [unknown, wrong] = await Promise.all(tried)
+  t.same(unknown?.body, wrong?.body, 'an unknown client is not told from a wrong secret')
+})
+
+t.test('failed secrets are limited per address alone: a known clientId cannot be blocked by others', async t => {
+  const client = await createClient()
+  const wrong = { form: { ...GRANT, client_id: client.clientId, client_secret: 'ps_wrong' }, from: '192.0.2.66' }
+  for (let i = 0; i < 5; i++) t.equal((await askToken(wrong)).status, 401)
+  const limited = await askToken(wrong)
+  t.equal(limited.status, 429)
+  t.match(limited.headers.get('retry-after'), /^\d+$/)
+  t.equal(
+    (await askToken({ ...wrong, form: { ...GRANT, client_id: client.clientId, client_secret: client.clientSecret } }))
+      .status,
+    429
+  )
+  await tokenOf(client, { from: '192.0.2.67' })
+})
+
+t.test('after a rotation two secrets live; the one before them has ended', async t => {
+  const client = await createClient()
+  const { body: rotated } = await call('POST', `clients/${client.id}/rotate`)
+  t.not(rotated.clientSecret, client.clientSecret)
+  await tokenOf(client)
+  await tokenOf(rotated)
+  const { body: again } = await call('POST', `clients/${client.id}/rotate`, undefined, second)
+  await tokenOf(again)
+  await tokenOf(rotated)
+  const first = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
+  t.equal(first.status, 401)
+})
+
+t.test('a change of access, of conditions, and removal are felt on the other instance within a second', async t => {
+  const client = await createClient()
+  const token = await tokenOf(client)
+  await felt(second, token, 200)
+  t.match(await call('PATCH', `clients/${client.id}`, { profiles: ['Supervisor'] }), {
+    status: 200,
+    body: { profiles: ['Supervisor'], areas: ['Norte'], areaPrincipal: 'Norte' }
+  })
+  t.match((await statusOf(first, token)).text, /GW_TOKEN_STALE/)
+  t.ok((await felt(second, token, 401)) < 1000)
+  await call('PATCH', `clients/${client.id}`, { profiles: ['Agente'] })
+
+  const later = await tokenOf(client)
+  const soon = new Date(Date.now() + 600_000).toISOString()
+  t.match((await call('PATCH', `clients/${client.id}`, { expiresAt: soon })).body, { expiresAt: soon })
+  t.match((await statusOf(first, later)).text, /GW_TOKEN_REVOKED/)
+  t.ok((await felt(second, later, 401)) < 1000)
+  const { body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
+  t.ok(Number(body.expires_in) <= 600, 'a token never outlives its account')
+
+  const last = String(body.access_token)
+  t.equal((await statusOf(second, last)).status, 200)
+  t.equal((await call('DELETE', `clients/${client.id}`)).status, 204)
+  t.ok((await felt(second, last, 401)) < 1000)
+  t.equal((await call('GET', `clients/${client.id}`)).status, 404)
+  const third = await startGateway(t, options)
+  t.equal((await statusOf(third, last)).status, 401, 'after a restart too')
+})
+
+t.test('addresses are enforced where the token is asked for and wherever it is used', async t => {
+  const client = await createClient({ addresses: ['203.0.113.0/24', '2001:db8::/32'] })
+  t.same(client.addresses, ['203.0.113.0/24', '2001:db8::/32'])
+  const credentials = basic(client.clientId, client.clientSecret)
+  t.equal((await askToken({ form: GRANT, authorization: credentials, from: '198.51.100.9' })).status, 401)
+  const token = await tokenOf(client, { from: '203.0.113.7' })
+  t.equal((await statusOf(second, token, '/agente/x', '203.0.113.200')).status, 200)
+  t.equal((await statusOf(second, token, '/agente/x', '2001:db8::9')).status, 200)
+  t.match(await statusOf(second, token, '/agente/x', '198.51.100.9'), { status: 401, text: /GW_UNAUTHENTICATED/ })
+  await call('PATCH', `clients/${client.id}`, { addresses: ['192.0.2.0/24'] })
+  t.equal((await statusOf(first, token, '/agente/x', '203.0.113.7')).status, 401)
+})
+
+t.test(
+  'a service account is no person: it cannot log in, refresh, administer or be listed; it may log out',
+  async t => {
+    const client = await createClient({ name: 'maria', profiles: ['Admin', 'Agente'] })
+    const token = await tokenOf(client)
+    for (const [method, path] of [
+      ['GET', '/auth/admin/users'],
+      ['POST', '/auth/refresh'],
+      ['GET', '/auth/sessions'],
+      ['DELETE', '/auth/sessions']
+    ] as const) {
+      const answer = await first.fetch(path, { method, token })
+      t.match(await answer.json(), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
+    }
+    t.equal((await call('GET', `users/${client.id}`)).status, 404)
+    t.equal(
+      (await call('PUT', `users/${client.id}/access`, { profiles: [], areas: [], areaPrincipal: null })).status,
+      404
+    )
+    t.notOk((await call('GET', 'users?pageSize=200')).body.items.some(({ id }: { id: number }) => id === client.id))
+    t.equal((await first.fetch('/auth/logout', { method: 'POST', token })).status, 204)
+    t.equal((await statusOf(first, token)).status, 401)
+  }
+)
+
+t.test('what is wrong with a wish is said', async t => {
+  const wish = { name: 'odd', profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' }
+  const rows: [object, RegExp][] = [
+    [{ name: '' }, /body\/name/],
+    [{ name: 'x'.repeat(65) }, /body\/name/],
+    [{ expiresAt: 'tomorrow' }, /expiresAt must be a time in the future/],
+    [{ expiresAt: '2001-01-01' }, /expiresAt must be a time in the future/],
+    [{ addresses: ['203.0.113.0/24', '10.0.0.0/33'] }, /addresses\/1 must be an IP address or a CIDR block/],
+    [{ secret: 'mine' }, /additional properties/]
+  ]
+  for (const [more, message] of rows)
+    t.match(await call('POST', 'clients', { ...wish, ...more }), { status: 400, body: { message } })
+  t.match(await call('POST', 'clients', { ...wish, profiles: ['Nobody'] }), { status: 400 })
+  t.equal((await call('POST', 'clients', wish)).status, 201)
+  t.match(await call('POST', 'clients', { ...wish, name: 'ODD' }), { status: 409, body: { code: 'GW_CONFLICT' } })
+})
+
+t.test('every change is on record, without a secret', async t => {
+  const client = await createClient()
+  await tokenOf(client)
+  await call('POST', `clients/${client.id}/rotate`)
+  await call('DELETE', `clients/${client.id}`)
+  const { body } = await call('GET', 'audit?pageSize=200')
+  const actions = body.items.filter(({ target }: { target: string }) => target === `client:${client.id}`)
+  t.same(
+    actions.map(({ action }: { action: string }) => action),
+    ['client.remove', 'client.rotate', 'client.create']
+  )
+  await first.logged(line => line.msg === 'login' && line.provider === 'client' && line.user === client.id)
+  t.notOk(JSON.stringify(body).includes('ps_'))
+  t.notOk(first.logText().includes(client.clientSecret))
+})
