@@ -15,7 +15,7 @@ export class TokenRequestError extends Error {
   }
 }
 
-export interface ClientCredentials {
+interface ClientCredentials {
   readonly clientId: string
   readonly secret: string
 }

@@ -7,10 +7,10 @@ import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
 import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
-import { createGate, type Gate, GateClosed, type PermitStore } from './gate.ts'
+import { createGate, GateClosed, type PermitStore } from './gate.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
-export interface ClientTokenParts {
+interface ClientTokenParts {
   clients: Pick<Clients, 'prove'>
   tokens: Pick<AccessTokens, 'issue' | 'verify'>
   /** Failed secrets of an address, counted for all instances. */
@@ -127,7 +127,9 @@ class TooManyFailures extends TokenRequestError {
   }
 }
 
-const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts): Gate =>
+type FailureGate = ReturnType<typeof createFailureGate>
+
+const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts) =>
   createGate({
     store: failures,
     rules: { max: perIp, maxForStrangers: perIp, windowMs, patienceMs: PATIENCE_MS, forget: 'singly' },
@@ -135,7 +137,12 @@ const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: Cli
   })
 
 /** Runs `work` with a permit of the client's address, which is used up when the credentials are wrong. */
-const counted = async <T>(gate: Gate, secret: string, { client }: Exchange, work: () => Promise<T>): Promise<T> => {
+const counted = async <T>(
+  gate: FailureGate,
+  secret: string,
+  { client }: Exchange,
+  work: () => Promise<T>
+): Promise<T> => {
   const entry = { key: addressKey(secret, client.key), known: false, deadline: performance.now() + PATIENCE_MS }
   const settle = await gate.enter(entry).catch(error => {
     throw error instanceof GateClosed ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error

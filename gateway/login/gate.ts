@@ -31,7 +31,7 @@ export interface GateEntry {
   readonly deadline: number
 }
 
-export interface Gate {
+interface Gate {
   /** @returns what ends the permit. @throws {GateClosed}, and what the store throws. */
   enter(entry: GateEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
 }
