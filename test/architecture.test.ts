@@ -121,7 +121,6 @@ const SAME_NAME_ALLOWED = new Set([
   'Check',
   'Environment',
   'Log',
-  'MAX_TIMER_MS',
   'Page',
   'PersonVersion',
   'Probe',
@@ -129,8 +128,7 @@ const SAME_NAME_ALLOWED = new Set([
   'Side',
   'SyncedPerson',
   'createGate',
-  'judgePerson',
-  'parseDuration'
+  'judgePerson'
 ])
 const UNUSED_ALLOWED = new Set([
   'gateway/errors.ts#LoginRequired',

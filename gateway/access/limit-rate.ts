@@ -1,9 +1,11 @@
 // After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
+
 import { type GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { secondsLeft } from '../http/limit-headers.ts'
 import type { Limiter, Verdict } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 
 type Refused = GatewayError | undefined
 
@@ -16,13 +18,12 @@ const judge = (exchange: Exchange, verdict: Verdict): Refused => {
 }
 
 const MOST_REMEMBERED = 1024
-const refusals = new Map<number, GatewayError>()
+const refusals = boundedMap<number, GatewayError>(MOST_REMEMBERED)
 
 // Refusals differ in the seconds they speak of and in nothing else: one is made for each, since a flood asks for many.
 const tooMany = (resetS: number): GatewayError => {
   const known = refusals.get(resetS)
   if (known !== undefined) return known
-  if (refusals.size >= MOST_REMEMBERED) refusals.clear()
   const refusal = new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(resetS) } })
   refusals.set(resetS, refusal)
   return refusal

@@ -1,8 +1,8 @@
 // Somebody who has logged in before has the profiles and areas they were given here, and the audit log says so.
 import type { Command } from 'commander'
 import { PROFILES } from '../identity.ts'
-import { nearestHint } from '../route-files/complaint.ts'
 import type { StoredPerson, Users } from '../store/users.ts'
+import { nearestHint } from '../values/spelling.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { withDatabase } from './open-store.ts'
 

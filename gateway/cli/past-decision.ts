@@ -1,7 +1,9 @@
 // A line of the access log is a past decision on access, or tells why it is none.
+
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import { askerNamed, type NamedAsker } from '../explain/askers.ts'
 import type { Decision } from '../routes/decide.ts'
+import { isRecord } from '../values/records.ts'
 
 export interface PastDecision {
   readonly method: string
@@ -60,7 +62,7 @@ const parse = (line: string): Entry | undefined => {
   if (start === -1) return undefined
   try {
     const value: unknown = JSON.parse(line.slice(start))
-    return typeof value === 'object' && value !== null ? (value as Entry) : undefined
+    return isRecord(value) ? (value as Entry) : undefined
   } catch {
     return undefined
   }

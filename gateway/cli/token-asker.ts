@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../errors.ts'
 import { askerNamed, type NamedAsker } from '../explain/askers.ts'
+import { isRecord } from '../values/records.ts'
 import { CannotRun, type Cli } from './command.ts'
 import { verifyingSecrets } from './command-settings.ts'
 import { MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'
@@ -54,7 +55,7 @@ const takenAtItsWord = (token: string): TokenAsker => {
 const claimsOf = (token: string): Readonly<Record<string, unknown>> => {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
-    return typeof claims === 'object' && claims !== null ? (claims as Record<string, unknown>) : {}
+    return isRecord(claims) ? claims : {}
   } catch {
     return {}
   }

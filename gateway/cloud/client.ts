@@ -3,11 +3,13 @@ import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
 import type { ProvenPerson } from '../login/sign-in.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
+import { boundedMap } from '../values/bounded-map.ts'
+import { isRecord } from '../values/records.ts'
 import type { Attempt } from './attempts.ts'
 import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
 import { judgeDirectIdToken, tenantIssuer } from './id-token.ts'
-import { type Claims, isRecord, judgePerson } from './person.ts'
+import { type Claims, judgePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
 import {
   createProviderMetadata,
@@ -178,7 +180,7 @@ const requestTokens = async (
 /** Judges ID tokens by the discovered keys (OpenID Connect Core §3.1.3.7); keys are kept, and renewed at most once a minute. */
 const createIdTokenVerifier = (clientId: string, fetch: ProviderFetch) => {
   let keptFor: ProviderMetadata | undefined
-  const configs = new Map<string, oidc.Configuration>()
+  const configs = boundedMap<string, oidc.Configuration>(MAX_ISSUERS)
 
   const keysFetch: ProviderFetch = async (url, request) => {
     const response = await fetch(url, request)
@@ -194,8 +196,6 @@ const createIdTokenVerifier = (clientId: string, fetch: ProviderFetch) => {
     keptFor = metadata
     const kept = configs.get(issuer)
     if (kept !== undefined) return kept
-    const oldest = configs.size < MAX_ISSUERS ? undefined : configs.keys().next().value
-    if (oldest !== undefined) configs.delete(oldest)
     const config = configure({ ...metadata, issuer }, clientId, oidc.None(), keysFetch)
     oidc.useIdTokenResponseType(config)
     configs.set(issuer, config)

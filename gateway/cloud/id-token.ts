@@ -1,7 +1,8 @@
 // An ID token that came straight from the configured token endpoint is about us and about now, or refused.
 
+import { isRecord } from '../values/records.ts'
 import { OAuthFailure } from './failure.ts'
-import { type Claims, isRecord } from './person.ts'
+import type { Claims } from './person.ts'
 import { TENANT_PLACEHOLDER } from './provider-metadata.ts'
 
 const CLOCK_TOLERANCE_S = 30

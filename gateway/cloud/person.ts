@@ -22,9 +22,6 @@ const OPEN_TENANTS: ReadonlySet<string> = new Set(['common', 'organizations', 'c
 const MAX_SUBJECT_LENGTH = 255
 const MAX_NAME_LENGTH = 256
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /**
  * The person (PRODUCT §4). The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, else the address of the
  * profile endpoint: subjects are unique there and nowhere else. Throws OAuthFailure.

@@ -1,5 +1,5 @@
 // Whatever is asked of the provider is answered whole, within a time and a size, by the very address that was asked.
-import { isIP } from 'node:net'
+import { isLoopbackHost } from '../values/addresses.ts'
 import { OAuthFailure } from './failure.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
@@ -27,7 +27,7 @@ export const isAllowedAddress = (address: string, insecure: boolean): boolean =>
   const url = URL.parse(address)
   if (url === null || url.username !== '' || url.password !== '') return false
   if (url.protocol === 'https:') return true
-  return url.protocol === 'http:' && (insecure || isLoopback(url.hostname))
+  return url.protocol === 'http:' && (insecure || isLoopbackHost(url.hostname))
 }
 
 /**
@@ -91,11 +91,6 @@ const plainHeaders = (headers: Headers): Headers => {
   const plain = new Headers(headers)
   for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) plain.delete(name)
   return plain
-}
-
-const isLoopback = (hostname: string): boolean => {
-  if (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]') return true
-  return isIP(hostname) === 4 && hostname.startsWith('127.')
 }
 
 /** Settles when the work does, at the latest after `ms`. */

@@ -1,8 +1,8 @@
 // The provider's endpoints are known: from the settings, or discovered, kept and renewed without haste.
 import type { FastifyBaseLogger } from 'fastify'
 import type { CloudIdpSettings } from '../settings/settings.ts'
+import { isRecord } from '../values/records.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { isRecord } from './person.ts'
 import { isAllowedAddress, type ProviderFetch } from './provider-fetch.ts'
 
 /** The members of OpenID Connect Discovery §3 that are used. */

@@ -1,7 +1,7 @@
 // Everybody whom the rules tell apart has a name, for questions such as "who may pass here?".
 import { PROFILES } from '../identity.ts'
-import { nearestHint } from '../route-files/complaint.ts'
 import type { Asker } from '../routes/decide.ts'
+import { nearestHint } from '../values/spelling.ts'
 
 export interface NamedAsker extends Asker {
   /** As written after `--as`. */

@@ -1,4 +1,5 @@
 // Every request has one client address that its sender could not choose, and one key to count it by.
+
 import {
   contains,
   formatAddress,
@@ -8,6 +9,7 @@ import {
   parseAddress,
   parseNetwork
 } from '../values/addresses.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */
@@ -83,13 +85,12 @@ const judge = (text: string, networks: readonly Network[]): Known | undefined =>
 }
 
 const createMemory = (find: (text: string) => Known | undefined) => {
-  const memory = new Map<string, Known>()
+  const memory = boundedMap<string, Known>(REMEMBERED)
   return (text: string): Known | undefined => {
     const known = memory.get(text)
     if (known !== undefined) return known
     const found = find(text)
     if (found === undefined) return undefined
-    if (memory.size >= REMEMBERED) memory.clear()
     memory.set(text, found)
     return found
   }

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Unavailable } from '../errors.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 import {
   decodePermits,
   encodePermits,
@@ -67,10 +68,9 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
   const change = createChanges(store, rules)
   const queue = createQueues()
   const wakers = new Map<string, Set<() => void>>()
-  const closed = new Map<string, { readonly since: number; readonly retryAfterMs: number }>()
+  const closed = boundedMap<string, { readonly since: number; readonly retryAfterMs: number }>(MAX_REMEMBERED)
 
   const remember = (lane: string, retryAfterMs: number): GateClosed => {
-    if (closed.size >= MAX_REMEMBERED) closed.clear()
     closed.set(lane, { since: clock(), retryAfterMs })
     return new GateClosed(retryAfterMs)
   }

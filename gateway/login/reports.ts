@@ -1,16 +1,15 @@
 // What a flood repeats is put on record once a minute, not each time.
+import { boundedMap } from '../values/bounded-map.ts'
 
 const QUIET_MS = 60_000
 const MAX_TOPICS = 10_000
 
 /** Whether a topic is due to be reported; asked, it counts as reported. `clock`: monotonic ms. */
 export const createReports = (clock: () => number): ((topic: string) => boolean) => {
-  const reported = new Map<string, number>()
+  const reported = boundedMap<string, number>(MAX_TOPICS)
   return topic => {
     const at = reported.get(topic)
     if (at !== undefined && clock() - at < QUIET_MS) return false
-    reported.delete(topic)
-    if (reported.size >= MAX_TOPICS) reported.delete(reported.keys().next().value ?? '')
     reported.set(topic, clock())
     return true
   }

@@ -1,6 +1,8 @@
 // Redis is asked where it is there and answers; otherwise this instance goes on with what it knows itself.
+
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 import type { PermitStore } from './gate.ts'
 
 export interface SharedLog {
@@ -50,16 +52,14 @@ return 1
 `
 const MAX_ENTRIES = 100_000
 
-/** Permits in memory, the oldest leaving first. `now`: ms since the epoch. */
+/** Permits in memory, those used last. `now`: ms since the epoch. */
 const createMemoryPermits = (
   now: () => number
 ): PermitStore & { keep(key: string, text: string | undefined): void } => {
-  const texts = new Map<string, string>()
+  const texts = boundedMap<string, string>(MAX_ENTRIES)
   const keep = (key: string, text: string | undefined) => {
-    texts.delete(key)
-    if (text === undefined) return
-    if (texts.size >= MAX_ENTRIES) texts.delete(texts.keys().next().value ?? '')
-    texts.set(key, text)
+    if (text === undefined) texts.delete(key)
+    else texts.set(key, text)
   }
   return {
     keep,

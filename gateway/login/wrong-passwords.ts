@@ -1,4 +1,5 @@
 // A password that the directory has just refused is known again for two minutes, by a keyed hash and nothing else.
+import { boundedMap } from '../values/bounded-map.ts'
 import type { AskRedis } from './shared.ts'
 
 interface WrongPasswords {
@@ -16,7 +17,7 @@ const MAX_REMEMBERED = 10_000
 
 /** @param clock monotonic ms */
 export const createWrongPasswords = (ask: AskRedis, clock: () => number): WrongPasswords => {
-  const known = new Map<string, number>()
+  const known = boundedMap<string, number>(MAX_REMEMBERED)
   const key = (digest: string) => `portaria:login-wrong:{${digest}}`
   return {
     has: async digest => {
@@ -26,7 +27,6 @@ export const createWrongPasswords = (ask: AskRedis, clock: () => number): WrongP
       return (await ask(redis => redis.get(key(digest))))?.answer === '1'
     },
     add: async digest => {
-      if (known.size >= MAX_REMEMBERED) known.delete(known.keys().next().value ?? '')
       known.set(digest, clock() + REMEMBERED_MS)
       await ask(redis => redis.set(key(digest), '1', REMEMBERED_MS))
     }

@@ -35,34 +35,3 @@ export const sortComplaints = (complaints: readonly Complaint[]): Complaint[] =>
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
-
-/** ` (did you mean "x"?)` for the nearest known name, or nothing when none is near. */
-export const nearestHint = (name: string, known: Iterable<string>): string => {
-  let best: { name: string; distance: number } | undefined
-  for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
-    if (best === undefined || distance < best.distance) best = { name: candidate, distance }
-  }
-  const isNear = best !== undefined && best.distance <= Math.max(1, Math.floor(best.name.length / 3))
-  return isNear ? ` (did you mean "${best?.name}"?)` : ''
-}
-
-// Optimal string alignment: a swap of neighbours is one edit. Long names are no typing mistakes.
-const editDistance = (a: string, b: string): number => {
-  if (Math.abs(a.length - b.length) > 4 || a.length > 64) return Number.POSITIVE_INFINITY
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j += 1) {
-      const cost = a[i - 1] === b[j - 1] ? 0 : 1
-      let best = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + cost)
-      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      if (isSwap) best = Math.min(best, (beforeLast[j - 2] ?? 0) + 1)
-      row.push(best)
-    }
-    beforeLast = last
-    last = row
-  }
-  return last[b.length] ?? Number.POSITIVE_INFINITY
-}

@@ -1,7 +1,7 @@
 // The namespaces of a Socket.IO route are names, or patterns that cannot be made slow.
 
 import type { SocketIoNamespace, SocketIoOptions } from '../routes/route.ts'
-import { parseSize } from '../settings/quantities.ts'
+import { parseSize } from '../values/quantities.ts'
 import type { SocketIoData } from './schema.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void

@@ -1,6 +1,6 @@
 // An upstream as written has become one that can be dialled, or complaints about what is dangerous or wrong in it.
 import type { Target, Upstream } from '../routes/route.ts'
-import { MAX_TIMER_MS, parseDuration } from '../settings/quantities.ts'
+import { MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
 import { type Complaint, complain, type PlaceOf } from './complaint.ts'
 import type { UpstreamData } from './schema.ts'
 import { readCertificates } from './upstream/certificates.ts'

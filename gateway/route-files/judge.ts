@@ -1,6 +1,8 @@
 // The form of a route file is judged, and each deviation has become a sentence at the place where it stands.
 import { Ajv, type ErrorObject } from 'ajv'
-import { type Complaint, complain, nearestHint } from './complaint.ts'
+import { isRecord } from '../values/records.ts'
+import { nearestHint } from '../values/spelling.ts'
+import { type Complaint, complain } from './complaint.ts'
 import type { YamlDocument } from './parse.ts'
 import { routeFileSchema } from './schema.ts'
 
@@ -16,12 +18,10 @@ type Path = readonly string[]
 
 const validate = new Ajv({ allErrors: true, verbose: true, strict: false }).compile(routeFileSchema)
 
-const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const SOUND: Judgement = {
   complaints: [],
   isSound: () => true,
-  soundPart: value => (isMap(value) ? value : undefined)
+  soundPart: value => (isRecord(value) ? value : undefined)
 }
 
 /** Judges the value of a document by the schema. Nothing is coerced and no default is filled in. */
@@ -37,7 +37,7 @@ export const judgeSchema = (document: YamlDocument): Judgement => {
     complaints: faults.map(({ path, error }) => toComplaint(document, path, error)),
     isSound,
     soundPart<T extends object>(value: T, ...path: (string | number)[]) {
-      if (!isMap(value)) return undefined
+      if (!isRecord(value)) return undefined
       const sound = Object.entries(value).filter(([key]) => isSound(...path, key))
       return Object.fromEntries(sound) as Partial<T>
     }

@@ -1,6 +1,7 @@
 // The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
+import { coalesce } from '../values/coalesce.ts'
 import type { Complaint } from './complaint.ts'
 import { RouteFileError } from './complaint.ts'
 import { loadRoutes } from './load.ts'
@@ -80,8 +81,6 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   let table = first.table
   let loadedAt = now()
   let lastError: readonly Complaint[] | undefined
-  let queue: Promise<unknown> = Promise.resolve()
-  let waiting: Promise<boolean> | undefined
   let isClosed = false
   if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
 
@@ -133,18 +132,11 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     onReload?.(lastError === undefined)
     return lastError === undefined
   }
-  const run = async (): Promise<boolean> => {
-    waiting = undefined
+  const reload = coalesce(async (): Promise<boolean> => {
     if (isClosed) return false
     await prepare()
     return settle(true)
-  }
-  const reload = (): Promise<boolean> => {
-    if (waiting !== undefined) return waiting
-    waiting = queue.then(run)
-    queue = waiting.catch(() => undefined)
-    return waiting
-  }
+  })
 
   const watch = watchFolder({
     folder,
@@ -169,7 +161,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       isClosed = true
       watch.close()
       await reader.close()
-      await queue
+      await reload.idle()
     }
   }
 }

@@ -1,7 +1,7 @@
 // The form of a route file: one schema, which judges it here and helps editors there.
 import { PROFILES } from '../identity.ts'
 import { IDENTITY_ATTRIBUTES, type IdentityHeader, type PathException } from '../routes/route.ts'
-import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../settings/quantities.ts'
+import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../values/quantities.ts'
 
 export interface RouteFileData {
   readonly upstreams?: Readonly<Record<string, UpstreamData>>

@@ -1,9 +1,11 @@
 // The lines under `tests:` hold for the routes that stand beside them, or are complaints.
+
 import { PROFILES } from '../identity.ts'
 import { splitTarget } from '../routes/canonical-path.ts'
 import { type Asker, decide } from '../routes/decide.ts'
 import type { Place, RouteMatch, RouteTable } from '../routes/route.ts'
-import { type Complaint, complain, nearestHint } from './complaint.ts'
+import { nearestHint } from '../values/spelling.ts'
+import { type Complaint, complain } from './complaint.ts'
 
 export interface RouteTest {
   readonly line: string

@@ -1,6 +1,7 @@
 // The cloud provider's settings hold together: complete when switched on, tenant filled in, nothing sent in clear text.
 
-import { MAX_TIMER_MS, type Reader } from './reader.ts'
+import { MAX_TIMER_MS } from '../values/quantities.ts'
+import type { Reader } from './reader.ts'
 import type { CloudIdpSettings } from './settings.ts'
 import { isPlainBeyondLoopback, judgeUrl } from './urls.ts'
 

@@ -1,8 +1,9 @@
 // The directory's settings hold together: what is switched on is complete, verified and encrypted, or said not to be.
-import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
-import { MAX_TIMER_MS, type Reader } from './reader.ts'
+import { readCertificateBundle } from '../values/certificates.ts'
+import { MAX_TIMER_MS } from '../values/quantities.ts'
+import type { Reader } from './reader.ts'
 import type { LdapSettings } from './settings.ts'
 import { judgeUrl } from './urls.ts'
 
@@ -99,7 +100,7 @@ const readCa = (reader: Reader): string | undefined => {
   if (file === undefined) return undefined
   const text = readText(file)
   if (text === undefined) reader.mistake('LDAP_CA_FILE', 'cannot be read')
-  else if (!holdsCertificates(text))
+  else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
     reader.mistake('LDAP_CA_FILE', 'must hold certificates in PEM form, and no private key')
   return text
 }
@@ -109,18 +110,5 @@ const readText = (file: string): string | undefined => {
     return readFileSync(file, 'utf8')
   } catch {
     return undefined
-  }
-}
-
-const holdsCertificates = (text: string): boolean => {
-  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-  return blocks.length > 0 && !/PRIVATE KEY-----/.test(text) && blocks.every(isCertificate)
-}
-
-const isCertificate = (block: string): boolean => {
-  try {
-    return new X509Certificate(block).raw.length > 0
-  } catch {
-    return false
   }
 }

@@ -1,8 +1,10 @@
 // The gateway's own settings are read and judged, and those of its providers with them.
+
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
+import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
-import { type Environment, MAX_TIMER_MS, type Reader } from './reader.ts'
+import type { Environment, Reader } from './reader.ts'
 import { parseRedisUrl } from './redis-url.ts'
 import { readSecrets } from './secrets.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'

@@ -1,4 +1,5 @@
 // A variable's text has become a value, or its mistake is noted under its name; values are never repeated in a mistake.
+import { DURATION_UNITS, MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
 import { VARIABLES, type VariableName } from './table.ts'
 
 export interface Mistake {
@@ -7,9 +8,6 @@ export interface Mistake {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
-
-/** Longest delay of a Node timer (2^31 - 1 ms, about 24.8 days). */
-export const MAX_TIMER_MS = 2 ** 31 - 1
 
 interface Range {
   readonly min: number
@@ -72,7 +70,8 @@ export const createReader = (environment: Environment): Reader => {
       ? 'milliseconds, or 500ms, 30s, 10m, 8h, 1d'
       : 'a duration with its unit: 500ms, 30s, 10m, 8h, 1d'
     const bounds = `from ${formatDuration(range.min)} to ${formatDuration(range.max)}`
-    return number(name, range, value => parseDuration(value, isPlain), `must be ${forms}; ${bounds}`, undefined)
+    const parse = (value: string) => (isPlain && /^\d{1,12}$/.test(value) ? Number(value) : parseDuration(value))
+    return number(name, range, parse, `must be ${forms}; ${bounds}`, undefined)
   }
   return {
     mistakes,
@@ -93,18 +92,13 @@ export const createReader = (environment: Environment): Reader => {
   }
 }
 
-/** `500ms`, `30s`, `10m`, `8h`, `1d` in milliseconds; digits alone only where plain milliseconds are meant; else NaN. */
-export const parseDuration = (text: string, plainMilliseconds: boolean): number => {
-  const [, amount = '', unit = ''] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? []
-  if (amount === '' || (unit === '' && !plainMilliseconds)) return Number.NaN
-  return Number(amount) * (UNITS[unit === '' ? 'ms' : unit] ?? Number.NaN)
-}
-
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const ROWS = new Map(VARIABLES.map(variable => [variable.name, variable]))
 
 const formatDuration = (milliseconds: number): string => {
-  const [unit, size] = Object.entries(UNITS).findLast(([, one]) => one <= Math.max(milliseconds, 1)) ?? ['ms', 1]
+  const [unit, size] = Object.entries(DURATION_UNITS).findLast(([, one]) => one <= Math.max(milliseconds, 1)) ?? [
+    'ms',
+    1
+  ]
   return `${Math.floor(milliseconds / size)}${unit}`
 }
 

@@ -1,5 +1,6 @@
 // Nothing around our own variables undoes them: no misspelt one is ignored, no switch of Node makes the process lax.
 
+import { nearest } from '../values/spelling.ts'
 import type { Environment, Reader } from './reader.ts'
 import { VARIABLES } from './table.ts'
 
@@ -41,28 +42,8 @@ const judgeOptions = (reader: Reader, place: string, options: readonly string[])
 }
 
 /** The known variable that takes the fewest edits to reach. */
-export const nearestName = (name: string): string => {
-  const wanted = name.toUpperCase().slice(0, 60)
-  const ranked = VARIABLES.map(variable => ({ name: variable.name, edits: distance(wanted, variable.name) }))
-  return ranked.reduce((best, next) => (next.edits < best.edits ? next : best)).name
-}
-
-/** Edits between two words; two neighbours that changed places are one (optimal string alignment). */
-const distance = (from: string, to: string): number => {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: to.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= from.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= to.length; j++) {
-      const replaced = at(last, j - 1) + (from[i - 1] === to[j - 1] ? 0 : 1)
-      const isSwap = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
-      const swapped = isSwap ? at(beforeLast, j - 2) + 1 : Number.POSITIVE_INFINITY
-      row.push(Math.min(at(last, j) + 1, at(row, j - 1) + 1, replaced, swapped))
-    }
-    beforeLast = last
-    last = row
-  }
-  return at(last, to.length)
-}
-
-const at = (row: readonly number[], index: number): number => row[index] ?? Number.POSITIVE_INFINITY
+export const nearestName = (name: string): string =>
+  nearest(
+    name,
+    VARIABLES.map(variable => variable.name)
+  )?.name ?? ''

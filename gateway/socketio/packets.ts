@@ -1,4 +1,5 @@
 // Socket.IO packets (protocol revision 5) are read as far as a decision needs: type, namespace, attachments, payload of CONNECT.
+import { isRecord } from '../values/records.ts'
 
 // Beside these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
 export const CONNECT = 0
@@ -49,7 +50,7 @@ export const readAuth = (rest: string): Record<string, unknown> | undefined => {
   if (rest === '') return {}
   try {
     const auth: unknown = JSON.parse(rest)
-    return typeof auth === 'object' && auth !== null && !Array.isArray(auth) ? { ...auth } : undefined
+    return isRecord(auth) ? { ...auth } : undefined
   } catch {
     return undefined
   }

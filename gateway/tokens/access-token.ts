@@ -4,6 +4,7 @@ import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:c
 import { SignJWT } from 'jose'
 import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { AccountProvider, Identity, User } from '../identity.ts'
+import { isRecord } from '../values/records.ts'
 
 /** Longer tokens are refused unread (a header field holds 16 KB at most). */
 const MAX_TOKEN_LENGTH = 8192
@@ -71,9 +72,6 @@ const claimsOf = (user: User, version: number, authenticatedAt: number) => ({
   ver: version,
   auth_time: authenticatedAt
 })
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every(item => typeof item === 'string')

@@ -1,5 +1,6 @@
 // This instance knows of every ended token and changed person within a second, and notices when it no longer would.
 import type { Logger } from 'pino'
+import { coalesce } from '../values/coalesce.ts'
 import type { PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** News as the store reads it; `cursor` is where the next read goes on. */
@@ -56,8 +57,6 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   let cursor = first.cursor
   let completeAt = first.at
   let closed = false
-  let reading: Promise<void> | undefined
-  let again = false
   let failing = false
 
   const learn = (read: StateRead) => {
@@ -68,6 +67,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   learn(first)
 
   const readOnce = async () => {
+    if (closed) return
     try {
       learn(await source.changesSince(cursor))
       if (failing) log.info('revocations are read again')
@@ -79,17 +79,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
     }
   }
 
-  const read = (): Promise<void> => {
-    again = true
-    reading ??= (async () => {
-      while (again && !closed) {
-        again = false
-        await readOnce()
-      }
-      reading = undefined
-    })()
-    return reading
-  }
+  const read = coalesce(readOnce)
 
   const onChange = (change: HeardChange) => {
     if (change.kind === 'token') revocations.learn({ tokens: [toRevoked(change)] })
@@ -114,7 +104,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
       clearInterval(poll)
       clearInterval(purge)
       await listener.close()
-      await reading
+      await read.idle()
     }
   }
 }

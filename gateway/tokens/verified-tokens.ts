@@ -1,6 +1,8 @@
 // A token is verified once and remembered, within bounds, until it expires or is revoked.
+
 import { GatewayError, TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
 import type { Identity } from '../identity.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
 import type { Revocations, Standing } from './revocations.ts'
 
@@ -54,40 +56,24 @@ interface VerifiedTokensOptions {
 export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTokens => {
   const { tokens, revocations } = options
   const now = options.now ?? Date.now
-  const limit = options.generation ?? GENERATION
   // Found by the signature, a tenth of the text to hash, and then compared as a whole: nothing but the very same bytes is
   // ever taken for verified.
-  let young = new Map<string, Remembered>()
-  let old = new Map<string, Remembered>()
+  const remembered = boundedMap<string, Remembered>(2 * (options.generation ?? GENERATION))
   let hits = 0
   let misses = 0
 
-  const remember = (entry: Remembered) => {
-    if (young.size >= limit) {
-      old = young
-      young = new Map()
-    }
-    young.set(entry.signature, entry)
-  }
-
   const recall = (token: string): Remembered | GatewayError => {
     const signature = token.slice(token.lastIndexOf('.') + 1)
-    const known = young.get(signature)
+    const known = remembered.get(signature)
     if (known?.token === token) {
       hits++
       return known
-    }
-    const aged = old.get(signature)
-    if (aged?.token === token) {
-      hits++
-      remember(aged)
-      return aged
     }
     misses++
     const identity = tokens.judge(token)
     if (identity instanceof GatewayError) return identity
     const entry: Remembered = { token, signature, identity, standing: 'valid', epoch: -1, usedMinute: 0 }
-    remember(entry)
+    remembered.set(signature, entry)
     return entry
   }
 
@@ -113,13 +99,11 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
       if (identity instanceof GatewayError) throw identity
       return identity
     },
-    counts: () => ({ hits, misses, size: young.size + old.size }),
+    counts: () => ({ hits, misses, size: remembered.size() }),
     usedSince(minute) {
       const uses: TokenUse[] = []
-      for (const generation of [young, old]) {
-        for (const { identity, usedMinute } of generation.values())
-          if (usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })
-      }
+      for (const { identity, usedMinute } of remembered.values())
+        if (usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })
       return uses
     }
   }

@@ -1,6 +1,8 @@
 // A name is resolved once for all who need it, again soon, and never so that a slow resolver holds more than one thread by it.
+
 import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
+import { boundedMap } from '../values/bounded-map.ts'
 
 /** Resolves to all addresses of a name, in the resolver's order. */
 export type ResolveAll = (name: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void
@@ -31,15 +33,8 @@ const resolveBySystem: ResolveAll = (name, done) =>
 
 export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFunction => {
   const { resolve = resolveBySystem, now = () => performance.now() } = options
-  const answers = new Map<string, Answer>()
+  const answers = boundedMap<string, Answer>(MAX_NAMES)
   const underWay = new Map<string, ((error: Error | null, answer: Answer | undefined) => void)[]>()
-
-  const remember = (name: string, answer: Answer) => {
-    answers.delete(name)
-    const [oldest] = answers.keys()
-    if (answers.size >= MAX_NAMES && oldest !== undefined) answers.delete(oldest)
-    answers.set(name, answer)
-  }
 
   const ask = (name: string, done: (error: Error | null, answer: Answer | undefined) => void) => {
     const waiting = underWay.get(name)
@@ -50,7 +45,7 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
       underWay.delete(name)
       const known = answers.get(name)
       const answer = error === null ? { addresses, at: now() } : known
-      if (error === null && answer !== undefined) remember(name, answer)
+      if (error === null && answer !== undefined) answers.set(name, answer)
       const isUsable = answer !== undefined && now() - answer.at < STALE_MS
       for (const one of told) one(isUsable ? null : error, isUsable ? answer : undefined)
     })

@@ -1,6 +1,7 @@
 // All workers swap their route tables together: each reads the files, and only when all read the same do all commit.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Calls } from '../siblings/channel.ts'
+import { coalesce } from '../values/coalesce.ts'
 
 interface ReloadLog {
   warn(details: object, message: string): void
@@ -25,9 +26,6 @@ export const createReload = (
   log: ReloadLog,
   catchUpMs = CATCH_UP_MS
 ): (() => Promise<boolean>) => {
-  let queue: Promise<unknown> = Promise.resolve()
-  let waiting: Promise<boolean> | undefined
-
   const prepare = async (worker: Calls): Promise<Found> => {
     try {
       return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
@@ -54,8 +52,6 @@ export const createReload = (
   }
 
   const run = async (): Promise<boolean> => {
-    await delay(TOGETHER_MS)
-    waiting = undefined
     for (let i = 0; i < MAX_ROUNDS; i++) {
       const ok = await round()
       if (ok !== undefined) return ok
@@ -65,11 +61,6 @@ export const createReload = (
     return false
   }
 
-  const reload = () => {
-    if (waiting !== undefined) return waiting
-    waiting = queue.then(run)
-    queue = waiting.catch(() => undefined)
-    return waiting
-  }
+  const reload = coalesce(run, TOGETHER_MS)
   return reload
 }

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { formatMistakes, readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
-import { parseDuration } from '../../gateway/settings/reader.ts'
 import { nearestName } from '../../gateway/settings/surroundings.ts'
 import { settingsTable, VARIABLES } from '../../gateway/settings/table.ts'
+import { parseDuration } from '../../gateway/values/quantities.ts'
 
 const JWT_SECRET = randomBytes(32).toString('hex')
 
@@ -162,7 +162,7 @@ t.test('durations take units, and plain milliseconds only where the name ends in
     ['8h', 28_800_000],
     ['1d', 86_400_000]
   ]
-  for (const [text, expected] of cases) t.equal(parseDuration(text, false), expected, text)
+  for (const [text, expected] of cases) t.equal(parseDuration(text), expected, text)
   t.equal(read({ RATE_LIMIT_TTL_MS: '1500' }).rateLimit.windowMs, 1500)
   t.equal(read({ RATE_LIMIT_TTL_MS: '2m' }).rateLimit.windowMs, 120_000)
   t.equal(read({ JWT_EXPIRES_IN: '30d' }).jwt.expiresInMs, 30 * 86_400_000)

@@ -1,8 +1,9 @@
 // Reads the PEM files of an upstream: authorities to trust, and the certificate that the gateway shows with its key.
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Target, Upstream } from '../../routes/route.ts'
+import { readCertificateBundle } from '../../values/certificates.ts'
 import type { PlaceOf } from '../complaint.ts'
 import { type Complaint, complain } from '../complaint.ts'
 import type { UpstreamData } from '../schema.ts'
@@ -48,7 +49,8 @@ export const readCertificates = async (
   if (data.clientKeyFile !== undefined && data.clientCertFile === undefined) {
     say('clientKeyFile', '"clientKeyFile" needs "clientCertFile"')
   }
-  if (ca !== undefined && !holdsCertificates(ca)) say('caFile', '"caFile" holds no valid PEM certificates')
+  if (ca !== undefined && readCertificateBundle(ca) === undefined)
+    say('caFile', '"caFile" holds no valid PEM certificates')
   return { ca, clientCertificate: clientCertificate(cert, key, say), serverName: data.serverName }
 }
 
@@ -57,7 +59,8 @@ const clientCertificate = (
   key: string | undefined,
   say: (key: string, message: string) => undefined
 ): Certificates['clientCertificate'] => {
-  const certificate = cert === undefined ? undefined : firstCertificate(cert)
+  // The first of a chain is the one that the key belongs to (RFC 8446 §4.4.2).
+  const certificate = cert === undefined ? undefined : readCertificateBundle(cert)?.[0]
   const privateKey = key === undefined ? undefined : readKey(key)
   if (cert !== undefined && certificate === undefined) {
     say('clientCertFile', '"clientCertFile" holds no valid PEM certificates')
@@ -68,23 +71,6 @@ const clientCertificate = (
   if (cert === undefined || key === undefined || certificate === undefined || privateKey === undefined) return undefined
   if (certificate.checkPrivateKey(privateKey)) return { cert, key }
   return say('clientKeyFile', '"clientKeyFile" is not the key of "clientCertFile"')
-}
-
-const holdsCertificates = (pem: string): boolean => {
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  return certificates.length > 0 && certificates.every(text => parseCertificate(text) !== undefined)
-}
-
-/** The first of a chain is the one that the key belongs to (RFC 8446 §4.4.2). */
-const firstCertificate = (pem: string): X509Certificate | undefined =>
-  holdsCertificates(pem) ? parseCertificate(pem) : undefined
-
-const parseCertificate = (pem: string): X509Certificate | undefined => {
-  try {
-    return new X509Certificate(pem)
-  } catch {
-    return undefined
-  }
 }
 
 const readKey = (pem: string): KeyObject | undefined => {

@@ -1,6 +1,12 @@
-// Durations and sizes as people write them have become milliseconds and bytes.
+// Reads durations and sizes as people write them: milliseconds and bytes.
 
-const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+export const DURATION_UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000
+}
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
 
 export const DURATION_PATTERN = '^[1-9][0-9]{0,8}(ms|s|m|h|d)$'

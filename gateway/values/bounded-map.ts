@@ -1,0 +1,53 @@
+// Remembers what was used most recently, up to a bound, in constant time.
+
+/** Values must not be undefined. */
+interface BoundedMap<K, V> {
+  get(key: K): V | undefined
+  set(key: K, value: V): void
+  delete(key: K): void
+  clear(): void
+  values(): V[]
+  size(): number
+}
+
+/**
+ * Two generations: when the young one is full it becomes the old one, whose entries are forgotten unless they are asked for.
+ * To delete the oldest entry of one Map instead takes V8 a walk over all that were deleted before it.
+ *
+ * @param most entries at most; the half of it that was used last is always kept
+ */
+export const boundedMap = <K, V>(most: number): BoundedMap<K, V> => {
+  const generation = Math.ceil(most / 2)
+  let young = new Map<K, V>()
+  let old = new Map<K, V>()
+
+  const set = (key: K, value: V): void => {
+    if (young.size >= generation && !young.has(key)) {
+      old = young
+      young = new Map()
+    }
+    old.delete(key)
+    young.set(key, value)
+  }
+
+  return {
+    set,
+    get(key) {
+      const known = young.get(key)
+      if (known !== undefined) return known
+      const aged = old.get(key)
+      if (aged !== undefined) set(key, aged)
+      return aged
+    },
+    delete(key) {
+      young.delete(key)
+      old.delete(key)
+    },
+    clear() {
+      young.clear()
+      old.clear()
+    },
+    values: () => [...young.values(), ...old.values()],
+    size: () => young.size + old.size
+  }
+}

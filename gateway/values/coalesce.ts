@@ -1,0 +1,33 @@
+// Runs a task at most once at a time and at most once more after that, however often it is asked for.
+import { setTimeout as delay } from 'node:timers/promises'
+
+interface Coalesced<T> {
+  /** Settles with a run that begins after this call. */
+  (): Promise<T>
+  /** Resolves when no run is under way or due. */
+  idle(): Promise<void>
+}
+
+/** @param togetherMs how long a run waits for further calls before it begins */
+export const coalesce = <T>(run: () => Promise<T>, togetherMs = 0): Coalesced<T> => {
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<T> | undefined
+
+  const next = async (): Promise<T> => {
+    if (togetherMs > 0) await delay(togetherMs)
+    waiting = undefined
+    return run()
+  }
+
+  const ask = (): Promise<T> => {
+    if (waiting !== undefined) return waiting
+    waiting = last.then(next)
+    last = waiting.catch(() => undefined)
+    return waiting
+  }
+
+  const idle = async (): Promise<void> => {
+    await last
+  }
+  return Object.assign(ask, { idle })
+}
