@@ -1,7 +1,9 @@
 // The route files that a command is asked about are a table, or the reason why the command cannot run.
 
+import { sortComplaints } from '../route-files/complaint.ts'
 import { type Complaint, formatComplaint, loadRoutes, RouteFileError } from '../route-files/load.ts'
 import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
+import { weakerNeighbours } from '../route-files/weaker-neighbours.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
@@ -27,7 +29,7 @@ export const judgeRoutes = async (folder: string): Promise<JudgedRoutes> => {
   }
   try {
     const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read })
-    return { table, complaints: [], warnings, tests, files }
+    return { table, complaints: [], warnings: sortComplaints([...warnings, ...weakerNeighbours(table)]), tests, files }
   } catch (error) {
     if (!(error instanceof RouteFileError)) throw error
     return { table: undefined, complaints: error.complaints, warnings: [], tests, files }

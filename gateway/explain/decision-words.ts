@@ -17,7 +17,8 @@ const BAD_PATH: Readonly<Record<string, string>> = {
   'percent-encoding': 'A % that is followed by no two hexadecimal digits.',
   'utf-8': 'The encoded bytes are no UTF-8.',
   'raw-character': 'A character that must be percent-encoded.',
-  'lax-reading': 'A backend that ignores case, blanks or dots at the end would read this path as that of another route.'
+  'lax-reading':
+    'A backend that ignores case, blanks, dots at the end or a format such as .json would read this path as that of another route.'
 }
 
 const TOKEN: Readonly<Record<string, string>> = {

@@ -57,7 +57,9 @@ export const explain = (table: RouteTable, question: Question, options: DecideOp
     candidates,
     match,
     decision,
-    words: reasonInWords(decision, match, asker) + laxWords(table, method, path, match),
+    words:
+      reasonInWords(decision, match, asker) +
+      (decision.reason === 'lax-reading' ? laxWords(table, method, path, match) : ''),
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
     others: ASKERS.map(other => ({ name: other.name, decision: decide(match, other, options) }))
   }
@@ -131,6 +133,9 @@ const isReserved = (segments: readonly string[]): boolean =>
   RESERVED.some(({ segment, extent }) => segment === segments[0] && (extent === 'subtree' || segments.length === 1))
 
 const laxWords = (table: RouteTable, method: string, path: string | undefined, match: RouteMatch): string => {
+  const [cut] = match.route === undefined ? [] : (match.alsoReadAs ?? [])
+  if (cut !== undefined)
+    return ` Without its last dot and what follows, the path belongs to the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
   if (path === undefined || match.refusal !== 'bad-path' || match.reason !== 'lax-reading') return ''
   const best = (segments: readonly string[], spelling: (text: string) => string) =>
     table.routes

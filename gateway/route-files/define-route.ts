@@ -105,6 +105,10 @@ const timer = (text: string | number, say: Complain, ...path: string[]): number 
 /** The path in the spelling that requests are compared with. */
 const definePath = (written: string, say: Complain): string => {
   if (!written.startsWith('/')) say('"path" must begin with /', 'path')
+  for (const segment of written.split('/')) {
+    const foreign = foreignParameter(segment)
+    if (foreign !== undefined) say(`"${segment}" would be a literal: write :${foreign}`, 'path')
+  }
   const encoded = encodeRaw(written)
   const { path, refusal } = encoded === undefined ? { refusal: 'utf-8' } : canonicalPath(encoded)
   if (path === undefined) {
@@ -118,6 +122,16 @@ const definePath = (written: string, say: Complain): string => {
   const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
   if (owned !== undefined) say(`/${owned.segment}${owned.extent === 'self' ? '' : '/'} belongs to the gateway`, 'path')
   return path
+}
+
+/** Parameters as others write them: OpenAPI and Go, Flask, Remix, Next.js. */
+const FOREIGN = /[{<[]\.{0,3}(?:\w+:)?(\w*)[^\]}>]*[\]}>]|^\$\{?([A-Za-z_]\w*)\}?$/
+/** Names that OData itself spells with a dollar (OData 4.01 URL conventions). */
+const ODATA = /^\$(?:metadata|batch|count|value|ref|all|crossjoin|entity|root|it|links|apply)$/
+
+const foreignParameter = (segment: string): string | undefined => {
+  const found = ODATA.test(segment) ? null : FOREIGN.exec(segment)
+  return found === null ? undefined : found[1] || found[2] || 'id'
 }
 
 // `/health/*` would cover `/health` itself; `/health/live` does not.

@@ -319,9 +319,12 @@ const route = record(
     timeout: duration("Instead of the upstream's.", '2m'),
     maxBody: size('Largest request body.', '10MB'),
     allowInPath: list(
-      'a list of encodedSlash, semicolon, doubleSlash',
-      'What backends need in paths although it can be read in two ways; both readings must lead to this route.',
-      { title: 'one of encodedSlash, semicolon, doubleSlash', enum: ['encodedSlash', 'semicolon', 'doubleSlash'] },
+      'a list of encodedSlash, semicolon, doubleSlash, extension',
+      'What backends need in paths although it can be read in two ways. Both readings must lead to this route; after extension the end of a path (.json) is taken for part of a name.',
+      {
+        title: 'one of encodedSlash, semicolon, doubleSlash, extension',
+        enum: ['encodedSlash', 'semicolon', 'doubleSlash', 'extension']
+      },
       ['encodedSlash']
     ),
     websocket,

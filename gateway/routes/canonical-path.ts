@@ -5,8 +5,10 @@ type CanonicalPath =
   | { readonly path: string; readonly refusal?: undefined }
   | { readonly path?: undefined; readonly refusal: BadPathReason }
 
-/** Lower case, nothing encoded, no segment that ends in a dot: canonical, and no lax backend reads it differently. */
-const PLAIN = /^(?:\/[a-z0-9._~!$&'()*+,=:@-]*[a-z0-9_~!$&'()*+,=:@-])*\/?$/
+/** Lower case, nothing encoded, neither dot nor plus: canonical, and no lax backend reads it differently. */
+const PLAIN = /^(?:\/[a-z0-9_~!$&'()*,=:@-]+)*\/?$/
+/** With dots, but none at the end of a segment: a backend may only take the end of the last one for a format. */
+const DOTTED = /^(?:\/[a-z0-9._~!$&'()*,=:@-]*[a-z0-9_~!$&'()*,=:@-])*\/?$/
 /** Canonical as it stands: nothing encoded, no dot segment, no empty segment (RFC 3986 §3.3 `pchar`). */
 const CLEAN = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\/?$/
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
@@ -14,6 +16,9 @@ const NO_EXCEPTIONS: readonly PathException[] = []
 
 /** Whether a path is canonical and free of anything that could be read in two ways. Costs one regular expression. */
 export const isPlainPath = (rawPath: string): boolean => PLAIN.test(rawPath) && rawPath !== ''
+
+/** Whether a path is canonical, and the format at its end is all that could be read in two ways. */
+export const isDottedPath = (rawPath: string): boolean => DOTTED.test(rawPath) && rawPath !== ''
 
 /**
  * The canonical spelling of a path: unreserved characters decoded once (RFC 3986 §2.3, §6.2.2.2), other escapes in

@@ -38,9 +38,14 @@ export const decide = (
   if (match.refusal === 'no-route') {
     return user === undefined ? refuse(401, Unauthenticated.code, 'no-token') : refuse(404, NoRoute.code, 'no-route')
   }
-  if (user !== undefined && match.route.tokenKinds?.includes(kind) === false)
-    return refuse(403, Forbidden.code, 'token-kind')
-  return decideRoute(match.route, user, cloudUnassignedMayPass)
+  const judge = (route: Route): Decision =>
+    user !== undefined && route.tokenKinds?.includes(kind) === false
+      ? refuse(403, Forbidden.code, 'token-kind')
+      : decideRoute(route, user, cloudUnassignedMayPass)
+  const decision = judge(match.route)
+  if (decision.decision !== 'allow' || match.alsoReadAs === undefined) return decision
+  const isAdmitted = match.alsoReadAs.every(route => judge(route).decision === 'allow')
+  return isAdmitted ? decision : refuse(400, BadPath.code, 'lax-reading')
 }
 
 const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: boolean): Decision => {

@@ -1,8 +1,8 @@
 // Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
-import { canonicalPath, decode, isPlainPath } from './canonical-path.ts'
+import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { forwardedPath } from './forwarded-path.ts'
 import { inParts, type Parts } from './in-parts.ts'
-import { foldCase, laxReadings } from './lax-readings.ts'
+import { foldCase, formatReadings, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import type { PathException, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
 import { createTrie, findRoute, type OnTie, type RouteTrie, routesAt, type Spelling, shapeOf } from './route-trie.ts'
@@ -37,8 +37,10 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   const routes = parts.routes.map(numbered)
   const spellings = yield* createSpellings(routes, parts)
   return {
-    match: (method, rawPath) =>
-      isPlainPath(rawPath) ? matchPlain(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath),
+    match: (method, rawPath) => {
+      if (isPlainPath(rawPath)) return matchPlain(spellings, method, rawPath)
+      return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)
+    },
     routes,
     upstreams: parts.upstreams,
     checksum: parts.checksum
@@ -80,6 +82,17 @@ const matchPlain = (spellings: Spellings, method: string, path: string): RouteMa
   return { route, path }
 }
 
+const matchDotted = (spellings: Spellings, method: string, path: string): RouteMatch => {
+  const match = matchPlain(spellings, method, path)
+  const { route } = match
+  if (route === undefined || path.indexOf('.', path.lastIndexOf('/', path.length - 2)) === -1) return match
+  const segments = segmentsOf(path, spellings.depth)
+  const leadsHere = formatReadings(segments, spellings.depth).every(
+    cut => findRoute(spellings.folded, method, cut) === route
+  )
+  return leadsHere ? match : judgeFormat(spellings, method, route, path, [segments])
+}
+
 const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
   const canonical = canonicalPath(rawPath, spellings.exceptions)
   if (canonical.refusal !== undefined) return { refusal: 'bad-path', reason: canonical.refusal }
@@ -92,7 +105,42 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
   if (route === undefined) return refuse(spellings.exact, segments)
   if (!isReadOneWay(spellings, method, path, route)) return LAX
   if (forwardedPath(route, path).startsWith('//')) return { refusal: 'bad-path', reason: 'double-slash' }
-  return { route, path }
+  if (!/\.|%2E/.test(path)) return { route, path }
+  return judgeFormat(spellings, method, route, path, laxReadings(path, spellings.depth))
+}
+
+/**
+ * A backend may cut the format off the end of each reading (`/api/admin.json`). Where that leads to another route, it
+ * must admit the request as well, unless a segment of the chosen route was written with that very end.
+ */
+const judgeFormat = (
+  { decoded, folded, depth, exact }: Spellings,
+  method: string,
+  route: Route,
+  path: string,
+  readings: readonly (readonly string[])[]
+): RouteMatch => {
+  const others = new Set<Route>()
+  for (const segments of readings.flatMap(reading => formatReadings(reading, depth))) {
+    for (const trie of folded === decoded ? [folded] : [decoded, folded]) {
+      const cut = trie === folded ? segments.map(foldCase) : segments
+      const found = findRoute(trie, method, cut)
+      if (found === undefined && routesAt(trie, cut).length > 0)
+        return isWritten(route, path, exact) ? { route, path } : LAX
+      if (found !== undefined && found !== 'reserved' && found !== route) others.add(found)
+    }
+  }
+  if (others.size === 0 || isWritten(route, path, exact)) return { route, path }
+  return { route, path, alsoReadAs: [...others] }
+}
+
+/** Whether the last segment was matched by one that the route spells out, or the route allows formats. */
+const isWritten = (route: Route, path: string, { depth }: RouteTrie): boolean => {
+  if (route.allowInPath.includes('extension')) return true
+  const shape = shapeOf(route.path)
+  if (route.coversBelow) shape.pop()
+  const last = shape[segmentsOf(path, depth).length - 1]
+  return last !== undefined && !last.startsWith(':')
 }
 
 /** Whether no backend, however lax, could take this path for another route's; a reading that no route has is harmless. */
@@ -103,7 +151,7 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
     return found === route || (found === undefined && routesAt(trie, segments).length === 0)
   }
   // Upper case alone, as in many ids, leaves one other reading.
-  if (!/[%;]|\/\/|\.(?:\/|$)/.test(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
+  if (!/[%;+]|\/\/|\.(?:\/|$)/.test(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
   return laxReadings(path, depth).every(
     segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldCase))
   )

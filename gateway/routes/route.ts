@@ -99,7 +99,7 @@ export interface SocketIoOptions {
   readonly maxMessageBytes: number
 }
 
-export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash'
+export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash' | 'extension'
 
 /** A route before it is in a table. */
 export type WrittenRoute = Omit<Route, 'number' | 'coversBelow'>
@@ -155,8 +155,16 @@ export type BadPathReason =
   | 'lax-reading'
 
 export type RouteMatch =
-  /** `path` is the canonical path that is to be forwarded; the prefix is not yet stripped (see `forwardedPath`). */
-  | { readonly route: Route; readonly path: string; readonly refusal?: undefined }
+  /**
+   * `path` is the canonical path that is to be forwarded; the prefix is not yet stripped (see `forwardedPath`).
+   * `alsoReadAs`: routes that a backend may take it for which cuts the format off its end; they must admit the request too.
+   */
+  | {
+      readonly route: Route
+      readonly path: string
+      readonly alsoReadAs?: readonly Route[]
+      readonly refusal?: undefined
+    }
   | { readonly route?: undefined; readonly refusal: 'bad-path'; readonly reason: BadPathReason }
   /** The path matches, the method does not; `allowed` is what would; `public` when every route at this path is public. */
   | {

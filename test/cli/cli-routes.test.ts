@@ -94,6 +94,36 @@ t.test('check judges routes, their tests, and the settings where there are any',
   t.match(result.stdout, /routes\.yaml:4:\d+: .*pubic/)
 })
 
+t.test('check warns where a weaker route takes what people would take for a stronger one', async t => {
+  const folder = await routeFolder(t, {
+    'routes.yaml': `upstreams:
+  up: { url: http://127.0.0.1:4001 }
+  other: { url: http://127.0.0.1:4002 }
+routes:
+  - { path: /api/*, upstream: up }
+  - { path: /api/admin, upstream: up, roles: [Admin] }
+  - { path: /api/orders/:id, methods: [DELETE], upstream: up, roles: [Admin] }
+  - { path: /api/elsewhere, upstream: other, roles: [Admin] }
+  - { path: /api/open, upstream: up }
+  - { path: /api/closed, upstream: up, roles: [Admin] }
+  - { path: /api/closed/*, methods: [GET, POST, PUT, PATCH, DELETE, OPTIONS], upstream: up, roles: [Admin] }
+  - { path: /api/written/:id, methods: [POST, PUT, PATCH, DELETE], upstream: up, roles: [Admin] }
+`
+  })
+  const { code, json } = await portaria(['check', folder, '--json'])
+  t.equal(code, 0)
+  const warnings = (json() as { warnings: { line: number; message: string }[] }).warnings
+  t.same(
+    warnings.map(({ line }) => line),
+    [6, 7]
+  )
+  t.match(warnings[0]?.message, /"\/api\/admin" covers no path below it.*"\/api\/\*" at .*:5:5/)
+  t.match(
+    warnings[1]?.message,
+    /"DELETE \/api\/orders\/:id" leaves GET, HEAD, POST, PUT, PATCH, OPTIONS and unknown methods to the weaker "\/api\/\*"/
+  )
+})
+
 t.test('explain says path, candidates, winner with its line, decision and code', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
   const ask = (...args: string[]) => portaria(['explain', ...args, '--config', folder])

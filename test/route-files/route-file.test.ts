@@ -129,6 +129,21 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     '4:11: a segment must not begin or end with a blank, or end with a dot'
   ],
   'a needless escape': [['path: /%40a', 'upstream: up'], '4:11: "path" escapes a character that needs no escape'],
+  // RW-12
+  'a parameter in braces': [['path: "/a/{id}/b"', 'upstream: up'], '4:11: "{id}" would be a literal: write :id'],
+  'a parameter with a format': [
+    ['path: "/a/{key}.json"', 'upstream: up'],
+    '4:11: "{key}.json" would be a literal: write :key'
+  ],
+  'a parameter in angle brackets': [
+    ['path: "/a/<int:id>"', 'upstream: up'],
+    '4:11: "<int:id>" would be a literal: write :id'
+  ],
+  'a parameter with a dollar': [['path: /a/$id', 'upstream: up'], '4:11: "$id" would be a literal: write :id'],
+  'a parameter in brackets': [
+    ['path: "/a/[...slug]"', 'upstream: up'],
+    '4:11: "[...slug]" would be a literal: write :slug'
+  ],
   'an origin with a path': [
     [...OK, 'websocket: { origins: [https://a.example/x] }'],
     '6:28: an origin must be scheme, host and port, as in https://app.example.org'
@@ -150,7 +165,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'an exception that is none': [
     [...OK, 'allowInPath: [dots]'],
-    '6:19: unknown value "dots": must be one of encodedSlash, semicolon, doubleSlash'
+    '6:19: unknown value "dots": must be one of encodedSlash, semicolon, doubleSlash, extension'
   ]
 }
 for (const [title, [lines, ...complaints]] of Object.entries(ROUTE_MISTAKES)) {
@@ -378,4 +393,8 @@ t.test('whatever a file holds, it gives a table or complaints with places', asyn
     }),
     { numRuns: 500 }
   )
+})
+
+t.test('what OData spells with a dollar is no parameter', async t => {
+  t.same(await complaintsOf(t, { 'a.yaml': routeYaml('path: /odata/$metadata', 'upstream: up') }), [])
 })

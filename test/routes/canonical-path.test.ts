@@ -1,7 +1,7 @@
 // The one spelling in which a path is matched and forwarded, and everything that is refused instead of repaired.
 import fc from 'fast-check'
 import t from 'tap'
-import { canonicalPath, isPlainPath, splitTarget } from '../../gateway/routes/canonical-path.ts'
+import { canonicalPath, isDottedPath, isPlainPath, splitTarget } from '../../gateway/routes/canonical-path.ts'
 
 t.test('a path without anything unusual stays as it came', async t => {
   for (const path of [
@@ -140,7 +140,10 @@ t.test('a plain path is its own canonical spelling', async t => {
     { numRuns: 5_000 }
   )
   for (const path of ['', '/A', '/a.', '/./a', '/a/..', '//a', '/a%20', '/a;b', 'a']) t.notOk(isPlainPath(path), path)
-  for (const path of ['/', '/a', '/a/', '/.well-known/a.b']) t.ok(isPlainPath(path), path)
+  for (const path of ['/', '/a', '/a/', '/a-b/~c']) t.ok(isPlainPath(path), path)
+  for (const path of ['', '/A', '/a.', '/./a', '/a/..', '//a', '/a%20', '/a;b', 'a', '/a+b.c'])
+    t.notOk(isDottedPath(path), path)
+  for (const path of ['/', '/a.b', '/a.b/', '/.well-known/a.b']) t.ok(isDottedPath(path), path)
 })
 
 // RX, RT-32

@@ -1,5 +1,5 @@
 // The route that authorises a request is the route that any upstream, however lax, would serve it by.
-// RT-01, RT-02, RT-03, RT-04, RT-05, RT-06, RT-07, RT-08, RT-11, RT-12, RT-31
+// RW-10, RW-11, RT-01, RT-02, RT-03, RT-04, RT-05, RT-06, RT-07, RT-08, RT-11, RT-12, RT-31
 import fc from 'fast-check'
 import t from 'tap'
 import { forwardedPath } from '../../gateway/routes/forwarded-path.ts'
@@ -44,8 +44,18 @@ const HABITS: readonly ((path: string) => string)[] = [
       .split('/')
       .map(segment => segment.replace(/[. ]+$/, ''))
       .join('/'),
-  path => path.replace(/\.+(?=\/|$)/g, '')
+  path => path.replace(/\.+(?=\/|$)/g, ''),
+  path => path.replaceAll('+', ' '),
+  // Java compares character by character, Go and Python fold the other three.
+  path => path.replace(/[\u0130\u0131]|%C4%B[01]/g, 'i'),
+  path => path.replace(/\u017f|%C5%BF/g, 's'),
+  path => path.replace(/\u212a|%E2%84%AA/g, 'k'),
+  path => cutFormat(path)
 ]
+
+const cutFormat = (path: string): string => path.replace(/\.[^./]*(\/*)$/, '$1')
+/** No route leads a request there, so nothing is protected there. */
+const OWN = /^\/(?:auth|health)(?:\/|$)/i
 
 const token = fc.oneof(
   fc.constantFrom(
@@ -79,6 +89,13 @@ const token = fc.oneof(
     '%23',
     '%3f',
     '%C2%A0',
+    '+',
+    '%2B',
+    '.json',
+    'adm%C4%B0n',
+    'ADM%C4%B1N',
+    '%E2%84%AAeys',
+    'f%C4%B0le%C5%BF',
     '%25',
     '2f',
     '//'
@@ -114,10 +131,12 @@ t.test('no habit of a backend leads past the route that authorised', async t => 
         const shape = (path: string | undefined) => path?.toLowerCase()
         // What the gateway itself refuses or does not know is never more open than what it allowed.
         if (again.route === undefined) {
-          if (again.refusal === 'bad-path') return
+          if (again.refusal === 'bad-path' || (OWN.test(plain) && cutFormat(match.path) !== match.path)) return
           throw new Error(`${raw} was allowed by ${match.route.id} and read as ${plain}: ${again.refusal}`)
         }
-        if (shape(again.route.path) !== shape(match.route.path)) {
+        // Those must admit the request too.
+        const known = [match.route, ...(match.alsoReadAs ?? [])].map(route => shape(route.path))
+        if (!known.includes(shape(again.route.path))) {
           throw new Error(`${raw} was allowed by ${match.route.id}, but ${plain} belongs to ${again.route.id}`)
         }
       }

@@ -1,6 +1,8 @@
 // Which route a request belongs to: specificity, methods, and the readings of lax backends.
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { askerOf } from '../../gateway/route-files/test-lines.ts'
+import { decide } from '../../gateway/routes/decide.ts'
 import { forwardedPath } from '../../gateway/routes/forwarded-path.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { RouteTable, WrittenRoute } from '../../gateway/routes/route.ts'
@@ -247,6 +249,10 @@ t.test('every endpoint of the gateway has its access', async t => {
     'GET /auth/me token',
     'POST /auth/refresh token',
     'POST /auth/logout token',
+    'POST /auth/token public',
+    'GET /auth/sessions token',
+    'DELETE /auth/sessions token',
+    'DELETE /auth/sessions/:id token',
     '/auth/admin/* Admin'
   ])
 })
@@ -372,4 +378,85 @@ t.test('what only the gateway has is not found among the routes, however they li
   t.equal(found('auth', 'x'), 'reserved')
   t.equal(found('health', 'x'), '/health/*')
   t.equal(found('authx'), '/*')
+})
+
+// RW-10
+t.test('letters that fold to i, s or k are read as these', async t => {
+  const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}', '/api/keys {roles: [Admin]}', '/api/users')
+  asks(t, table, {
+    'GET /api/adm%C4%B0n': 'lax-reading',
+    'GET /api/ADM%C4%B0N/x': 'lax-reading',
+    'GET /api/adm%C4%B1n/x': 'lax-reading',
+    'GET /api/u%C5%BFers': 'lax-reading',
+    'GET /api/%E2%84%AAeys': 'lax-reading',
+    'GET /api/%E2%84%AAEY%C5%BF.': 'lax-reading',
+    'GET /api/%C4%B0stanbul': '/api/*'
+  })
+})
+
+t.test('a plus is read as a blank too', async t => {
+  const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}', '/api/my%20files {roles: [Admin]}')
+  asks(t, table, {
+    'GET /api/admin+': 'lax-reading',
+    'GET /api/+admin/': 'lax-reading',
+    'GET /api/Admin+.': 'lax-reading',
+    'GET /api/admin%2B': 'lax-reading',
+    'GET /api/my+files': 'lax-reading',
+    'GET /api/adm%C4%B0n+': 'lax-reading',
+    'GET /api/a+b': '/api/*'
+  })
+})
+
+// RW-11
+t.test('a format at the end of a path leads to no route that would not admit the request', async t => {
+  const table = await tableOf(
+    t,
+    '/* {public: true}',
+    '/api/*',
+    '/api/admin {roles: [Admin]}',
+    '/api/report.json',
+    '/api/report {roles: [Admin]}',
+    '/api/files/* {allowInPath: [extension]}',
+    '/api/files/secret {roles: [Admin]}',
+    '/api/:kind/own {roles: [Supervisor]}',
+    '/api/orders {methods: [POST], roles: [Admin]}'
+  )
+  const may = (who: string, path: string, method = 'GET') =>
+    decide(table.match(method, path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const refused = [
+    '/api/admin.json',
+    '/api/ADMIN.json',
+    '/api/admin.json/',
+    '/api/admin%2Ejson',
+    '/api/admin.j%73on',
+    '/api/adm%C4%B0n.json',
+    '/api/admin+.json',
+    '/api/admin%20.json',
+    '/api/admin..json',
+    '/api/admin.json+',
+    '/api/admin.json.',
+    '/api/admin.%C3%A9',
+    '/api/x/own.xml'
+  ]
+  for (const path of refused) {
+    t.equal(may('Agente', path), 400, path)
+    t.equal(may('anonymous', path), 401, path)
+  }
+  t.equal(may('Admin', '/api/admin.json'), 'allow', 'the other route admits an Admin as well')
+  t.equal(may('Admin', '/api/admin.json.'), 'allow')
+  t.equal(may('Admin', '/api/admin.'), 400, 'a dot at the end alone is another matter')
+  t.equal(may('Agente', '/api/report.json'), 'allow', 'a route says so')
+  t.equal(may('Agente', '/api/files/secret.txt'), 'allow', 'a route allows formats')
+  t.equal(may('anonymous', '/api.html'), 400, 'from a public route to a private one')
+  t.equal(may('anonymous', '/assets/app.min.js'), 'allow')
+  t.equal(may('anonymous', '/health.json'), 'allow', 'the gateway itself answers everybody there')
+  t.equal(may('Agente', '/api/admin.json/x'), 'allow', 'only the last segment has a format')
+  t.equal(may('Agente', '/api/.env'), 'allow')
+  t.equal(may('Admin', '/api/orders.json'), 'allow', 'a route of other methods leaves this one to the wider route')
+})
+
+t.test('what costs a path without dots nothing costs one with dots a second look at most', async t => {
+  const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}')
+  t.same(Object.keys(table.match('GET', '/api/orders/7')), ['route', 'path'])
+  t.same(Object.keys(table.match('GET', '/api/orders/7.json')), ['route', 'path'])
 })

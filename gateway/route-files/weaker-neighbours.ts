@@ -1,0 +1,55 @@
+// Finds routes beside which a weaker one serves what people would take for theirs: paths below them, and other methods.
+import type { Route, RouteTable } from '../routes/route.ts'
+import { type Complaint, complain } from './complaint.ts'
+import { formatPlace } from './read.ts'
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Oddities worth a look before the files are used; none is a mistake for certain. */
+export const weakerNeighbours = (table: RouteTable): Complaint[] =>
+  table.routes
+    .filter(route => route.upstream !== undefined && !route.coversBelow)
+    .flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
+
+/** Backends that match prefixes (nginx, PHP, Jetty) run what serves `/api/admin` for `/api/admin/x` too. */
+const belowExact = (table: RouteTable, route: Route): Complaint[] => {
+  if (/\/:[^/]*$/.test(route.path)) return []
+  const method = [...(route.methods ?? METHODS)].find(each => {
+    const below = table.match(each, `${probeOf(route)}/x`).route
+    return below?.coversBelow && sharesUpstream(below, route) && isWeaker(below, route)
+  })
+  const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`).route
+  if (below === undefined) return []
+  const message = `"${route.id}" covers no path below it: ${route.path}/x belongs to the weaker "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*"`
+  return [complain(route.place, message)]
+}
+
+const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
+  if (route.methods === undefined) return []
+  const left = METHODS.flatMap(method => {
+    const other = table.match(method, probeOf(route)).route
+    if (other === undefined || other === route || !other.coversBelow) return []
+    return sharesUpstream(other, route) && isWeaker(other, route) ? [{ method, other }] : []
+  })
+  const [first] = left
+  if (first === undefined || left.every(({ method }) => SAFE.has(method))) return []
+  const names = left.map(({ method }) => method).join(', ')
+  const message = `"${route.id}" leaves ${names} and unknown methods to the weaker "${first.other.id}" at ${formatPlace(first.other.place)}`
+  return [complain(route.place, message)]
+}
+
+/** A path that the route matches. */
+const probeOf = ({ path }: Route): string =>
+  path.replace(/\/:[^/]+/g, (_, index: number) => `/0${index}`).replace(/\/$/, '')
+
+const sharesUpstream = (a: Route, b: Route): boolean => a.upstream?.name === b.upstream?.name
+
+/** Whether somebody may pass `route` who may not pass `stronger`. */
+const isWeaker = (route: Route, stronger: Route): boolean => {
+  if (stronger.public || stronger.socketio !== undefined) return false
+  if (route.public) return true
+  if (stronger.requireAssigned && !route.requireAssigned) return true
+  if (stronger.roles === undefined) return false
+  return route.roles === undefined || route.roles.some(role => !stronger.roles?.includes(role))
+}
