@@ -182,6 +182,7 @@ export const startGateway = async (
     ownCookies,
     answers,
     refuse,
+    log,
     onSwitched: observation.onClose
   })
   open = sockets

@@ -18,7 +18,7 @@ import type { VerifiedTokens } from './tokens/verified-tokens.ts'
 import { upstreamHeadStart } from './upstream/head.ts'
 import type { createUpstreamRequest } from './upstream/request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
-import { createForwardWebSocket } from './websocket/forward.ts'
+import { createForwardWebSocket, type SocketLog } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
 
 interface SocketParts {
@@ -34,6 +34,7 @@ interface SocketParts {
   ownCookies: OwnCookies
   answers: AnswerOptions
   refuse: (exchange: Exchange, error: GatewayError) => void
+  log: SocketLog
   /** An upgrade has been answered: told once, where no response will tell. */
   onSwitched: (exchange: Exchange) => void
 }
@@ -70,6 +71,7 @@ export const createSockets = (parts: SocketParts) => {
     addedHeaders,
     ownCookies: parts.ownCookies,
     refuse: parts.refuse,
+    log: parts.log,
     onSwitched(exchange: Exchange) {
       exchange.upgraded = true
       parts.onSwitched(exchange)

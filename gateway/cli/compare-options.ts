@@ -51,6 +51,9 @@ const OPTIONS: readonly Option[] = [
   },
   { name: 'websocket.tokenInQuery', read: ({ websocket }) => websocket?.tokenInQuery ?? false, isLooser: turnedOn },
   { name: 'websocket.maxMessage', read: ({ websocket }) => websocket?.maxMessageBytes },
+  { name: 'websocket.messagesPerSecond', read: ({ websocket }) => websocket?.messagesPerSecond || undefined },
+  { name: 'socketio.maxMessage', read: ({ socketio }) => socketio?.maxMessageBytes },
+  { name: 'socketio.messagesPerSecond', read: ({ socketio }) => socketio?.messagesPerSecond },
   { name: 'socketio', read: ({ socketio }) => socketio !== undefined, isLooser: () => false }
 ]
 

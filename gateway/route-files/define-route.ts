@@ -207,6 +207,7 @@ const defineWebSocket = (data: WebSocketData, say: Complain) => {
     origins: data.origins ?? [],
     tokenInQuery: data.tokenInQuery ?? false,
     maxMessageBytes: parseSize(data.maxMessage ?? '1MB'),
+    messagesPerSecond: data.messagesPerSecond ?? 0,
     idleTimeoutMs: timer(data.idleTimeout ?? '1h', say, 'websocket', 'idleTimeout'),
     maxLifetimeMs: timer(data.maxLifetime ?? 0, say, 'websocket', 'maxLifetime')
   }

@@ -9,7 +9,8 @@ type Complain = (message: string, ...path: (string | number)[]) => void
 /** `data` has passed the schema. */
 export const defineSocketIo = (data: SocketIoData, say: Complain): SocketIoOptions => ({
   namespaces: Object.entries(data.namespaces).map(([name, { roles }]) => defineNamespace(name, roles, say)),
-  maxMessageBytes: parseSize(data.maxMessage ?? '1MB')
+  maxMessageBytes: parseSize(data.maxMessage ?? '1MB'),
+  messagesPerSecond: data.messagesPerSecond ?? 1000
 })
 
 const defineNamespace = (name: string, roles: readonly string[] | undefined, say: Complain): SocketIoNamespace => {

@@ -81,6 +81,8 @@ interface WebSocketOptions {
   readonly origins: readonly string[]
   readonly tokenInQuery: boolean
   readonly maxMessageBytes: number
+  /** Of one client's socket; 0: no limit of its own. */
+  readonly messagesPerSecond: number
   readonly idleTimeoutMs: number
   /** 0: as long as the token. */
   readonly maxLifetimeMs: number
@@ -97,6 +99,8 @@ export interface SocketIoNamespace {
 export interface SocketIoOptions {
   readonly namespaces: readonly SocketIoNamespace[]
   readonly maxMessageBytes: number
+  /** Of one client's session. */
+  readonly messagesPerSecond: number
 }
 
 export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash' | 'extension'

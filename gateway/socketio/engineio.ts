@@ -7,6 +7,8 @@ export interface EnginePacket {
   readonly type: EngineType
   /** The whole packet as text, its type included; of a binary WebSocket frame ''. */
   readonly text: string
+  /** Of a binary WebSocket frame. */
+  readonly bytes?: Buffer
 }
 
 export const SEPARATOR = '\x1e'
@@ -15,14 +17,30 @@ const MAX_PACKETS = 1000
 const TYPES = /^[0-6b]/
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
-export const BINARY_FRAME: EnginePacket = { type: 'b', text: '' }
+export const binaryFrame = (bytes: Buffer): EnginePacket => ({ type: 'b', text: '', bytes })
 
 /** One packet from a text frame or a payload; undefined: none of the protocol. */
 export const readEnginePacket = (text: string): EnginePacket | undefined => {
   const type = TYPES.exec(text)?.[0]
-  if (type === undefined || (type === 'b' && !BASE64.test(text.slice(1)))) return undefined
+  if (type === undefined) return undefined
+  if (type === 'b') return readBase64(text.slice(1))
   return { type: type as EngineType, text }
 }
+
+/** Base64 with line breaks, as the Java client writes it, or without padding; it goes on in one spelling (RFC 4648 §4). */
+const readBase64 = (text: string): EnginePacket | undefined => {
+  const unbroken = text.replace(/[\r\n]/g, '')
+  return BASE64.test(unbroken) ? { type: 'b', text: binaryText(Buffer.from(unbroken, 'base64')) } : undefined
+}
+
+const binaryText = (bytes: Buffer): string => `b${bytes.toString('base64')}`
+
+/** A packet as a payload or a store can hold it. */
+export const textOf = ({ text, bytes }: EnginePacket): string => (bytes === undefined ? text : binaryText(bytes))
+
+/** The bytes of a binary message given as text; undefined: it is no binary message. */
+export const bytesOf = (text: string): Buffer | undefined =>
+  text.startsWith('b') ? Buffer.from(text.slice(1), 'base64') : undefined
 
 /** All packets of a polling payload; undefined: one of them is none, or there are too many. */
 export const readEnginePayload = (payload: string): EnginePacket[] | undefined => {

@@ -1,28 +1,20 @@
-// Each packet of one Socket.IO session passes only in a namespace whose CONNECT was proved and accepted.
-import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../errors.ts'
-import type { Identity, User } from '../identity.ts'
-import type { Route } from '../routes/route.ts'
-import type { EnginePacket } from './engineio.ts'
-import { namespaceRoute } from './namespaces.ts'
+// Judges each packet of one Socket.IO session: it passes only in a namespace whose CONNECT was proved and accepted.
+import { bindRecovery, type ConnectParts, judgeConnect } from './connect.ts'
+import { type EnginePacket, textOf } from './engineio.ts'
+import { eventName, isReservedEvent } from './events.ts'
+import { DROPPED, PASSED, type PacketVerdict, violation } from './gate-verdict.ts'
 import {
+  ACK,
   BINARY_ACK,
+  BINARY_EVENT,
   CONNECT,
   CONNECT_ERROR,
-  connectErrorPacket,
-  connectPacket,
   DISCONNECT,
-  readAuth,
+  EVENT,
   readSocketIoPacket,
   type SocketIoPacket
 } from './packets.ts'
-import type { AttachmentsDue, NamespaceState, PidOwner, SidStore } from './sid-store.ts'
-
-/** `pass`: as it came, or as `text` says. `answer`: `text` goes back instead. `violation`: the session must end. */
-export type PacketVerdict =
-  | { readonly verdict: 'pass'; readonly text?: string }
-  | { readonly verdict: 'answer'; readonly text: string }
-  | { readonly verdict: 'drop' }
-  | { readonly verdict: 'violation'; readonly reason: string }
+import type { AttachmentsDue, NamespaceState } from './sid-store.ts'
 
 export interface GateState {
   readonly namespaces: Map<string, NamespaceState>
@@ -30,151 +22,150 @@ export interface GateState {
   due: AttachmentsDue
 }
 
-interface GateParts {
-  readonly route: Route
+interface GateParts extends Omit<ConnectParts, 'namespaces'> {
   readonly state: GateState
-  /** Who a token says is asking; throws 401. */
-  readonly identify: (token: string) => Identity
-  /** Why somebody may not have a route; undefined: they may. */
-  readonly judge: (route: Route, user: User) => GatewayError | undefined
-  readonly pids: Pick<SidStore, 'bindPid' | 'pidOwner'>
-  /** Called before CONNECT is let through; throws a refusal. */
-  readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
   readonly onOpen: (namespace: string) => void
   readonly onLeft: (namespace: string) => void
-  readonly now: () => number
 }
 
-const PASS: PacketVerdict = { verdict: 'pass' }
-const DROP: PacketVerdict = { verdict: 'drop' }
 const MAX_REFUSED_CONNECTS = 20
-const MAX_NAMESPACES = 50
-const MAX_ID = 256
-/** Recovery is a matter of minutes after a connection broke; until then its id must be known. */
-const PID_GRACE_MS = 10 * 60_000
+const MAX_CONNECTS_PER_MINUTE = 120
+/** What a backend may say before it confirms a CONNECT. */
+const MAX_HELD_PACKETS = 1000
 
-const violation = (reason: string): PacketVerdict => ({ verdict: 'violation', reason })
+export const NOTHING_DUE: Readonly<AttachmentsDue> = {
+  client: 0,
+  clientDropped: false,
+  upstream: 0,
+  upstreamFate: 'pass'
+}
+
+/** Whether bytes of the gateway's own would be taken for an attachment that is still due, by the upstream or by the client. */
+export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped
+export const owesClient = ({ due }: GateState): boolean => due.upstream > 0 && due.upstreamFate === 'pass'
 
 export const createGate = (parts: GateParts) => {
-  const { route, state } = parts
+  const { state } = parts
   const { namespaces } = state
+  const maxHeldBytes = parts.route.socketio?.maxMessageBytes ?? 1_000_000
+  const connecting: ConnectParts = { ...parts, namespaces }
   let refused = 0
+  let connects = 0
+  let minute = 0
+  /** Answers of the gateway's own that must not come between a packet and its attachments. */
+  let waiting: string[] = []
 
   const leave = (namespace: string) => {
     if (namespaces.delete(namespace)) parts.onLeft(namespace)
   }
 
-  /** Whether the auth payload's recovery id may be used: same person, same access version, same namespace. */
-  const mayRecover = async (pid: string, namespace: string, { user, version }: Identity): Promise<boolean> => {
-    const owner = pid.length > MAX_ID ? undefined : await parts.pids.pidOwner(pid).catch(() => undefined)
-    return (
-      owner !== undefined &&
-      owner.userId === user.id &&
-      owner.version === version &&
-      owner.namespace === namespace &&
-      owner.routeId === route.id
-    )
+  const answer = (verdict: PacketVerdict): PacketVerdict => {
+    if (verdict.verdict !== 'answer' || !owesClient(state)) return verdict
+    waiting.push(verdict.text)
+    return DROPPED
   }
 
-  /** Throws why this CONNECT is refused. */
-  const prove = (namespace: string, auth: Record<string, unknown> | undefined): { identity: Identity; by: Route } => {
-    if (auth === undefined) throw new BadRequest({ reason: 'connect-payload' })
-    if (typeof auth.token !== 'string') throw new Unauthenticated({ reason: 'no-token' })
-    const identity = parts.identify(auth.token)
-    const by = namespaceRoute(route, namespace)
-    if (by === undefined) throw new NoRoute({ reason: 'no-namespace' })
-    const refusal = parts.judge(by, identity.user)
-    if (refusal !== undefined) throw refusal
-    // A session belongs to one person: its id must not carry one person's rights to another.
-    for (const other of namespaces.values()) {
-      if (other.identity.user.id !== identity.user.id) throw new Forbidden({ reason: 'session-of-another' })
-    }
-    if (namespaces.size >= MAX_NAMESPACES) throw new Forbidden({ reason: 'too-many-namespaces' })
-    return { identity, by }
+  const connect = (packet: SocketIoPacket): PacketVerdict | Promise<PacketVerdict> => {
+    if (namespaces.has(packet.namespace)) return violation('connected-already')
+    const now = Math.floor(parts.now() / 60_000)
+    connects = now === minute ? connects + 1 : 1
+    minute = now
+    if (connects > MAX_CONNECTS_PER_MINUTE) return violation('too-many-connects')
+    const verdict = judgeConnect(connecting, packet)
+    if (verdict instanceof Promise) return verdict
+    if (verdict.verdict === 'answer' && ++refused > MAX_REFUSED_CONNECTS) return violation('too-many-connects')
+    return answer(verdict)
   }
 
-  const refuse = (namespace: string, error: unknown): PacketVerdict => {
-    if (++refused > MAX_REFUSED_CONNECTS) return violation('too-many-connects')
-    const known = error instanceof GatewayError ? error : new Internal()
-    return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
+  const eventFromClient = (packet: SocketIoPacket): PacketVerdict => {
+    const name = eventName(packet.rest)
+    if (name === undefined) return violation('malformed-event')
+    return isReservedEvent(name) ? violation('reserved-event') : passAttached(packet)
   }
 
-  const connect = ({ namespace, rest }: SocketIoPacket): PacketVerdict | Promise<PacketVerdict> => {
-    if (namespaces.has(namespace)) return violation('connected-already')
-    const auth = readAuth(rest)
-    try {
-      const { identity, by } = prove(namespace, auth)
-      parts.onAsked(namespace, by, identity)
-      namespaces.set(namespace, { phase: 'asked', identity })
-      const { token, user: _user, __proto__: _proto, pid, offset, ...own } = auth ?? {}
-      const trusted = { ...own, user: identity.user, ...(route.forwardToken ? { token } : {}) }
-      const plain = () => ({ verdict: 'pass', text: connectPacket(namespace, trusted) }) as const
-      if (typeof pid !== 'string') return plain()
-      return mayRecover(pid, namespace, identity).then(may => {
-        // Its right may have ended while we looked.
-        if (!namespaces.has(namespace)) return DROP
-        return may ? { verdict: 'pass', text: connectPacket(namespace, { ...trusted, pid, offset }) } : plain()
-      })
-    } catch (error) {
-      return refuse(namespace, error)
-    }
+  const passAttached = ({ attachments }: SocketIoPacket): PacketVerdict => {
+    state.due.client = attachments
+    state.due.clientDropped = false
+    return PASSED
   }
 
   const messageFromClient = (text: string): PacketVerdict | Promise<PacketVerdict> => {
     if (state.due.client > 0) return violation('attachment-due')
     const packet = readSocketIoPacket(text)
     if (packet === undefined) return violation('malformed-packet')
-    if (packet.type === CONNECT) return connect(packet)
-    if (packet.type === CONNECT_ERROR) return violation('connect-error-from-client')
-    if (!namespaces.has(packet.namespace)) return violation('not-connected')
-    if (packet.type === DISCONNECT) {
-      if (packet.rest !== '') return violation('malformed-packet')
-      leave(packet.namespace)
-      return PASS
-    }
-    state.due.client = packet.attachments
-    return PASS
+    const { type, namespace } = packet
+    if (type === CONNECT) return connect(packet)
+    if (type === CONNECT_ERROR) return violation('connect-error-from-client')
+    if (!namespaces.has(namespace)) return violation('not-connected')
+    if (type === EVENT || type === BINARY_EVENT) return eventFromClient(packet)
+    if (type === ACK || type === BINARY_ACK) return passAttached(packet)
+    if (packet.rest !== '') return violation('malformed-packet')
+    leave(namespace)
+    return PASSED
   }
 
   const binaryFromClient = (): PacketVerdict => {
     if (state.due.client === 0) return violation('attachment-undue')
     state.due.client--
-    return PASS
+    return state.due.clientDropped ? DROPPED : PASSED
   }
 
-  const answerToConnect = (packet: SocketIoPacket, { identity, phase }: NamespaceState): PacketVerdict => {
-    if (phase !== 'asked') return violation('upstream-connected-twice')
-    const { pid } = readAuth(packet.rest) ?? {}
-    if (typeof pid === 'string' && pid.length <= MAX_ID) {
-      const { user, version, expiresAt } = identity
-      const owner: PidOwner = { userId: user.id, version, namespace: packet.namespace, routeId: route.id }
-      // Without the record the id is worth nothing: a failure only costs a recovery.
-      parts.pids.bindPid(pid, owner, expiresAt * 1000 - parts.now() + PID_GRACE_MS).catch(() => undefined)
-    }
+  const answerToConnect = (packet: SocketIoPacket, known: NamespaceState): PacketVerdict => {
+    if (known.phase !== 'asked') return violation('upstream-connected-twice')
+    const { identity, held = [] } = known
+    bindRecovery(connecting, packet, identity)
     namespaces.set(packet.namespace, { identity, phase: 'open' })
     parts.onOpen(packet.namespace)
-    return PASS
+    // It may have been told to go before it was told that it is in.
+    if (held.some(text => readSocketIoPacket(text.slice(1))?.type === DISCONNECT)) leave(packet.namespace)
+    return held.length === 0 ? PASSED : { verdict: 'pass', released: held }
   }
 
-  const messageFromUpstream = (text: string): PacketVerdict => {
-    if (state.due.upstream > 0) return violation('upstream-attachment-due')
-    const packet = readSocketIoPacket(text)
+  /** python-socketio sends what a connect handler emits before the confirmation; clients would deliver it. */
+  const hold = (namespace: string, packet: EnginePacket): PacketVerdict => {
+    const known = namespaces.get(namespace)
+    if (known === undefined) return DROPPED
+    const held = [...(known.held ?? []), textOf(packet)]
+    const bytes = held.reduce((sum, { length }) => sum + length, 0)
+    if (held.length > MAX_HELD_PACKETS || bytes > maxHeldBytes) return violation('upstream-too-much-before-connect')
+    namespaces.set(namespace, { ...known, held })
+    return DROPPED
+  }
+
+  const messageFromUpstream = (whole: EnginePacket): PacketVerdict => {
+    const { due } = state
+    if (due.upstream > 0) return violation('upstream-attachment-due')
+    const packet = readSocketIoPacket(whole.text.slice(1))
     if (packet === undefined) return violation('upstream-malformed-packet')
-    const known = namespaces.get(packet.namespace)
-    const passes =
-      known !== undefined && (known.phase === 'open' || packet.type === CONNECT || packet.type === CONNECT_ERROR)
-    state.due.upstream = packet.attachments
-    state.due.dropped = !passes
-    if (!passes || packet.type > BINARY_ACK) return DROP
-    if (packet.type === CONNECT) return answerToConnect(packet, known)
-    if (packet.type === CONNECT_ERROR || packet.type === DISCONNECT) leave(packet.namespace)
-    return PASS
+    const { type, namespace, attachments } = packet
+    const known = namespaces.get(namespace)
+    due.upstream = attachments
+    due.upstreamFate = known === undefined ? 'drop' : 'pass'
+    if (known === undefined) return DROPPED
+    if (type === CONNECT) return answerToConnect(packet, known)
+    if (type === CONNECT_ERROR) leave(namespace)
+    else if (known.phase === 'asked') {
+      due.upstreamFate = 'hold'
+      due.heldFor = namespace
+      return hold(namespace, whole)
+    } else if (type === DISCONNECT) leave(namespace)
+    return PASSED
   }
 
-  const binaryFromUpstream = (): PacketVerdict => {
-    if (state.due.upstream === 0) return violation('upstream-attachment-undue')
-    state.due.upstream--
-    return state.due.dropped ? DROP : PASS
+  const binaryFromUpstream = (packet: EnginePacket): PacketVerdict => {
+    const { due } = state
+    if (due.upstream === 0) return violation('upstream-attachment-undue')
+    due.upstream--
+    if (due.upstreamFate === 'hold') return hold(due.heldFor ?? '', packet)
+    return due.upstreamFate === 'drop' ? DROPPED : PASSED
+  }
+
+  /** Adds the answers that had to wait for an attachment. */
+  const withWaiting = (verdict: PacketVerdict): PacketVerdict => {
+    if (waiting.length === 0 || verdict.verdict !== 'pass' || owesClient(state)) return verdict
+    const released = [...(verdict.released ?? []), ...waiting]
+    waiting = []
+    return { ...verdict, released }
   }
 
   return {
@@ -182,13 +173,13 @@ export const createGate = (parts: GateParts) => {
     fromClient({ type, text }: EnginePacket): PacketVerdict | Promise<PacketVerdict> {
       if (type === '4') return messageFromClient(text.slice(1))
       if (type === 'b') return binaryFromClient()
-      if (type === '1' || type === '6' || text === '3') return PASS
+      if (type === '1' || type === '6' || text === '3') return PASSED
       return violation('unexpected-packet')
     },
-    fromUpstream({ type, text }: EnginePacket): PacketVerdict {
-      if (type === '4') return messageFromUpstream(text.slice(1))
-      if (type === 'b') return binaryFromUpstream()
-      return type === '5' ? violation('upstream-unexpected-packet') : PASS
+    fromUpstream(packet: EnginePacket): PacketVerdict {
+      if (packet.type === '4') return withWaiting(messageFromUpstream(packet))
+      if (packet.type === 'b') return withWaiting(binaryFromUpstream(packet))
+      return packet.type === '5' ? violation('upstream-unexpected-packet') : PASSED
     },
     /** The right to a namespace has ended: whether it was connected. */
     end(namespace: string): boolean {

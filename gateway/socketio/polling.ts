@@ -1,5 +1,5 @@
 // The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and nothing gets lost between polls.
-import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
+import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Answer, callUpstream, type PendingCall } from '../upstream/call.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
@@ -39,6 +39,9 @@ export const createPollingTransport = (options: PollingOptions) => {
   const { forwarding, session, share } = options
   const { upstream, target, route } = session.origin
   const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
+  const maxMessages = route.socketio?.messagesPerSecond ?? 1000
+  let second = 0
+  let messages = 0
   let fields = options.fields
   let mailbox: string[] = []
   let waiting: Exchange | undefined
@@ -50,6 +53,13 @@ export const createPollingTransport = (options: PollingOptions) => {
   let bytes = 0
   /** Set once the WebSocket transport has taken over. */
   let divert: ((packets: readonly string[]) => void) | undefined
+
+  const isFlood = (count: number): boolean => {
+    const now = Math.floor(performance.now() / 1000)
+    messages = now === second ? messages + count : count
+    second = now
+    return messages > maxMessages
+  }
 
   const answer = (exchange: Exchange, body: string) => {
     exchange.underway = undefined
@@ -112,7 +122,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     for (const packet of packets) {
       const judged = session.gate.fromUpstream(packet)
       if (judged.verdict === 'violation') return options.onViolation(judged.reason)
-      if (judged.verdict === 'pass') mailbox.push(judged.text ?? packet.text)
+      if (judged.verdict === 'pass') mailbox.push(judged.text ?? packet.text, ...(judged.released ?? []))
     }
     await share?.persist()
     if (mailbox.length === 0) mailbox.push(NOOP)
@@ -206,6 +216,7 @@ export const createPollingTransport = (options: PollingOptions) => {
   const judge = async (payload: string): Promise<string[]> => {
     const packets = readEnginePayload(payload)
     if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
+    if (isFlood(packets.length)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
     const passed: string[] = []
     for (const packet of packets) {
       const verdict = await session.gate.fromClient(packet)

@@ -10,7 +10,7 @@ import { readHandshake } from './engineio-handshake.ts'
 import { readEngineQuery } from './engineio-request.ts'
 import { clientFields, readBody } from './polling-http.ts'
 import { type SessionOrigin, UNPROVEN_BYTES } from './session.ts'
-import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid } from './sessions.ts'
+import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid, upgradedAlready } from './sessions.ts'
 import { storeAway } from './share.ts'
 import type { SidOrigin } from './sid-store.ts'
 
@@ -101,7 +101,8 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   }
 
   const post = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
-    const { polling, session } = await sessions.known(exchange, route, upstream, sid)
+    const entry = await sessions.known(exchange, route, upstream, sid)
+    const { polling, session } = entry
     if (session.over) throw unknownSid()
     const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
     const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
@@ -109,11 +110,12 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       judgeBodyFields(exchange)
       const body = await readBody(exchange, limit)
       if (session.over) throw unknownSid()
+      if (entry.isTakenOver) throw upgradedAlready()
       if (!session.proven) session.unprovenBytes += body.length
       await polling.post(exchange, length => headFor(exchange, route, session.origin.target, length), body)
     } catch (error) {
       // What can't be judged ends the session: the upstream must not be left with half of it.
-      session.end(1008)
+      if (!entry.isTakenOver) session.end(1008)
       throw error
     }
   }

@@ -3,7 +3,8 @@ import type { GatewayError } from '../errors.ts'
 import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import { createGate, type Gate, type GateState } from './gate.ts'
+import type { SocketLog } from '../websocket/forward.ts'
+import { createGate, type Gate, type GateState, NOTHING_DUE, owesClient, owesUpstream } from './gate.ts'
 import { namespaceRoute } from './namespaces.ts'
 import { disconnectPacket } from './packets.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
@@ -24,6 +25,7 @@ export interface SessionParts {
   readonly judge: (route: Route, user: User) => GatewayError | undefined
   /** Milliseconds since the epoch. */
   readonly now: () => number
+  readonly log: SocketLog
 }
 
 export interface SessionOrigin {
@@ -52,6 +54,8 @@ export interface Session {
   over: boolean
   /** Ends everything: the upstream is told with DISCONNECT, so that nothing can be recovered. */
   end(code: number): void
+  /** Ends it for a packet that must not pass, and says so in the log. */
+  violate(reason: string): void
   /** The carrier is gone: nothing more can be told. */
   leave(): void
   /** Where instances share sessions: whether an ended namespace is ours to tell the upstream of. */
@@ -71,7 +75,7 @@ export const createSession = (
 ): Session => {
   const { route, path, requestId, ip } = origin
   const handles = new Map<string, StreamHandle>()
-  const state: GateState = { namespaces: new Map(), due: { client: 0, upstream: 0, dropped: false } }
+  const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
   const register = (namespace: string, judgedBy: Route, identity: Identity) => {
     const handle = parts.streams.register(
@@ -105,7 +109,10 @@ export const createSession = (
 
   const tellEnd = (namespace: string, code: StreamEnd) => {
     if (session.over) return
-    if (state.namespaces.size === 0) return close([namespace], code)
+    // Neither side may take our word for an attachment that it waits for: then the whole session ends.
+    if (state.namespaces.size === 0 || owesUpstream(state) || owesClient(state)) {
+      return close([namespace, ...state.namespaces.keys()], code)
+    }
     session.carrier?.toUpstream([disconnectPacket(namespace)])
     session.carrier?.toClient([disconnectPacket(namespace)])
   }
@@ -113,8 +120,8 @@ export const createSession = (
   const close = (namespaces: readonly string[], code: number) => {
     const packets = namespaces.map(disconnectPacket)
     const { carrier } = session
-    carrier?.toUpstream(packets)
-    carrier?.toClient(packets)
+    if (!owesUpstream(state)) carrier?.toUpstream(packets)
+    if (!owesClient(state)) carrier?.toClient(packets)
     leave()
     carrier?.close(code)
   }
@@ -156,6 +163,14 @@ export const createSession = (
     claim: undefined,
     end(code) {
       if (!session.over) close([...state.namespaces.keys()], code)
+    },
+    violate(reason) {
+      if (session.over) return
+      const fields = { requestId, route: route.id, upstream: origin.upstream.name, reason }
+      if (reason.startsWith('upstream-'))
+        parts.log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
+      else parts.log.info(fields, 'ended a Socket.IO session because of what its client sent')
+      session.end(1008)
     },
     leave,
     adopt(record) {

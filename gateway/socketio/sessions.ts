@@ -41,6 +41,8 @@ const FAREWELL_MS = 5000
 const MAX_UNPROVEN_PER_IP = 20
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
+/** A stray request of the transport that the session has left; it costs the session nothing. */
+export const upgradedAlready = () => new BadRequest({ reason: 'upgraded-already' })
 
 export const originOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionOrigin => ({
   route,
@@ -122,7 +124,12 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
       if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
     })
     session.proveUntil = record.createdAt + PROVE_MS
-    const share = shared && createShare(shared, sid, session, record.pollMs)
+    const letGo = () => {
+      entry.isElsewhere = true
+      session.leave()
+      throw upgradedAlready()
+    }
+    const share = shared && createShare(shared, { sid, session, pollMs: record.pollMs, letGo })
     const polling = createPollingTransport({
       forwarding,
       session,
@@ -130,7 +137,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
       fields: record.fields,
       pollMs: record.pollMs,
       ownHead: length => ownHead(origin, sid, length),
-      onViolation: () => session.end(1008)
+      onViolation: session.violate
     })
     session.carrier = polling.carrier
     if (shared !== undefined) session.claim = namespace => shared.dropNamespace(sid, namespace)
@@ -159,6 +166,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     const local = polled.get(sid)
     if (local !== undefined) {
       if (local.session.origin.route.id !== route.id) throw unknownSid()
+      if (local.isTakenOver && !local.session.over) throw upgradedAlready()
       local.lastSeen = now()
       if (!local.session.over) await local.share?.reload()
       return local
@@ -166,6 +174,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     const record = await shared?.load(sid).catch(storeAway)
     const target = upstream.targets.find(({ url }) => url === record?.target)
     if (record === undefined || target === undefined || record.routeId !== route.id) throw unknownSid()
+    if (record.upgraded) throw upgradedAlready()
     const taken = polled.get(sid) ?? hold(sid, originOf(exchange, route, upstream, target), record)
     try {
       await taken.share?.reload()

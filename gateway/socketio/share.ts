@@ -9,12 +9,21 @@ export const storeAway = (cause: unknown): never => {
   throw new Unavailable({ cause, reason: 'sid-store' })
 }
 
+interface ShareParts {
+  readonly sid: string
+  readonly session: Session
+  readonly pollMs: number
+  /** A WebSocket at another instance carries the session now: forgets it here, and throws a refusal. */
+  readonly letGo: () => never
+}
+
 /** Reads and writes what the instances share of one session; all but mail rejects with a refusal. */
-export const createShare = (shared: SharedSids, sid: string, session: Session, pollMs: number): PollingShare => {
+export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }: ShareParts): PollingShare => {
   const { state } = session
   // As last read or written: only differences are written.
   let seen = new Map(state.namespaces)
   let due = { ...state.due }
+  let isCarriedHere = false
   const note = () => {
     seen = new Map(state.namespaces)
     due = { ...state.due }
@@ -26,6 +35,7 @@ export const createShare = (shared: SharedSids, sid: string, session: Session, p
         session.leave()
         throw new BadRequest({ reason: 'unknown-sid' })
       }
+      if (record.upgraded && !isCarriedHere) letGo()
       session.adopt(record)
       note()
     },
@@ -33,13 +43,16 @@ export const createShare = (shared: SharedSids, sid: string, session: Session, p
       const namespaces: Record<string, NamespaceState | undefined> = {}
       for (const name of seen.keys()) if (!state.namespaces.has(name)) namespaces[name] = undefined
       for (const [name, known] of state.namespaces) if (seen.get(name) !== known) namespaces[name] = known
-      const { client, upstream, dropped } = state.due
-      const isNews = due.upstream !== upstream || due.dropped !== dropped
+      const { client, clientDropped, upstream, upstreamFate, heldFor } = state.due
+      const isClientNews = due.client !== client || due.clientDropped !== clientDropped
+      const isUpstreamNews = due.upstream !== upstream || due.upstreamFate !== upstreamFate || due.heldFor !== heldFor
       const changes = {
         namespaces,
         ...(session.proven ? { proven: true } : { bytes: session.unprovenBytes }),
-        ...(due.client === client ? {} : { dueFromClient: client }),
-        ...(isNews ? { dueFromUpstream: { count: upstream, dropped } } : {})
+        ...(isClientNews ? { dueFromClient: { client, clientDropped } } : {}),
+        ...(isUpstreamNews
+          ? { dueFromUpstream: { upstream, upstreamFate, ...(heldFor === undefined ? {} : { heldFor }) } }
+          : {})
       }
       note()
       await shared.save(sid, changes).catch(storeAway)
@@ -48,6 +61,7 @@ export const createShare = (shared: SharedSids, sid: string, session: Session, p
       const record = await shared.load(sid).catch(storeAway)
       if (record !== undefined) session.adopt(record)
       session.claim = undefined
+      isCarriedHere = true
       await shared.save(sid, { upgraded: true, namespaces: {} }).catch(storeAway)
     },
     mail: packets => shared.mail(sid, packets),

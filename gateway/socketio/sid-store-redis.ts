@@ -53,6 +53,13 @@ const isStrings = (value: unknown): value is string[] =>
 const parse = <T>(text: string | undefined, otherwise: T): T =>
   text === undefined ? otherwise : (JSON.parse(text) as T)
 
+/** `dropped` is what releases before `heldFor` read. */
+interface FromUpstream {
+  readonly count: number
+  readonly dropped: boolean
+  readonly heldFor?: string
+}
+
 const recordOf = (reply: unknown): SidRecord | undefined => {
   if (!isStrings(reply)) return undefined
   const fields = new Map<string, string>()
@@ -62,13 +69,16 @@ const recordOf = (reply: unknown): SidRecord | undefined => {
   const namespaces: Record<string, NamespaceState> = {}
   for (const [name, text] of fields)
     if (name.startsWith(PREFIX)) namespaces[name.slice(PREFIX.length)] = JSON.parse(text)
-  const fromUpstream = parse<{ count: number; dropped: boolean }>(fields.get('u'), { count: 0, dropped: false })
+  const fromUpstream = parse<FromUpstream>(fields.get('u'), { count: 0, dropped: false })
   const due: AttachmentsDue = {
     client: Number(fields.get('c') ?? 0),
+    clientDropped: fields.get('d') === '1',
     upstream: fromUpstream.count,
-    dropped: fromUpstream.dropped
+    upstreamFate: fromUpstream.heldFor !== undefined ? 'hold' : fromUpstream.dropped ? 'drop' : 'pass',
+    ...(fromUpstream.heldFor === undefined ? {} : { heldFor: fromUpstream.heldFor })
   }
-  return { ...origin, bytes: Number(fields.get('b') ?? 0), proven: fields.has('p'), due, namespaces }
+  const bytes = Number(fields.get('b') ?? 0)
+  return { ...origin, bytes, proven: fields.has('p'), upgraded: fields.has('w'), due, namespaces }
 }
 
 const createSharedSids = (redis: RedisStore): SharedSids => {
@@ -85,8 +95,14 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
       if (bytes !== undefined) set.push('b', String(bytes))
       if (proven === true) set.push('p', '1')
       if (upgraded === true) set.push('w', '1')
-      if (dueFromClient !== undefined) set.push('c', String(dueFromClient))
-      if (dueFromUpstream !== undefined) set.push('u', JSON.stringify(dueFromUpstream))
+      if (dueFromClient !== undefined) {
+        set.push('c', String(dueFromClient.client), 'd', dueFromClient.clientDropped ? '1' : '0')
+      }
+      if (dueFromUpstream !== undefined) {
+        const { upstream: count, upstreamFate, heldFor } = dueFromUpstream
+        const stored: FromUpstream = { count, dropped: upstreamFate !== 'pass' }
+        set.push('u', JSON.stringify(upstreamFate === 'hold' ? { ...stored, heldFor } : stored))
+      }
       for (const [name, state] of Object.entries(namespaces)) {
         if (state === undefined) gone.push(PREFIX + name)
         else set.push(PREFIX + name, JSON.stringify(state))

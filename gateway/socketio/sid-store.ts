@@ -6,13 +6,19 @@ export interface NamespaceState {
   /** `asked`: let through to the upstream, which has not answered yet. */
   readonly phase: 'asked' | 'open'
   readonly identity: Identity
+  /** While asked: packets that the upstream has sent already, in order, as a payload would hold them. */
+  readonly held?: readonly string[]
 }
 
 export interface AttachmentsDue {
   client: number
+  /** Those due from the client belong to a packet that was not passed on. */
+  clientDropped: boolean
   upstream: number
-  /** Those due from the upstream belong to a packet that was not delivered. */
-  dropped: boolean
+  /** What became of the packet to which those due from the upstream belong. */
+  upstreamFate: 'pass' | 'drop' | 'hold'
+  /** The namespace for whose confirmation it is held. */
+  heldFor?: string
 }
 
 /** What never changes of a polling session. Times in milliseconds (since the epoch). */
@@ -33,6 +39,8 @@ export interface SidRecord extends SidOrigin {
   /** Bytes taken from the client before its first open namespace. */
   readonly bytes: number
   readonly proven: boolean
+  /** A WebSocket carries it: no request of the polling transport is part of it any more. */
+  readonly upgraded: boolean
   readonly due: AttachmentsDue
   readonly namespaces: Readonly<Record<string, NamespaceState>>
 }
@@ -43,8 +51,8 @@ interface SidChanges {
   readonly proven?: boolean
   /** A WebSocket carries it now: its instance alone tells the upstream what ends. */
   readonly upgraded?: boolean
-  readonly dueFromClient?: number
-  readonly dueFromUpstream?: { readonly count: number; readonly dropped: boolean }
+  readonly dueFromClient?: Pick<AttachmentsDue, 'client' | 'clientDropped'>
+  readonly dueFromUpstream?: Pick<AttachmentsDue, 'upstream' | 'upstreamFate' | 'heldFor'>
   /** undefined: not connected any more. */
   readonly namespaces: Readonly<Record<string, NamespaceState | undefined>>
 }

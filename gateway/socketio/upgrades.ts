@@ -4,7 +4,14 @@ import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
-import { joinSockets, openUpstream, switchClient, targetsInTurn, type UpgradeRequest } from '../websocket/forward.ts'
+import {
+  faultLog,
+  joinSockets,
+  openUpstream,
+  switchClient,
+  targetsInTurn,
+  type UpgradeRequest
+} from '../websocket/forward.ts'
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
@@ -26,7 +33,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     taken: PollingSession | undefined
   ) => {
     const { request, open, target, head, leave } = sockets
-    const onViolation = taken === undefined ? () => session.end(1008) : violationOf(session, taken)
+    const onViolation = taken === undefined ? session.violate : violationOf(session, taken)
     let relay: Relay | undefined
     const transport = createWebSocketTransport({
       session,
@@ -43,8 +50,10 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
         client: request.socket,
         upstream: open.socket,
         maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
+        messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
         idleTimeoutMs: 0,
         onMessage: transport.onMessage,
+        onFault: faultLog(forwarding, session.origin),
         onClosed() {
           leave()
           if (session.carrier === transport.carrier) session.leave()
@@ -61,8 +70,8 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
   }
 
   /** Before the upgrade is complete only the new transport is at fault. */
-  const violationOf = (session: Session, taken: PollingSession) => () => {
-    if (session.carrier !== taken.polling.carrier) return session.end(1008)
+  const violationOf = (session: Session, taken: PollingSession) => (reason: string) => {
+    if (session.carrier !== taken.polling.carrier) return session.violate(reason)
     taken.relay?.end({ code: 1008, reason: '' })
   }
 

@@ -3,8 +3,8 @@
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
-import { BINARY_FRAME, type EnginePacket, readEnginePacket } from './engineio.ts'
-import type { PacketVerdict } from './gate.ts'
+import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './engineio.ts'
+import type { PacketVerdict } from './gate-verdict.ts'
 import { type Carrier, type Session, UNPROVEN_BYTES } from './session.ts'
 
 interface WebSocketTransport {
@@ -49,10 +49,17 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
   const apply = (verdict: PacketVerdict, { packet, payload }: Queued, from: Side) => {
     if (verdict.verdict === 'violation') return end(verdict.reason)
     if (verdict.verdict === 'drop') return
-    if (verdict.verdict === 'answer') return relay()?.send('client', TEXT, Buffer.from(verdict.text))
-    const isBinary = packet === BINARY_FRAME
-    const bytes = verdict.text === undefined ? payload : Buffer.from(verdict.text)
-    relay()?.send(from === 'client' ? 'upstream' : 'client', isBinary ? BINARY : TEXT, bytes)
+    if (verdict.verdict === 'answer') return sendText('client', verdict.text)
+    const to = from === 'client' ? 'upstream' : 'client'
+    if (verdict.text !== undefined) sendText(to, verdict.text)
+    else relay()?.send(to, packet.bytes === undefined ? TEXT : BINARY, payload)
+    for (const text of verdict.released ?? []) sendText(to, text)
+  }
+
+  /** A packet given as text; a binary message becomes a frame of its own kind. */
+  const sendText = (to: Side, text: string) => {
+    const bytes = bytesOf(text)
+    relay()?.send(to, bytes === undefined ? TEXT : BINARY, bytes ?? Buffer.from(text))
   }
 
   /** Order is kept: while one packet waits for its verdict, those behind it wait too. */
@@ -96,33 +103,41 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
     return { verdict: 'pass' }
   }
 
-  const fromClient = (packet: EnginePacket, payload: Buffer) => {
+  const fromClient = (queued: Queued) => {
     if (!session.proven) {
-      session.unprovenBytes += payload.length
+      session.unprovenBytes += queued.payload.length
       if (session.unprovenBytes > UNPROVEN_BYTES) return end('too-much-before-connect')
     }
-    queue.push({ packet, payload })
+    queue.push(queued)
     if (!waiting) work()
   }
 
   return {
     onMessage(from, isText, payload) {
-      const packet = isText ? readEnginePacket(payload.toString('utf8')) : BINARY_FRAME
+      const packet = isText ? readTextFrame(payload) : binaryFrame(payload)
       if (packet === undefined || packet.type === '0') {
         if (from === 'client' || packet === undefined) return end('malformed-packet')
       }
-      if (from === 'client') return fromClient(packet, payload)
-      apply(session.gate.fromUpstream(packet), { packet, payload }, 'upstream')
+      const queued = { packet, payload: packet.bytes ?? payload }
+      if (from === 'client') return fromClient(queued)
+      apply(session.gate.fromUpstream(packet), queued, 'upstream')
     },
     carrier: {
       toClient(packets) {
-        for (const packet of packets) relay()?.send('client', TEXT, Buffer.from(packet))
+        for (const packet of packets) sendText('client', packet)
       },
       toUpstream(packets) {
-        for (const packet of packets) relay()?.send('upstream', TEXT, Buffer.from(packet))
+        for (const packet of packets) sendText('upstream', packet)
       },
       close: code => relay()?.end({ code, reason: CLOSE_REASONS[code] ?? '' }),
       bytes: () => relay()?.bytes ?? 0
     }
   }
+}
+
+/** A binary message written as text is read everywhere as the bytes that it stands for. */
+const readTextFrame = (payload: Buffer): EnginePacket | undefined => {
+  const packet = readEnginePacket(payload.toString('utf8'))
+  const bytes = packet === undefined ? undefined : bytesOf(packet.text)
+  return bytes === undefined ? packet : binaryFrame(bytes)
 }

@@ -13,7 +13,7 @@ import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
 import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './handshake.ts'
-import type { Ending } from './leg.ts'
+import type { Ending, Side } from './leg.ts'
 import type { Relay, RelayOptions, Relays } from './relay.ts'
 
 export interface SocketForwarding {
@@ -27,7 +27,22 @@ export interface SocketForwarding {
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** The 101 has been sent: the exchange is over, the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void
+  readonly log: SocketLog
 }
+
+export interface SocketLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+/** Says why a connection is being closed that broke the protocol or a limit; a backend that does so is worth a warning. */
+export const faultLog =
+  ({ log }: SocketForwarding, { requestId, route }: Pick<StreamInfo, 'requestId' | 'route'>) =>
+  (from: Side, { code, reason }: Ending) => {
+    const fields = { requestId, route: route.id, upstream: route.upstream?.name, side: from, code, reason }
+    if (from === 'upstream') log.warn(fields, 'closed a socket because of what its upstream sent')
+    else log.info(fields, 'closed a socket because of what its client sent')
+  }
 
 interface Offer {
   readonly subprotocols: readonly string[]
@@ -204,10 +219,11 @@ export const targetsInTurn = (upstream: Upstream): readonly Target[] => {
 }
 
 const startRelay = (
-  { relays, streams }: SocketForwarding,
+  forwarding: SocketForwarding,
   info: StreamInfo,
   sockets: { client: Duplex; open: OpenUpstream; head: Buffer; onSwitch: () => void; leave: () => void }
 ): void => {
+  const { relays, streams } = forwarding
   const { client, open, head, onSwitch, leave } = sockets
   let relay: Relay | undefined
   const handle = streams.register(info, {
@@ -220,7 +236,8 @@ const startRelay = (
     handle.close()
     leave()
   }
-  joinSockets(relays, relayOptions(info.route, client, open, onClosed), open, head, joined => {
+  const options = { ...relayOptions(info.route, client, open, onClosed), onFault: faultLog(forwarding, info) }
+  joinSockets(relays, options, open, head, joined => {
     relay = joined
   })
 }
@@ -229,6 +246,7 @@ const relayOptions = (route: Route, client: Duplex, open: OpenUpstream, onClosed
   client,
   upstream: open.socket,
   maxMessageBytes: route.websocket?.maxMessageBytes ?? 1024 * 1024,
+  messagesPerSecond: route.websocket?.messagesPerSecond ?? 0,
   idleTimeoutMs: route.websocket?.idleTimeoutMs ?? 0,
   onClosed
 })

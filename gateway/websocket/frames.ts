@@ -22,6 +22,9 @@ export interface FrameSink {
   onControl(opcode: number, payload: Buffer, frame: Buffer): void
 }
 
+// Counted as the bytes are taken: no timer could bound a burst. Control frames are written one by one.
+const MAX_FRAMES_PER_SECOND = 20_000
+const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAGMENTS = 16_384
 const MAX_CONTROL_BYTES = 125
 const EMPTY = Buffer.alloc(0)
@@ -33,6 +36,8 @@ interface ScannerOptions {
   readonly maxMessageBytes: number
   /** Hand over whole messages instead of passing data through. */
   readonly collect: boolean
+  /** Messages that may begin within a second, 0: no limit of their own; undefined: frames of any kind are not counted. */
+  readonly messagesPerSecond?: number | undefined
 }
 
 /** One per direction. A class for its memory: there are two per open socket. */
@@ -54,13 +59,17 @@ export class FrameScanner {
   #collected: Buffer = EMPTY
   #collectedBytes = 0
   #closed = false
-  /** Frames seen; read and reset by whoever limits their rate. */
-  frames = 0
-  /** Control frames seen. */
-  controls = 0
+  /** -1: nothing is counted. */
+  readonly #maxMessages: number
+  /** The second to which the three counts belong. */
+  #second = 0
+  #frames = 0
+  #controls = 0
+  #messages = 0
 
-  constructor({ masked, maxMessageBytes, collect }: ScannerOptions) {
+  constructor({ masked, maxMessageBytes, collect, messagesPerSecond = -1 }: ScannerOptions) {
     this.#masked = masked
+    this.#maxMessages = messagesPerSecond
     this.#maxMessageBytes = maxMessageBytes
     this.#collect = collect
   }
@@ -75,8 +84,15 @@ export class FrameScanner {
     return this.#closed
   }
 
-  /** Takes bytes; the buffer is not kept. After a fault the scanner must not be used again. */
-  take(bytes: Buffer, sink: FrameSink): FrameFault {
+  /** Takes bytes; the buffer is not kept. After a fault the scanner must not be used again. @param atMs monotonic */
+  take(bytes: Buffer, sink: FrameSink, atMs = 0): FrameFault {
+    const second = Math.floor(atMs / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#frames = 0
+      this.#controls = 0
+      this.#messages = 0
+    }
     let chunk = bytes
     if (this.#held.length > 0) {
       chunk = Buffer.concat([this.#held, bytes])
@@ -151,11 +167,8 @@ export class FrameScanner {
     const first = chunk[i] ?? 0
     const opcode = first & 0x0f
     const short = (chunk[i + 1] ?? 0) & 0x7f
-    this.frames++
-    if (opcode >= CLOSE) {
-      this.controls++
-      return 0
-    }
+    if (this.#isFlood(opcode)) return 1008
+    if (opcode >= CLOSE) return 0
     let length = short
     if (short === 126) length = chunk.readUInt16BE(i + 2)
     else if (short === 127) {
@@ -177,6 +190,13 @@ export class FrameScanner {
     this.#position = 0
     this.#final = (first & 0x80) !== 0
     return 0
+  }
+
+  #isFlood(opcode: number): boolean {
+    if (this.#maxMessages === -1) return false
+    if (++this.#frames > MAX_FRAMES_PER_SECOND) return true
+    if (opcode >= CLOSE) return ++this.#controls > MAX_CONTROLS_PER_SECOND
+    return opcode !== CONTINUATION && this.#maxMessages !== 0 && ++this.#messages > this.#maxMessages
   }
 
   #takePayload(chunk: Buffer, from: number, to: number, sink: FrameSink): FrameFault {

@@ -15,6 +15,8 @@ interface LegOptions {
   readonly side: Side
   readonly socket: Duplex
   readonly maxMessageBytes: number
+  /** See `ScannerOptions`. */
+  readonly messagesPerSecond: number | undefined
   /** Whole messages are told instead of bytes. */
   readonly reads: boolean
 }
@@ -54,12 +56,13 @@ export class Leg implements FrameSink {
   stalledSince = 0
   #held = false
 
-  constructor(relay: LegOwner, { side, socket, maxMessageBytes, reads }: LegOptions) {
+  constructor(relay: LegOwner, { side, socket, maxMessageBytes, messagesPerSecond, reads }: LegOptions) {
     this.#relay = relay
     this.side = side
     this.socket = socket
     this.#reads = reads
-    this.scanner = new FrameScanner({ masked: side === 'client', maxMessageBytes, collect: this.#reads })
+    const masked = side === 'client'
+    this.scanner = new FrameScanner({ masked, maxMessageBytes, collect: reads, messagesPerSecond })
     this.lastSeen = relay.now()
     this.socket.on('end', () => relay.onEnd(this))
     this.socket.on('error', () => this.socket.destroy())
@@ -79,7 +82,7 @@ export class Leg implements FrameSink {
     this.bytes += bytes.length
     const peer = this.#relay.peerOf(this)
     const rest = peer.pending === undefined ? bytes : bytes.subarray(0, this.scanner.remaining)
-    const fault = this.scanner.take(rest, this)
+    const fault = this.scanner.take(rest, this, this.lastSeen)
     if (fault !== 0) this.#relay.onFault(this, fault)
     else if (peer.pending !== undefined && !this.isPartial) peer.sendClose(peer.pending)
   }

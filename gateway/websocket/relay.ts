@@ -16,10 +16,14 @@ export interface RelayOptions {
   readonly client: Duplex
   readonly upstream: Duplex
   readonly maxMessageBytes: number
+  /** Messages that the client may begin within a second; 0: as many as the limit of frames allows. */
+  readonly messagesPerSecond: number
   /** Silence of both sides after which the socket ends; 0: never. */
   readonly idleTimeoutMs: number
   /** Hands over whole messages, which then pass only by `send`; without it bytes pass as they come. */
   readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
+  /** One side broke the protocol or a limit; both are being closed. */
+  readonly onFault?: ((from: Side, ending: Ending) => void) | undefined
   /** Both sockets are gone. */
   readonly onClosed: () => void
 }
@@ -29,8 +33,6 @@ const FRAME_REST_MS = 400
 const AFTER_END_MS = 1000
 /** A stream whose right has ended is gone within a second, answered or not. */
 const END_MS = 700
-const MAX_CONTROLS_PER_SECOND = 200
-const MAX_FRAMES_PER_SECOND = 20_000
 
 const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
 const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
@@ -39,8 +41,15 @@ const IDLE: Ending = { code: 1001, reason: 'idle' }
 const FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
   1002: 'protocol error',
   1007: 'invalid UTF-8',
-  1008: 'too many frames',
+  1008: 'too many messages',
   1009: 'message too big'
+}
+
+const UPSTREAM_FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
+  1002: 'upstream broke the protocol',
+  1007: 'upstream sent invalid UTF-8',
+  1008: 'upstream sent too many fragments',
+  1009: 'upstream message too big'
 }
 
 /** A class for its memory: one per open socket. */
@@ -63,10 +72,16 @@ export class Relay implements LegOwner {
     this.#times = times
     this.#onOver = onOver
     this.#lastActivity = now()
-    const { client, upstream, maxMessageBytes, onMessage } = options
+    const { client, upstream, maxMessageBytes, messagesPerSecond, onMessage } = options
     const reads = onMessage !== undefined
-    this.#client = new Leg(this, { side: 'client', socket: client, maxMessageBytes, reads })
-    this.#upstream = new Leg(this, { side: 'upstream', socket: upstream, maxMessageBytes, reads })
+    this.#client = new Leg(this, { side: 'client', socket: client, maxMessageBytes, messagesPerSecond, reads })
+    this.#upstream = new Leg(this, {
+      side: 'upstream',
+      socket: upstream,
+      maxMessageBytes,
+      messagesPerSecond: undefined,
+      reads
+    })
   }
 
   peerOf(leg: Leg): Leg {
@@ -137,8 +152,9 @@ export class Relay implements LegOwner {
     if (fault === 0) return
     const ending = { code: fault, reason: FAULT_REASONS[fault] }
     from.faulted = true
+    this.#options.onFault?.(from.side, ending)
     if (from.side === 'client') this.end(ending, GOING_AWAY)
-    else this.end(SERVER_GONE, ending)
+    else this.end({ code: 1011, reason: UPSTREAM_FAULT_REASONS[fault] }, ending)
   }
 
   onEnd(leg: Leg) {
@@ -217,17 +233,6 @@ export class Relay implements LegOwner {
     leg.misses++
     leg.ping()
   }
-
-  /** Called once a second: a client that floods is sent away (control frames are written one by one). */
-  limitRate() {
-    const { scanner } = this.#client
-    const { frames, controls } = scanner
-    scanner.frames = 0
-    scanner.controls = 0
-    if (controls > MAX_CONTROLS_PER_SECOND || frames > MAX_FRAMES_PER_SECOND) {
-      this.end({ code: 1008, reason: 'too many frames' })
-    }
-  }
 }
 
 export interface Relays {
@@ -240,20 +245,14 @@ export interface Relays {
 }
 
 const SWEEP_MS = 250
-const SWEEPS_PER_SECOND = 4
 
 export const createRelays = (options: { now?: () => number; times?: Partial<RelayTimes> } = {}): Relays => {
   const now = options.now ?? (() => performance.now())
   const times: RelayTimes = { pingMs: 30_000, closeMs: 2000, stallMs: 60_000, ...options.times }
   const open = new Set<Relay>()
-  let sweeps = 0
   const sweep = () => {
     const at = now()
-    const isFullSecond = ++sweeps % SWEEPS_PER_SECOND === 0
-    for (const relay of open) {
-      relay.sweep(at)
-      if (isFullSecond) relay.limitRate()
-    }
+    for (const relay of open) relay.sweep(at)
   }
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()

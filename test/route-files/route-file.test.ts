@@ -59,6 +59,7 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
     origins: [],
     tokenInQuery: false,
     maxMessageBytes: 1024 * 1024,
+    messagesPerSecond: 0,
     idleTimeoutMs: 3_600_000,
     maxLifetimeMs: 0
   })
@@ -67,7 +68,8 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
       { name: '/chat', pattern: undefined, roles: undefined },
       { name: '/\\/room-[0-9]+/', pattern: /^(?:\/room-[0-9]+)$/u, roles: ['Agente'] }
     ],
-    maxMessageBytes: 1024 * 1024
+    maxMessageBytes: 1024 * 1024,
+    messagesPerSecond: 1000
   })
 })
 

@@ -17,6 +17,7 @@ interface Teardown {
 
 const SOCKETIO = {
   maxMessageBytes: 1_000_000,
+  messagesPerSecond: 1000,
   namespaces: [
     { name: '/messaging', pattern: undefined, roles: ['Agente'] },
     { name: '/open', pattern: undefined, roles: undefined }

@@ -6,7 +6,7 @@ import t from 'tap'
 import { Unauthenticated } from '../../gateway/errors.ts'
 import { readEnginePayload } from '../../gateway/socketio/engineio.ts'
 import { readEngineQuery } from '../../gateway/socketio/engineio-request.ts'
-import { createGate, type GateState } from '../../gateway/socketio/gate.ts'
+import { createGate, type GateState, NOTHING_DUE } from '../../gateway/socketio/gate.ts'
 import { readSocketIoPacket } from '../../gateway/socketio/packets.ts'
 import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
 import { person, routeAt, upstreamAt } from '../support/socket-harness.ts'
@@ -143,9 +143,10 @@ t.test('only unambiguous Engine.IO 4 queries are read', async t => {
 })
 
 const gateWorld = () => {
-  const state: GateState = { namespaces: new Map(), due: { client: 0, upstream: 0, dropped: false } }
+  const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
   const socketio = {
     maxMessageBytes: 1e6,
+    messagesPerSecond: 1000,
     namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'] }]
   }
   const gate = createGate({

@@ -12,6 +12,7 @@ interface Teardown {
 
 const SOCKETIO = {
   maxMessageBytes: 200_000,
+  messagesPerSecond: 1000,
   namespaces: [
     { name: '/messaging', pattern: undefined, roles: ['Agente'] },
     { name: '/open', pattern: undefined, roles: undefined }

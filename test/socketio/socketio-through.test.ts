@@ -49,6 +49,7 @@ const startServer = async (t: Teardown, options: object = {}) => {
 
 const SOCKETIO = {
   maxMessageBytes: 1_000_000,
+  messagesPerSecond: 1000,
   namespaces: [
     { name: '/messaging', pattern: undefined, roles: ['Agente'] },
     { name: '/other', pattern: undefined, roles: undefined },

@@ -83,6 +83,7 @@ export const WEBSOCKET = {
   origins: [],
   tokenInQuery: false,
   maxMessageBytes: 1024 * 1024,
+  messagesPerSecond: 0,
   idleTimeoutMs: 0,
   maxLifetimeMs: 0
 } as const
@@ -168,7 +169,8 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     addedHeaders: exchange => ['x-request-id', exchange.requestId],
     ownCookies: new Set(),
     refuse,
-    onSwitched: () => undefined
+    onSwitched: () => undefined,
+    log: { info: () => undefined, warn: () => undefined }
   }
   const forwardWebSocket = createForwardWebSocket(forwarding)
   const socketio = createForwardSocketIo({

@@ -251,12 +251,11 @@ t.test('idle time and lifetime of a route end a socket with 1001', async t => {
 
 // WS-21
 t.test('a flood of pings ends in 1008', async t => {
-  const { open, gateway } = await world(t)
+  const { open } = await world(t)
   const { raw, peer } = await open()
   raw.socket.write(Buffer.concat(new Array(500).fill(buildFrame(9, Buffer.from('x'), true))))
-  await until(() => peer.received.length > 3000, 'passed')
-  for (let i = 0; i < 4; i++) gateway.relays.sweep()
   await until(() => raw.closeCode() === 1008, 'told')
+  t.ok(peer.received.length < 500 * 7, 'no timer was waited for')
 })
 
 // WS-17

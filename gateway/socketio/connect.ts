@@ -1,0 +1,101 @@
+// A CONNECT is let through with the person in place of the token, or is answered with why it is refused.
+import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../errors.ts'
+import type { Identity, User } from '../identity.ts'
+import type { Route } from '../routes/route.ts'
+import { DROPPED, type PacketVerdict } from './gate-verdict.ts'
+import { namespaceRoute } from './namespaces.ts'
+import { connectErrorPacket, connectPacket, isPlainNamespace, readAuth, type SocketIoPacket } from './packets.ts'
+import type { NamespaceState, PidOwner, SidStore } from './sid-store.ts'
+
+export interface ConnectParts {
+  readonly route: Route
+  readonly namespaces: Map<string, NamespaceState>
+  /** Who a token says is asking; throws 401. */
+  readonly identify: (token: string) => Identity
+  /** Why somebody may not have a route; undefined: they may. */
+  readonly judge: (route: Route, user: User) => GatewayError | undefined
+  readonly pids: Pick<SidStore, 'bindPid' | 'pidOwner'>
+  /** Called before CONNECT is let through; throws a refusal. */
+  readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
+  readonly now: () => number
+}
+
+const MAX_NAMESPACES = 50
+const MAX_ID = 256
+/** Recovery is a matter of minutes after a connection broke; until then its id must be known. */
+const PID_GRACE_MS = 10 * 60_000
+
+/** `answer` for a refusal. Only CONNECT with a recovery id has to wait for an answer. */
+export const judgeConnect = (
+  parts: ConnectParts,
+  { namespace, rest }: SocketIoPacket
+): PacketVerdict | Promise<PacketVerdict> => {
+  const { namespaces, route } = parts
+  const auth = readAuth(rest)
+  try {
+    const { identity, by } = prove(parts, namespace, auth)
+    parts.onAsked(namespace, by, identity)
+    namespaces.set(namespace, { phase: 'asked', identity })
+    const { token, user: _user, __proto__: _proto, pid, offset, ...own } = auth ?? {}
+    const trusted = { ...own, user: identity.user, ...(route.forwardToken ? { token } : {}) }
+    const plain = () => ({ verdict: 'pass', text: connectPacket(namespace, trusted) }) as const
+    if (typeof pid !== 'string') return plain()
+    return mayRecover(parts, pid, namespace, identity).then(may => {
+      // Its right may have ended while we looked.
+      if (!namespaces.has(namespace)) return DROPPED
+      return may ? { verdict: 'pass', text: connectPacket(namespace, { ...trusted, pid, offset }) } : plain()
+    })
+  } catch (error) {
+    const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
+    return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
+  }
+}
+
+/** Throws why this CONNECT is refused. */
+const prove = (
+  { route, namespaces, identify, judge }: ConnectParts,
+  namespace: string,
+  auth: Record<string, unknown> | undefined
+): { identity: Identity; by: Route } => {
+  if (!isPlainNamespace(namespace)) throw new BadRequest({ reason: 'namespace-name' })
+  if (auth === undefined) throw new BadRequest({ reason: 'connect-payload' })
+  if (typeof auth.token !== 'string') throw new Unauthenticated({ reason: 'no-token' })
+  const identity = identify(auth.token)
+  const by = namespaceRoute(route, namespace)
+  if (by === undefined) throw new NoRoute({ reason: 'no-namespace' })
+  const refusal = judge(by, identity.user)
+  if (refusal !== undefined) throw refusal
+  // A session belongs to one person: its id must not carry one person's rights to another.
+  for (const other of namespaces.values()) {
+    if (other.identity.user.id !== identity.user.id) throw new Forbidden({ reason: 'session-of-another' })
+  }
+  if (namespaces.size >= MAX_NAMESPACES) throw new Forbidden({ reason: 'too-many-namespaces' })
+  return { identity, by }
+}
+
+/** Whether the auth payload's recovery id may be used: same person, same access version, same namespace. */
+const mayRecover = async (
+  { pids, route }: ConnectParts,
+  pid: string,
+  namespace: string,
+  { user, version }: Identity
+): Promise<boolean> => {
+  const owner = pid.length > MAX_ID ? undefined : await pids.pidOwner(pid).catch(() => undefined)
+  return (
+    owner !== undefined &&
+    owner.userId === user.id &&
+    owner.version === version &&
+    owner.namespace === namespace &&
+    owner.routeId === route.id
+  )
+}
+
+/** Remembers whose recovery id an accepted CONNECT names. */
+export const bindRecovery = ({ pids, route, now }: ConnectParts, packet: SocketIoPacket, identity: Identity) => {
+  const { pid } = readAuth(packet.rest) ?? {}
+  if (typeof pid !== 'string' || pid.length > MAX_ID) return
+  const { user, version, expiresAt } = identity
+  const owner: PidOwner = { userId: user.id, version, namespace: packet.namespace, routeId: route.id }
+  // Without the record the id is worth nothing: a failure only costs a recovery.
+  pids.bindPid(pid, owner, expiresAt * 1000 - now() + PID_GRACE_MS).catch(() => undefined)
+}

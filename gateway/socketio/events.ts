@@ -1,0 +1,39 @@
+// The name of an event is read out of its packet, and nothing else of it; some names no client may send.
+
+/**
+ * Names that mean something else to a server than an event of that name. socket.io refuses them all but `*`;
+ * python-socketio would run its own connect handler for `["connect", {}, {"user": …}]`, with the person that the client
+ * put there, and its catch-all handler for `*` with arguments that the client chose.
+ */
+const RESERVED: ReadonlySet<string> = new Set([
+  'connect',
+  'connect_error',
+  'disconnect',
+  'disconnecting',
+  'newListener',
+  'removeListener',
+  '*'
+])
+
+export const isReservedEvent = (name: string): boolean => RESERVED.has(name)
+
+const MAX_NAME = 256
+// A JSON string (RFC 8259 §7), or a number as socket.io allows it, as the first item of an array.
+const NAME = /^\d*\[[ \t\n\r]*(?:"((?:[^"\\\p{Cc}]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*)"|(\d{1,15}))[ \t\n\r]*[,\]]/u
+
+/** The name of the event whose ack id and array are given; undefined: none that every JSON parser reads alike. */
+export const eventName = (rest: string): string | undefined => {
+  const from = rest.indexOf('[') + 2
+  const to = rest.indexOf('"', from)
+  // As every client writes it, and in most of all cases.
+  const name = rest.slice(from, to)
+  const isPlain = rest[from - 1] === '"' && to !== -1 && (rest[to + 1] === ',' || rest[to + 1] === ']')
+  if (isPlain && name.length <= MAX_NAME && PLAIN.test(name)) return name
+  const [, escaped, number] = NAME.exec(rest.slice(0, 20 + 6 * MAX_NAME)) ?? []
+  if (escaped === undefined) return number
+  const read: unknown = JSON.parse(`"${escaped}"`)
+  return typeof read === 'string' && read.length <= MAX_NAME && !CONTROL.test(read) ? read : undefined
+}
+
+const PLAIN = /^[^\\\p{Cc}]*$/u
+const CONTROL = /\p{Cc}/u

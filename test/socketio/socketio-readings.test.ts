@@ -1,0 +1,256 @@
+// What servers in other languages read in a packet is what the gateway judged, and their ways of speaking are understood.
+import type { Socket } from 'engine.io'
+import t, { type Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
+import { type Delivery, pythonModel } from '../support/socketio-models.ts'
+import { confirm, startModelledUpstream } from '../support/socketio-upstream.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+
+const NAMESPACES = { '/admin-room': { roles: ['Admin'] }, '/chat': {}, '/\\/.*/': {} }
+
+const world = async (t: Test, onDelivery?: (socket: Socket, delivery: Delivery) => void, socketio: object = {}) => {
+  const model = () => pythonModel(['/', '/admin-room', '/chat', '/other'])
+  const upstream = await startModelledUpstream(t, model, onDelivery)
+  const gateway = await startGateway(t, {
+    postgres,
+    config: {
+      upstreams: { messaging: { url: `http://127.0.0.1:${upstream.port}` } },
+      routes: [{ path: '/socket.io/*', upstream: 'messaging', socketio: { namespaces: NAMESPACES, ...socketio } }]
+    }
+  })
+  const socket = async (query = '') => {
+    const raw = await rawWebSocket(gateway.port, { path: `/socket.io/?EIO=4&transport=websocket${query}` })
+    const heard = () => raw.frames().toString('latin1')
+    return { raw, heard, say: (text: string) => raw.send(1, text) }
+  }
+  const ask = (query: string, options: RequestInit = {}) =>
+    fetch(`${gateway.url}/socket.io/?EIO=4&transport=polling${query}`, options)
+  /** A polling session; everything that it ever received is in `text`. */
+  const poll = async () => {
+    const { sid } = JSON.parse((await (await ask('')).text()).slice(1)) as { sid: string }
+    const session = {
+      sid,
+      text: '',
+      post: (body: string) => ask(`&sid=${sid}`, { method: 'POST', body, headers: { 'content-type': 'text/plain' } }),
+      async get() {
+        const answer = await ask(`&sid=${sid}`)
+        session.text += `${await answer.text()}\n`
+        return answer.status
+      }
+    }
+    return session
+  }
+  const logout = (token: string) => gateway.fetch('/auth/logout', { method: 'POST', token })
+  return { gateway, upstream, socket, poll, ask, logout }
+}
+
+const eventsOf = (delivered: readonly Delivery[]) =>
+  delivered.filter(({ kind }) => kind === 'event').map(({ namespace, event }) => `${namespace} ${event}`)
+
+// RW-02, WS-25
+t.test('a question mark behind the name of a stricter namespace opens nothing', async t => {
+  const { gateway, upstream, socket, poll } = await world(t)
+  const token = await gateway.tokenFor()
+  const { raw, say, heard } = await socket()
+  say(`40/admin-room?,{"token":"${token}"}`)
+  say(`40/admin-room?x=1,{"token":"${token}"}`)
+  say(`40/admin room,{"token":"${token}"}`)
+  await until(() => heard().split('GW_BAD_REQUEST').length === 4, 'refused, each with an error of its own')
+  say(`40/chat,{"token":"${token}"}`)
+  await until(() => heard().includes('40/chat,'), 'the session goes on')
+  say('42/admin-room?,["delete-all"]')
+  await until(() => raw.closeCode() === 1008, 'an event for such a name ends it')
+  const polled = await poll()
+  t.equal((await polled.post(`40/admin-room?,{"token":"${token}"}`)).status, 200)
+  await polled.get()
+  t.match(polled.text, 'GW_BAD_REQUEST')
+  t.strictSame(
+    upstream.delivered.map(({ kind, namespace }) => `${kind} ${namespace}`).filter(text => text.includes('admin')),
+    []
+  )
+})
+
+// RW-03, WS-29
+t.test('digits, a dash and a second namespace are no acknowledgement id', async t => {
+  const { gateway, upstream, socket } = await world(t)
+  const admin = await gateway.tokenFor({ profiles: ['Admin'] })
+  for (const packet of [
+    '420-/admin-room,["delete-all","k"]',
+    '4212-/admin-room,["delete-all","k"]',
+    '42/chat,/admin-room,["x"]',
+    '42/chat,1-["x"]',
+    '42/chat,',
+    '42/chat, ["x"]',
+    '42/chat,{"a":1}',
+    '43/chat,["x"]',
+    '4٢/admin-room,["x"]',
+    '450-/chat,["x"]',
+    '45١-/chat,["x"]'
+  ]) {
+    const { raw, say, heard } = await socket()
+    say(`40,{"token":"${admin}"}`)
+    say(`40/chat,{"token":"${admin}"}`)
+    await until(() => heard().includes('40/chat,'), 'connected')
+    say(packet)
+    await until(() => raw.closeCode() === 1008, packet)
+  }
+  t.strictSame(eventsOf(upstream.delivered), [])
+})
+
+// RW-03
+for (const transport of ['websocket', 'polling'] as const) {
+  t.test(
+    `by ${transport}: while attachments are due, the end of a right ends the session and runs nothing`,
+    async t => {
+      const { gateway, upstream, socket, poll, logout } = await world(t)
+      const admin = await gateway.tokenFor({ profiles: ['Admin'] })
+      const other = await gateway.tokenFor({ profiles: ['Admin'] })
+      const hello = [`40/admin-room,{"token":"${admin}"}`, `40/chat,{"token":"${other}"}`]
+      const withheld = '451-/admin-room,["echo",{"_placeholder":true,"num":0}]'
+      if (transport === 'websocket') {
+        const { raw, say, heard } = await socket()
+        for (const packet of hello) say(packet)
+        await until(() => heard().includes('40/admin-room,') && heard().includes('40/chat,'), 'connected')
+        say(withheld)
+        await until(() => upstream.messages.some(message => String(message).startsWith('51-')), 'withheld')
+        t.equal((await logout(admin)).status, 204)
+        await until(() => raw.closeCode() === 4401, 'closed')
+      } else {
+        const session = await poll()
+        await session.post(hello.join('\x1e'))
+        while (!session.text.includes('40/chat,')) await session.get()
+        await session.post(withheld)
+        t.equal((await logout(admin)).status, 204)
+        await until(() => upstream.sockets[0]?.readyState === 'closed', 'closed at the upstream')
+        t.equal((await session.post('420-/admin-room,["delete-all","k"]')).status, 400)
+      }
+      t.strictSame(eventsOf(upstream.delivered), [], 'the withheld event never ran')
+      t.notOk(
+        upstream.messages.some(message => String(message).startsWith('1/')),
+        'and nothing was taken for its attachment'
+      )
+    }
+  )
+}
+
+t.test('an event of a reserved name never arrives: python-socketio would run its connect handler for it', async t => {
+  const { gateway, upstream, socket } = await world(t)
+  const token = await gateway.tokenFor()
+  for (const name of [
+    '"connect"',
+    '"disconnect"',
+    '"\\u0063onnect"',
+    '"*"',
+    '"disconnecting"',
+    'connect',
+    "'connect'",
+    '"con\\nnect"'
+  ]) {
+    const { raw, say, heard } = await socket()
+    say(`40/chat,{"token":"${token}"}`)
+    await until(() => heard().includes('40/chat,'), 'connected')
+    say(`42/chat,[${name},{},{"user":{"id":1,"profiles":["Admin"]}}]`)
+    await until(() => raw.closeCode() === 1008, name)
+  }
+  t.strictSame(eventsOf(upstream.delivered), [])
+})
+
+// RW-18
+for (const transport of ['websocket', 'polling'] as const) {
+  t.test(`by ${transport}: what a backend emits in its connect handler arrives behind the confirmation`, async t => {
+    const early = (socket: Socket, delivery: Delivery) => {
+      if (delivery.kind !== 'connect') return
+      socket.send('2/chat,["hello"]')
+      socket.send('51-/chat,["file",{"_placeholder":true,"num":0}]')
+      socket.send(Buffer.from([1, 2, 3]))
+      setTimeout(() => confirm(socket, delivery), 50)
+    }
+    const { gateway, socket, poll } = await world(t, early)
+    const connect = `40/chat,{"token":"${await gateway.tokenFor()}"}`
+    if (transport === 'websocket') {
+      const { raw, say, heard } = await socket()
+      say(connect)
+      await until(() => heard().includes('\x82\x03\x01\x02\x03'), 'the attachment')
+      t.match(heard(), /40\/chat,.*42\/chat,\["hello"\].*451-\/chat,.*\x82\x03\x01\x02\x03$/s)
+      raw.socket.destroy()
+    } else {
+      const session = await poll()
+      await session.post(connect)
+      while (!session.text.includes('40/chat,')) t.equal(await session.get(), 200)
+      t.match(
+        session.text,
+        '40/chat,{"sid":"a"}\x1e42/chat,["hello"]\x1e451-/chat,["file",{"_placeholder":true,"num":0}]\x1ebAQID'
+      )
+    }
+  })
+}
+
+t.test('what a backend emits before it refuses a CONNECT is not delivered', async t => {
+  const { gateway, socket } = await world(t, (socket, delivery) => {
+    if (delivery.kind !== 'connect') return
+    socket.send('2/chat,["secret"]')
+    socket.send('4/chat,"Unable to connect"')
+  })
+  const { say, heard, raw } = await socket()
+  say(`40/chat,{"token":"${await gateway.tokenFor()}"}`)
+  await until(() => heard().includes('44/chat,'), 'refused')
+  t.notMatch(heard(), 'secret')
+  raw.socket.destroy()
+})
+
+// RW-17, WS-28
+t.test('a stray request with the sid after the upgrade gets 400, and the session lives', async t => {
+  const { gateway, upstream, socket, poll, ask } = await world(t)
+  const session = await poll()
+  await session.post(`40/chat,{"token":"${await gateway.tokenFor()}"}`)
+  while (!session.text.includes('40/chat,')) await session.get()
+  const { say, heard, raw } = await socket(`&sid=${session.sid}`)
+  const pending = session.get()
+  say('2probe')
+  await until(() => heard().includes('3probe'), 'probed')
+  await pending
+  say('5')
+  await until(() => upstream.sockets[0]?.transport.name === 'websocket', 'upgraded')
+  const stray = `&sid=${session.sid}`
+  t.equal((await ask(stray)).status, 400)
+  t.equal((await ask(stray, { method: 'POST', body: '42/chat,["stray"]' })).status, 400)
+  t.equal((await ask(stray, { method: 'POST', body: 'nonsense' })).status, 400)
+  say('42/chat,["still"]')
+  await until(() => eventsOf(upstream.delivered).length > 0, 'the session goes on')
+  t.strictSame(eventsOf(upstream.delivered), ['/chat still'])
+  upstream.sockets[0]?.send('2/chat,["answer"]')
+  await until(() => heard().includes('42/chat,["answer"]'), 'both ways')
+  raw.socket.destroy()
+})
+
+// RW-35, WS-30
+t.test('Base64 with line breaks, as the Java client posts it, is taken and goes on in one spelling', async t => {
+  const { gateway, upstream, poll } = await world(t)
+  const session = await poll()
+  await session.post(`40/chat,{"token":"${await gateway.tokenFor()}"}`)
+  while (!session.text.includes('40/chat,')) await session.get()
+  const bytes = Buffer.alloc(200, 7)
+  const broken = `b${bytes.toString('base64').replace(/.{76}/g, '$&\n')}\n`
+  t.equal((await session.post(`451-/chat,["file",{"_placeholder":true,"num":0}]\x1e${broken}`)).status, 200)
+  await until(() => eventsOf(upstream.delivered).length > 0, 'delivered')
+  t.strictSame(upstream.delivered.at(-1)?.data, [bytes])
+  t.equal((await session.post('451-/chat,["file",{"_placeholder":true,"num":0}]\x1ebAQ*L/')).status, 400, 'no Base64')
+})
+
+t.test('more packets within a second than the route allows end the session, by either transport', async t => {
+  const { gateway, socket, poll } = await world(t, undefined, { messagesPerSecond: 20 })
+  const connect = `40/chat,{"token":"${await gateway.tokenFor()}"}`
+  const { say, raw } = await socket()
+  say(connect)
+  for (let i = 0; i < 50; i++) say('42/chat,["x"]')
+  await until(() => raw.closeCode() === 1008, 'closed')
+  const session = await poll()
+  await session.post(connect)
+  const flood = Array.from({ length: 50 }, () => '42/chat,["x"]').join('\x1e')
+  t.equal((await session.post(flood)).status, 429)
+  t.equal((await session.post('42/chat,["x"]')).status, 400, 'the session is over')
+})

@@ -1,0 +1,55 @@
+// An Engine.IO server whose messages a model of some Socket.IO server reads, and which says what the test wants.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server, type Socket } from 'engine.io'
+import type { Test } from 'tap'
+import type { Delivery, ServerModel } from './socketio-models.ts'
+
+export interface ModelledUpstream {
+  readonly port: number
+  /** In the order of their delivery, over all connections. */
+  readonly delivered: Delivery[]
+  readonly sockets: Socket[]
+  /** Messages as they came, Engine.IO's type removed. */
+  readonly messages: (string | Buffer)[]
+}
+
+/** @param onMessage what the server says to a message; by default it confirms each CONNECT that the model takes. */
+export const startModelledUpstream = async (
+  t: Test,
+  createModel: () => ServerModel,
+  onDelivery: (socket: Socket, delivery: Delivery) => void = confirm
+): Promise<ModelledUpstream> => {
+  const delivered: Delivery[] = []
+  const messages: (string | Buffer)[] = []
+  const sockets: Socket[] = []
+  const engine = new Server({ pingInterval: 2000 })
+  engine.on('connection', (socket: Socket) => {
+    const model = createModel()
+    sockets.push(socket)
+    socket.on('message', (message: string | Buffer) => {
+      messages.push(message)
+      try {
+        for (const delivery of model.take(message)) {
+          delivered.push(delivery)
+          onDelivery(socket, delivery)
+        }
+      } catch {
+        socket.close()
+      }
+    })
+  })
+  const server = createServer((_req, res) => res.writeHead(404).end())
+  engine.attach(server, { path: '/socket.io' })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    engine.close()
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return { port: (server.address() as AddressInfo).port, delivered, sockets, messages }
+}
+
+export const confirm = (socket: Socket, { kind, namespace }: Delivery) => {
+  if (kind === 'connect') socket.send(`0${namespace === '/' ? '' : `${namespace},`}{"sid":"a"}`)
+}
