@@ -5,6 +5,7 @@ import {
   isMap,
   isScalar,
   isSeq,
+  LineCounter,
   type Node,
   type Pair,
   parseDocument,
@@ -20,9 +21,6 @@ export interface YamlDocument {
   readonly complaints: readonly Complaint[]
   /** Place of a value, or of its key, by its path from the root; the nearest known part when there is none. */
   placeOf(path: readonly (string | number)[], part?: 'key' | 'value'): Place
-  /** Where in the text that is. */
-  offsetOf(path: readonly (string | number)[], part?: 'key' | 'value'): number
-  readonly hasAnchors: boolean
 }
 
 interface Reading {
@@ -37,35 +35,15 @@ interface Reading {
 const MAX_DEPTH = 32
 const MAX_REPEATED_NODES = 10_000
 
-/** Places by offset, from 0. */
-export const placesIn = (text: string, file: string): ((offset: number) => Place) => {
-  let lines: number[] | undefined
-  return offset => {
-    lines ??= lineStarts(text)
-    let [low, high] = [0, lines.length]
-    while (high - low > 1) {
-      const middle = (low + high) >> 1
-      if ((lines[middle] ?? 0) <= offset) low = middle
-      else high = middle
-    }
-    return { file, line: low + 1, column: offset - (lines[low] ?? 0) + 1 }
+/** Core schema of YAML 1.2 without tags, merge keys, cycles, exploding aliases, duplicate keys or second documents. */
+export const readYaml = (text: string, file: string): YamlDocument => {
+  const lineCounter = new LineCounter()
+  const placeAt = (offset: number): Place => {
+    const { line, col } = lineCounter.linePos(offset)
+    return { file, line, column: col }
   }
-}
-
-const lineStarts = (text: string): number[] => {
-  const starts = [0]
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
-  return starts
-}
-
-/**
- * Core schema of YAML 1.2 without tags, merge keys, cycles, exploding aliases, duplicate keys or second documents.
- * `depth`: of the document's root, where the text is a part of another.
- */
-export const readYaml = (text: string, file: string, depth = 0): YamlDocument => {
-  const placeAt = placesIn(text, file)
   try {
-    const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
+    const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false, lineCounter })
     // Unknown tags are warnings to the parser; every tag is refused below.
     const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')
     const faults = [...document.errors, ...warnings].map(({ pos, message, code }) =>
@@ -79,20 +57,17 @@ export const readYaml = (text: string, file: string, depth = 0): YamlDocument =>
       budget: MAX_REPEATED_NODES
     }
     const root = document.contents as Node | null
-    const value = document.errors.length > 0 ? undefined : toValue(root, reading, depth, false)
+    const value = document.errors.length > 0 ? undefined : toValue(root, reading, 0, false)
     return {
       value,
       complaints: faults,
-      hasAnchors: reading.anchors.size > 0,
-      placeOf: (path, part) => reading.at(nodeAt(root, path, part, reading.anchors)),
-      offsetOf: (path, part) => offsetOf(nodeAt(root, path, part, reading.anchors))
+      placeOf: (path, part) => reading.at(nodeAt(root, path, part, reading.anchors))
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     // The parser recurses; thousands of nested brackets exhaust its stack.
-    const start = placeAt(0)
-    const complaints = [complain(start, TOO_DEEP)]
-    return { value: undefined, complaints, hasAnchors: false, placeOf: () => start, offsetOf: () => 0 }
+    const start = { file, line: 1, column: 1 }
+    return { value: undefined, complaints: [complain(start, TOO_DEEP)], placeOf: () => start }
   }
 }
 

@@ -36,16 +36,14 @@ interface RouteFile {
   readonly judgement: Judgement
 }
 
-type ReadYaml = (text: string, file: string) => YamlDocument
-
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const START = { line: 1, column: 1 }
 
 /** Reads `*.yaml` and `*.yml` of a folder, by name; dot files (as of mounted ConfigMaps) do not count. Never rejects. */
-export const readRouteFiles = async (folder: string, read: ReadYaml = readYaml): Promise<RouteDefinitions> => {
+export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> => {
   const complaints: Complaint[] = []
   const texts = await readTexts(folder, complaints)
-  const files = texts.flatMap(({ name, text }) => judgeFile(name, text, read, complaints))
+  const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
   const upstreams = await collectUpstreams(files, complaints)
   const common = { ...upstreams, roles: new Map() }
   const found = files.flatMap(file => collectRoutes(file, common, complaints))
@@ -96,14 +94,14 @@ const readTexts = async (folder: string, complaints: Complaint[]): Promise<{ nam
   return texts
 }
 
-const judgeFile = (name: string, bytes: Buffer, read: ReadYaml, complaints: Complaint[]): RouteFile[] => {
+const judgeFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteFile[] => {
   const start = { file: name, ...START }
   const text = decodeText(bytes)
   if (text === undefined) {
     complaints.push(complain(start, 'a route file must be UTF-8'))
     return []
   }
-  const document = read(text, name)
+  const document = readYaml(text, name)
   complaints.push(...document.complaints)
   if (document.value === undefined) return []
   if (document.value === null) {

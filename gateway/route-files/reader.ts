@@ -1,9 +1,8 @@
-// Route files are read without making requests wait: small ones at once, large ones in a thread that remembers them.
+// Reads route files without making requests wait: small ones at once, large ones in a thread of their own.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
-import { createYamlMemory } from './yaml-memory.ts'
 
 interface RouteFileReader {
   /** As `readRouteFiles`. Rejects only when the thread cannot run, or is closed. */
@@ -69,11 +68,9 @@ const sizeOf = async (folder: string): Promise<number> => {
 }
 
 const answerQuestions = (): void => {
-  const memory = createYamlMemory('routes')
   parentPort?.on('message', async (folder: unknown) => {
     if (typeof folder !== 'string') return
-    parentPort?.postMessage(await readRouteFiles(folder, memory.read))
-    memory.forgetOthers()
+    parentPort?.postMessage(await readRouteFiles(folder))
   })
 }
 
