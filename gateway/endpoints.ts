@@ -16,6 +16,7 @@ import { type HealthParts, healthRoutes } from './observe/health.ts'
 import { pageRoutes } from './pages/page-routes.ts'
 import type { Settings } from './settings/settings.ts'
 import { createLoginMemory } from './store/login-memory.ts'
+import { createLoginNames } from './store/login-names.ts'
 import { createLoginPermits } from './store/login-permits.ts'
 import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
@@ -54,6 +55,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
       loginFailures: settings.loginFailures,
       secret: settings.jwt.secret,
       accountPermits: createLoginPermits(database),
+      names: createLoginNames(database),
       redis,
       knowsAddress: loginMemory.knowsAddress,
       log

@@ -1,8 +1,9 @@
 // Every migration, in the order in which they run.
 import { FirstSchema } from './0001-first-schema.ts'
 import { LoginPermits } from './0002-login-permits.ts'
+import { LoginNames } from './0003-login-names.ts'
 import { GrantedAccess } from './0005-granted-access.ts'
 import { Sessions } from './0007-sessions.ts'
 import { Clients } from './0008-clients.ts'
 
-export const migrations = [FirstSchema, LoginPermits, GrantedAccess, Sessions, Clients]
+export const migrations = [FirstSchema, LoginPermits, LoginNames, GrantedAccess, Sessions, Clients]

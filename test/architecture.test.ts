@@ -29,7 +29,7 @@ const ROWS: readonly (readonly string[])[] = [
 // One home per library; `import type` is free of it.
 const HOMES: Record<string, RegExp> = {
   jose: /^gateway\/tokens\//,
-  ldapts: /^gateway\/directory\/directory\.ts$/,
+  ldapts: /^gateway\/directory\/session\.ts$/,
   'openid-client': /^gateway\/cloud\/client\.ts$/,
   ioredis: /^gateway\/redis\//,
   typeorm: /^(?:gateway\/store|migrations)\//,

@@ -8,7 +8,9 @@ import { CannotRun, type Environment } from './command.ts'
 
 /** Throws {@link CannotRun} when `read` finds a mistake in one of `names`; mistakes in others are not its business. */
 const readSome = <T>(environment: Environment, names: readonly VariableName[], read: (reader: Reader) => T): T => {
-  const reader = createReader(Object.fromEntries(names.map(name => [name, environment[name]])))
+  const reader = createReader(
+    Object.fromEntries(names.flatMap(name => [name, `${name}_FILE`].map(key => [key, environment[key]])))
+  )
   const value = read(reader)
   if (reader.mistakes.length > 0)
     throw new CannotRun('These settings are not right:', [formatMistakes(reader.mistakes)])

@@ -15,21 +15,27 @@ export interface DirectoryConnection {
   readonly lastResultCode: () => number | undefined
   /** Where the directory's last search ended, which libraries do not tell. */
   readonly lastMatchedDn: () => string
+  /** From now on so many entries may come; what came before does not count. Nothing may be under way. */
+  readonly allow: (entries: number) => void
 }
 
-/** Far more than two small entries and their surroundings need. */
-const LIMITS = { maxBytes: 1_048_576, maxMessages: 64 }
-/** The search asks for at most this many (RFC 4511 §4.5.1.4). */
-const MAX_ENTRIES = 2
+/** Far more than small entries and their surroundings need. */
+const MAX_BYTES = 1_048_576
+const OTHER_MESSAGES = 62
+/** The search for a person asks for at most this many (RFC 4511 §4.5.1.4). */
+export const MAX_PEOPLE = 2
 
 /**
- * Dials LDAP_URL: TCP, then STARTTLS if wanted, then TLS if wanted; never less than what is wanted.
+ * Dials one server of LDAP_URL: TCP, then STARTTLS if wanted, then TLS if wanted; never less than what is wanted.
  *
  * @param signal when it aborts, whatever exists of the connection is destroyed.
  * @throws DirectoryFailure `directory-unreachable` or `directory-tls`.
  */
-export const connectDirectory = async (settings: LdapSettings, signal: AbortSignal): Promise<DirectoryConnection> => {
-  const url = new URL(settings.url)
+export const connectDirectory = async (
+  url: URL,
+  settings: LdapSettings,
+  signal: AbortSignal
+): Promise<DirectoryConnection> => {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isLdaps = url.protocol === 'ldaps:'
   const port = url.port === '' ? (isLdaps ? 636 : 389) : Number(url.port)
@@ -130,7 +136,8 @@ const requestStartTls = (socket: Socket): Promise<void> =>
 
 /** Stands between the socket and the library, which trusts what it reads and grows without limit. */
 const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
-  const read = createMessageReader(LIMITS)
+  let maxEntries = MAX_PEOPLE
+  let read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })
   let fault: LdapFault | undefined
   let last: LdapResponse | undefined
   let entries = 0
@@ -138,7 +145,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
   const accept = (message: Buffer): void => {
     last = readResponse(message)
     if (last.operation === OPERATION.entry) entries += 1
-    if (entries > MAX_ENTRIES) throw new LdapFault('more entries than were asked for')
+    if (entries > maxEntries) throw new LdapFault('more entries than were asked for')
     stream.push(message)
   }
   const stream = new Duplex({
@@ -172,6 +179,11 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
     stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
     fault: () => fault,
     lastResultCode: () => last?.resultCode,
-    lastMatchedDn: () => last?.matchedDn ?? ''
+    lastMatchedDn: () => last?.matchedDn ?? '',
+    allow: allowed => {
+      maxEntries = allowed
+      entries = 0
+      read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })
+    }
   }
 }

@@ -26,6 +26,7 @@ export const DIRECTORY_REASONS = [
   'ambiguous-entry',
   'foreign-entry',
   /** The directory or the way to it. */
+  'service-account-refused',
   'directory-unreachable',
   'directory-timeout',
   'directory-tls',
@@ -130,13 +131,22 @@ export const bindRefusal = (
   return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind, cause })
 }
 
-/** An answer other than success to a search or WhoAmI after the bind. */
-export const searchRefusal = (step: string, code: number, diagnostic: string): DirectoryFailure =>
+/** An answer other than success to a search or WhoAmI, after a bind that came so far. */
+export const searchRefusal = (
+  step: string,
+  code: number,
+  diagnostic: string,
+  bind: BindOutcome = 'accepted'
+): DirectoryFailure =>
   new DirectoryFailure(
     code === 32 || code === 34 ? 'no-entry' : (RESULT_REASONS[code] ?? 'directory-protocol'),
     explain(step, code, diagnostic),
-    { bind: 'accepted' }
+    { bind }
   )
+
+/** The directory would not let the service account in, for reasons that no person's login changes. */
+export const serviceRefusal = (explanation: string): DirectoryFailure =>
+  new DirectoryFailure('service-account-refused', explanation)
 
 /** The password policy control's error (draft-behera-ldap-password-policy-11 §6.2) in our words. */
 export const policyReason = (error: number | undefined): DirectoryReason | undefined => {

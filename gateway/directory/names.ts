@@ -4,7 +4,6 @@ type LoginName =
   | { readonly login: string; readonly refusal?: undefined }
   | { readonly login?: undefined; readonly refusal: 'bad-login-name' | 'foreign-domain' }
 
-const PLACEHOLDER = '{{username}}'
 const MAX_LOGIN_LENGTH = 256
 
 /**
@@ -16,20 +15,23 @@ const MAX_LOGIN_LENGTH = 256
  * as `ss`): one account never has two names here.
  *
  * @param domain LDAP_DOMAIN. With it, `DOMAIN\login` (first label) and `login@domain` lose their domain part.
+ * @param otherSuffixes whether `login@other.example` is a login as it stands.
  */
-export const readLogin = (username: string, domain: string | undefined): LoginName => {
+export const readLogin = (username: string, domain: string | undefined, otherSuffixes = false): LoginName => {
   if (username.length > MAX_LOGIN_LENGTH) return { refusal: 'bad-login-name' }
   const folded = foldLogin(username)
   if (folded === undefined) return { refusal: 'bad-login-name' }
   if (domain === undefined) return { login: folded }
   const { login, realm } = splitRealm(folded, domain.toLowerCase())
+  if (realm === 'foreign' && otherSuffixes && !folded.includes('\\')) return { login: folded }
   if (realm === 'foreign') return { refusal: 'foreign-domain' }
   return login === '' ? { refusal: 'bad-login-name' } : { login }
 }
 
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 
-const foldLogin = (username: string): string | undefined => {
+/** One spelling for all that directories take for the same; undefined where that could be another login. */
+export const foldLogin = (username: string): string | undefined => {
   // Before trimming: `trim` would quietly remove a line feed or U+FEFF at an end.
   if (INVISIBLE.test(username)) return undefined
   const composed = username.normalize('NFC').trim()
@@ -62,9 +64,20 @@ export const escapeFilterValue = (value: string): string => value.replace(/[\\*(
 
 const hexEscape = (character: string): string => `\\${character.charCodeAt(0).toString(16).padStart(2, '0')}`
 
-/** `{{username}}` replaced everywhere by the escaped login. */
+/** `{{username}}` replaced everywhere by the quoted login. */
 export const fillTemplate = (template: string, login: string, quote: (value: string) => string): string =>
-  template.replaceAll(PLACEHOLDER, () => quote(login))
+  fillPlaceholders(template, { username: login }, quote)
+
+/** `{{name}}` replaced everywhere by the quoted value of that name. */
+export const fillPlaceholders = (
+  template: string,
+  values: Readonly<Record<string, string>>,
+  quote: (value: string) => string
+): string =>
+  template.replace(/\{\{(\w+)\}\}/g, (placeholder, name: string) => {
+    const value = values[name]
+    return value === undefined ? placeholder : quote(value)
+  })
 
 /** Whether a login may stand in a bind name that knows no escaping, such as `{{username}}@corp.example`. */
 export const isPlainLogin = (login: string): boolean => /^[A-Za-z0-9._-]+$/.test(login)

@@ -1,65 +1,111 @@
 // A directory entry has become the person that the gateway knows: stable subject, plain name, e-mail.
+import { foldLogin } from './names.ts'
 
 export interface DirectoryPerson {
-  /** entryUUID or objectGUID in lower-case canonical form, else the normalised login. Never an e-mail. */
+  /** entryUUID or objectGUID in lower-case canonical form, else the canonical login. Never an e-mail. */
   readonly subject: string
   /** displayName, else cn; `''` when the directory does not say. */
   readonly name: string
   readonly email: string
-  /** The normalised login. */
+  /** The canonical login: sAMAccountName, else uid, else the login that was bound, in lower case. */
   readonly username: string
   /** The same for every directory person: one gateway has one directory, and moving it must not double its people. */
   readonly issuer: string
+  /** What the search filter was filled with; undefined when no entry was read. */
+  readonly login?: string
+  /** Every login that is known to lead to this account, in lower case. */
+  readonly names?: readonly string[]
+  /** When the directory made the entry. */
+  readonly entryCreatedAt?: Date
   /** DNs of the groups that this person is in, as the directory spells them. undefined: not known. */
   readonly groups?: readonly string[] | undefined
 }
 
 const DIRECTORY_ISSUER = 'ldap'
 
-/** All that is ever asked of an entry. */
-export const ENTRY_ATTRIBUTES = [
+/** What is asked of an entry to know the person. */
+export const PERSON_ATTRIBUTES = [
   'displayName',
   'cn',
   'mail',
   'entryUUID',
   'objectGUID',
+  'uid',
   'sAMAccountName',
-  'msDS-PrincipalName'
+  'userPrincipalName',
+  'msDS-PrincipalName',
+  'memberOf',
+  'createTimestamp',
+  'whenCreated'
 ] as const
-
-type AttributeName = (typeof ENTRY_ATTRIBUTES)[number]
 
 /** An entry as libraries give it: values as text or bytes, one or many, names in any case (RFC 4512 §2.5). */
 export type DirectoryEntry = Readonly<Record<string, unknown>>
 
 const MAX_TEXT_LENGTH = 256
 
-export const personOf = (login: string, entry: DirectoryEntry | undefined): DirectoryPerson => {
+/** @param login as it was bound or searched, folded. */
+export const personOf = (
+  login: string,
+  entry: DirectoryEntry | undefined,
+  domain: string | undefined
+): DirectoryPerson => {
   if (entry === undefined) return { subject: login, name: '', email: '', username: login, issuer: DIRECTORY_ISSUER }
-  const displayName = textOf(entry, 'displayName')
+  const displayName = firstText(entry, 'displayName')
+  const username = usernameOf(entry) ?? login
+  const createdAt =
+    generalizedTime(firstText(entry, 'createTimestamp')) ?? generalizedTime(firstText(entry, 'whenCreated'))
   return {
-    subject: uuidOf(entry) ?? guidOf(entry) ?? login,
-    name: displayName === '' ? textOf(entry, 'cn') : displayName,
-    email: textOf(entry, 'mail'),
-    username: login,
-    issuer: DIRECTORY_ISSUER
+    subject: uuidOf(entry) ?? guidOf(entry) ?? username,
+    name: displayName === '' ? firstText(entry, 'cn') : displayName,
+    email: firstText(entry, 'mail'),
+    username,
+    issuer: DIRECTORY_ISSUER,
+    login,
+    names: [...new Set([username, login, ...principalNames(entry, domain)])],
+    ...(createdAt === undefined ? {} : { entryCreatedAt: new Date(createdAt) })
   }
 }
+
+const usernameOf = (entry: DirectoryEntry): string | undefined => {
+  const accountName = firstText(entry, 'sAMAccountName')
+  const text = accountName === '' ? firstText(entry, 'uid') : accountName
+  return text === '' ? undefined : (foldLogin(text) ?? text.toLowerCase())
+}
+
+/** The userPrincipalName, and what stands before its suffix where that is LDAP_DOMAIN. */
+const principalNames = (entry: DirectoryEntry, domain: string | undefined): string[] => {
+  const principal = foldLogin(firstText(entry, 'userPrincipalName'))
+  if (principal === undefined) return []
+  const at = principal.lastIndexOf('@')
+  const isOurs = at > 0 && domain !== undefined && principal.slice(at + 1) === domain.toLowerCase()
+  return isOurs ? [principal.slice(0, at)] : [principal]
+}
+
+/** Whether the entry is of Active Directory, or of a server that behaves like it. */
+export const isActiveDirectory = (entry: DirectoryEntry): boolean => guidOf(entry) !== undefined
 
 /** Active Directory answers WhoAmI with `u:DOMAIN\account`, which msDS-PrincipalName gives for an entry (MS-ADTS). */
 export const isSameAccount = (name: string, entry: DirectoryEntry, domain: string | undefined): boolean => {
   const account = name.toLowerCase()
-  const principal = textOf(entry, 'msDS-PrincipalName').toLowerCase()
+  const principal = firstText(entry, 'msDS-PrincipalName').toLowerCase()
   if (principal !== '') return account === principal
   const label = domain?.toLowerCase().split('.')[0]
-  const samAccountName = textOf(entry, 'sAMAccountName').toLowerCase()
+  const samAccountName = firstText(entry, 'sAMAccountName').toLowerCase()
   return label !== undefined && samAccountName !== '' && account === `${label}\\${samAccountName}`
 }
 
 /** The first value as one line of readable text of at most 256 code points; `''` without one. */
-const textOf = (entry: DirectoryEntry, attribute: AttributeName): string => {
+export const firstText = (entry: DirectoryEntry, attribute: string): string => {
   const bytes = bytesOf(entry, attribute)
-  if (bytes === undefined) return ''
+  return bytes === undefined ? '' : readableText(bytes)
+}
+
+/** All values as one line of text each. */
+export const allTexts = (entry: DirectoryEntry, attribute: string): string[] =>
+  valuesOf(entry, attribute).map(value => value.toString('utf8'))
+
+const readableText = (bytes: Buffer): string => {
   // Four bytes a code point at most: what lies beyond is cut before any of it is looked at.
   const text = bytes.subarray(0, MAX_TEXT_LENGTH * 8).toString('utf8')
   // Controls, line separators and marks that turn the direction of what follows.
@@ -69,7 +115,7 @@ const textOf = (entry: DirectoryEntry, attribute: AttributeName): string => {
 
 /** entryUUID (RFC 4530 §2.1). */
 const uuidOf = (entry: DirectoryEntry): string | undefined => {
-  const text = textOf(entry, 'entryUUID').toLowerCase()
+  const text = firstText(entry, 'entryUUID').toLowerCase()
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text) ? text : undefined
 }
 
@@ -81,10 +127,31 @@ const guidOf = (entry: DirectoryEntry): string | undefined => {
   return [group(3, 2, 1, 0), group(5, 4), group(7, 6), group(8, 9), group(10, 11, 12, 13, 14, 15)].join('-')
 }
 
-const bytesOf = (entry: DirectoryEntry, attribute: AttributeName): Buffer | undefined => {
+/** The 16 bytes of objectGUID for a subject; undefined when it is none. */
+export const guidBytes = (subject: string): Buffer | undefined => {
+  const hex = subject.replaceAll('-', '')
+  if (!/^[0-9a-f]{32}$/.test(hex)) return undefined
+  const bytes = Buffer.from(hex, 'hex')
+  return Buffer.from([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map(index => bytes[index] ?? 0))
+}
+
+const bytesOf = (entry: DirectoryEntry, attribute: string): Buffer | undefined => valuesOf(entry, attribute)[0]
+
+const valuesOf = (entry: DirectoryEntry, attribute: string): Buffer[] => {
   const key = Object.keys(entry).find(name => name.toLowerCase() === attribute.toLowerCase())
-  const values = key === undefined ? undefined : entry[key]
-  const value: unknown = Array.isArray(values) ? values[0] : values
-  if (typeof value === 'string') return Buffer.from(value)
-  return Buffer.isBuffer(value) ? value : undefined
+  const values: unknown = key === undefined ? [] : entry[key]
+  return (Array.isArray(values) ? values : [values]).flatMap((value: unknown) => {
+    if (typeof value === 'string') return [Buffer.from(value)]
+    return Buffer.isBuffer(value) ? [value] : []
+  })
+}
+
+/** GeneralizedTime in UTC or with a numeric offset (RFC 4517 §3.3.13), in ms since the epoch. */
+export const generalizedTime = (text: string): number | undefined => {
+  const [, year, month, day, hour, minute = '00', second = '00', fraction = '', zone = 'Z'] =
+    /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)?(\d\d)?(?:[.,](\d+))?(Z|[+-]\d\d(?:\d\d)?)$/.exec(text) ?? []
+  if (year === undefined) return undefined
+  const offset = zone === 'Z' ? 'Z' : `${zone.slice(0, 3)}:${zone.length > 3 ? zone.slice(3) : '00'}`
+  const at = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}.${`${fraction}000`.slice(0, 3)}${offset}`)
+  return Number.isNaN(at) ? undefined : at
 }

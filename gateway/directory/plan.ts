@@ -1,40 +1,69 @@
 // The LDAP settings have become what each login needs: a bind name and, where people are looked up, a filter.
-
 import { parseDn } from '../routes/distinguished-names.ts'
+import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
-import { escapeDnValue, escapeFilterValue, fillTemplate } from './names.ts'
+import { escapeDnValue, escapeFilterValue, fillPlaceholders, fillTemplate } from './names.ts'
 
 /** How a login is bound and looked up. */
 export interface DirectoryPlan {
   readonly settings: LdapSettings
+  /** With it people are searched for first, then bound by the DN found. */
+  readonly service: { readonly dn: string; readonly password: string } | undefined
+  /** Where there is no service account. */
   readonly bindName: (login: string) => string
-  /** The bind name is a DN, so that it can be compared and logins may hold any character. */
+  /** Any character may stand in a login, since it is escaped. */
+  readonly takesAnyLogin: boolean
+  /** The bind name is a DN, so that it can be compared. */
   readonly bindsByDn: boolean
+  /** Two names may be bound for one account, and which ones is known only after a login. */
+  readonly mayHaveTwoNames: boolean
   readonly search: { readonly base: string; readonly filter: (login: string) => string } | undefined
+  /** Where and how groups are searched, for directories that do not list them in the person's entry. */
+  readonly groups: { readonly base: string; readonly filter: (dn: string, username: string) => string } | undefined
 }
 
-/** @throws Error when there is neither a template nor a domain, or the filter's parentheses do not match. */
+const GROUP_FILTER = '(|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))'
+
+/** @throws Error when there is no way to bind anybody, or a filter's parentheses do not match. */
 export const planOf = (settings: LdapSettings): DirectoryPlan => {
-  const { domain, userDnTemplate, searchBase, searchFilter } = settings
+  const {
+    domain,
+    userDnTemplate,
+    bindDn,
+    bindPassword = '',
+    searchBase,
+    searchFilter,
+    groupBase,
+    groupFilter
+  } = settings
   const template = userDnTemplate ?? (domain === undefined ? undefined : `{{username}}@${domain}`)
-  if (template === undefined) throw new Error('LDAP_USER_DN_TEMPLATE or LDAP_DOMAIN is needed')
-  const bindsByDn = (parseDn(fillTemplate(template, 'x', escapeDnValue)) ?? []).length > 0
-  const filter = searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
+  if (template === undefined && bindDn === undefined)
+    throw new Error('LDAP_USER_DN_TEMPLATE, LDAP_DOMAIN or LDAP_BIND_DN is needed')
+  const bindTemplate = template ?? ''
+  const bindsByDn = (parseDn(fillTemplate(bindTemplate, 'x', escapeDnValue)) ?? []).length > 0
+  const quote = bindsByDn ? escapeDnValue : (value: string) => value
+  const filter = filterOf(searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})'))
+  const groups = filterOf(groupFilter ?? GROUP_FILTER)
   return {
     settings,
-    bindsByDn,
-    bindName: login => fillTemplate(template, login, bindsByDn ? escapeDnValue : value => value),
-    search: searchBase === undefined ? undefined : { base: searchBase, filter: filterOf(filter) }
+    service: bindDn === undefined ? undefined : { dn: bindDn, password: bindPassword },
+    takesAnyLogin: bindsByDn || bindDn !== undefined,
+    bindsByDn: bindsByDn && bindDn === undefined,
+    mayHaveTwoNames: mayHaveTwoNames(settings),
+    bindName: username => fillTemplate(bindTemplate, username, quote),
+    search: searchBase === undefined ? undefined : { base: searchBase, filter: username => filter({ username }) },
+    groups:
+      groupBase === undefined ? undefined : { base: groupBase, filter: (dn, username) => groups({ dn, username }) }
   }
 }
 
-const filterOf = (template: string): ((login: string) => string) => {
+const filterOf = (template: string): ((values: Readonly<Record<string, string>>) => string) => {
   // ldapts reads `\c3\a9` as two characters; an operator's escaped UTF-8 is therefore written out first.
   const decoded = template.replace(/(?:\\[89a-f][0-9a-f])+/gi, escaped =>
     Buffer.from(escaped.replaceAll('\\', ''), 'hex').toString('utf8')
   )
-  if (!isBalanced(decoded)) throw new Error('LDAP_SEARCH_FILTER is no filter: its parentheses do not match')
-  return login => fillTemplate(decoded, login, escapeFilterValue)
+  if (!isBalanced(decoded)) throw new Error('a filter of the directory is none: its parentheses do not match')
+  return values => fillPlaceholders(decoded, values, escapeFilterValue)
 }
 
 /** ldapts would take `(&(uid=x)` for complete. In values parentheses are escaped (RFC 4515 §3), so that all count. */

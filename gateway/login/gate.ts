@@ -4,9 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Unavailable } from '../errors.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import {
+  type DirectoryReading,
   decodePermits,
   encodePermits,
   livePermits,
+  mergePermits,
   type PermitOutcome,
   type PermitRules,
   type Permits,
@@ -23,18 +25,26 @@ export interface PermitStore {
   swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
 }
 
-export interface GateEntry {
+interface GateEntry {
   /** Fixed length and alphabet, whatever it stands for. */
   readonly key: string
   /** Whether the last permit may be used. */
   readonly known: boolean
   /** When to stop waiting, by `performance.now()`. */
   readonly deadline: number
+  /** Not more permits than so many, whatever the rules allow. */
+  readonly most?: number | undefined
+  /** The directory's own count; `readAt` by the gate's clock. */
+  readonly count?: Omit<DirectoryReading, 'ageMs'> & { readonly readAt: number }
 }
 
 interface Gate {
   /** @returns what ends the permit. @throws {GateClosed}, and what the store throws. */
   enter(entry: GateEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
+  /** Adds the permits in use under `from` to those under `to`. */
+  merge(from: string, to: string): Promise<void>
+  /** No permit of `key` is in use any more. */
+  release(key: string): Promise<void>
 }
 
 /** No permit, and no sooner than in `retryAfterMs`. */
@@ -81,14 +91,15 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
     return ageMs < Math.min(REMEMBERED_MS, retryAfterMs) ? new GateClosed(retryAfterMs - ageMs) : undefined
   }
 
-  const take = async ({ key, known, deadline }: GateEntry, lane: string, id: string): Promise<void> => {
+  const take = async ({ key, known, deadline, most, count }: GateEntry, lane: string, id: string): Promise<void> => {
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
       const remembered = recall(lane)
       if (remembered !== undefined) throw remembered
       const woken = wait(wakers, key)
       try {
         const verdict = await change<PermitVerdict>(key, (permits, now) => {
-          const reserved = reservePermit(permits, now, rules, { id, known })
+          const reading = count && { ...count, ageMs: clock() - count.readAt }
+          const reserved = reservePermit(permits, now, rules, { id, known, most, reading })
           return [reserved.permits, reserved.verdict]
         })
         if (verdict.kind === 'granted') return
@@ -114,6 +125,17 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
       const id = randomBytes(9).toString('base64url')
       await queue(lane, () => take(entry, lane, id))
       return outcome => settle(entry.key, id, outcome)
+    },
+    merge: async (from, to) => {
+      const used = await change<Permits>(from, permits => [permits, permits])
+      if (used.length === 0) return
+      await change(to, permits => [mergePermits(permits, used), undefined])
+      await change(from, () => [[], undefined])
+    },
+    release: async key => {
+      await change(key, () => [[], undefined])
+      for (const known of [true, false]) closed.delete(laneOf(key, known))
+      for (const wake of wakers.get(key) ?? []) wake()
     }
   }
 }

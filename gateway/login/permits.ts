@@ -30,6 +30,24 @@ export interface PermitRules {
   readonly forget: 'singly' | 'together'
 }
 
+/** What the directory itself said of an account's failures. */
+export interface DirectoryReading {
+  readonly failures: number
+  /** Since it was asked. */
+  readonly ageMs: number
+  /** From then on, until it forgets them. */
+  readonly forgottenInMs: number
+}
+
+interface PermitRequest {
+  readonly id: string
+  readonly known: boolean
+  /** Not more than so many, whatever the rules allow. */
+  readonly most?: number | undefined
+  /** The stricter of it and our own permits holds. */
+  readonly reading?: DirectoryReading | undefined
+}
+
 export type PermitVerdict =
   | { readonly kind: 'granted' }
   /** None is free, and the end of one under way may free it. */
@@ -50,24 +68,53 @@ export const reservePermit = (
   permits: Permits,
   now: number,
   rules: PermitRules,
-  { id, known }: { readonly id: string; readonly known: boolean }
+  { id, known, most = Number.POSITIVE_INFINITY, reading }: PermitRequest
 ): { readonly permits: Permits; readonly verdict: PermitVerdict } => {
-  const max = known ? rules.max : rules.maxForStrangers
-  const used = permits.reduce((sum, { count }) => sum + count, 0)
-  if (used < max) {
-    return { permits: [...permits, { id, kind: 'open', at: now, count: 1 }], verdict: { kind: 'granted' } }
+  const max = Math.min(known ? rules.max : rules.maxForStrangers, most)
+  const judged = reading === undefined ? permits : withoutHarmless(permits, now, reading)
+  const used = sumOf(judged)
+  const counted = reading === undefined ? 0 : reading.failures + sumOf(judged.filter(isUnseen(now, reading)))
+  if (used < max && counted < max) {
+    return { permits: [...judged, { id, kind: 'open', at: now, count: 1 }], verdict: { kind: 'granted' } }
   }
-  if (permits.some(permit => isUnderWay(permit, now, rules))) return { permits, verdict: { kind: 'wait' } }
-  const end = rules.forget === 'together' ? endOfAll(permits, rules) : endOfSome(permits, used - max + 1, rules)
+  if (judged.some(permit => isUnderWay(permit, now, rules))) return { permits, verdict: { kind: 'wait' } }
+  const ownEnd = rules.forget === 'together' ? endOfAll(judged, rules) : endOfSome(judged, used - max + 1, rules)
+  const theirEnd = reading === undefined || counted < max ? now : now - reading.ageMs + reading.forgottenInMs
+  const end = Math.max(used < max ? now : ownEnd, theirEnd)
   // A clock that was set back must not make anybody wait for longer than the window.
   const retryAfterMs = Math.min(Math.max(1, end - now), rules.windowMs)
   return { permits, verdict: { kind: 'refused', retryAfterMs } }
 }
 
+/** A bind that was given up may still be judged for so long, once the directory answers again. */
+const LOST_SETTLES_MS = 1000
+/** By which the two clocks may differ that say when a login ended and when the directory was asked. */
+const READING_SLACK_MS = 5
+
+/** Whether a login may have failed without being in what the directory counted. */
+const isUnseen =
+  (now: number, { ageMs }: DirectoryReading) =>
+  ({ kind, at }: Permit): boolean =>
+    kind === 'open' || at >= now - ageMs - (kind === 'lost' ? LOST_SETTLES_MS : READING_SLACK_MS)
+
+/** Binds without an answer did no harm as far as the directory counts no more than the failures that are known. */
+const withoutHarmless = (permits: Permits, now: number, reading: DirectoryReading): Permits => {
+  const failed = sumOf(permits.filter(({ kind }) => kind === 'failed'))
+  let harmful = Math.max(0, reading.failures - failed)
+  const unseen = isUnseen(now, reading)
+  return permits.filter(permit => {
+    if (permit.kind !== 'lost' || unseen(permit)) return true
+    harmful -= permit.count
+    return harmful + permit.count > 0
+  })
+}
+
+const sumOf = (permits: Permits): number => permits.reduce((sum, { count }) => sum + count, 0)
+
 /**
  * What is left of `permits` when a login ends. A directory forgets earlier failures when it accepts a password, so an
- * accepted login frees those that had failed before it began. Later ones, and those whose judgement nobody has seen, may
- * have come after it and stay.
+ * accepted login frees those that had failed, or were given up, before it began. Later ones may have been judged after
+ * it and stay.
  */
 export const settlePermit = (
   permits: Permits,
@@ -82,7 +129,7 @@ export const settlePermit = (
     return compact([...others, { id, kind: outcome, at: now, count: 1 }], rules)
   }
   return permits.filter(
-    ({ kind }, index) => index !== place && !(outcome === 'accepted' && kind === 'failed' && index < place)
+    ({ kind }, index) => index !== place && !(outcome === 'accepted' && kind !== 'open' && index < place)
   )
 }
 
@@ -102,8 +149,12 @@ const compact = (permits: Permits, { windowMs }: PermitRules): Permits => {
 
 const MAX_EXACT = 100
 
+/** All permits of two names that have turned out to be one account's. */
+export const mergePermits = (one: Permits, other: Permits): Permits =>
+  [...one, ...other].toSorted((left, right) => left.at - right.at)
+
 const endOfAll = (permits: Permits, rules: PermitRules): number =>
-  Math.max(...permits.map(permit => endOf(permit, rules)))
+  Math.max(0, ...permits.map(permit => endOf(permit, rules)))
 
 /** When the first `wanted` are over. */
 const endOfSome = (permits: Permits, wanted: number, rules: PermitRules): number => {

@@ -76,7 +76,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       let person: DirectoryPerson
       try {
         const attempt = { login, password, ipKey: client.key }
-        person = await throttle.attempt(attempt, () => directory.authenticate(username, password))
+        person = await throttle.attempt(attempt, guard => directory.authenticate(username, password, guard))
       } catch (error) {
         if (error instanceof DirectoryFailure) throw refused(error.reason, error)
         // The access log has a line for each; a flood of them must not become one of the audit log.

@@ -1,12 +1,16 @@
 // Failed logins are few per client and per account, so few that no directory ever locks an account because of us.
-import { createHmac, hash, hkdfSync } from 'node:crypto'
+import { createHmac, hkdfSync } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { FAILURE_FLOOR_MS } from '../directory/directory.ts'
 import { DirectoryFailure, type DirectoryReason } from '../directory/failure.ts'
+import type { BindGuard } from '../directory/guard.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
 import { LoginThrottled } from '../errors.ts'
 import type { RedisStore } from '../redis/redis.ts'
-import { createGate, GateClosed, type GateEntry, type PermitStore } from './gate.ts'
+import type { LdapSettings } from '../settings/settings.ts'
+import type { LoginNames } from '../store/login-names.ts'
+import { joinNames, takePermit } from './account-permits.ts'
+import { createGate, GateClosed, type PermitStore } from './gate.ts'
 import { createLeaders } from './leaders.ts'
 import type { PermitOutcome } from './permits.ts'
 import { createAskRedis, createSharedPermits, type SharedLog } from './shared.ts'
@@ -23,15 +27,17 @@ interface LoginAttempt {
 
 export interface LoginThrottle {
   /**
-   * Runs `bind` as soon as this attempt may be made, at the latest after LDAP_TIMEOUT_MS. Throws what `bind` throws,
-   * DirectoryFailure `repeated-wrong-password` without a bind, or `GW_LOGIN_THROTTLED` with Retry-After and one of the
-   * reasons `login-throttled-client`, `login-throttled-account`, `login-throttled-busy`.
+   * Runs `authenticate` as soon as this client may try, and lets each of its binds begin as soon as that account may,
+   * at the latest after LDAP_TIMEOUT_MS. Throws what `authenticate` throws, DirectoryFailure `repeated-wrong-password`
+   * without a bind, or `GW_LOGIN_THROTTLED` with Retry-After and one of the reasons `login-throttled-client`,
+   * `login-throttled-account`, `login-throttled-busy`.
    */
-  attempt(attempt: LoginAttempt, bind: () => Promise<DirectoryPerson>): Promise<DirectoryPerson>
+  attempt(attempt: LoginAttempt, authenticate: (guard: BindGuard) => Promise<DirectoryPerson>): Promise<DirectoryPerson>
 }
 
 interface LoginThrottleParts {
-  readonly ldap: { readonly timeoutMs: number; readonly lockoutThreshold: number; readonly lockoutWindowMs: number }
+  readonly ldap: LdapSettings
+  readonly names: LoginNames
   readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
   /** JWT_SECRET: the key that wrong passwords are hashed with is derived from it. */
   readonly secret: string
@@ -64,6 +70,9 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   const { ldap, knowsAddress, clock = () => performance.now(), now = Date.now } = parts
   const { failureFloorMs = FAILURE_FLOOR_MS } = parts
   const digest = digester(parts.secret)
+  const half = Math.floor((ldap.lockoutThreshold - 1) / 2)
+  // After a corrected setting a password is asked about again.
+  const settingsText = JSON.stringify(ldap)
   const ask = createAskRedis(parts.redis, clock, parts.log)
   const wrongPasswords = createWrongPasswords(ask, clock)
   const clients = createGate({ store: createSharedPermits(ask, now), rules: clientRules(parts), clock })
@@ -71,13 +80,40 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   const leaders = createLeaders()
   let underWay = 0
 
-  const bindWithPermit = async (entry: GateEntry, secret: string, bind: () => Promise<DirectoryPerson>) => {
-    const settle = await closable('login-throttled-account', accounts.enter(entry))
+  const guardOf = ({ ipKey, password }: LoginAttempt, deadline: number): BindGuard => ({
+    bind: async (account, bind) => {
+      const known = await knowsAddress(account.name, ipKey)
+      const permit = () => takePermit(accounts, parts.names, account, { known, deadline, half, clock })
+      const secret = digest('password', settingsText, account.name, password)
+      const bindNow = () => bindWithPermit(permit, secret, bind)
+      if (account.isConfirmation === true) return void (await bindNow())
+      while (!(await wrongPasswords.has(secret))) {
+        const leader = leaders.of(secret)
+        if (leader !== undefined) {
+          if (await closable('login-throttled-account', leader.accepted(deadline))) return void (await bindNow())
+          continue
+        }
+        const done = await leaders.lead(secret, async () =>
+          (await wrongPasswords.has(secret)) ? undefined : bindNow()
+        )
+        if (done !== undefined) return
+      }
+      await delay(failureFloorMs)
+      throw new DirectoryFailure('repeated-wrong-password', 'refused by the directory a moment ago; not asked again')
+    }
+  })
+
+  const bindWithPermit = async (
+    permit: () => Promise<(outcome: PermitOutcome) => Promise<void>>,
+    secret: string,
+    bind: () => Promise<void>
+  ): Promise<'done'> => {
+    const settle = await closable('login-throttled-account', permit())
     let outcome: PermitOutcome = 'lost'
     try {
-      const person = await bind()
+      await bind()
       outcome = 'accepted'
-      return person
+      return 'done'
     } catch (error) {
       outcome = outcomeOf(error)
       if (isWrongPassword(error)) await wrongPasswords.add(secret)
@@ -87,32 +123,8 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
     }
   }
 
-  const judge = async (
-    { login, password, ipKey }: LoginAttempt,
-    deadline: number,
-    bind: () => Promise<DirectoryPerson>
-  ): Promise<DirectoryPerson> => {
-    if (login === undefined) return bind()
-    const secret = digest('password', login, password)
-    const entry = { key: accountKey(login), known: await knowsAddress(login, ipKey), deadline }
-    const bindNow = () => bindWithPermit(entry, secret, bind)
-    while (!(await wrongPasswords.has(secret))) {
-      const leader = leaders.of(secret)
-      if (leader !== undefined) {
-        if (await closable('login-throttled-account', leader.accepted(deadline))) return bindNow()
-        continue
-      }
-      const person = await leaders.lead(secret, async () =>
-        (await wrongPasswords.has(secret)) ? undefined : bindNow()
-      )
-      if (person !== undefined) return person
-    }
-    await delay(failureFloorMs)
-    throw new DirectoryFailure('repeated-wrong-password', 'refused by the directory a moment ago; not asked again')
-  }
-
   return {
-    attempt: async (attempt, bind) => {
+    attempt: async (attempt, authenticate) => {
       if (underWay >= MAX_UNDER_WAY) throw throttled('login-throttled-busy', CLOCK_MARGIN_MS)
       underWay += 1
       try {
@@ -121,7 +133,9 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
         const settle = await closable('login-throttled-client', clients.enter(client))
         let outcome: PermitOutcome = 'returned'
         try {
-          return await judge(attempt, deadline, bind)
+          const person = await authenticate(guardOf(attempt, deadline))
+          await joinNames(accounts, parts, person)
+          return person
         } catch (error) {
           if (isClientsFault(error)) outcome = 'failed'
           throw error
@@ -135,7 +149,7 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   }
 }
 
-const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LoginThrottleParts['ldap']) => ({
+const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LdapSettings) => ({
   max: lockoutThreshold - 1,
   // A directory that locks at the second failure leaves one permit, which must do for strangers too.
   maxForStrangers: Math.max(1, lockoutThreshold - 2),
@@ -175,7 +189,12 @@ const outcomeOf = (error: unknown): PermitOutcome => {
   return error.countsAsBind ? 'lost' : 'returned'
 }
 
-const WRONG_PASSWORD: ReadonlySet<DirectoryReason> = new Set(['invalid-credentials', 'unknown-user', 'wrong-password'])
+const WRONG_PASSWORD: ReadonlySet<DirectoryReason> = new Set([
+  'invalid-credentials',
+  'unknown-user',
+  'ambiguous-entry',
+  'wrong-password'
+])
 const REFUSED_BY_US: ReadonlySet<DirectoryReason> = new Set([
   'bad-login-name',
   'bad-password',
@@ -192,9 +211,6 @@ const isWrongPassword = (error: unknown): boolean =>
 /** A directory that is away or late must not use up what a whole office behind one address may fail. */
 const isClientsFault = (error: unknown): boolean =>
   error instanceof DirectoryFailure && (error.bind === 'refused' || REFUSED_BY_US.has(error.reason))
-
-/** Not keyed: after a change of JWT_SECRET the same accounts must still be found. */
-const accountKey = (login: string): string => hash('sha256', `login\0${login}`, 'base64url')
 
 /** A keyed hash (HMAC-SHA-256, RFC 2104) under a key of its own (HKDF, RFC 5869); parts cannot run into each other. */
 const digester = (secret: string) => {

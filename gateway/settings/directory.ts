@@ -16,8 +16,13 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]):
     url: reader.text('LDAP_URL') ?? '',
     domain: reader.text('LDAP_DOMAIN'),
     userDnTemplate: reader.text('LDAP_USER_DN_TEMPLATE'),
+    bindDn: reader.text('LDAP_BIND_DN'),
+    bindPassword: reader.text('LDAP_BIND_PASSWORD'),
     searchBase: reader.text('LDAP_SEARCH_BASE'),
     searchFilter: reader.text('LDAP_SEARCH_FILTER'),
+    groupBase: reader.text('LDAP_GROUP_BASE'),
+    groupFilter: reader.text('LDAP_GROUP_FILTER'),
+    recheckMs: reader.duration('LDAP_RECHECK', { min: 0, max: MAX_TIMER_MS }),
     timeoutMs: reader.duration('LDAP_TIMEOUT_MS'),
     ca: readCa(reader),
     startTls,
@@ -27,7 +32,10 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]):
   }
   judgeAddress(reader, ldap, warnings)
   judgeNames(reader, ldap)
+  judgeServiceAccount(reader, ldap, warnings)
   judgeSearch(reader, ldap)
+  judgeGroups(reader, ldap)
+  judgeLockout(reader, ldap)
   return ldap
 }
 
@@ -36,14 +44,17 @@ const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): v
     if (ldap.active) reader.mistake('LDAP_URL', 'is needed when LDAP_ENABLED is true')
     return
   }
-  const url = judgeUrl(reader, 'LDAP_URL', ldap.url, { schemes: ['ldaps:', 'ldap:'], path: false })
-  if (url === undefined) return
-  if (url.protocol === 'ldaps:' && ldap.startTls) {
+  const urls = ldap.url
+    .split(',')
+    .map(text => judgeUrl(reader, 'LDAP_URL', text.trim(), { schemes: ['ldaps:', 'ldap:'], path: false }))
+    .filter(url => url !== undefined)
+  if (ldap.startTls && urls.some(url => url.protocol === 'ldaps:')) {
     reader.mistake('LDAP_STARTTLS', 'goes with ldap:// only; ldaps:// is encrypted from the start')
   }
-  const isPlain = url.protocol === 'ldap:' && !ldap.startTls
-  if (isPlain && ldap.ca !== undefined) reader.mistake('LDAP_CA_FILE', 'has no use without ldaps:// or LDAP_STARTTLS')
-  if (!ldap.active || !isPlain || isLoopbackHost(url.hostname)) return
+  const plain = ldap.startTls ? [] : urls.filter(url => url.protocol === 'ldap:')
+  if (urls.length > 0 && plain.length === urls.length && ldap.ca !== undefined)
+    reader.mistake('LDAP_CA_FILE', 'has no use without ldaps:// or LDAP_STARTTLS')
+  if (!ldap.active || plain.every(url => isLoopbackHost(url.hostname))) return
   if (ldap.insecure) warnings.push('Passwords travel to the directory in clear text (LDAP_INSECURE)')
   else
     reader.mistake(
@@ -53,13 +64,54 @@ const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): v
 }
 
 const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
-  if (ldap.active && ldap.domain === undefined && ldap.userDnTemplate === undefined) {
-    reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE is needed when LDAP_ENABLED is true')
+  const isNamed = ldap.domain !== undefined || ldap.userDnTemplate !== undefined || ldap.bindDn !== undefined
+  if (ldap.active && !isNamed) {
+    reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE or LDAP_BIND_DN is needed when LDAP_ENABLED is true')
   }
   if (ldap.domain !== undefined && !/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/.test(ldap.domain)) {
     reader.mistake('LDAP_DOMAIN', 'must be a domain name, e.g. corp.example')
   }
-  judgeTemplate(reader, 'LDAP_USER_DN_TEMPLATE', ldap.userDnTemplate)
+  judgeTemplate(reader, 'LDAP_USER_DN_TEMPLATE', ldap.userDnTemplate, ['username'])
+}
+
+const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
+  const { bindDn, bindPassword, searchBase, userDnTemplate } = ldap
+  if (bindDn === undefined) {
+    if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is needed with LDAP_BIND_PASSWORD')
+    return
+  }
+  // A bind with a name and no password succeeds for any name (RFC 4513 §5.1.2).
+  if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is needed with LDAP_BIND_DN')
+  if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is needed with LDAP_BIND_DN')
+  if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is not used, since LDAP_BIND_DN is set')
+}
+
+const judgeGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): void => {
+  if (groupFilter === undefined) return
+  if (groupBase === undefined) reader.mistake('LDAP_GROUP_BASE', 'is needed with LDAP_GROUP_FILTER')
+  judgeTemplate(reader, 'LDAP_GROUP_FILTER', groupFilter, ['dn', 'username'])
+  judgeFilter(reader, 'LDAP_GROUP_FILTER', groupFilter, '(member={{dn}})')
+}
+
+/**
+ * Active Directory knows an account by two names. Before its first login the gateway can't tell that both are one, so
+ * that each gets half of the failures that lock no account, which must be one at least.
+ */
+const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
+  if (!ldap.active || ldap.lockoutThreshold >= 3 || !mayHaveTwoNames(ldap)) return
+  reader.mistake(
+    'LDAP_LOCKOUT_THRESHOLD',
+    'must be 3 or more where an account may have two names: set LDAP_BIND_DN, or an LDAP_USER_DN_TEMPLATE that is a DN'
+  )
+}
+
+/** Whether two names could be bound for one account, and the gateway can't tell before the first login. */
+export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boolean => {
+  if (bindDn !== undefined) return false
+  const template = userDnTemplate ?? '{{username}}@'
+  const isDn = /^\s*[A-Za-z0-9.-]+\s*=/.test(template)
+  const isDownLevelName = /^[^@\\]+\\\{\{username\}\}$/.test(template)
+  return !isDn && !isDownLevelName
 }
 
 const judgeSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings): void => {
@@ -67,21 +119,29 @@ const judgeSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings)
     reader.mistake('LDAP_SEARCH_FILTER', 'is needed with LDAP_SEARCH_BASE')
   if (searchBase === undefined && searchFilter !== undefined)
     reader.mistake('LDAP_SEARCH_BASE', 'is needed with LDAP_SEARCH_FILTER')
-  judgeTemplate(reader, 'LDAP_SEARCH_FILTER', searchFilter)
-  if (searchFilter !== undefined && !isBalanced(searchFilter)) {
-    reader.mistake('LDAP_SEARCH_FILTER', 'must be one filter in parentheses (RFC 4515), e.g. (uid={{username}})')
-  }
+  if (searchFilter === undefined) return
+  judgeTemplate(reader, 'LDAP_SEARCH_FILTER', searchFilter, ['username'])
+  judgeFilter(reader, 'LDAP_SEARCH_FILTER', searchFilter, '(uid={{username}})')
 }
 
+type TemplateName = 'LDAP_USER_DN_TEMPLATE' | 'LDAP_SEARCH_FILTER' | 'LDAP_GROUP_FILTER'
+
+/** At least one of `names` must be in it, and no other. */
 const judgeTemplate = (
   reader: Reader,
-  name: 'LDAP_USER_DN_TEMPLATE' | 'LDAP_SEARCH_FILTER',
-  text: string | undefined
+  name: TemplateName,
+  text: string | undefined,
+  names: readonly string[]
 ): void => {
   if (text === undefined) return
-  const names = [...text.matchAll(/\{\{(.*?)\}\}/g)].map(([, inner]) => inner)
-  if (!names.includes('username')) reader.mistake(name, 'must contain {{username}}')
-  else if (names.some(inner => inner !== 'username')) reader.mistake(name, 'knows no other {{…}} than {{username}}')
+  const found = [...text.matchAll(/\{\{(.*?)\}\}/g)].map(([, inner = '']) => inner)
+  const wanted = names.map(inner => `{{${inner}}}`).join(' or ')
+  if (!found.some(inner => names.includes(inner))) reader.mistake(name, `must contain ${wanted}`)
+  else if (found.some(inner => !names.includes(inner))) reader.mistake(name, `knows no other {{…}} than ${wanted}`)
+}
+
+const judgeFilter = (reader: Reader, name: TemplateName, filter: string, example: string): void => {
+  if (!isBalanced(filter)) reader.mistake(name, `must be one filter in parentheses (RFC 4515), e.g. ${example}`)
 }
 
 // Within values parentheses are escaped (RFC 4515 §3), so counting is enough to find a filter cut short.

@@ -1,6 +1,7 @@
 // A variable's text has become a value, or its mistake is noted under its name; values are never repeated in a mistake.
+import { readFileSync } from 'node:fs'
 import { DURATION_UNITS, MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
-import { VARIABLES, type VariableName } from './table.ts'
+import { VARIABLES, type Variable, type VariableName } from './table.ts'
 
 export interface Mistake {
   readonly variable: string
@@ -37,7 +38,8 @@ export const createReader = (environment: Environment): Reader => {
   const mistake = (variable: string, message: string): void => {
     mistakes.push({ variable, message })
   }
-  const raw = (name: VariableName) => clean(environment[name], ROWS.get(name)?.secret === true)
+  const fromFiles = readFiles(environment, mistake)
+  const raw = (name: VariableName) => fromFiles.get(name) ?? clean(environment[name], ROWS.get(name)?.secret === true)
   const placeholders = new Set<string>()
   for (const { name } of VARIABLES) {
     if (!isPlaceholder(raw(name) ?? '')) continue
@@ -70,7 +72,9 @@ export const createReader = (environment: Environment): Reader => {
       ? 'milliseconds, or 500ms, 30s, 10m, 8h, 1d'
       : 'a duration with its unit: 500ms, 30s, 10m, 8h, 1d'
     const bounds = `from ${formatDuration(range.min)} to ${formatDuration(range.max)}`
-    const parse = (value: string) => (isPlain && /^\d{1,12}$/.test(value) ? Number(value) : parseDuration(value))
+    const digits = isPlain ? /^\d{1,12}$/ : /^0$/
+    // Zero is the same in any unit.
+    const parse = (value: string) => (digits.test(value) ? Number(value) : parseDuration(value))
     return number(name, range, parse, `must be ${forms}; ${bounds}`, undefined)
   }
   return {
@@ -93,6 +97,31 @@ export const createReader = (environment: Environment): Reader => {
 }
 
 const ROWS = new Map(VARIABLES.map(variable => [variable.name, variable]))
+
+/** Values of `<NAME>_FILE`, as container platforms hand over secrets. One line break at the end is left out. */
+const readFiles = (environment: Environment, mistake: Reader['mistake']): ReadonlyMap<string, string> => {
+  const values = new Map<string, string>()
+  for (const { name, file } of VARIABLES as readonly Variable[]) {
+    if (file !== true) continue
+    const variable = `${name}_FILE`
+    const path = environment[variable]?.trim() ?? ''
+    if (path === '') continue
+    const text = readText(path)?.replace(/\r?\n$/, '')
+    if (clean(environment[name], true) !== undefined) mistake(variable, `must not be set together with ${name}`)
+    else if (text === undefined) mistake(variable, 'cannot be read')
+    else if (text === '') mistake(variable, 'names an empty file')
+    else values.set(name, text)
+  }
+  return values
+}
+
+const readText = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
 
 const formatDuration = (milliseconds: number): string => {
   const [unit, size] = Object.entries(DURATION_UNITS).findLast(([, one]) => one <= Math.max(milliseconds, 1)) ?? [

@@ -58,11 +58,19 @@ export interface BootstrapAdmin {
 export interface LdapSettings {
   /** LDAP_ENABLED is true and AUTH_PROVIDERS, where set, lists `ldap`. */
   readonly active: boolean
+  /** One address, or several separated by commas, in the order in which they are tried. */
   readonly url: string
   readonly domain: string | undefined
   readonly userDnTemplate: string | undefined
+  /** The service account that searches for people; undefined: people bind first. */
+  readonly bindDn: string | undefined
+  readonly bindPassword: string | undefined
   readonly searchBase: string | undefined
   readonly searchFilter: string | undefined
+  readonly groupBase: string | undefined
+  readonly groupFilter: string | undefined
+  /** How often people with a live session are looked up again; 0: never. */
+  readonly recheckMs: number
   readonly timeoutMs: number
   /** PEM text. */
   readonly ca: string | undefined

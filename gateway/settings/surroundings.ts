@@ -9,7 +9,9 @@ const MAX_HEADER_BYTES = 64 * 1024
 
 /** An unknown name with one of our prefixes is a mistake that names the nearest known one. */
 export const judgeNames = (reader: Reader, environment: Environment): void => {
-  const known: ReadonlySet<string> = new Set(VARIABLES.map(({ name }) => name))
+  const known: ReadonlySet<string> = new Set(
+    VARIABLES.flatMap(({ name, file }) => (file === true ? [name, `${name}_FILE`] : [name]))
+  )
   for (const name of Object.keys(environment)) {
     if (known.has(name) || environment[name] === undefined) continue
     if (!PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix))) continue

@@ -9,6 +9,8 @@ interface Row {
   readonly shown?: string
   /** Its value may hold a secret. */
   readonly secret?: true
+  /** Its value may be read from the file that `<name>_FILE` names. */
+  readonly file?: true
 }
 
 const TABLE = [
@@ -23,14 +25,16 @@ const TABLE = [
   {
     name: 'DATABASE_URL',
     meaning: 'Postgres, `postgres://user:password@host:5432/name`; unset: embedded, in DATA_DIR',
-    secret: true
+    secret: true,
+    file: true
   },
   { name: 'DATA_DIR', meaning: 'Folder of the embedded database', fallback: './data' },
   {
     name: 'REDIS_URL',
     meaning:
       'Redis: `redis://host:6379/0`, `redis-sentinel://host:26379,host:26379/master/0` or `redis-cluster://host:6379,host:6379`; `rediss…` for TLS; unset: counters in memory',
-    secret: true
+    secret: true,
+    file: true
   },
   { name: 'UPSTREAM_CONFIG', meaning: 'Folder of the route files', fallback: 'upstream-config' },
   { name: 'TRUST_PROXY', meaning: 'Proxies whose X-Forwarded-* count: IPs and CIDR blocks, comma-separated' },
@@ -38,12 +42,14 @@ const TABLE = [
     name: 'JWT_SECRET',
     meaning: 'Signs tokens and states; at least 32 bytes (`openssl rand -hex 32`)',
     shown: 'required',
-    secret: true
+    secret: true,
+    file: true
   },
   {
     name: 'JWT_PREVIOUS_SECRETS',
     meaning: 'Comma-separated; still verify, never sign: rotation without logging everybody out',
-    secret: true
+    secret: true,
+    file: true
   },
   { name: 'JWT_EXPIRES_IN', meaning: 'Lifetime of a token', fallback: '8h' },
   { name: 'BOOTSTRAP_ADMINS', meaning: 'First Admins: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated' },
@@ -55,14 +61,38 @@ const TABLE = [
     shown: 'all that are enabled'
   },
   { name: 'LDAP_ENABLED', meaning: 'Directory login', fallback: 'false' },
-  { name: 'LDAP_URL', meaning: 'Directory, `ldaps://host:636`' },
+  {
+    name: 'LDAP_URL',
+    meaning: 'Directory, `ldaps://host:636`; several servers comma-separated, tried in order'
+  },
   {
     name: 'LDAP_DOMAIN',
     meaning: 'Domain of the directory; without a template the bind name is `username@LDAP_DOMAIN`'
   },
   { name: 'LDAP_USER_DN_TEMPLATE', meaning: 'Bind name; `{{username}}` is replaced by the login name' },
+  {
+    name: 'LDAP_BIND_DN',
+    meaning:
+      'Service account: people are searched for first, then bound by the DN found. Needs LDAP_SEARCH_BASE and LDAP_SEARCH_FILTER, and replaces LDAP_USER_DN_TEMPLATE'
+  },
+  { name: 'LDAP_BIND_PASSWORD', meaning: 'Its password', secret: true, file: true },
   { name: 'LDAP_SEARCH_BASE', meaning: 'Where the data of a person is searched; goes with LDAP_SEARCH_FILTER' },
   { name: 'LDAP_SEARCH_FILTER', meaning: 'Must match exactly one entry; `{{username}}` is replaced by the login name' },
+  {
+    name: 'LDAP_GROUP_BASE',
+    meaning: 'Where groups are searched in directories without `memberOf`; goes with LDAP_GROUP_FILTER'
+  },
+  {
+    name: 'LDAP_GROUP_FILTER',
+    meaning: 'Groups of a person; `{{dn}}` and `{{username}}` are replaced',
+    shown: '`(\\|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))`'
+  },
+  {
+    name: 'LDAP_RECHECK',
+    meaning:
+      'How often people with a live session or access token are looked up again (needs LDAP_BIND_DN); 0s = never',
+    fallback: '15m'
+  },
   { name: 'LDAP_TIMEOUT_MS', meaning: 'Time for the whole exchange with the directory', fallback: '5000' },
   {
     name: 'LDAP_CA_FILE',
@@ -84,7 +114,7 @@ const TABLE = [
     fallback: 'common'
   },
   { name: 'CLOUDIDP_CLIENT_ID', meaning: 'Client identifier' },
-  { name: 'CLOUDIDP_CLIENT_SECRET', meaning: 'Client secret', secret: true },
+  { name: 'CLOUDIDP_CLIENT_SECRET', meaning: 'Client secret', secret: true, file: true },
   {
     name: 'CLOUDIDP_REDIRECT_URI',
     meaning: 'Callback as registered at the provider',
@@ -145,7 +175,7 @@ const TABLE = [
 
 export type VariableName = (typeof TABLE)[number]['name']
 
-interface Variable extends Row {
+export interface Variable extends Row {
   readonly name: VariableName
 }
 

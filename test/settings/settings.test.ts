@@ -539,8 +539,61 @@ t.test('every variable that the code reads is a row of the table, and every row 
   )
   readSettings(environment, [])
   const rows: readonly string[] = VARIABLES.map(({ name }) => name)
-  const foreign = [...asked].filter(name => !rows.includes(name) && !/^(?:OTEL|NODE)_/.test(name))
+  const files = VARIABLES.filter(({ file }) => file === true).map(({ name }) => `${name}_FILE`)
+  const foreign = [...asked].filter(
+    name => !rows.includes(name) && !files.includes(name) && !/^(?:OTEL|NODE)_/.test(name)
+  )
   t.same(foreign, [])
   t.equal(new Set(rows).size, rows.length)
   for (const name of rows) t.match(settingsTable(), `| ${name} |`)
+})
+
+t.test('a secret may be read from a file', async t => {
+  const folder = t.testdir({ secret: `${JWT_SECRET}\n`, two: 'senha \n\n', empty: '\n' })
+  const service = {
+    ...LDAP,
+    LDAP_BIND_DN: 'cn=svc,dc=corp',
+    LDAP_SEARCH_BASE: 'dc=corp',
+    LDAP_SEARCH_FILTER: '(uid={{username}})'
+  }
+  t.equal(read({ JWT_SECRET: '', JWT_SECRET_FILE: join(folder, 'secret') }).jwt.secret, JWT_SECRET)
+  t.equal(read({ ...service, LDAP_BIND_PASSWORD_FILE: join(folder, 'two') }).ldap.bindPassword, 'senha \n')
+  for (const file of ['empty', 'absent']) {
+    t.same(mistaken({ ...service, LDAP_BIND_PASSWORD_FILE: join(folder, file) }), [
+      'LDAP_BIND_PASSWORD',
+      'LDAP_BIND_PASSWORD_FILE'
+    ])
+  }
+  t.same(mistaken({ JWT_SECRET_FILE: join(folder, 'secret') }), ['JWT_SECRET_FILE'], 'both are set')
+  t.same(mistaken({ LDAP_DOMAIN_FILE: join(folder, 'secret') }), ['LDAP_DOMAIN_FILE'], 'no secret')
+})
+
+t.test('a service account of the directory is complete and replaces the template', async t => {
+  const search = { LDAP_SEARCH_BASE: 'dc=corp', LDAP_SEARCH_FILTER: '(uid={{username}})' }
+  const account = { LDAP_BIND_DN: 'cn=svc,dc=corp', LDAP_BIND_PASSWORD: 'senha' }
+  const whole = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://a.example,ldaps://b.example:1636', ...search, ...account }
+  t.match(read(whole).ldap, { bindDn: 'cn=svc,dc=corp', bindPassword: 'senha', recheckMs: 900_000 })
+  t.same(mistaken({ ...whole, LDAP_BIND_PASSWORD: '' }), ['LDAP_BIND_PASSWORD'])
+  t.same(mistaken({ ...whole, LDAP_BIND_DN: '' }), ['LDAP_BIND_DN', 'LDAP_DOMAIN'])
+  t.same(mistaken({ ...whole, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' }), ['LDAP_SEARCH_BASE'])
+  t.ok(read({ ...whole, LDAP_USER_DN_TEMPLATE: 'uid={{username}},dc=corp' }).warnings.some(w => /TEMPLATE/.test(w)))
+  t.equal(read({ ...whole, LDAP_RECHECK: '0' }).ldap.recheckMs, 0)
+  t.match(read({ ...whole, LDAP_GROUP_BASE: 'ou=groups,dc=corp', LDAP_GROUP_FILTER: '(member={{dn}})' }).ldap, {
+    groupBase: 'ou=groups,dc=corp',
+    groupFilter: '(member={{dn}})'
+  })
+  t.same(mistaken({ ...whole, LDAP_GROUP_FILTER: '(member={{dn}})' }), ['LDAP_GROUP_BASE'])
+  const groups = { ...whole, LDAP_GROUP_BASE: 'ou=groups,dc=corp' }
+  for (const filter of ['(member=x)', '(member={{group}})', '(member={{dn}}'])
+    t.same(mistaken({ ...groups, LDAP_GROUP_FILTER: filter }), ['LDAP_GROUP_FILTER'], filter)
+  for (const url of ['ldaps://a.example,', 'ldaps://a.example,http://b.example', 'ldap://a.example,ldaps://b.example'])
+    t.same(mistaken({ ...whole, LDAP_URL: url }), ['LDAP_URL'], url)
+})
+
+t.test('where an account may have two names, its lock-out must leave a failure for each', async t => {
+  const low = { ...LDAP, LDAP_LOCKOUT_THRESHOLD: '2' }
+  t.same(mistaken(low), ['LDAP_LOCKOUT_THRESHOLD'])
+  t.same(mistaken({ ...low, LDAP_LOCKOUT_THRESHOLD: '3' }), [])
+  t.same(mistaken({ ...low, LDAP_USER_DN_TEMPLATE: 'uid={{username}},dc=corp' }), [])
+  t.same(mistaken({ ...low, LDAP_USER_DN_TEMPLATE: 'CORP\\{{username}}' }), [])
 })

@@ -32,7 +32,9 @@ export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: Sl
   const lines = [
     ...['core', 'cosine', 'inetorgperson'].map(name => `include ${join(schema, `${name}.schema`)}`),
     `pidfile ${join(folder, 'slapd.pid')}`,
-    ...(modules === undefined ? [] : [`modulepath ${modules}`, 'moduleload back_mdb', 'moduleload ppolicy']),
+    ...(modules === undefined
+      ? []
+      : [`modulepath ${modules}`, 'moduleload back_mdb', 'moduleload ppolicy', 'moduleload memberof']),
     'threads 4',
     ...(tls === undefined
       ? []
@@ -55,6 +57,7 @@ export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: Sl
     'access to attrs=userPassword by self write by anonymous auth by * none',
     ...(readable === 'everybody' ? [] : [`access to dn.base="${baseDn}" by users search by * none`]),
     `access to * by ${READERS[readable]} read${readable === 'everybody' ? '' : ' by * none'}`,
+    'overlay memberof',
     'overlay ppolicy',
     `ppolicy_default "cn=default,ou=policies,${baseDn}"`,
     'ppolicy_use_lockout'

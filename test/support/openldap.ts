@@ -1,7 +1,7 @@
 // A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,9 +44,14 @@ export interface OpenLdap {
   readonly password: string
   /** Settings for a gateway that binds as `uid=…,ou=people,…` and searches the whole base. */
   settings(overrides?: Partial<LdapSettings>): LdapSettings
+  /** The same with the administrator as service account. */
+  serviceSettings(overrides?: Partial<LdapSettings>): LdapSettings
   /** The same as an operator would set it, people of `corp.example` being `uid=…` below it. */
   readonly env: Readonly<Record<string, string>>
   addPerson(person: DirectoryEntrySpec): Promise<string>
+  /** Any entry, by its DN. */
+  add(dn: string, attributes: Record<string, string | string[]>): Promise<void>
+  replace(dn: string, attribute: string, values: string[]): Promise<void>
   remove(dn: string): Promise<void>
   /** Locks as an administrator would (pwdAccountLockedTime). */
   lock(uid: string): Promise<void>
@@ -103,6 +108,14 @@ export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}):
     admin: ADMIN,
     password: SAMPLE_PASSWORD,
     settings: overrides => settingsFor(url, overrides),
+    serviceSettings: overrides =>
+      settingsFor(url, {
+        userDnTemplate: undefined,
+        bindDn: ADMIN.dn,
+        bindPassword: ADMIN.password,
+        searchFilter: '(|(uid={{username}})(mail={{username}}))',
+        ...overrides
+      }),
     env: {
       LDAP_ENABLED: 'true',
       LDAP_URL: url,
@@ -135,6 +148,11 @@ const settingsFor = (url: string, overrides: Partial<LdapSettings> = {}): LdapSe
   url,
   domain: undefined,
   userDnTemplate: `uid={{username}},ou=people,${BASE_DN}`,
+  bindDn: undefined,
+  bindPassword: undefined,
+  groupBase: undefined,
+  groupFilter: undefined,
+  recheckMs: 0,
   searchBase: BASE_DN,
   searchFilter: '(&(objectClass=inetOrgPerson)(uid={{username}}))',
   timeoutMs: 5000,
@@ -156,11 +174,11 @@ const administration = (url: string) => {
       await client.unbind()
     }
   }
-  const setLocked = (uid: string, values: string[]) =>
-    asAdmin(client => {
-      const modification = new Attribute({ type: 'pwdAccountLockedTime', values })
-      return client.modify(dnOf({ uid }), new Change({ operation: 'replace', modification }))
-    })
+  const replace = (dn: string, type: string, values: string[]) =>
+    asAdmin(client =>
+      client.modify(dn, new Change({ operation: 'replace', modification: new Attribute({ type, values }) }))
+    )
+  const setLocked = (uid: string, values: string[]) => replace(dnOf({ uid }), 'pwdAccountLockedTime', values)
   const read = async (base: string, attribute: string): Promise<string[]> => {
     const { searchEntries } = await asAdmin(client => client.search(base, { scope: 'base', attributes: [attribute] }))
     return [searchEntries[0]?.[attribute] ?? []].flat().map(String)
@@ -170,6 +188,8 @@ const administration = (url: string) => {
       await asAdmin(client => client.add(dnOf(person), attributesOf(person)))
       return dnOf(person)
     },
+    add: (dn: string, attributes: Record<string, string | string[]>) => asAdmin(client => client.add(dn, attributes)),
+    replace,
     remove: (dn: string) => asAdmin(client => client.del(dn)),
     lock: (uid: string) => setLocked(uid, ['000001010000Z']),
     unlock: (uid: string) => setLocked(uid, []),
@@ -204,7 +224,18 @@ const createProcess = (command: string, args: string[], port: number) => {
     kill: () => end('SIGKILL'),
     signal: (signal: NodeJS.Signals) => {
       child?.kill(signal)
+      // A stop takes its time; what follows must find it done.
+      if (signal === 'SIGSTOP' && child?.pid !== undefined) while (stateOf(child.pid) === 'running');
     }
+  }
+}
+
+/** proc_pid_stat(5); `unknown` where there is none. */
+const stateOf = (pid: number): 'running' | 'stopped' | 'unknown' => {
+  try {
+    return / T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) ? 'stopped' : 'running'
+  } catch {
+    return 'unknown'
   }
 }
 

@@ -2,11 +2,13 @@
 
 import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import type { BindGuard } from '../../gateway/directory/guard.ts'
 import { GatewayError } from '../../gateway/errors.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/throttle.ts'
 import { openRedis } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { createLoginPermits } from '../../gateway/store/login-permits.ts'
 import type { OpenLdap } from './openldap.ts'
 import type { TestPostgres } from './postgres.ts'
@@ -25,6 +27,8 @@ export interface ThrottleOptions {
   secret?: string
   perIp?: number
   settings?: Partial<LdapSettings>
+  /** People are searched by a service account first. */
+  withService?: boolean
   databaseUrl?: string
   failureFloorMs?: number
 }
@@ -45,9 +49,11 @@ export interface Login {
 
 export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
   const { ldap, postgres, redisUrl, instances = 3, perIp = 20, failureFloorMs = 5 } = options
-  const settings = ldap.settings(options.settings)
+  const settings =
+    options.withService === true ? ldap.serviceSettings(options.settings) : ldap.settings(options.settings)
   let offsetMs = 0
   let binds = 0
+  let onBind: (() => void) | undefined
   let databaseUrl = options.databaseUrl
   const throttles: {
     throttle: LoginThrottle
@@ -65,6 +71,7 @@ export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
       ldap: settings,
       loginFailures: { perIp, windowMs: 300_000 },
       secret: options.secret ?? 'a secret for tests that is long enough',
+      names: createLoginNames(store.database),
       accountPermits: createLoginPermits(store.database, () => Date.now() + offsetMs),
       redis,
       knowsAddress: store.memory.knowsAddress,
@@ -82,9 +89,16 @@ export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
     const { throttle, directory } = instance
     const attempt = { login: directory.normaliseLogin(username), password, ipKey: from }
     try {
-      await throttle.attempt(attempt, () => {
-        binds += 1
-        return directory.authenticate(username, password)
+      await throttle.attempt(attempt, guard => {
+        const counting: BindGuard = {
+          bind: (account, bind) =>
+            guard.bind(account, () => {
+              binds += 1
+              onBind?.()
+              return bind()
+            })
+        }
+        return directory.authenticate(username, password, counting)
       })
       return { what: 'in', retryAfterS: undefined }
     } catch (error) {
@@ -104,6 +118,10 @@ export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
     binds: () => binds,
     advance: (ms: number) => {
       offsetMs += ms
+    },
+    /** Runs as soon as a bind has its permit, before it is sent. */
+    freezeAtBind: (freeze: (() => void) | undefined) => {
+      onBind = freeze
     },
     databaseUrl: databaseUrl ?? '',
     remember: (username: string, from: string) => throttles[0]?.store.memory.rememberAddress(username, from, 1)

@@ -1,0 +1,84 @@
+// What an entry says about its account: failures counted by the directory itself, and whether it is open.
+import { allTexts, type DirectoryEntry, firstText, generalizedTime } from './person.ts'
+
+/** Failed binds that the directory counts now. */
+export interface DirectoryCount {
+  readonly failures: number
+  /** Ms until the directory forgets them. */
+  readonly forgottenInMs: number
+  /** When it was asked, by `performance.now()`. */
+  readonly readAt: number
+}
+
+/** A lock-out is not among them: a stranger can cause one. */
+export type AccountState = 'open' | 'disabled' | 'expired'
+
+export const ACCOUNT_ATTRIBUTES = [
+  'badPwdCount',
+  'badPasswordTime',
+  'lockoutTime',
+  'msDS-User-Account-Control-Computed',
+  'userAccountControl',
+  'accountExpires',
+  'pwdFailureTime',
+  'pwdAccountLockedTime',
+  'nsAccountLock',
+  'loginDisabled'
+] as const
+
+const ACCOUNT_DISABLED = 0x2
+const LOCKED_OUT = 0x10
+/** Never (MS-ADA1 §2.1). */
+const NEVER = 0x7fffffffffffffffn
+
+export const accountState = (entry: DirectoryEntry, now: number): AccountState => {
+  const isDisabled =
+    (numberOf(entry, 'userAccountControl') & ACCOUNT_DISABLED) !== 0 ||
+    firstText(entry, 'nsAccountLock').toLowerCase() === 'true' ||
+    firstText(entry, 'loginDisabled').toLowerCase() === 'true'
+  if (isDisabled) return 'disabled'
+  const expiresAt = fileTimeOf(entry, 'accountExpires')
+  return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'open'
+}
+
+/** Whether the directory refuses every bind of this account for now: one more does no harm. */
+export const isLockedOut = (entry: DirectoryEntry, now: number, windowMs: number): boolean => {
+  if (firstText(entry, 'pwdAccountLockedTime') !== '') return true
+  const computed = firstText(entry, 'msDS-User-Account-Control-Computed')
+  if (computed !== '') return (Number(computed) & LOCKED_OUT) !== 0
+  const lockedAt = fileTimeOf(entry, 'lockoutTime')
+  return lockedAt !== undefined && now - lockedAt < windowMs
+}
+
+/** undefined where the entry does not say. Failures older than `windowMs` count as none. */
+export const directoryCount = (
+  entry: DirectoryEntry,
+  now: number,
+  windowMs: number
+): Omit<DirectoryCount, 'readAt'> | undefined => {
+  const failedAt = allTexts(entry, 'pwdFailureTime').flatMap(text => generalizedTime(text) ?? [])
+  const recent = failedAt.filter(at => now - at < windowMs)
+  if (failedAt.length > 0)
+    return { failures: recent.length, forgottenInMs: Math.max(0, ...recent.map(at => at + windowMs - now)) }
+  const text = firstText(entry, 'badPwdCount')
+  if (text === '') return undefined
+  const failures = Number(text)
+  const lastAt = fileTimeOf(entry, 'badPasswordTime')
+  const forgottenInMs = lastAt === undefined ? 0 : lastAt + windowMs - now
+  return forgottenInMs <= 0 || !(failures > 0) ? NO_FAILURES : { failures, forgottenInMs }
+}
+
+export const NO_FAILURES = { failures: 0, forgottenInMs: 0 }
+
+const numberOf = (entry: DirectoryEntry, attribute: (typeof ACCOUNT_ATTRIBUTES)[number]): number => {
+  const number = Number(firstText(entry, attribute))
+  return Number.isInteger(number) ? number : 0
+}
+
+/** Ms since the epoch of a FILETIME: 100 ns since 1601 (MS-DTYP §2.3.3); undefined for never. */
+const fileTimeOf = (entry: DirectoryEntry, attribute: (typeof ACCOUNT_ATTRIBUTES)[number]): number | undefined => {
+  const text = firstText(entry, attribute)
+  if (!/^\d{1,19}$/.test(text)) return undefined
+  const ticks = BigInt(text)
+  return ticks === 0n || ticks === NEVER ? undefined : Number(ticks / 10_000n) - 11_644_473_600_000
+}

@@ -1,0 +1,37 @@
+// Reads the groups that an account is in, through other groups too where the directory can tell.
+import { namingContextOf } from './lookup.ts'
+import { allTexts, isActiveDirectory } from './person.ts'
+import type { DirectoryPlan } from './plan.ts'
+import { type DirectorySession, type FoundEntry, memberInChain } from './session.ts'
+
+const MOST_GROUPS = 2000
+
+/** DNs of the groups; undefined when they can't be known, be it that there are too many. Never throws. */
+export const readGroups = async (
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  entry: FoundEntry,
+  username: string
+): Promise<readonly string[] | undefined> => {
+  try {
+    if (plan.groups !== undefined)
+      return await searchGroups(session, plan.groups.base, plan.groups.filter(entry.dn, username), false)
+    if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
+    const base = await namingContextOf(session)
+    // Of a server that only looks like Active Directory.
+    if (base === undefined) return allTexts(entry, 'memberOf')
+    return await searchGroups(session, base, memberInChain(entry.dn), true)
+  } catch {
+    return undefined
+  }
+}
+
+const searchGroups = async (
+  session: DirectorySession,
+  base: string,
+  filter: NonNullable<Parameters<DirectorySession['search']>[1]['filter']>,
+  paged: boolean
+): Promise<readonly string[] | undefined> => {
+  const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })
+  return isCut ? undefined : entries.map(({ dn }) => dn)
+}

@@ -1,0 +1,225 @@
+// One login on one connection: as the service account first, or as the person from the start.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { isParentDn, isSameDn } from '../routes/distinguished-names.ts'
+import { type DirectoryCount, directoryCount, isLockedOut, NO_FAILURES } from './account.ts'
+import type { Deadline } from './deadline.ts'
+import { DirectoryFailure } from './failure.ts'
+import { readGroups } from './groups.ts'
+import type { BindGuard, GuardedAccount } from './guard.ts'
+import { findAny, findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
+import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
+import type { DirectoryPlan } from './plan.ts'
+import type { ServiceAccount } from './service-account.ts'
+import type { DirectorySession, FoundEntry } from './session.ts'
+
+export interface Login {
+  /** Without the suffix of LDAP_DOMAIN. */
+  readonly login: string
+  /** As typed, folded. */
+  readonly full: string
+  readonly password: string
+}
+
+interface LoginExchange {
+  readonly plan: DirectoryPlan
+  readonly deadline: Deadline
+  readonly guard: BindGuard
+  open(): Promise<DirectorySession>
+}
+
+const EXPLANATION_TIMEOUT_MS = 200
+
+/** Searches as the service account, binds as the person by the DN found, then reads the groups. */
+export const searchThenBind = async (
+  exchange: LoginExchange,
+  service: ServiceAccount,
+  { login, full, password }: Login
+): Promise<DirectoryPerson> => {
+  const { search, settings } = exchange.plan
+  if (search === undefined) throw new Error('a service account needs LDAP_SEARCH_BASE')
+  const session = await exchange.open()
+  await service.bind(session)
+  const readAt = performance.now()
+  const found = await findAny(session, search.base, search.filter, [full, login]).catch((error: unknown) => {
+    if (error instanceof DirectoryFailure && error.reason === 'ambiguous-entry') return error
+    throw error
+  })
+  if (found === undefined || found instanceof DirectoryFailure) {
+    const failure = found ?? new DirectoryFailure('unknown-user', 'no entry matches the filter')
+    return guarded(exchange, { name: login, mayHaveTwoNames: false }, () => bindNobody(session, search.base, failure))
+  }
+  const { entry } = found
+  const person = personOf(found.login, entry, settings.domain)
+  const counted = await countOf(session, entry, settings.lockoutWindowMs)
+  const count = counted && { ...counted, readAt }
+  await guarded(exchange, { name: person.username, mayHaveTwoNames: false, count }, () =>
+    session.bindPerson(entry.dn, password).catch((error: unknown) => {
+      throw isPlainRefusal(error) ? error.because('wrong-password') : error
+    })
+  )
+  const groups = await groupsAs(service, exchange.plan, session, entry, person.username)
+  await session.unbind()
+  return { ...person, names: [...new Set([...(person.names ?? []), login])], groups }
+}
+
+/** Costs what a wrong password costs, so that the answer does not tell which names exist. */
+const bindNobody = async (session: DirectorySession, base: string, failure: DirectoryFailure): Promise<never> => {
+  try {
+    await session.bindPerson(`cn=${randomUUID()},${base}`, randomUUID())
+  } catch (error) {
+    if (error instanceof DirectoryFailure && error.bind !== 'refused') throw error
+  }
+  throw failure.after('refused')
+}
+
+const groupsAs = async (
+  service: ServiceAccount,
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  entry: FoundEntry,
+  username: string
+): Promise<readonly string[] | undefined> => {
+  try {
+    // People may often not read what the service account may.
+    if (plan.groups !== undefined || isActiveDirectory(entry)) await service.bind(session)
+  } catch {
+    return undefined
+  }
+  return readGroups(plan, session, entry, username)
+}
+
+const countOf = async (
+  session: DirectorySession,
+  entry: FoundEntry,
+  windowMs: number
+): Promise<Omit<DirectoryCount, 'readAt'> | undefined> => {
+  const now = Date.now()
+  // A bind to a locked account is refused and counted nowhere.
+  if (isLockedOut(entry, now, windowMs)) return undefined
+  const count = directoryCount(entry, now, windowMs)
+  if (count !== undefined || isActiveDirectory(entry)) return count
+  const showsNone = await showsNoFailure(session, entry.dn).catch(() => false)
+  return showsNone ? NO_FAILURES : undefined
+}
+
+/** Binds as the person, then reads their entry as themselves. */
+export const bindThenRead = async (exchange: LoginExchange, { login, password }: Login): Promise<DirectoryPerson> => {
+  const { plan, deadline } = exchange
+  const bindName = plan.bindName(login)
+  let opened: DirectorySession | undefined
+  await guarded(exchange, { name: login, mayHaveTwoNames: plan.mayHaveTwoNames }, async () => {
+    const session = await exchange.open()
+    opened = session
+    await session.bindPerson(bindName, password).catch(async (error: unknown) => {
+      if (!isPlainRefusal(error)) throw error
+      const why = await deadline.within(explainRefusal(plan, session, login, deadline.signal)).catch(() => undefined)
+      throw why === undefined ? error : error.because(why)
+    })
+  })
+  const session = opened
+  if (session === undefined) throw new Error('the guard skipped the bind')
+  const entry = await findOwnEntry(plan, session, login)
+  if (entry === undefined) return personOf(login, undefined, plan.settings.domain)
+  const person = personOf(login, entry, plan.settings.domain)
+  await checkIdentity(exchange, session, { login, bindName, password }, entry, person.username)
+  const groups = await readGroups(plan, session, entry, person.username)
+  await session.unbind()
+  return { ...person, groups }
+}
+
+/** undefined where the directory lets nobody look: then the login alone is the person. */
+const findOwnEntry = async (
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  login: string
+): Promise<FoundEntry | undefined> => {
+  const noEntry = new DirectoryFailure('no-entry', 'no entry matches the filter', { bind: 'accepted' })
+  if (plan.search !== undefined) {
+    const entry = await findOne(session, plan.search.base, plan.search.filter(login))
+    if (entry === undefined) throw noEntry
+    return entry
+  }
+  if (!plan.mayHaveTwoNames) return undefined
+  const base = await namingContextOf(session).catch(() => undefined)
+  if (base === undefined) return undefined
+  for (const filter of principalFilters(login, plan.bindName(login))) {
+    const entry = await findOne(session, base, filter)
+    if (entry !== undefined) return entry
+  }
+  throw noEntry
+}
+
+/** The entry must be that of the identity that was bound, or one person's password would open another's account. */
+const checkIdentity = async (
+  exchange: LoginExchange,
+  session: DirectorySession,
+  bound: { readonly login: string; readonly bindName: string; readonly password: string },
+  entry: FoundEntry,
+  username: string
+): Promise<void> => {
+  const { plan } = exchange
+  if (plan.bindsByDn && isSameDn(entry.dn, bound.bindName)) return
+  const identity = await session.whoAmI()
+  if (identity === undefined) {
+    return guarded(exchange, { name: username, mayHaveTwoNames: false, isConfirmation: true }, () =>
+      session.bindPerson(entry.dn, bound.password)
+    )
+  }
+  const separator = identity.indexOf(':')
+  const form = identity.slice(0, separator).toLowerCase()
+  const name = identity.slice(separator + 1)
+  const isBoundIdentity =
+    (form === 'dn' && name !== '' && isSameDn(name, entry.dn)) ||
+    (form === 'u' && isSameAccount(name, entry, plan.settings.domain))
+  if (!isBoundIdentity)
+    throw new DirectoryFailure('foreign-entry', 'the entry found is not the identity that was bound', {
+      bind: 'accepted'
+    })
+}
+
+/** Waiting for a permit is no part of LDAP_TIMEOUT_MS. */
+const guarded = async <T>(
+  { deadline, guard }: LoginExchange,
+  account: GuardedAccount,
+  bind: () => Promise<T>
+): Promise<T> => {
+  let result: { readonly value: T } | undefined
+  deadline.pause()
+  await guard.bind(account, async () => {
+    deadline.resume()
+    result = { value: await bind() }
+  })
+  if (result === undefined) throw new Error('the guard skipped the bind')
+  return result.value
+}
+
+/** A result 49 that says nothing more. */
+const isPlainRefusal = (error: unknown): error is DirectoryFailure =>
+  error instanceof DirectoryFailure && error.reason === 'invalid-credentials' && error.bind === 'refused'
+
+/**
+ * Why a bind was refused, as far as anybody may know: after a refused bind the connection is anonymous (RFC 4513 §4).
+ * For the log alone. An entry that is hidden is answered like one that is absent, but without the entry above it
+ * (matchedDN): only a directory that shows this one is believed that there is no such person.
+ */
+const explainRefusal = async (
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  login: string,
+  signal: AbortSignal
+): Promise<'wrong-password' | 'unknown-user' | undefined> => {
+  const bindName = plan.bindName(login)
+  const where = plan.bindsByDn ? { base: bindName } : plan.search && { ...plan.search }
+  if (where === undefined) return undefined
+  const filter = 'filter' in where ? { filter: where.filter(login) } : { scope: 'base' as const }
+  const search = session.search(where.base, { ...filter, attributes: ['1.1'] })
+  const patience = delay(EXPLANATION_TIMEOUT_MS, undefined, { signal, ref: false })
+  try {
+    const found = await Promise.race([search, patience])
+    return found?.entries.length === 1 ? 'wrong-password' : undefined
+  } catch (error) {
+    const isAbsent = error instanceof DirectoryFailure && error.reason === 'no-entry' && plan.bindsByDn
+    return isAbsent && isParentDn(session.lastMatchedDn(), bindName) ? 'unknown-user' : undefined
+  }
+}

@@ -1,0 +1,80 @@
+// Connects to the first server of LDAP_URL that answers, and remembers for a while which ones did not.
+import type { LdapSettings } from '../settings/settings.ts'
+import { connectDirectory, type DirectoryConnection } from './connection.ts'
+import { DirectoryFailure } from './failure.ts'
+
+export interface ServerConnection extends DirectoryConnection {
+  /** The server stopped answering: others are asked first for a while. */
+  giveUp(): void
+}
+
+export interface Servers {
+  /** @throws DirectoryFailure of the last server that was tried. */
+  connect(signal: AbortSignal): Promise<ServerConnection>
+}
+
+const SKIPPED_MS = 30_000
+
+/** @param clock monotonic ms */
+export const createServers = (settings: LdapSettings, clock = () => performance.now()): Servers => {
+  const urls = settings.url.split(',').map(url => new URL(url.trim()))
+  const deadUntil = new Map<URL, number>()
+  const isDead = (url: URL): boolean => clock() < (deadUntil.get(url) ?? Number.NEGATIVE_INFINITY)
+
+  const connectTo = async (url: URL, signal: AbortSignal): Promise<ServerConnection> => {
+    const connectMs = settings.timeoutMs / 3
+    const connection = await connectWithin(connectMs, signal, inner => connectDirectory(url, settings, inner))
+    deadUntil.delete(url)
+    return { ...connection, giveUp: () => deadUntil.set(url, clock() + SKIPPED_MS) }
+  }
+
+  return {
+    connect: async signal => {
+      const living = urls.filter(url => !isDead(url))
+      let failure: unknown
+      // With all of them dead, any may be back.
+      for (const url of living.length > 0 ? living : urls) {
+        try {
+          return await connectTo(url, signal)
+        } catch (error) {
+          if (signal.aborted) throw error
+          deadUntil.set(url, clock() + SKIPPED_MS)
+          failure = error
+        }
+      }
+      throw failure
+    }
+  }
+}
+
+/** What `connect` makes lives as long as `signal` allows, but it must be there in time. */
+const connectWithin = async <T>(
+  timeMs: number,
+  signal: AbortSignal,
+  connect: (inner: AbortSignal) => Promise<T>
+): Promise<T> => {
+  const controller = new AbortController()
+  const abort = () => controller.abort(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
+  const late = Promise.withResolvers<never>()
+  late.promise.catch(() => {})
+  let isOver = false
+  const timer = setTimeout(() => {
+    // After a stall the answer may already wait to be read.
+    setImmediate(() => {
+      if (isOver) return
+      late.reject(new DirectoryFailure('directory-timeout', `no connection after ${Math.round(timeMs)} ms`))
+      controller.abort()
+    })
+  }, timeMs)
+  try {
+    return await Promise.race([connect(controller.signal), late.promise])
+  } catch (error) {
+    controller.abort()
+    throw error
+  } finally {
+    isOver = true
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,44 @@
+// Binds the service account; once refused, it is tried again ever more rarely, never once per login.
+import { DirectoryFailure, serviceRefusal } from './failure.ts'
+import type { DirectorySession } from './session.ts'
+
+export interface ServiceAccount {
+  /** @throws DirectoryFailure `service-account-refused`, without asking again so soon. */
+  bind(session: DirectorySession): Promise<void>
+  isRefused(): boolean
+}
+
+const FIRST_PAUSE_MS = 60_000
+const LAST_PAUSE_MS = 600_000
+
+/** @param clock monotonic ms */
+export const createServiceAccount = (
+  { dn, password }: { readonly dn: string; readonly password: string },
+  clock = () => performance.now()
+): ServiceAccount => {
+  let refusal: { readonly failure: DirectoryFailure; readonly until: number; readonly pauseMs: number } | undefined
+  let isTrying = false
+
+  return {
+    isRefused: () => refusal !== undefined,
+    bind: async session => {
+      if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
+      isTrying = true
+      try {
+        await session.bindOther(dn, password)
+        refusal = undefined
+      } catch (error) {
+        if (!(error instanceof DirectoryFailure) || !isJudgement(error)) throw error
+        const pauseMs = Math.min((refusal?.pauseMs ?? FIRST_PAUSE_MS / 2) * 2, LAST_PAUSE_MS)
+        refusal = { failure: serviceRefusal(error.message), until: clock() + pauseMs, pauseMs }
+        throw refusal.failure
+      } finally {
+        isTrying = false
+      }
+    }
+  }
+}
+
+/** The directory is there, and would not have this account; a busy one or a broken connection says nothing of it. */
+const isJudgement = ({ reason }: DirectoryFailure): boolean =>
+  !reason.startsWith('directory-') || reason === 'directory-refused'

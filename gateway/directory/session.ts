@@ -1,0 +1,191 @@
+// Speaks LDAP on one connection: binds, searches, WhoAmI. Every failure says how far the bind of the person came.
+import {
+  AndFilter,
+  Client,
+  EqualityFilter,
+  ExtensibleFilter,
+  type Filter,
+  FilterParser,
+  OrFilter,
+  PasswordPolicyControl,
+  ResultCodeError,
+  SASL_MECHANISMS,
+  type SearchOptions
+} from 'ldapts'
+import { MAX_PEOPLE } from './connection.ts'
+import type { Deadline } from './deadline.ts'
+import { type BindOutcome, bindRefusal, DirectoryFailure, policyReason, searchRefusal } from './failure.ts'
+import type { DirectoryEntry } from './person.ts'
+import type { ServerConnection } from './servers.ts'
+
+export type { Filter } from 'ldapts'
+
+export interface FoundEntry extends DirectoryEntry {
+  readonly dn: string
+}
+
+interface Found {
+  readonly entries: readonly FoundEntry[]
+  /** The server's own limit cut the answer short. */
+  readonly isCut: boolean
+}
+
+export interface Search {
+  readonly scope?: 'base' | 'sub'
+  readonly filter?: Filter | string
+  readonly attributes: readonly string[]
+  /** Read as bytes, not as text. */
+  readonly binary?: boolean
+  /** At most so many entries; two unless said. */
+  readonly most?: number
+  readonly paged?: boolean
+}
+
+export interface DirectorySession {
+  /** Simple bind (RFC 4513 §5.1.3) as the person who logs in. @throws DirectoryFailure */
+  bindPerson(name: string, password: string): Promise<void>
+  /** The same as somebody whose failures are no person's. @throws DirectoryFailure with `bind` as it was */
+  bindOther(name: string, password: string): Promise<void>
+  /** @throws DirectoryFailure; `no-entry` where the base does not exist. */
+  search(base: string, search: Search): Promise<Found>
+  /** RFC 4532 §2.1; undefined where the server does not know the operation. */
+  whoAmI(): Promise<string | undefined>
+  /** Where the last search ended that found nothing (RFC 4511 §4.1.9). */
+  lastMatchedDn(): string
+  /** Any error as a failure of this exchange. */
+  failureOf(error: unknown): DirectoryFailure
+  /** A polite end; that it was said matters to the directory's log only. */
+  unbind(): Promise<void>
+}
+
+/** ldapts turns a bind under such a name into a SASL bind. */
+export const isMechanism = (bindName: string): boolean =>
+  SASL_MECHANISMS.some(mechanism => mechanism === bindName.toUpperCase())
+
+/** @throws Error when the text is no filter (RFC 4515). */
+export const parseFilter = (text: string): Filter => FilterParser.parseString(text)
+
+export const allOf = (...filters: Filter[]): Filter => new AndFilter({ filters })
+
+/** Entries with any of these attribute values. */
+export const anyValue = (values: Readonly<Record<string, Buffer | string>>): Filter =>
+  new OrFilter({
+    filters: Object.entries(values).map(([attribute, value]) => new EqualityFilter({ attribute, value }))
+  })
+
+/** Groups that hold `dn` themselves or through other groups (LDAP_MATCHING_RULE_IN_CHAIN, MS-ADTS §3.1.1.3.4.4.3). */
+export const memberInChain = (dn: string): Filter =>
+  new ExtensibleFilter({ matchType: 'member', rule: '1.2.840.113556.1.4.1941', value: dn })
+
+const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
+/** protocolError, unwillingToPerform, unavailableCriticalExtension, other: how servers refuse an operation they lack. */
+const NOT_KNOWN: ReadonlySet<number> = new Set([2, 12, 53, 80])
+
+export const openSession = (connection: ServerConnection, deadline: Deadline, timeoutMs: number): DirectorySession => {
+  const client = clientOn(connection, timeoutMs)
+  let bind: BindOutcome = 'unsent'
+
+  const failureOf = (error: unknown): DirectoryFailure => {
+    const failure = asFailure(error, connection)
+    if (failure.reason === 'directory-timeout' || failure.reason === 'directory-unreachable') connection.giveUp()
+    return failure.bind === 'unsent' ? failure.after(bind) : failure
+  }
+  const run = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await deadline.within(work)
+    } catch (error) {
+      throw failureOf(error)
+    }
+  }
+
+  return {
+    failureOf,
+    bindPerson: async (name, password) => {
+      bind = 'unanswered'
+      await run(bindAs(client, name, password))
+      bind = 'accepted'
+    },
+    bindOther: async (name, password) => {
+      await run(
+        bindAs(client, name, password).catch((error: unknown) => {
+          throw error instanceof DirectoryFailure ? error.after(bind) : error
+        })
+      )
+    },
+    search: async (base, search) => {
+      connection.allow(search.most ?? MAX_PEOPLE)
+      const options = optionsOf(search, timeoutMs)
+      const { searchEntries } = await run(
+        client.search(base, options).catch((error: unknown) => {
+          throw error instanceof ResultCodeError
+            ? searchRefusal('search', error.code, diagnosticOf(error), bind)
+            : error
+        })
+      )
+      // ldapts does not tell a search that the server cut short (sizeLimitExceeded) from a finished one. Referrals
+      // (`searchReferences`) are left where they are: no password goes to an address out of a response.
+      return { entries: searchEntries as FoundEntry[], isCut: connection.lastResultCode() === 4 }
+    },
+    whoAmI: async () => {
+      try {
+        return (await deadline.within(client.exop(WHO_AM_I))).value ?? ''
+      } catch (error) {
+        if (error instanceof ResultCodeError && NOT_KNOWN.has(error.code)) return undefined
+        throw error instanceof ResultCodeError
+          ? searchRefusal('WhoAmI', error.code, diagnosticOf(error), bind)
+          : failureOf(error)
+      }
+    },
+    lastMatchedDn: connection.lastMatchedDn,
+    unbind: () => deadline.within(client.unbind()).catch(() => {})
+  }
+}
+
+const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: Search, timeoutMs: number) => {
+  const options: SearchOptions = {
+    scope,
+    timeLimit: Math.ceil(timeoutMs / 1000),
+    attributes: [...attributes],
+    ...(filter === undefined ? {} : { filter }),
+    ...(binary === true ? { explicitBufferAttributes: [...attributes] } : {})
+  }
+  return paged === true ? { ...options, paged: { pageSize: 500 } } : { ...options, sizeLimit: most ?? MAX_PEOPLE }
+}
+
+const clientOn = ({ stream }: ServerConnection, timeoutMs: number): Client => {
+  let isTaken = false
+  return new Client({
+    // The connection is made and secured already; `ldap:` keeps the library from doing so again.
+    url: 'ldap://directory',
+    timeout: timeoutMs,
+    createConnection: () => {
+      if (isTaken) throw new Error('the connection to the directory was lost')
+      isTaken = true
+      return stream
+    }
+  })
+}
+
+const bindAs = async (client: Client, bindName: string, password: string): Promise<void> => {
+  const policy = new PasswordPolicyControl()
+  try {
+    await client.bind(bindName, password, policy)
+  } catch (error) {
+    if (!(error instanceof ResultCodeError)) throw error
+    throw bindRefusal(error.code, diagnosticOf(error), policy.value?.error)
+  }
+  const reason = policyReason(policy.value?.error)
+  if (reason !== undefined)
+    throw new DirectoryFailure(reason, 'the password policy allows no login', { bind: 'refused' })
+}
+
+/** The server's own text, without what ldapts adds. */
+const diagnosticOf = (error: Error): string => error.message.replace(/ ?Code: 0x[0-9a-f]+$/, '')
+
+const asFailure = (error: unknown, connection: ServerConnection): DirectoryFailure => {
+  if (error instanceof DirectoryFailure) return error
+  const fault = connection.fault()
+  if (fault !== undefined) return new DirectoryFailure('directory-protocol', fault.message, { cause: fault })
+  const reason = connection.stream.destroyed ? 'directory-unreachable' : 'directory-protocol'
+  return new DirectoryFailure(reason, error instanceof Error ? error.message.slice(0, 200) : 'failed', { cause: error })
+}

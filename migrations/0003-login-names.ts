@@ -1,0 +1,21 @@
+// Makes room for the logins that lead to one account of the directory.
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+export class LoginNames implements MigrationInterface {
+  name = 'LoginNames1763856000000'
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(`
+      CREATE TABLE login_names (
+        login text PRIMARY KEY,
+        account text NOT NULL,
+        joined_at timestamptz NOT NULL DEFAULT now()
+      );
+      CREATE INDEX login_names_account ON login_names (account);
+    `)
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE login_names')
+  }
+}

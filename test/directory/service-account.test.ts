@@ -1,0 +1,144 @@
+// A service account finds the entry of whatever name was typed, then the person is bound by its DN.
+// LD-03, LD-04, LD-06, LD-07, LD-08, LD-12, LD-17, LD-19, LD-20
+import t from 'tap'
+import { createDirectory } from '../../gateway/directory/directory.ts'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+
+const ldap = await startOpenLdap(t, { readable: 'self', lockoutThreshold: 5 })
+const directory = createDirectory(ldap.serviceSettings(), { failureFloorMs: 0 })
+const WRONG = 'nao-e-a-senha'
+
+const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => {
+  const error = await login.then(
+    () => new Error('the login succeeded'),
+    (reason: unknown) => reason
+  )
+  if (error instanceof DirectoryFailure) return error
+  throw error
+}
+
+t.test('every name that the filter takes leads to the one person', async t => {
+  const { subject } = await directory.authenticate('maria', ldap.password)
+  t.match(subject, /^[0-9a-f]{8}-/, 'entryUUID')
+  for (const name of ['maria', 'MARIA', 'maria@corp.example', ' Maria@Corp.Example ']) {
+    const person = await directory.authenticate(name, ldap.password)
+    t.match(person, { subject, username: 'maria', name: 'Maria da Silva', groups: [] }, name)
+  }
+  t.same((await directory.authenticate('maria@corp.example', ldap.password)).names, ['maria', 'maria@corp.example'])
+})
+
+t.test('with LDAP_DOMAIN a name is searched with its suffix first, then without', async t => {
+  await ldap.addPerson({ uid: 'renata', mail: 'outra@corp.example', password: ldap.password })
+  const byUid = createDirectory(ldap.serviceSettings({ domain: 'corp.example' }), { failureFloorMs: 0 })
+  t.match(await byUid.authenticate('renata@corp.example', ldap.password), { username: 'renata' })
+  t.match(await byUid.authenticate('outra@corp.example', ldap.password), { username: 'renata' })
+  t.match(await byUid.authenticate('CORP\\renata', ldap.password), { username: 'renata' })
+  t.match(await failureOf(byUid.authenticate('OTHER\\renata', ldap.password)), { reason: 'foreign-domain' })
+  await ldap.addPerson({ uid: 'sufixo', mail: 'sufixo@filial.example', password: ldap.password })
+  t.match(await byUid.authenticate('sufixo@filial.example', ldap.password), { username: 'sufixo' }, 'another suffix')
+})
+
+t.test('names with accents, and full of DN and filter syntax, belong to exactly their owner', async t => {
+  for (const name of ['joão', 'silva, rui', 'a+b', 'o"neil', '#hash <x>; y=z', 'star*(1)'])
+    t.match(await directory.authenticate(name, ldap.password), { username: name }, name)
+  for (const name of ['*', 'maria*', 'maria)(uid=*', 'EXTERNAL'])
+    t.match(await failureOf(directory.authenticate(name, ldap.password)), { reason: 'unknown-user' }, name)
+})
+
+t.test('two entries, none, and a wrong password all cost a bind and are told apart in the log only', async t => {
+  const outcomes = {
+    twin: 'ambiguous-entry',
+    nobody: 'unknown-user',
+    maria: 'wrong-password',
+    locked: 'account-locked'
+  }
+  for (const [name, reason] of Object.entries(outcomes))
+    t.match(await failureOf(directory.authenticate(name, WRONG)), { reason, bind: 'refused', countsAsBind: true }, name)
+})
+
+t.test('groups come from memberOf, or from a search below LDAP_GROUP_BASE', async t => {
+  const people = `ou=people,${ldap.baseDn}`
+  const group = `cn=Finanças,ou=groups,${ldap.baseDn}`
+  await ldap.add(`ou=groups,${ldap.baseDn}`, { objectClass: 'organizationalUnit', ou: 'groups' })
+  const member = [`uid=maria,${people}`, `uid=ana,${people}`]
+  await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Finanças', member })
+  t.same((await directory.authenticate('maria@corp.example', ldap.password)).groups, [group])
+  const searched = createDirectory(ldap.serviceSettings({ groupBase: `ou=groups,${ldap.baseDn}` }))
+  t.same((await searched.authenticate('ana', ldap.password)).groups, [group])
+  t.same((await searched.authenticate('carlos', ldap.password)).groups, [])
+  const named = createDirectory(
+    ldap.serviceSettings({
+      groupBase: ldap.baseDn,
+      groupFilter: '(&(objectClass=groupOfNames)(member=uid={{username}},ou=people,*))'
+    })
+  )
+  t.same((await named.authenticate('ana', ldap.password)).groups, [], 'a filter that matches nothing')
+  const absent = createDirectory(ldap.serviceSettings({ groupBase: `ou=nowhere,${ldap.baseDn}` }))
+  t.equal((await absent.authenticate('ana', ldap.password)).groups, undefined, 'not known, rather than none')
+})
+
+t.test('a person is looked up again by the stable subject', async t => {
+  const { subject, login = '' } = await directory.authenticate('carlos', ldap.password)
+  const account = { subject, login }
+  t.same(await directory.lookUp(account), { state: 'open', groups: [] })
+  const elsewhere = createDirectory(ldap.serviceSettings({ searchFilter: '(&(uid={{username}})(mail=ana@*))' }))
+  t.same(await elsewhere.lookUp(account), { state: 'gone' }, 'the filter matches no more')
+  t.same(await directory.lookUp({ subject, login: 'renamed' }), { state: 'open', groups: [] }, 'found by its new name')
+  t.same(await directory.lookUp({ subject: '00000000-0000-4000-8000-000000000000', login }), { state: 'gone' })
+  const absent = createDirectory(ldap.serviceSettings({ searchBase: `ou=nowhere,${ldap.baseDn}` }))
+  t.match(await failureOf(absent.lookUp(account)), { reason: 'no-entry' }, 'a missing base says nothing of the person')
+})
+
+t.test('a refused service account is not tried once per login', async t => {
+  let now = 0
+  const wrong = await startFaultyDirectory(t, ({ tag, id, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61, 49))
+  })
+  const service = { url: wrong.url, bindPassword: WRONG }
+  const refused = createDirectory(ldap.serviceSettings(service), { failureFloorMs: 0, clock: () => now })
+  const binds = () => wrong.requests.filter(tag => tag === REQUEST.bind).length
+  for (let n = 0; n < 10; n++)
+    t.match(await failureOf(refused.authenticate(`pessoa${n}`, 'x')), {
+      reason: 'service-account-refused',
+      countsAsBind: false
+    })
+  t.equal(binds(), 1)
+  now += 60_000
+  t.match(await failureOf(refused.check()), { reason: 'service-account-refused' })
+  t.equal(binds(), 2)
+  now += 60_000
+  await failureOf(refused.authenticate('maria', 'x'))
+  t.equal(binds(), 2, 'ever more rarely')
+})
+
+t.test('a dead server is waited for once, and the next one is asked', async t => {
+  const silent = await startFaultyDirectory(t)
+  const url = `${silent.url},ldap://127.0.0.1:1,${ldap.url}`
+  for (const settings of [
+    ldap.settings({ url, timeoutMs: 1500, startTls: false }),
+    ldap.serviceSettings({ url, timeoutMs: 1500 })
+  ]) {
+    const several = createDirectory(settings, { failureFloorMs: 0 })
+    await failureOf(several.authenticate('ana', ldap.password))
+    const startedAt = performance.now()
+    for (let n = 0; n < 5; n++) t.match(await several.authenticate('ana', ldap.password), { username: 'ana' })
+    t.ok(performance.now() - startedAt < 1000, 'it is skipped')
+  }
+})
+
+t.test('a server that is away costs a login nothing but the way to the next one', async t => {
+  const several = createDirectory(ldap.serviceSettings({ url: `ldap://127.0.0.1:1,${ldap.url}` }))
+  t.match(await several.authenticate('ana', ldap.password), { username: 'ana' })
+  await several.check()
+})
+
+t.test('a wrong password is judged by one server only', async t => {
+  const one = await startOpenLdap(t, { lockoutThreshold: 5 })
+  const several = createDirectory(ldap.serviceSettings({ url: `${one.url},${ldap.url}` }), { failureFloorMs: 0 })
+  const before = await ldap.failureCount('ana')
+  await failureOf(several.authenticate('ana', WRONG))
+  t.equal(await one.failureCount('ana'), 1)
+  t.equal(await ldap.failureCount('ana'), before)
+})

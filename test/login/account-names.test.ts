@@ -1,0 +1,125 @@
+// One account has one guard, whatever its names, and the directory's own count is part of it.
+// LD-07, LD-14, LD-20, RL-06, RL-08, RW-04, RW-15, RW-31
+import t from 'tap'
+import { startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+import { startThrottles, tally } from '../support/throttles.ts'
+
+const THRESHOLD = 5
+const ldap = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
+const postgres = await startPostgres(t)
+const redis = await startRedis(t)
+const common = { ldap, postgres, redisUrl: redis.url, withService: true }
+const HOME = '198.51.100.7'
+const stranger = (n: number) => `203.0.${n >> 8}.${n & 255}`
+
+let people = 0
+const newPerson = async () => {
+  people += 1
+  const uid = `nome${people}`
+  const mail = `alias${people}@corp.example`
+  await ldap.addPerson({ uid, mail, password: ldap.password })
+  return { uid, mail }
+}
+
+t.test('a thousand guesses under every name through three instances never lock the account', async t => {
+  const world = await startThrottles(t, common)
+  const { uid, mail } = await newPerson()
+  await world.remember(uid, HOME)
+  const names = [uid, mail, uid.toUpperCase(), ` ${mail}`]
+  const answers = []
+  for (let first = 0; first < 1000; first += 100) {
+    const crowd = Array.from({ length: 100 }, (_, index) => {
+      const n = first + index
+      return world.login({ username: names[n % names.length] ?? uid, password: `guess ${n}`, from: stranger(n), at: n })
+    })
+    answers.push(...(await Promise.all(crowd)))
+  }
+  t.equal(await ldap.failureCount(uid), THRESHOLD - 2)
+  t.equal(tally(answers)['wrong-password'], THRESHOLD - 2)
+  t.match(await world.login({ username: mail, password: ldap.password, from: HOME, at: 1 }), { what: 'in' })
+  t.equal(await ldap.failureCount(uid), 0)
+})
+
+t.test('failures elsewhere count, so that ours never complete them', async t => {
+  const world = await startThrottles(t, common)
+  const { uid } = await newPerson()
+  const elsewhere = await startThrottles(t, { ldap, postgres, instances: 1, withService: true })
+  for (const n of [1, 2]) await elsewhere.login({ username: uid, password: `other ${n}`, from: stranger(n) })
+  t.equal(await ldap.failureCount(uid), 2)
+  const told = []
+  for (let n = 10; n < 16; n++)
+    told.push(await world.login({ username: uid, password: `guess ${n}`, from: stranger(n), at: n }))
+  t.match(tally(told), { 'wrong-password': 1, 'login-throttled-account': 5 })
+  t.equal(await ldap.failureCount(uid), THRESHOLD - 2)
+  t.ok((told.at(-1)?.retryAfterS ?? 0) > 1700)
+})
+
+t.test('an unknown name is throttled exactly as a known one', async t => {
+  const world = await startThrottles(t, common)
+  const { uid } = await newPerson()
+  const answers = async (username: string) => {
+    const told = []
+    for (let n = 0; n < 8; n++)
+      told.push(await world.login({ username, password: `guess ${n >> 1}`, from: stranger(n), at: n }))
+    return told.map(({ what, retryAfterS }) => `${/throttled/.test(what) ? 429 : 401} ${retryAfterS}`)
+  }
+  t.same(await answers('ninguem'), await answers(uid))
+})
+
+t.test('a wrong password that is repeated under another name costs no second bind', async t => {
+  const world = await startThrottles(t, common)
+  const { uid, mail } = await newPerson()
+  for (const username of [uid, mail, uid, mail]) await world.login({ username, password: 'yesterdays', from: HOME })
+  t.equal(await ldap.failureCount(uid), 1)
+})
+
+t.test('a password refused under wrong settings is asked about again when they are corrected', async t => {
+  const { uid } = await newPerson()
+  const wrong = await startThrottles(t, { ...common, settings: { searchFilter: '(&(uid={{username}})(cn=x))' } })
+  t.match(await wrong.login({ username: uid, password: ldap.password, from: HOME }), { what: 'unknown-user' })
+  t.match(await wrong.login({ username: uid, password: ldap.password, from: HOME }), {
+    what: 'repeated-wrong-password'
+  })
+  const corrected = await startThrottles(t, { ...common, databaseUrl: wrong.databaseUrl })
+  t.match(await corrected.login({ username: uid, password: ldap.password, from: HOME }), { what: 'in' })
+})
+
+t.test('binds without an answer are freed when the directory counts no harm', async t => {
+  const frozen = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
+  const world = await startThrottles(t, {
+    ldap: frozen,
+    postgres,
+    withService: true,
+    settings: { timeoutMs: 400 },
+    failureFloorMs: 0
+  })
+  await world.remember('maria', HOME)
+  const right = (n: number) => world.login({ username: 'maria', password: frozen.password, from: HOME, at: n })
+  world.freezeAtBind(frozen.freeze)
+  const lost = [await right(0)]
+  frozen.thaw()
+  t.same(tally(lost), { 'directory-timeout': 1 })
+  for (let n = 0; n < 3; n++) {
+    world.freezeAtBind(frozen.freeze)
+    t.match(await right(n), { what: 'directory-timeout' })
+    frozen.thaw()
+  }
+  world.freezeAtBind(undefined)
+  world.advance(1500)
+  t.match(await right(1), { what: 'in' }, 'four of four permits were lost, and none did harm')
+})
+
+t.test('without a service account two names have half of the permits each, until a login joins them', async t => {
+  const world = await startThrottles(t, {
+    ldap,
+    postgres,
+    settings: { userDnTemplate: '{{username}}@corp.example' }
+  })
+  const names = ['sam', 'principal']
+  const answers = []
+  for (let n = 0; n < 40; n++)
+    answers.push(await world.login({ username: names[n % 2] ?? '', password: `guess ${n}`, from: stranger(n), at: n }))
+  t.equal(world.binds(), 2 * Math.floor((THRESHOLD - 1) / 2), 'both together stay below the threshold')
+})
