@@ -196,7 +196,12 @@ export const startGateway = async (
   })
   const app = buildApp({
     clientStallMs: limits.clientStallMs,
-    clientAddress: createClientAddress(settings.trustProxy),
+    clientAddress: createClientAddress(settings.trustProxy, element =>
+      log.warn(
+        { element },
+        'a trusted proxy sends X-Forwarded-For with an element that is no address; requests through it count as its own'
+      )
+    ),
     routes: routes.current,
     limiter,
     rateLimit: settings.rateLimit,

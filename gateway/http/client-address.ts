@@ -31,6 +31,7 @@ interface Known extends ClientAddress {
 
 /** Addresses remembered at most: a flood of new ones must not grow the memory. */
 const REMEMBERED = 8192
+const MAX_ELEMENT = 64
 /** No chain of one's own proxies is longer; a forged list must not buy time. */
 const MAX_HOPS = 32
 
@@ -38,29 +39,46 @@ const UNKNOWN: Known = Object.freeze({ address: 'unknown', key: 'unknown', trust
 
 /**
  * @param trustProxy IPs and CIDR blocks, as TRUST_PROXY gives them.
+ * @param onUnreadable called once, with the first element of a trusted peer that is no address
  * @throws TypeError when an entry is neither.
  */
-export const createClientAddress = (trustProxy: readonly string[]): ClientAddressOf => {
+export const createClientAddress = (
+  trustProxy: readonly string[],
+  onUnreadable?: (element: string) => void
+): ClientAddressOf => {
   const networks = trustProxy.map(toNetwork)
   const recall = createMemory(text => judge(text, networks))
+  let report = onUnreadable
+  const onNonsense = (element: string) => {
+    report?.(element.slice(0, MAX_ELEMENT))
+    report = undefined
+  }
   const peer = (text: string | undefined): Known => (text === undefined ? UNKNOWN : (recall(text) ?? UNKNOWN))
 
   const clientAddress = (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress => {
     const nearest = peer(peerAddress)
     if (!nearest.trusted || xForwardedFor === undefined) return nearest
-    return walk(nearest, xForwardedFor, recall)
+    return walk(nearest, xForwardedFor, recall, onNonsense)
   }
   return Object.assign(clientAddress, { trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted })
 }
 
 // Each proxy appends the address it was called from, so only what stands right of the first stranger is attested.
-const walk = (nearest: Known, list: string, recall: (text: string) => Known | undefined): ClientAddress => {
+const walk = (
+  nearest: Known,
+  list: string,
+  recall: (text: string) => Known | undefined,
+  onNonsense: (element: string) => void
+): ClientAddress => {
   let last = nearest
   let end = list.length
   for (let hop = 0; hop < MAX_HOPS && end >= 0; hop++) {
     const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
     const known = attested(list, comma + 1, end, recall)
-    if (known === undefined) return last
+    if (known === undefined) {
+      onNonsense(list.slice(comma + 1, end).trim())
+      return last
+    }
     if (!known.trusted) return known
     last = known
     end = comma
@@ -71,8 +89,15 @@ const walk = (nearest: Known, list: string, recall: (text: string) => Known | un
 // A zone id means something on one machine only, so no proxy attests one; longer than an address is garbage, unread.
 const attested = (list: string, start: number, end: number, recall: (text: string) => Known | undefined) => {
   if (end - start > 128) return undefined
-  const text = list.slice(start, end).trim()
+  const text = withoutPort(list.slice(start, end).trim())
   return text === '' || text.includes('%') ? undefined : recall(text)
+}
+
+/** Azure, IIS and others write `203.0.113.9:40001` and `[2001:db8::1]:443`; an IPv6 address without brackets has no port. */
+const withoutPort = (element: string): string => {
+  if (!element.startsWith('[') && (!element.includes('.') || !element.includes(':'))) return element
+  const [, bracketed, dotted] = /^(?:\[([\da-f:.]+)\]|([\d.]+))(?::\d{1,5})?$/i.exec(element) ?? []
+  return bracketed ?? dotted ?? element
 }
 
 const judge = (text: string, networks: readonly Network[]): Known | undefined => {

@@ -51,16 +51,60 @@ const HOP_BY_HOP = [
   'http2-settings'
 ]
 
-// What backends and frameworks believe about the client, the method or the address, whoever wrote it.
-const SPOOFABLE = [
+// Names under which proxies and content delivery networks tell addresses.
+const ADDRESSES = [
   'forwarded',
-  'x-real-ip',
-  'true-client-ip',
-  'cf-connecting-ip',
-  'cf-connecting-ipv6',
-  'fastly-client-ip',
+  'forwarded-for',
+  'x-forwarded',
+  'x-forward-for',
+  'x-original-forwarded-for',
+  'x-vercel-forwarded-for',
+  'client-ip',
   'x-client-ip',
   'x-cluster-client-ip',
+  'true-client-ip',
+  'x-true-client-ip',
+  'real-ip',
+  'x-real-ip',
+  'remote-addr',
+  'x-remote-addr',
+  'x-remote-ip',
+  'x-originating-ip',
+  'x-proxyuser-ip',
+  'wl-proxy-client-ip',
+  'proxy-client-ip',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'cf-pseudo-ipv4',
+  'do-connecting-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'incap-client-ip',
+  'x-sucuri-clientip',
+  'x-azure-clientip',
+  'x-azure-socketip',
+  'x-appengine-user-ip',
+  'x-nf-client-connection-ip',
+  'ali-cdn-real-ip',
+  'x-envoy-external-address'
+]
+
+// Under these other gateways and servers tell backends who is asking (Apache, Authelia, Azure); `Proxy` is httpoxy's.
+const FOREIGN_IDENTITY = [
+  'remote-user',
+  'remote-groups',
+  'remote-name',
+  'remote-email',
+  'x-remote-user',
+  'client-cert',
+  'client-cert-chain',
+  'x-client-cert',
+  'x-arr-clientcert',
+  'proxy'
+]
+
+// What backends and frameworks believe about the host, the scheme or the method, whoever wrote it.
+const SPOOFABLE = [
   'x-original-host',
   'x-original-url',
   'x-original-uri',
@@ -69,13 +113,33 @@ const SPOOFABLE = [
   'x-http-method-override',
   'x-method-override',
   'front-end-https',
-  'x-envoy-external-address',
   'x-host',
   'x-url-scheme'
 ]
 
-const dropped = new Set([...HOP_BY_HOP, ...SPOOFABLE])
-const DROPPED_PREFIXES = ['x-user-', 'x-forwarded-', 'x-request-id', 'x-ratelimit-']
+const dropped = new Set([...HOP_BY_HOP, ...ADDRESSES, ...FOREIGN_IDENTITY, ...SPOOFABLE])
+const DROPPED_PREFIXES = [
+  'x-user-',
+  'x-forwarded-',
+  'x-request-id',
+  'x-ratelimit-',
+  // Grafana's auth proxy, oauth2-proxy, AWS, Google, Azure App Service, Pomerium, Cloudflare, Tailscale, authentik, Kong.
+  'x-webauth-',
+  'x-auth-request-',
+  'x-amzn-oidc-',
+  'x-goog-iap-',
+  'x-goog-authenticated-user-',
+  'x-ms-client-principal',
+  'x-ms-token-',
+  'x-pomerium-',
+  'cf-access-',
+  'tailscale-user-',
+  'x-authentik-',
+  'x-consumer-',
+  'x-authenticated-',
+  'ssl-client-',
+  'x-ssl-client-'
+]
 
 /** Names of cookies that only the gateway may set and see. */
 export interface OwnCookies {

@@ -19,13 +19,7 @@ const framingLines = (head: RequestHead): string => {
 }
 
 /** Fields that pass as the client sent them, in its order and spelling. */
-const passedLines = (
-  exchange: Exchange,
-  passAuthorization: boolean,
-  cookie: string | undefined,
-  without: ReadonlySet<string> | undefined,
-  rules: RequestRules | undefined
-): string => {
+const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, rules }: UpstreamHeadParts): string => {
   const raw = exchange.req.rawHeaders
   const { trace } = exchange
   const named = connectionNames(exchange.head.connection)
@@ -38,6 +32,7 @@ const passedLines = (
     if (rules?.removes(name)) continue
     if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue
     const value = raw[i + 1] ?? ''
+    if (isSecret?.(value)) continue
     // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
     lines += name + ': ' + value + '\r\n'
   }
@@ -55,6 +50,8 @@ export interface UpstreamHeadParts {
   passAuthorization: boolean
   /** The Cookie field without the gateway's own cookies; undefined: none. */
   cookie: string | undefined
+  /** Whether a value holds what the backend must not see; undefined: nothing does. */
+  isSecret?: ((value: string) => boolean) | undefined
   /** Of the upstream; undefined: none. */
   rules: RequestRules | undefined
   /** Further fields (lower case) that are not passed. */
@@ -66,21 +63,14 @@ const passed = ({ passed: before }: RequestHead): string =>
   before === undefined || before.length > 200 ? GATEWAY_NAME : `${before}, ${GATEWAY_NAME}`
 
 /** The text before an upstream request's connection-specific fields and the empty line; Latin-1. */
-export const upstreamHeadStart = ({
-  exchange,
-  target,
-  authority,
-  forwarded,
-  passAuthorization,
-  cookie,
-  rules,
-  without
-}: UpstreamHeadParts): string => {
+export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
+  const { exchange, target, authority, forwarded, rules } = parts
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
   return (
     `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
-    passedLines(exchange, passAuthorization, cookie, without, rules) +
+    passedLines(parts) +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
+    (rules?.removes('x-real-ip') ? '' : `x-real-ip: ${exchange.client.address}\r\n`) +
     `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}` +
     (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity))
   )

@@ -2,12 +2,12 @@
 
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
-import { bearerToken } from '../http/head.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
+import { holdsOwnToken } from './headers/own-tokens.ts'
 
 interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
@@ -29,29 +29,35 @@ const forwardedValues = ({ req, head, client, peerTrusted }: Exchange): Forwarde
   }
 }
 
-/** The Cookie field without ours; undefined when nothing is left. */
-const foreignCookies = (cookie: string | undefined, ownCookies: OwnCookies): string | undefined => {
+/** The Cookie field without ours, and without those that hold a token of ours; undefined when nothing is left. */
+const foreignCookies = (
+  cookie: string | undefined,
+  ownCookies: OwnCookies,
+  isSecret: UpstreamHeadParts['isSecret']
+): string | undefined => {
   if (cookie === undefined) return cookie
-  const kept = cookie.split(';').filter(pair => !ownCookies.has((pair.split('=', 1)[0] ?? '').trim()))
+  const kept = cookie
+    .split(';')
+    .filter(pair => !ownCookies.has((pair.split('=', 1)[0] ?? '').trim()) && isSecret?.(pair) !== true)
   return kept.length === 0 ? undefined : kept.join(';').trim()
 }
 
 export const createUpstreamRequest = ({ tokens, ownCookies }: UpstreamRequestOptions) => {
   // On public routes and the HTTP side of Socket.IO a backend's own credentials pass; a Portaria token never does unasked.
-  const passesAuthorization = (exchange: Exchange, route: Route): boolean => {
-    if (exchange.identity !== undefined) return route.forwardToken
-    const token = bearerToken(exchange.head.authorization)
-    return token === undefined || !tokens.isOurs(token)
-  }
+  const isSecret = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
   /** The parts of the upstream request's head. `query` and `authority` are given by who forwards. */
-  return (exchange: Exchange, route: Route, authority: string, query: string): UpstreamHeadParts => ({
-    exchange,
-    target: forwardedPath(route, exchange.path) + query,
-    authority,
-    forwarded: forwardedValues(exchange),
-    passAuthorization: passesAuthorization(exchange, route),
-    cookie: foreignCookies(exchange.head.cookie, ownCookies),
-    rules: route.upstream === undefined ? undefined : requestRulesOf(route.upstream)
-  })
+  return (exchange: Exchange, route: Route, authority: string, query: string): UpstreamHeadParts => {
+    const judges = exchange.identity === undefined ? isSecret : undefined
+    return {
+      exchange,
+      target: forwardedPath(route, exchange.path) + query,
+      authority,
+      forwarded: forwardedValues(exchange),
+      passAuthorization: exchange.identity === undefined || route.forwardToken,
+      cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
+      isSecret: judges,
+      rules: route.upstream === undefined ? undefined : requestRulesOf(route.upstream)
+    }
+  }
 }

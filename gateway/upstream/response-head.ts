@@ -87,7 +87,11 @@ const publicLocation = (location: string, { targetOrigin, strippedPrefix }: Resp
   return strippedPrefix !== '' && /^\/(?!\/)/.test(path) ? strippedPrefix + path : path
 }
 
-const cookieName = (setCookie: string): string => (setCookie.split(/[=;]/, 1)[0] ?? '').trim()
+/** A browser sends the value of a nameless cookie back as it is, so `=name=x` becomes the cookie `name` (RFC 6265bis §5.7). */
+const cookieName = (setCookie: string): string => {
+  const name = (setCookie.split(/[=;]/, 1)[0] ?? '').trim()
+  return name === '' ? (/^[\s=]*([^=;]*)/.exec(setCookie)?.[1] ?? '').trim() : name
+}
 
 export const clientHead = (head: ResponseHead, context: ResponseContext): ClientHead => {
   const headers: string[] = []

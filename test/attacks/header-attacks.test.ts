@@ -1,7 +1,8 @@
 import t from 'tap'
+import { holdsOwnToken } from '../../gateway/upstream/headers/own-tokens.ts'
 import { startGateway } from '../support/gateway.ts'
 import { identityFields, isAlive } from '../support/oracles.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
@@ -25,8 +26,8 @@ const person = {
 }
 const token = await world.tokenFor(person)
 
-const send = async (path: string, lines: string, bearer: string | undefined = token) => {
-  const auth = bearer === undefined ? '' : `Authorization: Bearer ${bearer}\r\n`
+const send = async (path: string, lines: string, bearer: string | null = token) => {
+  const auth = bearer === null ? '' : `Authorization: Bearer ${bearer}\r\n`
   const before = raw.requests.length
   const answer = await world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\n${auth}${lines}\r\n`)
   return { answer, request: raw.requests[before] }
@@ -70,7 +71,7 @@ t.test('identity fields are the gateway’s alone, on private and public routes,
   ]) {
     const { request } = await send('/api/x', `${forged}\r\n`)
     t.same(request && identityFields(request), OURS, forged)
-    const open = await send('/open/x', `${forged}\r\n`, undefined)
+    const open = await send('/open/x', `${forged}\r\n`, null)
     t.same(open.request && identityFields(open.request), {}, `public: ${forged}`)
     const openWithToken = await send('/open/x', `${forged}\r\n`)
     t.same(openWithToken.request && identityFields(openWithToken.request), {}, 'on a public route nobody is identified')
@@ -126,7 +127,7 @@ t.test('any name travels, percent-encoded as UTF-8', async t => {
 })
 
 t.test('what says where a request came from is written afresh', async t => {
-  // HD-08, HD-09, HD-10, HD-11
+  // HD-08, HD-09, HD-10, HD-11, RW-27
   const family = [
     'Forwarded: for=1.1.1.1;host=evil',
     'X-Forwarded-For: 1.2.3.4',
@@ -156,9 +157,131 @@ t.test('what says where a request came from is written afresh', async t => {
     'x-forwarded-for': '127.0.0.1',
     'x-forwarded-proto': 'http',
     'x-forwarded-host': 'gw',
+    'x-real-ip': '127.0.0.1',
     'x-request-id': answer.headers['x-request-id']
   })
-  t.equal(seen.length, 4)
+  t.equal(seen.length, 5)
+})
+
+t.test('what other gateways tell backends is taken from what clients send, on every route', async t => {
+  // RW-27
+  const names = [
+    'Remote-User',
+    'X-Remote-User',
+    'X-WEBAUTH-USER',
+    'X-WEBAUTH-Role',
+    'X-Auth-Request-User',
+    'X-Auth-Request-Groups',
+    'X-Forwarded-User',
+    'X-Forwarded-Email',
+    'X-Forwarded-Groups',
+    'X-Forwarded-Preferred-Username',
+    'X-Forwarded-Access-Token',
+    'X-Amzn-Oidc-Data',
+    'X-Amzn-Oidc-Identity',
+    'X-Goog-IAP-JWT-Assertion',
+    'X-Goog-Authenticated-User-Email',
+    'X-MS-CLIENT-PRINCIPAL',
+    'X-MS-CLIENT-PRINCIPAL-NAME',
+    'X-MS-TOKEN-AAD-ID-TOKEN',
+    'X-Pomerium-Jwt-Assertion',
+    'Cf-Access-Jwt-Assertion',
+    'Cf-Access-Authenticated-User-Email',
+    'Tailscale-User-Login',
+    'SSL-Client-Cert',
+    'SSL-Client-S-DN',
+    'X-SSL-Client-Verify',
+    'Client-Cert',
+    'Client-Cert-Chain',
+    'X-Client-Cert',
+    'Proxy',
+    'Client-IP',
+    'X-Original-Forwarded-For',
+    'X-Remote-Addr',
+    'WL-Proxy-Client-IP',
+    'X-Azure-ClientIP'
+  ]
+  const spellings = [
+    (name: string) => name,
+    (name: string) => name.toUpperCase(),
+    (name: string) => name.replaceAll('-', '_'),
+    (name: string) => name.replaceAll('-', '.')
+  ]
+  const lines = spellings.flatMap(spell => names.map(name => `${spell(name)}: forged`))
+  for (let from = 0; from < lines.length; from += 60) {
+    const block = `${lines.slice(from, from + 60).join('\r\n')}\r\n`
+    for (const path of ['/api/x', '/open/x']) {
+      const { request, answer } = await send(path, block)
+      t.equal(answer.status, 200)
+      t.notMatch(request?.head, /forged/, path)
+      t.match(request?.head, /^x-real-ip: 127\.0\.0\.1\r$/m)
+    }
+  }
+  const { request } = await send('/api/x', 'Proxy-Status: kept\r\nX-Client-Version: kept\r\nX-Auth: kept\r\n')
+  t.equal(request?.head.match(/: kept/g)?.length, 3, 'neighbours in the alphabet pass')
+})
+
+t.test('a token of ours reaches no public backend, whatever stands around it', async t => {
+  // RW-23
+  const wrapped = [
+    `Authorization: Token ${token}`,
+    `Authorization: Bearer\t${token}`,
+    `Authorization: Bearer "${token}"`,
+    `Authorization: ${token}`,
+    `Authorization: Basic ${Buffer.from(`x:${token}`).toString('base64')}`,
+    `X-Api-Key: ${token}`,
+    `X-Auth: a=1;jwt=${token};b=2`,
+    `X-Glued: prefix${token}suffix`,
+    `X-Dotted: a.b.${token}.c`,
+    `Authorization: Bearer pt_${'a'.repeat(43)}`,
+    `Cookie: theme=dark; authToken=${token}; lang=pt`,
+    `Cookie: s="${token}"; theme=dark; lang=pt`,
+    `Cookie: s=%22${token}%22; theme=dark; lang=pt`
+  ]
+  const [, payload = ''] = token.split('.')
+  for (const line of wrapped) {
+    const { request, answer } = await send('/open/x', `${line}\r\n`, null)
+    t.equal(answer.status, 200)
+    t.notOk(request?.head.includes(payload), line.slice(0, 40))
+    t.notMatch(request?.head, /pt_a|Basic/)
+    if (line.startsWith('Cookie')) t.match(request?.head, /^cookie: theme=dark;.*lang=pt\r$/im)
+  }
+  const foreign = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.${'a'.repeat(43)}`
+  const { request } = await send('/open/x', `Authorization: Bearer ${foreign}\r\nX-Api-Key: ${foreign}\r\n`, null)
+  t.equal(request?.head.split(foreign).length, 3, 'tokens of others are the backend’s business')
+})
+
+t.test('a flood of what looks like tokens costs little', async t => {
+  const isOurs = () => false
+  const values = [
+    'eyJ'.repeat(5000),
+    'eyJ.'.repeat(4000),
+    `${`eyJ.a.${'b'.repeat(43)}.`.repeat(300)}`,
+    '.'.repeat(16_000)
+  ]
+  const start = performance.now()
+  for (const value of values) t.notOk(holdsOwnToken(value, isOurs))
+  t.ok(performance.now() - start < 200)
+})
+
+t.test('a backend’s nameless cookie never becomes the session cookie', async t => {
+  // RW-24, HD-21
+  const bad = [
+    '=portaria_session=x',
+    ' = portaria_session=x; Path=/',
+    '==portaria_session=x',
+    '=__Host-portaria_session=x',
+    '=Portaria_Session_1=x',
+    'portaria_session',
+    'portaria_session\t=x'
+  ]
+  for (const cookie of bad) {
+    raw.respond(() => `HTTP/1.1 200 OK\r\nSet-Cookie: ${cookie}\r\nSet-Cookie: =other\r\nContent-Length: 0\r\n\r\n`)
+    const { answer } = await send('/open/x', '', null)
+    t.equal(answer.status, 200)
+    t.same([answer.headers['set-cookie']].flat(), ['=other'], cookie)
+  }
+  raw.respond(() => OK)
 })
 
 t.test(

@@ -1,5 +1,5 @@
 // The client address is the one thing about a request that decides limits before anybody is known.
-// HD-09, HD-11, RL-01, RL-02, RL-17
+// RW-08, HD-09, HD-11, RL-01, RL-02, RL-17
 import fc from 'fast-check'
 import t from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
@@ -49,10 +49,15 @@ t.test('nonsense in X-Forwarded-For falls back to the last trusted address, neve
     ',,,,',
     'a',
     'unknown',
-    '203.0.113.9:55',
+    '203.0.113.9:',
+    '203.0.113.9:123456',
+    '203.0.113.9:x',
+    ':55',
     '"[::1]"',
-    '[2001:db8::1]',
-    '[2001:db8::1]:443',
+    '[2001:db8::1',
+    '[2001:db8::1]443',
+    '[]:443',
+    '[a]:443',
     'fe80::1%eth0',
     '203.0.113.09',
     '203.0.113',
@@ -67,6 +72,31 @@ t.test('nonsense in X-Forwarded-For falls back to the last trusted address, neve
     t.equal(clientAddress('10.0.0.1', `${header}, 10.3.3.3`).key, '10.3.3.3')
     t.equal(clientAddress('10.0.0.1', `${header},203.0.113.9`).key, '203.0.113.9')
   }
+})
+
+t.test('an attested element may carry a port, which is no part of the address', async t => {
+  const clientAddress = createClientAddress(PROXIES)
+  const cases: [string, string, string][] = [
+    ['203.0.113.9:40001', '203.0.113.9', '203.0.113.9'],
+    ['6.6.6.6:1, 203.0.113.9:40001, 10.1.1.1:50000', '203.0.113.9', '203.0.113.9'],
+    ['[2001:db8::1]:443', '2001:db8::1', '2001:db8::/64'],
+    ['[2001:db8::1]', '2001:db8::1', '2001:db8::/64'],
+    ['203.0.113.9:1, [2001:db8:ffff::1]:443', '203.0.113.9', '203.0.113.9'],
+    ['2001:db8::1:443', '2001:db8::1:443', '2001:db8::/64']
+  ]
+  for (const [header, address, key] of cases) t.same(pick(clientAddress('10.0.0.1', header)), { address, key }, header)
+})
+
+t.test('the first element of a trusted proxy that is no address is reported, once', async t => {
+  const reported: string[] = []
+  const clientAddress = createClientAddress(PROXIES, element => void reported.push(element))
+  clientAddress('203.0.113.9', 'forged')
+  clientAddress('10.0.0.1', '203.0.113.9')
+  t.same(reported, [])
+  clientAddress('10.0.0.1', `6.6.6.6, unknown:${'x'.repeat(100)}`)
+  clientAddress('10.0.0.1', 'also unknown')
+  t.equal(reported.length, 1)
+  t.match(reported[0], /^unknown:x{56}$/)
 })
 
 t.test('a list of thousands of addresses costs no more than a few', async t => {

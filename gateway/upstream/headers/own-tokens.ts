@@ -1,0 +1,30 @@
+// Finds tokens of this gateway in a header value, whatever stands around them.
+
+/** Characters of a JWT in compact form (RFC 7515 §7.1). */
+const RUNS = /[\w.-]+/g
+/** base64url of `{"`, with which every JOSE header begins. */
+const START = 'eyJ'
+/** base64url of an HMAC-SHA-256. */
+const SIGNATURE_LENGTH = 43
+const ACCESS_TOKEN = /pt_[\w-]{43}/
+const BASIC = /^Basic +([A-Za-z0-9+/]+=*)$/i
+
+/** Takes time in proportion to the value, for strangers choose it. */
+export const holdsOwnToken = (value: string, isOurs: (token: string) => boolean): boolean => {
+  if (value.length <= SIGNATURE_LENGTH) return false
+  if (ACCESS_TOKEN.test(value)) return true
+  for (const run of value.match(RUNS) ?? []) if (run.includes(START) && runHolds(run, isOurs)) return true
+  const basic = BASIC.exec(value)?.[1]
+  return basic !== undefined && holdsOwnToken(Buffer.from(basic, 'base64').toString('latin1'), isOurs)
+}
+
+const runHolds = (run: string, isOurs: (token: string) => boolean): boolean => {
+  const parts = run.split('.')
+  for (let i = 0; i + 2 < parts.length; i++) {
+    const [header = '', payload = '', signature = ''] = parts.slice(i, i + 3)
+    const start = header.lastIndexOf(START)
+    if (start === -1 || signature.length < SIGNATURE_LENGTH) continue
+    if (isOurs(`${header.slice(start)}.${payload}.${signature.slice(0, SIGNATURE_LENGTH)}`)) return true
+  }
+  return false
+}
