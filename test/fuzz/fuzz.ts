@@ -1,6 +1,7 @@
 // For so many seconds both directions have been fuzzed, and every fault was printed: `npm run fuzz -- --seconds 120 --seed 7`.
 import { parseArgs } from 'node:util'
 import { fuzzClientBytes } from './client-bytes.ts'
+import { runGuided } from './guided/run.ts'
 import { fuzzUpstreamBytes } from './upstream-bytes.ts'
 import { startClientFuzz, startUpstreamFuzz } from './worlds.ts'
 
@@ -8,10 +9,20 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    direction: { type: 'string', default: 'both' }
+    direction: { type: 'string', default: 'both' },
+    target: { type: 'string' },
+    runs: { type: 'string' },
+    save: { type: 'boolean', default: false },
+    coverage: { type: 'boolean', default: false }
   }
 })
 const seed = Number(values.seed)
+if (values.target !== undefined) {
+  const { target, save, coverage } = values
+  const runs = values.runs === undefined ? undefined : Number(values.runs)
+  const found = await runGuided({ target, seed, seconds: Number(values.seconds), runs, save, coverage })
+  process.exit(found === 0 ? 0 : 1)
+}
 const teardowns: (() => unknown)[] = []
 const t = { teardown: (fn: () => unknown) => teardowns.unshift(fn) }
 let faults = 0

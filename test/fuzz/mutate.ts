@@ -30,7 +30,7 @@ export const createRandom = (seed: number): Random => {
 }
 
 /** Latin-1 texts of one folder of the corpus, in the order of their names. */
-export const readCorpus = (direction: 'request' | 'response'): string[] => {
+export const readCorpus = (direction: string): string[] => {
   const folder = join(import.meta.dirname, 'corpus', direction)
   return readdirSync(folder)
     .sort()
@@ -38,7 +38,7 @@ export const readCorpus = (direction: 'request' | 'response'): string[] => {
 }
 
 // What parsers have disagreed about before (RFC 9112 §11.2).
-const PIECES = [
+export const PIECES = [
   ...[
     '\r\n',
     '\n',
@@ -93,7 +93,7 @@ const PIECES = [
   ]
 ]
 
-type Mutation = (text: string, random: Random, corpus: readonly string[]) => string
+type Mutation = (text: string, random: Random, corpus: readonly string[], words: readonly string[]) => string
 
 const cut = (text: string, at: number, length: number, by: string) => text.slice(0, at) + by + text.slice(at + length)
 const lineAt = (text: string, random: Random) => {
@@ -102,7 +102,7 @@ const lineAt = (text: string, random: Random) => {
 }
 
 const MUTATIONS: readonly Mutation[] = [
-  (text, random) => cut(text, random.below(text.length + 1), 0, random.pick(PIECES)),
+  (text, random, _corpus, words) => cut(text, random.below(text.length + 1), 0, random.pick(words)),
   (text, random) => cut(text, random.below(text.length + 1), 1, String.fromCharCode(random.below(256))),
   (text, random) => cut(text, random.below(text.length + 1), random.below(12), ''),
   (text, random) => text.slice(0, random.below(text.length + 1)),
@@ -118,9 +118,9 @@ const MUTATIONS: readonly Mutation[] = [
     const { lines, at } = lineAt(text, random)
     return [...lines.slice(0, at), ...lines.slice(at + 1)].join('\r\n')
   },
-  (text, random) => {
+  (text, random, _corpus, words) => {
     const { lines, at } = lineAt(text, random)
-    return [...lines.slice(0, at), random.pick(PIECES).replace(/\r\n$/, ''), ...lines.slice(at)].join('\r\n')
+    return [...lines.slice(0, at), random.pick(words).replace(/\r\n$/, ''), ...lines.slice(at)].join('\r\n')
   },
   (text, random) =>
     text.replace(/\d+/, random.pick(['0', '1', '-1', '00', '4294967296', '99999999999999999999', '1e3'])),
@@ -134,10 +134,10 @@ const MUTATIONS: readonly Mutation[] = [
   text => text
 ]
 
-/** One message of the corpus, changed up to four times. */
-export const mutate = (corpus: readonly string[], random: Random): string => {
+/** One message of the corpus, changed up to four times; `words` are inserted whole. */
+export const mutate = (corpus: readonly string[], random: Random, words: readonly string[] = PIECES): string => {
   let text = random.pick(corpus)
-  for (let left = random.below(5); left > 0; left--) text = random.pick(MUTATIONS)(text, random, corpus)
+  for (let left = random.below(5); left > 0; left--) text = random.pick(MUTATIONS)(text, random, corpus, words)
   return text
 }
 

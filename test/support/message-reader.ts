@@ -16,6 +16,8 @@ export interface ReadRequest {
   body: string
   /** Whether the whole body came. */
   isComplete: boolean
+  /** Answered by its head alone, with 400. */
+  readonly isRefused: boolean
 }
 
 export interface ReadMessages {
@@ -28,6 +30,7 @@ export interface ReadMessages {
 
 const llhttp = new Llhttp()
 const DEAF = { status: 204, reason: 'No Content', headers: ['date', ''] }
+const REFUSED = { status: 400, reason: 'Bad Request', headers: ['date', ''] }
 
 /** A socket that takes everything at once. */
 class DeafSocket {
@@ -46,15 +49,28 @@ class DeafSocket {
   resetAndDestroy() {}
 }
 
-/** Reads messages from the pieces of one connection; each request is answered with 204 when its body has come. */
-export const readMessages = (pieces: readonly (string | Buffer)[]): ReadMessages => {
+/**
+ * Reads messages from the pieces of one connection; each request is answered with 204 when its body has come.
+ * @param refuses whether a request is answered with 400 as soon as its head has come; without its body, that is the end
+ */
+export const readMessages = (
+  pieces: readonly (string | Buffer)[],
+  refuses: (request: HttpRequest) => boolean = () => false
+): ReadMessages => {
   const requests: ReadRequest[] = []
   const due: (() => void)[] = []
   let fault: ReadMessages['fault']
   const onRequest = (request: HttpRequest) => {
     const { method, target, versionMajor, versionMinor, fields } = request
-    const read = { method, target, version: `${versionMajor}.${versionMinor}`, fields, body: '', isComplete: false }
+    const isRefused = refuses(request)
+    const version = `${versionMajor}.${versionMinor}`
+    const read = { method, target, version, fields, body: '', isComplete: request.isComplete, isRefused }
     requests.push(read)
+    if (isRefused) {
+      if (!request.isComplete) request.response.keepAlive = false
+      request.response.whole(REFUSED, '')
+      return
+    }
     request.read({
       onBody(chunk) {
         read.body += chunk.toString('latin1')

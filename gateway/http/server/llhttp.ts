@@ -192,12 +192,15 @@ export class Llhttp {
       while (end > start && isBlank(text.charCodeAt(end - 1))) end--
       fields.push(text.slice(positions[at], positions[at + 1]), text.slice(start, end))
     }
+    const versionMajor = this.#exports.llhttp_get_http_major(this.#heads)
+    const versionMinor = this.#exports.llhttp_get_http_minor(this.#heads)
     return {
       method: text.slice(this.#methodStart, this.#targetStart - 1),
       target: text.slice(this.#targetStart, this.#targetEnd),
-      versionMajor: this.#exports.llhttp_get_http_major(this.#heads),
-      versionMinor: this.#exports.llhttp_get_http_minor(this.#heads),
-      keepAlive: this.#keepAlive,
+      versionMajor,
+      versionMinor,
+      // What follows a message of another protocol is framed by rules that are not ours (RFC 9112 §2.3).
+      keepAlive: this.#keepAlive && versionMajor === 1 && (versionMinor === 1 || !saysClose(fields)),
       fields
     }
   }
@@ -273,5 +276,9 @@ export class Llhttp {
     }
   }
 }
+
+/** For HTTP/1.0: llhttp lets `keep-alive` win over `close` there, against RFC 9112 §9.3. */
+const saysClose = (fields: readonly string[]): boolean =>
+  fields.some((value, i) => i % 2 === 1 && /^connection$/i.test(fields[i - 1] ?? '') && /\bclose\b/i.test(value))
 
 const isBlank = (code: number): boolean => code === SPACE || code === TAB

@@ -30,6 +30,16 @@ t.test('nothing is read behind a request that can not be framed, or that ends it
   t.match(readMessages([last + get]), { requests: [{ target: '/g' }], fault: undefined })
   t.equal(readMessages([last + get]).requests.length, 1)
   t.equal(readMessages([get.replace('1.1', '1.0') + get]).requests.length, 1)
+  const versions: [string, string][] = [
+    [' HTTP/1.1', ''],
+    ['HTTP/1.1', 'HTTP/2.0'],
+    ['Host: a', 'Connection: close\r\nHost: a']
+  ]
+  for (const [version, other] of versions) {
+    const kept = get.replace('1.1', version === 'Host: a' ? '1.0' : '1.1').replace(version, other)
+    const text = kept.replace('Host: a', 'Host: a\r\nConnection: keep-alive')
+    t.equal(readMessages([text + get]).requests.length, 1, JSON.stringify(text))
+  }
   t.match(readMessages([`${get}nonsense\r\n\r\n${get}`]), { requests: { length: 1 }, fault: 'malformed' })
   t.match(readMessages([`${chunked.replace('abc', 'abcdef')}${get}`]), {
     requests: { length: 1 },

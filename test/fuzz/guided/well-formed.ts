@@ -1,0 +1,42 @@
+// Makes up well-formed HTTP/1.1 messages with everything in them that parsers may disagree about.
+import type { Random } from '../mutate.ts'
+
+const METHODS = ['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'QUERY', 'M-SEARCH']
+const TARGETS = ['/', '/a', '/a/b?c=d', '/%41?x', 'http://a/b', '/a;b', '/{x}|', '/a?b?c', '/..', '*']
+const FIELDS = [
+  ...['Accept: */*', 'x:', 'X-Empty: ', 'Cookie: a=b; c="d"', 'X-T:\t v \t', 'X-B: \x80\xff', 'Connection: keep-alive'],
+  ...['Connection: x, close', 'Connection: close', 'Upgrade: websocket', 'Connection: Upgrade', 'Expect: 100-continue'],
+  ...['TE: trailers', 'Trailer: T', "!#$%&'*+-.^_`|~: 1", 'Content-Type: a/b; c="\\""', 'Authorization: Bearer x']
+]
+const EXTENSIONS = ['', '', '', ';a', ';a=b', ';a="b;\\""', ' ;a = b', ';a;b=c']
+const TRAILERS = ['', '', 'T: 1\r\n', 'X-User-Id: 1\r\nT:\r\n']
+const DATA = ['', 'x', 'hello', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', '0\r\n\r\n', '\r\n', '\0\xff']
+
+const some = (items: readonly string[], most: number, random: Random): string[] =>
+  Array.from({ length: random.below(most + 1) }, () => random.pick(items))
+
+export const chunkedBody = (random: Random): string => {
+  const chunks = some(DATA, 3, random)
+    .filter(data => data !== '')
+    .map(data => `${random.pick(['', '0', '00'])}${data.length.toString(16)}${random.pick(EXTENSIONS)}\r\n${data}\r\n`)
+  return `${chunks.join('')}${random.pick(['0', '000'])}${random.pick(EXTENSIONS)}\r\n${random.pick(TRAILERS)}\r\n`
+}
+
+/** The fields that frame a body, and the body. */
+const framed = (random: Random): readonly [fields: string[], body: string] => {
+  const kind = random.below(4)
+  if (kind === 0)
+    return [[random.pick(['Transfer-Encoding: chunked', 'transfer-encoding:CHUNKED'])], chunkedBody(random)]
+  if (kind === 1) return [[], '']
+  const data = random.pick(DATA)
+  return [[`Content-Length: ${random.pick(['', '0', '000'])}${data.length}`], data]
+}
+
+export const wellFormedRequest = (random: Random): string => {
+  const [framing, body] = framed(random)
+  const version = random.below(12) === 0 ? 'HTTP/1.0' : 'HTTP/1.1'
+  const fields = [random.pick(['Host: a', 'hOST:[::1]:80', 'Host: a.b:1']), ...some(FIELDS, 3, random), ...framing]
+  const lines = random.below(2) === 0 ? fields : fields.toReversed()
+  const before = random.below(8) === 0 ? '\r\n' : ''
+  return `${before}${random.pick(METHODS)} ${random.pick(TARGETS)} ${version}\r\n${lines.join('\r\n')}\r\n\r\n${body}`
+}

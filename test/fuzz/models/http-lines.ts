@@ -1,0 +1,92 @@
+// Reads lines, field sections and chunked bodies as RFC 9112 alone defines them, for the models of both directions.
+
+export type Field = readonly [name: string, value: string]
+
+/** What the RFC does not allow, or leaves to a choice between repairing and refusing. */
+export class Refusal {
+  readonly message: string
+
+  // No error: a stack is dear, and refusals are what most inputs come to.
+  constructor(message: string) {
+    this.message = message
+  }
+}
+
+export const refuse = (reason: string): never => {
+  throw new Refusal(reason)
+}
+
+export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+/** A line without its CRLF; undefined while incomplete. §2.2: a bare CR or LF ends nothing, and is in no line. */
+export const lineAt = (bytes: string, at: number): string | undefined => {
+  const end = bytes.indexOf('\r\n', at)
+  const line = bytes.slice(at, end === -1 ? undefined : end)
+  // What is left may be the first half of a CRLF.
+  if (/[\r\n\0]/.test(end === -1 ? line.replace(/\r$/, '') : line)) refuse('a control character in a line')
+  return end === -1 ? undefined : line
+}
+
+export interface FieldSection {
+  readonly fields: readonly Field[]
+  readonly end: number
+}
+
+/** §5: field-name ":" OWS field-value OWS; no line folding, no whitespace before the colon. */
+export const readFields = (bytes: string, start: number): FieldSection | undefined => {
+  const fields: Field[] = []
+  let at = start
+  for (;;) {
+    const line = lineAt(bytes, at)
+    if (line === undefined) return undefined
+    at += line.length + 2
+    if (line === '') return { fields, end: at }
+    const colon = line.indexOf(':')
+    const name = line.slice(0, Math.max(colon, 0))
+    if (!TOKEN.test(name)) refuse('no field name')
+    const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) refuse('a control character in a field value')
+    fields.push([name, value])
+  }
+}
+
+export const valuesOf = (fields: readonly Field[], wanted: string): string[] =>
+  fields.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value)
+
+export interface Body {
+  readonly body: string
+  readonly trailers: readonly Field[]
+  readonly complete: boolean
+  readonly refused: string | undefined
+  readonly end: number
+}
+
+// §7.1.1. What an extension consists of is left open: it is dropped, and ends with its line however it is read.
+const CHUNK_LINE = /^([0-9A-Fa-f]+)(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
+
+export const readChunks = (bytes: string, start: number): Body => {
+  let body = ''
+  let at = start
+  const stopped = (refused?: string): Body => ({ body, trailers: [], complete: false, refused, end: at })
+  try {
+    for (;;) {
+      const line = lineAt(bytes, at)
+      if (line === undefined) return stopped()
+      const size = CHUNK_LINE.exec(line)?.[1] ?? refuse('no chunk size')
+      at += line.length + 2
+      const length = Number.parseInt(size, 16)
+      if (length === 0) break
+      body += bytes.slice(at, at + length)
+      const after = bytes.slice(at + length, at + length + 2)
+      if (!'\r\n'.startsWith(after)) return stopped('no CRLF after a chunk')
+      if (after.length < 2) return stopped()
+      at += length + 2
+    }
+    const section = readFields(bytes, at)
+    if (section === undefined) return stopped()
+    return { body, trailers: section.fields, complete: true, refused: undefined, end: section.end }
+  } catch (error) {
+    if (error instanceof Refusal) return stopped(error.message)
+    throw error
+  }
+}

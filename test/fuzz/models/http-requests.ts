@@ -1,0 +1,128 @@
+// Reads the requests of a connection as RFC 9112 alone defines them: strict, slow, independent of every other parser here.
+import {
+  type Body,
+  type Field,
+  lineAt,
+  Refusal,
+  readChunks,
+  readFields,
+  refuse,
+  TOKEN,
+  valuesOf
+} from './http-lines.ts'
+
+export interface ReadRequest {
+  readonly method: string
+  readonly target: string
+  readonly version: string
+  /** Names as sent, values without the whitespace around them. */
+  readonly fields: readonly Field[]
+  /** Latin-1, without its framing; what has arrived of it when `complete` is false. */
+  readonly body: string
+  readonly trailers: readonly Field[]
+  readonly complete: boolean
+  /** What a server must answer with 400 although it knows where the message ends: a bad Host, no form of a target. */
+  readonly inadmissible: string | undefined
+}
+
+export interface Reading {
+  /** Every request whose head is whole and tells where its body ends; only the last can be incomplete. */
+  readonly requests: readonly ReadRequest[]
+  /** Why the bytes behind `requests` are no request; undefined: they are the beginning of one, or there are none. */
+  readonly refused: string | undefined
+  /** The last request ends the connection: what follows it is not read (RFC 9112 §9.6). */
+  readonly closed: boolean
+}
+
+/** @param bytes Latin-1, all that a client sent on one connection. */
+export const readRequests = (bytes: string): Reading => {
+  const requests: ReadRequest[] = []
+  let at = 0
+  try {
+    for (;;) {
+      at = afterEmptyLines(bytes, at)
+      const head = readHead(bytes, at)
+      if (head === undefined) return { requests, refused: undefined, closed: false }
+      const body = readBody(bytes, head)
+      requests.push({ ...head, ...body })
+      if (!body.complete) return { requests, refused: body.refused, closed: false }
+      if (endsConnection(head)) return { requests, refused: undefined, closed: true }
+      at = body.end
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return { requests, refused: error.message, closed: false }
+    throw error
+  }
+}
+
+// RFC 9112 §2.2: a server ignores at least one empty line before the request line.
+const afterEmptyLines = (bytes: string, start: number): number => {
+  let at = start
+  while (bytes.startsWith('\r\n', at)) at += 2
+  return at
+}
+
+interface Head {
+  readonly method: string
+  readonly target: string
+  readonly version: string
+  readonly fields: readonly Field[]
+  readonly inadmissible: string | undefined
+  /** Where the body begins. */
+  readonly end: number
+}
+
+/** Undefined while the head is incomplete. */
+const readHead = (bytes: string, start: number): Head | undefined => {
+  const line = lineAt(bytes, start)
+  if (line === undefined) return undefined
+  const [, method = '', target = '', version = ''] =
+    /^([^ ]+) ([^\x00-\x20\x7f]+) (HTTP\/1\.\d)$/.exec(line) ?? refuse('no request line')
+  if (!TOKEN.test(method)) refuse('the method is no token')
+  if (method === 'CONNECT') refuse('CONNECT is for proxies that tunnel')
+  const section = readFields(bytes, start + line.length + 2)
+  if (section === undefined) return undefined
+  const inadmissible = targetFault(method, target) ?? hostFault(version, section.fields)
+  return { method, target, version, inadmissible, ...section }
+}
+
+// §3.2: one of four forms. Characters that RFC 3986 does not allow in a path but browsers send (`|`, `{`) are let pass.
+const targetFault = (method: string, target: string): string | undefined => {
+  if (/[^!-~]|#/.test(target)) return 'a character that no target has'
+  if (target.startsWith('/') || (target === '*' && method === 'OPTIONS')) return undefined
+  return /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]/.test(target) ? undefined : 'no form of a request target'
+}
+
+// §3.2: exactly one in HTTP/1.1, never a second one; uri-host and an optional port (RFC 9110 §7.2).
+const hostFault = (version: string, fields: readonly Field[]): string | undefined => {
+  const hosts = valuesOf(fields, 'host')
+  if (hosts.length > 1 || (hosts.length === 0 && version !== 'HTTP/1.0')) return 'not one Host'
+  const isHost = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/.test(hosts[0] ?? '')
+  return isHost ? undefined : 'no Host'
+}
+
+const endsConnection = ({ version, fields }: Head): boolean => {
+  const options = valuesOf(fields, 'connection').flatMap(value =>
+    value.split(',').map(option => option.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase())
+  )
+  return options.includes('close') || (version === 'HTTP/1.0' && !options.includes('keep-alive'))
+}
+
+// §6.3. Where the RFC lets a server choose between repairing and refusing, this one refuses.
+const readBody = (bytes: string, { version, fields, end }: Head): Body => {
+  const codings = valuesOf(fields, 'transfer-encoding')
+  const lengths = valuesOf(fields, 'content-length')
+  if (codings.length > 0) {
+    if (lengths.length > 0) refuse('framed in two ways')
+    if (version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
+    if (codings.length > 1 || codings[0]?.toLowerCase() !== 'chunked') refuse('a transfer coding other than chunked')
+    return readChunks(bytes, end)
+  }
+  if (lengths.length > 1) refuse('more than one Content-Length')
+  const [length] = lengths
+  if (length !== undefined && !/^\d+$/.test(length)) refuse('no Content-Length')
+  // Exact, or beyond every message.
+  const last = end + Number(length ?? 0)
+  const complete = last <= bytes.length
+  return { body: bytes.slice(end, last), trailers: [], complete, refused: undefined, end: last }
+}
