@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { BrowserSession } from './access/browser-session.ts'
+import { personalTokenRoutes } from './account/personal-token-routes.ts'
 import { sessionRoutes } from './account/session-routes.ts'
 import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
@@ -18,7 +19,7 @@ import type { Settings } from './settings/settings.ts'
 import { createLoginMemory } from './store/login-memory.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { createLoginPermits } from './store/login-permits.ts'
-import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores } from './stores.ts'
+import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores, tokensKnownAtOnce } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
 interface EndpointParts
@@ -82,7 +83,9 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     sessionCookies
   })
   pageRoutes(app, settings)
+  const personalTokens = tokensKnownAtOnce(stores.personalTokens, feed.catchUp)
   sessionRoutes(app, { sessions })
+  personalTokenRoutes(app, { personalTokens })
   clientTokenRoutes(app, {
     clients: stores.clients,
     tokens,
@@ -95,6 +98,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     onOutcome
   })
   adminRoutes(app, {
+    personalTokens,
     clients: clientsKnownAtOnce(stores.clients, feed.catchUp),
     sessions,
     users: knownAtOnce(users, feed.catchUp),

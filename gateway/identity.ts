@@ -36,6 +36,8 @@ export interface Identity {
   /** `auth_time`: when the person logged in; 0 when the token does not say. */
   readonly authenticatedAt: number
   readonly kind: TokenKind
+  /** A person's access token: the profiles named when it was made; others of the person do not count. */
+  readonly profilesAtMost?: readonly string[] | undefined
   /** Where the token may be used from, as CIDR blocks; undefined: anywhere. */
   readonly addresses?: readonly string[] | undefined
 }
@@ -71,3 +73,11 @@ export const tokenAnswerSchema = {
   required: ['token', 'user'],
   properties: { token: { type: 'string' }, user: userSchema }
 } as const
+
+/** A person with no more than these profiles; undefined: with all of theirs. */
+export const narrowedTo = (user: User, profilesAtMost: readonly string[] | undefined): User => {
+  if (profilesAtMost === undefined) return user
+  const profiles = user.profiles.filter(profile => profilesAtMost.includes(profile))
+  const isAssigned = profiles.length > 0 && user.areas.length > 0
+  return { ...user, perfis: profiles, profiles, accessStatus: isAssigned ? 'assigned' : 'unassigned' }
+}

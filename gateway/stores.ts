@@ -6,6 +6,7 @@ import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
 import { openDatabase } from './store/database.ts'
+import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
 import { createUsers, type Users } from './store/users.ts'
@@ -26,6 +27,7 @@ export const openStores = async (settings: Settings, log: Logger) => {
     tokenState: createTokenState(database),
     sessions: createSessions(database),
     clients: createClients(database),
+    personalTokens: createPersonalTokenStore(database),
     redis,
     limiter: createLimiter(redis === undefined ? { log } : { redis, log })
   }
@@ -44,6 +46,12 @@ const afterwards =
 export const endedAtOnce = (sessions: Sessions, catchUp: () => Promise<void>): Sessions => {
   const after = afterwards(catchUp)
   return { ...sessions, end: after(sessions.end), endAll: after(sessions.endAll) }
+}
+
+/** An access token can be used here as soon as it is answered, and no longer once its end is. */
+export const tokensKnownAtOnce = (store: PersonalTokenStore, catchUp: () => Promise<void>): PersonalTokenStore => {
+  const after = afterwards(catchUp)
+  return { ...store, create: after(store.create), end: after(store.end) }
 }
 
 /** What ends or stales tokens of service accounts is known here before it is answered. */

@@ -4,9 +4,11 @@ import type { Identity } from './identity.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { clientUse } from './store/clients.ts'
+import { personalTokenUse } from './store/personal-tokens.ts'
 import { sessionUse } from './store/sessions.ts'
 import type { Stores } from './stores.ts'
 import { createAccessTokens } from './tokens/access-token.ts'
+import { createPersonalTokens } from './tokens/personal-tokens.ts'
 import { startRevocationFeed } from './tokens/revocation-feed.ts'
 import { createRevocations } from './tokens/revocations.ts'
 import { createTokenUses } from './tokens/token-uses.ts'
@@ -17,22 +19,36 @@ export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 /** Resolves when everything that has been ended before is known here. */
 export const startTokens = async (
   settings: Settings,
-  { database, tokenState, sessions, clients }: Stores,
+  { database, tokenState, sessions, clients, personalTokens: personalTokenStore }: Stores,
   log: Logger
 ) => {
   const tokens = createAccessTokens(settings.jwt)
   const revocations = createRevocations()
+  const personalTokens = createPersonalTokens({ revocations, confirmMs: settings.accessTokenConfirmMs })
   const feed = await startRevocationFeed({
-    source: { ...tokenState, listen: on => listenAccessChanges(database, { ...on, log }) },
+    source: {
+      purgeExpired: tokenState.purgeExpired,
+      loadRevocations: async () => ({
+        ...(await tokenState.loadRevocations()),
+        ...(await personalTokenStore.changesSince('0'))
+      }),
+      async changesSince(cursor) {
+        const read = await tokenState.changesSince(cursor)
+        return { ...read, ...(await personalTokenStore.changesSince(read.complete ? '0' : cursor)) }
+      },
+      listen: on => listenAccessChanges(database, { ...on, log })
+    },
     revocations,
+    personalTokens,
     log
   })
-  const verifiedTokens = createVerifiedTokens({ tokens, revocations })
+  const verifiedTokens = createVerifiedTokens({ tokens, revocations, personalTokens })
   const uses = createTokenUses({
     usedSince: verifiedTokens.usedSince,
     async record(used) {
       await sessions.recordUse(used.flatMap(sessionUse))
       await clients.recordUse(used.flatMap(clientUse))
+      await personalTokenStore.recordUse(used.flatMap(personalTokenUse))
     },
     log
   })

@@ -5,5 +5,6 @@ import { LoginNames } from './0003-login-names.ts'
 import { GrantedAccess } from './0005-granted-access.ts'
 import { Sessions } from './0007-sessions.ts'
 import { Clients } from './0008-clients.ts'
+import { PersonalTokens } from './0009-personal-tokens.ts'
 
-export const migrations = [FirstSchema, LoginPermits, LoginNames, GrantedAccess, Sessions, Clients]
+export const migrations = [FirstSchema, LoginPermits, LoginNames, GrantedAccess, Sessions, Clients, PersonalTokens]

@@ -3,6 +3,7 @@ import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
 import type { Route } from '../routes/route.ts'
+import { isPersonalToken } from '../tokens/personal-tokens.ts'
 
 const QUERY_TOKEN = 'access_token'
 
@@ -52,7 +53,9 @@ const splitQuery = (query: string): { token?: string; query: string } => {
   const [pair] = tokens
   if (pair === undefined) return { query }
   const token = pair.slice(pair.indexOf('=') + 1)
-  if (tokens.length > 1 || !/^[A-Za-z0-9._-]+$/.test(token)) throw new BadRequest({ reason: 'token-in-query' })
+  // Access tokens live long; one in a query ends in histories and logs.
+  if (tokens.length > 1 || isPersonalToken(token) || !/^[A-Za-z0-9._-]+$/.test(token))
+    throw new BadRequest({ reason: 'token-in-query' })
   const rest = pairs.filter(other => other !== pair)
   return { token, query: rest.length === 0 ? '' : `?${rest.join('&')}` }
 }

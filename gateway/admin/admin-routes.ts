@@ -8,6 +8,7 @@ import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
 import { type SessionAdminParts, sessionAdminRoutes } from './session-routes.ts'
 import { type SocketRoutesParts, socketRoutes } from './socket-routes.ts'
 import { type StatusRoutesParts, statusRoutes } from './status-routes.ts'
+import { type TokenAdminParts, tokenAdminRoutes } from './token-routes.ts'
 
 export type AdminParts = PeopleRoutesParts &
   AreaRoutesParts &
@@ -15,12 +16,14 @@ export type AdminParts = PeopleRoutesParts &
   RouteRoutesParts &
   ClientRoutesParts &
   SessionAdminParts &
+  TokenAdminParts &
   SocketRoutesParts &
   StatusRoutesParts
 
 export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
   peopleRoutes(app, parts)
   sessionAdminRoutes(app, parts)
+  tokenAdminRoutes(app, parts)
   clientRoutes(app, parts)
   areaRoutes(app, parts)
   auditRoutes(app, parts)

@@ -1,7 +1,7 @@
 // Every open stream is known by its person and token, and ends within a second of the right to it.
 import { randomBytes } from 'node:crypto'
 import { TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
-import type { Identity, User } from '../identity.ts'
+import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Revocations } from '../tokens/revocations.ts'
 import { createPlaces, type StreamLimits } from './stream-places.ts'
@@ -165,8 +165,11 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
       if (entries.get(stream.id) !== entry || stream.identity === undefined) continue
       if (access === 'unknown') finish(entry, 4403)
       else if (access === undefined) finish(entry, 4401)
-      else if (!mayPass(stream.route, access.user)) finish(entry, 4403)
-      else entry.stream = { ...stream, identity: { ...stream.identity, ...access } }
+      else {
+        const user = narrowedTo(access.user, stream.identity.profilesAtMost)
+        if (!mayPass(stream.route, user)) finish(entry, 4403)
+        else entry.stream = { ...stream, identity: { ...stream.identity, ...access, user } }
+      }
     }
   }
 

@@ -24,6 +24,7 @@ export interface Settings {
     readonly previousSecrets: readonly string[]
     readonly expiresInMs: number
   }
+  readonly accessTokenConfirmMs: number
   readonly bootstrapAdmins: readonly BootstrapAdmin[]
   readonly rateLimit: RateLimit
   readonly ldap: LdapSettings

@@ -52,6 +52,11 @@ const TABLE = [
     file: true
   },
   { name: 'JWT_EXPIRES_IN', meaning: 'Lifetime of a token', fallback: '8h' },
+  {
+    name: 'ACCESS_TOKEN_CONFIRM',
+    meaning: 'An access token is refused while its owner has not been confirmed by a login or a recheck for so long',
+    fallback: '30d'
+  },
   { name: 'BOOTSTRAP_ADMINS', meaning: 'First Admins: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated' },
   { name: 'RATE_LIMIT_TTL_MS', meaning: 'Window of the global limit', fallback: '60000' },
   { name: 'RATE_LIMIT_MAX', meaning: 'Requests per IP and window', fallback: '300' },

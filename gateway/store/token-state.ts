@@ -71,6 +71,7 @@ const PURGES = [
   "DELETE FROM revocations WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM used_oauth_states WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM sessions WHERE expires_at < now() - interval '5 minutes'",
+  "DELETE FROM personal_tokens WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_permits WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"
 ]

@@ -1,10 +1,11 @@
 // This instance knows of every ended token and changed person within a second, and notices when it no longer would.
 import type { Logger } from 'pino'
 import { coalesce } from '../values/coalesce.ts'
+import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'
 import type { PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** News as the store reads it; `cursor` is where the next read goes on. */
-interface StateRead {
+interface StateRead extends PersonalTokenNews {
   readonly tokens: readonly RevokedTokenRow[]
   readonly versions: readonly PersonVersion[]
   readonly cursor: string
@@ -39,6 +40,7 @@ interface RevocationFeed {
 interface FeedOptions {
   source: FeedSource
   revocations: Revocations
+  personalTokens: PersonalTokens
   log: Logger
   now?: () => number
   /** How often to re-read whatever was heard: the safety net under the announcements. */
@@ -52,7 +54,7 @@ const toRevoked = ({ jti, expiresAt }: RevokedTokenRow): RevokedToken => ({ toke
 
 /** Resolves when everything known to the database is known here; rejects when it cannot be read. */
 export const startRevocationFeed = async (options: FeedOptions): Promise<RevocationFeed> => {
-  const { source, revocations, log, now = Date.now, pollMs = POLL_MS } = options
+  const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
   const first = await source.loadRevocations()
   let cursor = first.cursor
   let completeAt = first.at
@@ -61,6 +63,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
 
   const learn = (read: StateRead) => {
     revocations.learn({ tokens: read.tokens.map(toRevoked), versions: read.versions })
+    personalTokens.learn(read)
     cursor = read.cursor
     completeAt = read.at
   }
@@ -84,13 +87,15 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const onChange = (change: HeardChange) => {
     if (change.kind === 'token') revocations.learn({ tokens: [toRevoked(change)] })
     else if (change.kind === 'person') revocations.learn({ versions: [change] })
-    else void read()
+    // Access tokens carry the access of their owner as it is now.
+    if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) void read()
   }
 
   const listener = source.listen({ onChange, onLost: () => undefined, onRestored: () => void read() })
   const poll = setInterval(() => void read(), pollMs)
   const purge = setInterval(() => {
     revocations.purge()
+    personalTokens.purge()
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be forgotten'))
   }, PURGE_EVERY_MS)
   poll.unref()

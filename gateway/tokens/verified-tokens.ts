@@ -4,6 +4,7 @@ import { GatewayError, TokenExpired, TokenRevoked, TokenStale } from '../errors.
 import type { Identity } from '../identity.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
+import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
 import type { Revocations, Standing } from './revocations.ts'
 
 /** Tokens per generation; two generations are kept, some 30 MB at the most. */
@@ -49,12 +50,13 @@ export interface TokenCacheCounts {
 interface VerifiedTokensOptions {
   tokens: Pick<AccessTokens, 'judge'>
   revocations: Revocations
+  personalTokens: Pick<PersonalTokens, 'judge' | 'usedSince'>
   now?: () => number
   generation?: number
 }
 
 export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTokens => {
-  const { tokens, revocations } = options
+  const { tokens, revocations, personalTokens } = options
   const now = options.now ?? Date.now
   // Found by the signature, a tenth of the text to hash, and then compared as a whole: nothing but the very same bytes is
   // ever taken for verified.
@@ -78,6 +80,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
   }
 
   const judge: VerifiedTokens['judge'] = (token, { allowStale = false } = {}) => {
+    if (isPersonalToken(token)) return personalTokens.judge(token)
     const entry = recall(token)
     if (entry instanceof GatewayError) return entry
     const nowMs = now()
@@ -101,7 +104,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     },
     counts: () => ({ hits, misses, size: remembered.size() }),
     usedSince(minute) {
-      const uses: TokenUse[] = []
+      const uses = personalTokens.usedSince(minute)
       for (const { identity, usedMinute } of remembered.values())
         if (usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })
       return uses

@@ -4,6 +4,7 @@ import { jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
+import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
@@ -252,9 +253,11 @@ t.test('what is remembered as verified is that very token, for as long as it liv
   t.equal((await ask(good, '/admin/x')).status, 403, 'remembered for one route, judged for the other')
   let now = Date.now()
   const options = { secret: TEST_SECRET, previousSecrets: [], expiresInMs: 3_600_000, now: () => now }
+  const revocations = createRevocations()
   const remembered = createVerifiedTokens({
     tokens: createAccessTokens(options),
-    revocations: createRevocations(),
+    revocations,
+    personalTokens: createPersonalTokens({ revocations, confirmMs: 1e9 }),
     now: () => now,
     generation: 100
   })

@@ -15,6 +15,7 @@ import { streamRoute } from '../../gateway/socketio/namespaces.ts'
 import type { SocketIoForwarding } from '../../gateway/socketio/sessions.ts'
 import { createMemorySidStore, type SidStore } from '../../gateway/socketio/sid-store.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
+import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { upstreamHeadStart } from '../../gateway/upstream/head.ts'
@@ -121,7 +122,12 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
   let routes = options.routes
   const tokens = createAccessTokens({ secret: SECRET, previousSecrets: [], expiresInMs: 3_600_000, now })
   const revocations = createRevocations(now)
-  const verified = createVerifiedTokens({ tokens, revocations, now })
+  const verified = createVerifiedTokens({
+    tokens,
+    revocations,
+    personalTokens: createPersonalTokens({ revocations, confirmMs: 1e9 }),
+    now
+  })
   const mayPass = (route: Route, user: User) =>
     decide({ route, path: route.path }, { user }, { cloudUnassignedMayPass: false }).decision === 'allow'
   const routeFor = (path: string) => routes.find(route => path === route.path || path.startsWith(route.path))

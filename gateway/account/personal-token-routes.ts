@@ -1,0 +1,90 @@
+// Lets people make access tokens for their own scripts, see when each was last used, and end them.
+import type { FastifyInstance } from 'fastify'
+import { LoginRequired } from '../errors.ts'
+import { identityOf } from '../http/exchange.ts'
+import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import type { PersonalTokenStore, TokenWish } from '../store/personal-tokens.ts'
+
+interface PersonalTokenParts {
+  personalTokens: Pick<PersonalTokenStore, 'list' | 'create' | 'end'>
+}
+
+/** A stolen login token must not become a year of access: a new token needs a login less old than this. */
+const FRESH_LOGIN_S = 15 * 60
+
+const profiles = { type: 'array', items: { type: 'string' } } as const
+
+const itemProperties = {
+  id: { type: 'integer' },
+  name: { type: 'string' },
+  profiles,
+  expiresAt: { type: 'string', description: 'ISO 8601, UTC' },
+  lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' when never" }
+} as const
+
+const itemSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: Object.keys(itemProperties),
+  properties: itemProperties
+} as const
+
+const madeSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: [...Object.keys(itemProperties), 'token'],
+  properties: { ...itemProperties, token: { type: 'string', description: 'Shown this once' } }
+} as const
+
+const wishSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'profiles', 'expiresAt'],
+  properties: {
+    name: { type: 'string', minLength: 1, maxLength: 64 },
+    profiles: {
+      type: 'array',
+      maxItems: 50,
+      uniqueItems: true,
+      items: { type: 'string', minLength: 1, maxLength: 64 }
+    },
+    expiresAt: { type: 'string', minLength: 1, maxLength: 64, description: 'ISO 8601, at most a year ahead' }
+  }
+} as const
+
+export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: PersonalTokenParts): void => {
+  app.get<{ Querystring: PagingQuery }>(
+    '/auth/tokens',
+    {
+      schema: {
+        summary: 'Own live access tokens, the newest first',
+        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
+        response: { 200: pageOf(itemSchema) }
+      }
+    },
+    async ({ exchange, query }) => {
+      const { items, ...page } = await personalTokens.list(paging(query), identityOf(exchange).user.id)
+      return { ...page, items: items.map(({ user: _, ...item }) => item) }
+    }
+  )
+
+  app.post<{ Body: TokenWish }>(
+    '/auth/tokens',
+    { schema: { summary: 'A new access token', body: wishSchema, response: { 201: madeSchema } } },
+    async (request, reply) => {
+      const { user, authenticatedAt } = identityOf(request.exchange)
+      if (Date.now() / 1000 - authenticatedAt > FRESH_LOGIN_S) throw new LoginRequired({ reason: 'login-too-old' })
+      return reply.code(201).send(await personalTokens.create(actorOf(request), user.id, request.body))
+    }
+  )
+
+  app.delete<{ Params: { id: string } }>(
+    '/auth/tokens/:id',
+    { schema: { summary: 'Ends one own access token', params: idParams, response: { 204: nothing } } },
+    async (request, reply) => {
+      const { user } = identityOf(request.exchange)
+      await personalTokens.end(actorOf(request), Number(request.params.id), user.id)
+      return reply.code(204).send()
+    }
+  )
+}

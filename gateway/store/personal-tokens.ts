@@ -1,0 +1,211 @@
+// Keeps the access tokens that people made: what each may do, until when, and the hash that it is found by.
+import { randomBytes } from 'node:crypto'
+import type { EntityManager } from 'typeorm'
+import { BadRequest, Conflict, NotFound } from '../errors.ts'
+import type { Identity } from '../identity.ts'
+import {
+  hashPersonalToken,
+  type PersonalTokenNews,
+  type PersonalTokenRow,
+  personalTokenId,
+  type TokenOwner
+} from '../tokens/personal-tokens.ts'
+import { announce } from './access-changes.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { findPeople, getPerson, type StoredPerson } from './people.ts'
+import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { storableText } from './storable.ts'
+import { revokeToken } from './token-state.ts'
+
+export interface PersonalTokenItem {
+  id: number
+  name: string
+  profiles: string[]
+  /** ISO 8601, UTC. */
+  expiresAt: string
+  /** To the minute; ISO 8601, UTC; `''` when never. */
+  lastUsedAt: string
+}
+
+export type OwnedTokenItem = PersonalTokenItem & { user: { id: number; username: string; name: string } }
+
+export interface TokenWish {
+  name: string
+  profiles: string[]
+  /** ISO 8601, at most a year ahead. */
+  expiresAt: string
+}
+
+export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
+
+export const createPersonalTokenStore = (database: Database) => ({
+  /** Live tokens of a person, or of all; the newest first. */
+  list: (bounds: { page?: number; pageSize?: number }, userId?: number): Promise<Page<OwnedTokenItem>> =>
+    database.read(manager => list(manager, bounds, userId)),
+  /** The token is in the answer and nowhere else. Throws BadRequest, Conflict (too many), NotFound. */
+  create: (actor: Actor, userId: number, wish: TokenWish): Promise<PersonalTokenItem & { token: string }> =>
+    database.write(manager => create(manager, actor, userId, wish)),
+  /** Ends a token on every instance; of this person only, when one is given. Throws NotFound. */
+  end: (actor: Actor, id: number, userId?: number): Promise<void> =>
+    database.write(manager => end(manager, actor, id, userId)),
+  /** Live tokens and their owners that a transaction from `cursor` on may have changed. */
+  changesSince: (cursor: string): Promise<PersonalTokenNews> => database.read(manager => readChanges(manager, cursor)),
+  recordUse: (uses: readonly { id: number; usedAt: number }[]): Promise<void> =>
+    database.read(async manager => {
+      if (uses.length === 0) return
+      await query(manager, RECORD_USE, [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)])
+    })
+})
+
+/** What the use of a token says of it; empty for other kinds. */
+export const personalTokenUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }) =>
+  identity.kind === 'personal' ? [{ id: Number(identity.tokenId.slice(personalTokenId(0).length - 1)), usedAt }] : []
+
+const MAX_NAME = 64
+const MAX_LIVE = 100
+const MAX_LIFE_MS = 366 * 24 * 60 * 60 * 1000
+
+const create = async (manager: EntityManager, actor: Actor, userId: number, wish: TokenWish) => {
+  const person = await getPerson(manager, userId)
+  const name = storableText(wish.name, MAX_NAME)
+  if (name === '') throw invalid('token-name', 'name must not be empty')
+  const profiles = ownProfiles(person, wish.profiles)
+  const expiresAt = expiry(wish.expiresAt)
+  const [count] = await query<{ live: string }>(manager, COUNT, [userId])
+  if (Number(count?.live ?? 0) >= MAX_LIVE)
+    throw new Conflict({ reason: 'too-many-tokens', message: `At most ${MAX_LIVE} access tokens can be live at once` })
+  const token = `pt_${randomBytes(32).toString('base64url')}`
+  const values = [userId, hashPersonalToken(token), name, profiles, person.version, expiresAt]
+  const [row] = await query<ItemRow>(manager, CREATE, values)
+  if (row === undefined) throw new Error('the access token was not stored')
+  await announce(manager, [{ kind: 'many' }])
+  const item = toItem(row)
+  await appendAudit(manager, { actor, action: 'token.create', target: `user:${userId}`, after: item })
+  return { ...item, token }
+}
+
+const end = async (manager: EntityManager, actor: Actor, id: number, userId: number | undefined) => {
+  const [row] = isRowId(id) ? await query<EndedRow>(manager, END, [id, userId ?? null]) : []
+  if (row === undefined) throw new NotFound({ reason: 'no-token' })
+  await revokeToken(manager, personalTokenId(id), row.expires_s)
+  const details = { token: id, name: row.name }
+  await appendAudit(manager, { actor, action: 'token.end', target: `user:${row.user_id}`, details })
+}
+
+const ownProfiles = ({ user }: StoredPerson, wanted: readonly string[]): string[] => {
+  const foreign = wanted.findIndex(profile => !user.profiles.includes(profile))
+  if (foreign !== -1) throw invalid('foreign-profile', `profiles/${foreign} is not one of your profiles`)
+  return [...new Set(wanted)]
+}
+
+const expiry = (text: string): Date => {
+  const date = new Date(text)
+  const lifeMs = date.getTime() - Date.now()
+  if (!(lifeMs > 0 && lifeMs <= MAX_LIFE_MS))
+    throw invalid('token-expiry', 'expiresAt must be a time in the future, at most a year ahead (ISO 8601)')
+  return date
+}
+
+const invalid = (reason: string, message: string) => new BadRequest({ reason, message })
+
+const list = async (
+  manager: EntityManager,
+  bounds: { page?: number; pageSize?: number },
+  userId: number | undefined
+): Promise<Page<OwnedTokenItem>> => {
+  const { page, pageSize, offset } = pageBounds(bounds.page, bounds.pageSize)
+  const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total ${LIVE}`, [userId ?? null])
+  const rows = await query<ItemRow & OwnerColumns>(
+    manager,
+    `SELECT ${ITEM}, u.id AS owner_id, u.username, u.name AS owner_name ${LIVE} ORDER BY t.id DESC LIMIT $2 OFFSET $3`,
+    [userId ?? null, pageSize, offset]
+  )
+  const items = rows.map(row => ({
+    ...toItem(row),
+    user: { id: row.owner_id, username: row.username, name: row.owner_name }
+  }))
+  return { items, page, pageSize, total: Number(count?.total ?? 0) }
+}
+
+const readChanges = async (manager: EntityManager, cursor: string): Promise<PersonalTokenNews> => {
+  const personalTokens = await query<PersonalTokenRow>(manager, TOKENS, [cursor])
+  const changed = await query<{ id: number; confirmed: number }>(manager, OWNERS, [cursor])
+  const confirmed = new Map(changed.map(row => [row.id, row.confirmed]))
+  const people = changed.length === 0 ? [] : await findPeople(manager, [...confirmed.keys()])
+  return { personalTokens, owners: people.map(person => toOwner(person, confirmed.get(person.user.id) ?? 0)) }
+}
+
+const toOwner = (
+  { user, version, lowestAcceptedVersion, disabled }: StoredPerson,
+  confirmedAt: number
+): TokenOwner => ({
+  user,
+  version,
+  lowestAccepted: lowestAcceptedVersion,
+  disabled,
+  confirmedAt
+})
+
+interface ItemRow {
+  id: number
+  name: string
+  profiles: string[]
+  expires_at: Date
+  last_used_at: Date | null
+}
+
+interface OwnerColumns {
+  owner_id: number
+  username: string
+  owner_name: string
+}
+
+interface EndedRow {
+  user_id: number
+  name: string
+  expires_s: number
+}
+
+const toItem = ({ id, name, profiles, expires_at, last_used_at }: ItemRow): PersonalTokenItem => ({
+  id,
+  name,
+  profiles,
+  expiresAt: expires_at.toISOString(),
+  lastUsedAt: last_used_at?.toISOString() ?? ''
+})
+
+const ITEM = "t.id, t.name, t.profiles, t.expires_at, date_trunc('minute', t.last_used_at) AS last_used_at"
+
+// A token from before all tokens of its owner were ended is dead, and is not shown.
+const LIVE = `
+  FROM personal_tokens t JOIN users u ON u.id = t.user_id
+  WHERE ($1::int IS NULL OR t.user_id = $1) AND t.expires_at > now() AND t.version >= u.lowest_accepted_version`
+
+const COUNT = `SELECT count(*) AS live ${LIVE}`
+
+const CREATE = `
+  INSERT INTO personal_tokens AS t (user_id, hash, name, profiles, version, expires_at)
+  VALUES ($1, $2, $3, $4::text[], $5, $6) RETURNING ${ITEM}`
+
+const END = `
+  DELETE FROM personal_tokens WHERE id = $1 AND ($2::int IS NULL OR user_id = $2)
+  RETURNING user_id, name, extract(epoch FROM expires_at)::float8 AS expires_s`
+
+const TOKENS = `
+  SELECT id, user_id AS "userId", hash, profiles, version, extract(epoch FROM created_at)::float8 AS "createdAt",
+    extract(epoch FROM expires_at)::float8 AS "expiresAt"
+  FROM personal_tokens WHERE changed_in >= $1::text::xid8 AND expires_at > now()`
+
+// By three narrow ways instead of one wide join: this is asked every two seconds.
+const OWNERS = `
+  SELECT u.id, extract(epoch FROM coalesce(u.last_login_at, u.created_at))::float8 AS confirmed FROM users u
+  WHERE u.id IN (SELECT user_id FROM personal_tokens WHERE changed_in >= $1::text::xid8 AND expires_at > now())
+  UNION
+  SELECT u.id, extract(epoch FROM coalesce(u.last_login_at, u.created_at))::float8 FROM users u
+  WHERE (u.access_version > 0 AND u.version_changed_in >= $1::text::xid8 OR u.last_login_at > now() - interval '10 seconds')
+    AND EXISTS (SELECT FROM personal_tokens t WHERE t.user_id = u.id AND t.expires_at > now())`
+
+const RECORD_USE = `
+  UPDATE personal_tokens SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
+  FROM unnest($1::int[], $2::float8[]) AS used (id, at) WHERE personal_tokens.id = used.id`

@@ -1,0 +1,268 @@
+import t from 'tap'
+import { WebSocket } from 'ws'
+import { startGateway, type World } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+// Two instances on one Postgres.
+const ldap = await startOpenLdap(t)
+const postgres = await startPostgres(t)
+const raw = await startRawUpstream(t)
+raw.respond(() => OK)
+const options = {
+  postgres,
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/any/*', upstream: 'raw', forwardToken: true },
+      { path: '/agente/*', upstream: 'raw', roles: ['Agente'] },
+      { path: '/admin/*', upstream: 'raw', roles: ['Admin'] },
+      { path: '/events', upstream: 'raw', roles: ['Agente'] },
+      { path: '/socket', upstream: 'raw', websocket: { tokenInQuery: true } }
+    ]
+  },
+  env: {
+    LDAP_ENABLED: 'true',
+    LDAP_URL: ldap.url,
+    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
+    LDAP_SEARCH_BASE: ldap.baseDn,
+    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    BOOTSTRAP_ADMINS: 'ldap:maria'
+  }
+}
+const first = await startGateway(t, options)
+const second = await startGateway(t, options)
+
+const json = (method: string, token: string, body?: unknown) => ({
+  method,
+  token,
+  ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+})
+
+const login = async (username: string, world: World = first) => {
+  const answer = await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
+  })
+  return (await answer.json()) as { token: string; user: { id: number } }
+}
+
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+
+interface Made {
+  id: number
+  token: string
+}
+
+const make = async (owner: string, more: object = {}): Promise<Made> => {
+  const wish = { name: 'script', profiles: ['Agente'], expiresAt: inDays(30), ...more }
+  const answer = await first.fetch('/auth/tokens', json('POST', owner, wish))
+  t.equal(answer.status, 201)
+  return (await answer.json()) as Made
+}
+
+const ask = async (world: World, token: string, path = '/agente/x') => {
+  const answer = await world.fetch(path, { token })
+  return { status: answer.status, text: await answer.text() }
+}
+
+/** Asks until the status is the one awaited; how long that took, ms. */
+const felt = async (world: World, token: string, status: number, path = '/agente/x'): Promise<number> => {
+  const from = performance.now()
+  for (;;) {
+    const answer = await ask(world, token, path)
+    if (answer.status === status) return performance.now() - from
+    if (performance.now() - from > 6000) throw new Error(`still ${answer.status} ${answer.text}`)
+  }
+}
+
+const admin = (await login('maria')).token
+await first.fetch('/auth/admin/areas', json('POST', admin, { name: 'Norte' }))
+const giveAccess = (id: number, profiles: string[]) =>
+  first.fetch(
+    `/auth/admin/users/${id}/access`,
+    json('PUT', admin, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
+  )
+const worker = async (username: string, profiles = ['Agente', 'Supervisor']) => {
+  const { user } = await login(username)
+  await giveAccess(user.id, profiles)
+  return { ...(await login(username)), id: user.id }
+}
+
+t.test('an access token works on both instances within a second, as its owner, with the profiles it names', async t => {
+  const ana = await worker('ana')
+  const { token, id } = await make(ana.token)
+  t.match(token, /^pt_[\w-]{43}$/)
+  t.equal((await ask(first, token)).status, 200, 'at once where it was made')
+  t.ok((await felt(second, token, 200)) < 1000)
+  const seen = raw.requests.at(-1)?.head ?? ''
+  t.match(seen, /x-user-profiles: Agente\r\n/)
+  t.match(seen, new RegExp(`x-user-id: ${ana.id}\r\n`))
+  t.equal((await ask(second, token, '/admin/x')).status, 403)
+  await ask(first, token, '/any/x')
+  t.notMatch(raw.requests.at(-1)?.head, /pt_|authorization/i, 'never forwarded, not even with forwardToken')
+  const me = await first.fetch('/auth/me', { token })
+  t.match(await me.json(), { username: 'ana', profiles: ['Agente'], perfis: ['Agente'], accessStatus: 'assigned' })
+  const { items } = (await (await first.fetch('/auth/tokens', { token: ana.token })).json()) as { items: object[] }
+  t.match(items, [{ id, name: 'script', profiles: ['Agente'] }])
+  t.notOk(JSON.stringify(items).includes('pt_'))
+})
+
+t.test('it never has more than its owner has today', async t => {
+  const { token: owner, id } = await worker('carlos')
+  const { token } = await make(owner, { profiles: ['Agente', 'Supervisor'] })
+  t.ok((await felt(second, token, 200)) < 1000)
+  await giveAccess(id, ['Supervisor'])
+  t.ok((await felt(second, token, 403)) < 1000)
+  await giveAccess(id, ['Agente', 'Admin'])
+  t.ok((await felt(second, token, 200)) < 1000)
+  t.equal((await ask(first, token, '/admin/x')).status, 403, 'what the owner got later is not its own')
+})
+
+t.test('its end, its expiry and the end of its owner are felt on both instances, and after a restart', async t => {
+  const ana = await login('ana')
+  const { token, id } = await make(ana.token)
+  await felt(second, token, 200)
+  const carlos = await login('carlos')
+  t.equal((await first.fetch(`/auth/tokens/${id}`, json('DELETE', carlos.token))).status, 404, 'by its owner only')
+  t.equal((await first.fetch(`/auth/tokens/${id}`, json('DELETE', ana.token))).status, 204)
+  t.equal((await ask(first, token)).status, 401)
+  t.ok((await felt(second, token, 401)) < 1000)
+
+  const soon = await make(ana.token, { expiresAt: new Date(Date.now() + 1500).toISOString() })
+  t.equal((await ask(first, soon.token)).status, 200)
+  await felt(first, soon.token, 401)
+
+  const kept = await make(ana.token)
+  await felt(second, kept.token, 200)
+  t.equal((await first.fetch(`/auth/admin/users/${ana.user.id}/disable`, json('POST', admin))).status, 204)
+  t.ok((await felt(second, kept.token, 401)) < 1000)
+  await first.fetch(`/auth/admin/users/${ana.user.id}/enable`, json('POST', admin))
+  t.equal((await ask(second, kept.token)).status, 401, 'tokens from before stay ended')
+  const third = await startGateway(t, options)
+  for (const one of [token, kept.token]) t.equal((await ask(third, one)).status, 401)
+  const alive = await make((await login('ana')).token)
+  t.ok((await felt(third, alive.token, 200)) < 1000)
+})
+
+t.test('an open stream ends with the access token that opened it', async t => {
+  const { token: owner } = await worker('ana')
+  const { token, id } = await make(owner)
+  await felt(second, token, 200)
+  raw.respond(() => 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: 1\n\n')
+  t.teardown(() => raw.respond(() => OK))
+  const answer = await second.fetch('/events', { token })
+  const reader = answer.body?.getReader()
+  t.match(new TextDecoder().decode((await reader?.read())?.value), 'data: 1')
+  const from = performance.now()
+  await first.fetch(`/auth/tokens/${id}`, json('DELETE', owner))
+  await reader?.read().then(
+    ({ done }) => t.ok(done),
+    () => t.pass('broken off')
+  )
+  t.ok(performance.now() - from < 1500)
+})
+
+t.test('it opens WebSockets by subprotocol, and is refused in a query', async t => {
+  const { token: owner } = await worker('ana')
+  const { token } = await make(owner)
+  const inQuery = await first.fetch(`/socket?access_token=${token}`, {
+    headers: { connection: 'upgrade', upgrade: 'websocket' }
+  })
+  t.ok([400, 401].includes(inQuery.status))
+  const before = raw.requests.length
+  const socket = new WebSocket(`${first.url.replace('http', 'ws')}/socket`, ['bearer', token, 'chat'])
+  await new Promise<void>(resolve => socket.on('error', () => resolve()))
+  t.equal(raw.requests.length, before + 1, 'the upstream was asked')
+  t.notMatch(raw.requests.at(-1)?.head, /pt_/)
+})
+
+t.test('an access token cannot administer, refresh, log out, list sessions or make tokens', async t => {
+  const { token } = await make(admin, { profiles: ['Admin'] })
+  for (const [method, path] of [
+    ['GET', '/auth/admin/users'],
+    ['POST', '/auth/refresh'],
+    ['POST', '/auth/logout'],
+    ['GET', '/auth/sessions'],
+    ['GET', '/auth/tokens'],
+    ['POST', '/auth/tokens']
+  ] as const) {
+    const answer = await first.fetch(path, { method, token })
+    t.match(await answer.json(), { statusCode: 403, code: 'GW_FORBIDDEN' }, `${method} ${path}`)
+  }
+  t.equal((await ask(first, token, '/admin/x')).status, 200)
+})
+
+t.test('a new access token needs a login less than 15 minutes old', async t => {
+  const { user } = await login('ana')
+  const wish = { name: 'x', profiles: [], expiresAt: inDays(1) }
+  for (const auth_time of [undefined, Math.floor(Date.now() / 1000) - 901]) {
+    const old = await first.tokenFor({ id: user.id, username: 'ana' }, { auth_time })
+    const answer = await first.fetch('/auth/tokens', json('POST', old, wish))
+    t.match(await answer.json(), { statusCode: 401, code: 'GW_LOGIN_REQUIRED' })
+  }
+  const fresh = await first.tokenFor(
+    { id: user.id, username: 'ana' },
+    { auth_time: Math.floor(Date.now() / 1000) - 890, ver: 100 }
+  )
+  t.equal((await first.fetch('/auth/tokens', json('POST', fresh, wish))).status, 201)
+})
+
+t.test('what is wrong with a wish is said', async t => {
+  const { token: owner } = await worker('ana')
+  const rows: [object, RegExp][] = [
+    [{ expiresAt: undefined }, /expiresAt/],
+    [{ expiresAt: inDays(-1) }, /at most a year ahead/],
+    [{ expiresAt: inDays(370) }, /at most a year ahead/],
+    [{ expiresAt: 'soon' }, /at most a year ahead/],
+    [{ profiles: ['Agente', 'Admin'] }, /profiles\/1 is not one of your profiles/],
+    [{ name: ' ' }, /name must not be empty/],
+    [{ scope: 'all' }, /additional properties/]
+  ]
+  for (const [more, message] of rows) {
+    const wish = { name: 'x', profiles: ['Agente'], expiresAt: inDays(1), ...more }
+    const answer = await first.fetch('/auth/tokens', json('POST', owner, wish))
+    t.match(await answer.json(), { statusCode: 400, message }, JSON.stringify(more))
+  }
+})
+
+t.test('guesses are refused without a word of difference, and without asking the database', async t => {
+  const bodies = new Set<string>()
+  for (const guess of ['pt_', 'pt_x', `pt_${'A'.repeat(43)}`, `pt_${'A'.repeat(44)}`, `pt_${'!'.repeat(43)}`]) {
+    const answer = await first.fetch('/agente/x', { headers: { authorization: `Bearer ${guess}` } })
+    t.equal(answer.status, 401, guess)
+    const { requestId: _, ...body } = (await answer.json()) as { requestId: string }
+    bodies.add(JSON.stringify(body))
+  }
+  t.equal(bodies.size, 1)
+})
+
+t.test('Admins see all access tokens with their owners, end any of them, and both are on record', async t => {
+  const ana = await worker('ana')
+  const { token, id } = await make(ana.token, { name: 'found by an Admin' })
+  const list = (await (await first.fetch('/auth/admin/tokens', { token: admin })).json()) as { items: { id: number }[] }
+  t.match(
+    list.items.find(item => item.id === id),
+    { name: 'found by an Admin', user: { id: ana.id, username: 'ana' } }
+  )
+  t.equal((await first.fetch(`/auth/admin/tokens/${id}`, json('DELETE', admin))).status, 204)
+  t.equal((await ask(first, token)).status, 401)
+  const audit = await (await first.fetch(`/auth/admin/users/${ana.id}/audit`, { token: admin })).text()
+  t.match(audit, /"token\.create"/)
+  t.match(audit, /"token\.end"/)
+  t.notMatch(audit + first.logText() + second.logText(), /pt_[\w-]{43}/)
+})
+
+t.test('an owner who has not been confirmed for ACCESS_TOKEN_CONFIRM has to log in again', async t => {
+  const strict = await startGateway(t, { ...options, env: { ...options.env, ACCESS_TOKEN_CONFIRM: '1m' } })
+  const ana = await worker('ana')
+  const { token } = await make(ana.token)
+  t.ok((await felt(strict, token, 200)) < 1000)
+  await postgres.query(`UPDATE users SET last_login_at = now() - interval '2 minutes' WHERE id = ${ana.id}`)
+  const late = await startGateway(t, { ...options, env: { ...options.env, ACCESS_TOKEN_CONFIRM: '1m' } })
+  t.match(await ask(late, token), { status: 401, text: /GW_LOGIN_REQUIRED/ })
+  await login('ana')
+  await felt(late, token, 200)
+})
