@@ -3,6 +3,7 @@ import { BadOrigin, BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/refusal-page.ts'
 import type { Identity } from '../identity.ts'
+import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { originAllowed } from './origin.ts'
 
@@ -119,7 +120,8 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       if (!heard || head.authorizations > 0) return undefined
       const { token, twice } = read(head.cookie)
       if (twice) throw new BadRequest({ reason: 'two-session-cookies' })
-      if (token !== undefined) judgeOrigin(exchange)
+      if (token === undefined || isPersonalToken(token)) return undefined
+      judgeOrigin(exchange)
       return token
     },
     loginAddress(exchange) {

@@ -37,7 +37,11 @@ export const judgeConnect = (
     parts.onAsked(namespace, by, identity)
     namespaces.set(namespace, { phase: 'asked', identity })
     const { token, user: _user, __proto__: _proto, pid, offset, ...own } = auth ?? {}
-    const trusted = { ...own, user: identity.user, ...(route.forwardToken ? { token } : {}) }
+    const trusted = {
+      ...own,
+      user: identity.user,
+      ...(route.forwardToken && identity.kind !== 'personal' ? { token } : {})
+    }
     const plain = () => ({ verdict: 'pass', text: connectPacket(namespace, trusted) }) as const
     if (typeof pid !== 'string') return plain()
     return mayRecover(parts, pid, namespace, identity).then(may => {

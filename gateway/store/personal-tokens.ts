@@ -18,7 +18,7 @@ import { isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
-export interface PersonalTokenItem {
+interface PersonalTokenItem {
   id: number
   name: string
   profiles: string[]
@@ -28,7 +28,7 @@ export interface PersonalTokenItem {
   lastUsedAt: string
 }
 
-export type OwnedTokenItem = PersonalTokenItem & { user: { id: number; username: string; name: string } }
+type OwnedTokenItem = PersonalTokenItem & { user: { id: number; username: string; name: string } }
 
 export interface TokenWish {
   name: string

@@ -4,7 +4,7 @@ import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthent
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import type { Revocations } from './revocations.ts'
-import type { TokenUse } from './verified-tokens.ts'
+import type { TokenUse } from './token-uses.ts'
 
 /** A live token as the database knows it; times in seconds since the epoch. */
 export interface PersonalTokenRow {

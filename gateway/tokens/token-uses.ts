@@ -1,6 +1,12 @@
 // Reports once a minute which tokens were used, so that people can see when each of their sessions was last alive.
 import type { Logger } from 'pino'
-import type { TokenUse } from './verified-tokens.ts'
+import type { Identity } from '../identity.ts'
+
+/** A token has been used; times to the minute, in milliseconds since the epoch. */
+export interface TokenUse {
+  readonly identity: Identity
+  readonly usedAt: number
+}
 
 interface TokenUses {
   /** Writes down what is not written yet; never throws. */

@@ -6,6 +6,7 @@ import { boundedMap } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
 import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
 import type { Revocations, Standing } from './revocations.ts'
+import type { TokenUse } from './token-uses.ts'
 
 /** Tokens per generation; two generations are kept, some 30 MB at the most. */
 const GENERATION = 16_384
@@ -30,12 +31,6 @@ export interface VerifiedTokens {
   counts(): TokenCacheCounts
   /** Those that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
   usedSince(minute: number): TokenUse[]
-}
-
-/** A token has been used; times to the minute, in milliseconds since the epoch. */
-export interface TokenUse {
-  readonly identity: Identity
-  readonly usedAt: number
 }
 
 export interface TokenCacheCounts {

@@ -54,7 +54,8 @@ export const createUpstreamRequest = ({ tokens, ownCookies }: UpstreamRequestOpt
       target: forwardedPath(route, exchange.path) + query,
       authority,
       forwarded: forwardedValues(exchange),
-      passAuthorization: exchange.identity === undefined || route.forwardToken,
+      passAuthorization:
+        exchange.identity === undefined || (route.forwardToken && exchange.identity.kind !== 'personal'),
       cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
       isSecret: judges,
       rules: route.upstream === undefined ? undefined : requestRulesOf(route.upstream)
