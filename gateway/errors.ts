@@ -96,7 +96,7 @@ export const UpstreamTimeout = createError('GW_UPSTREAM_TIMEOUT', 'The service b
 export const LoopDetected = createError('GW_BAD_REQUEST', 'This request has come back to the gateway that sent it', 508)
 export const BadHttpVersion = createError('GW_BAD_REQUEST', 'This HTTP version is not supported', 505)
 
-/** The body of every refusal (PRODUCT contract): `{statusCode, code, error, message, requestId}`. */
+/** The body of every refusal: `{statusCode, code, error, message, requestId}`. */
 export const errorBody = (error: GatewayError, requestId: string) => ({
   statusCode: error.statusCode,
   code: error.code,

@@ -38,7 +38,6 @@ const HOMES: Record<string, RegExp> = {
   '@electric-sql/pglite-socket': /^gateway\/store\/embedded-/,
   yaml: /^gateway\/(?:route-files|settings)\//,
   ajv: /^gateway\/(?:route-files|settings)\//,
-  ws: /^gateway\/websocket\//,
   commander: /^gateway\/cli\//,
   'prom-client': /^gateway\/(?:observe|workers)\//,
   '@opentelemetry/api': /^gateway\/observe\/tracing\.ts$/,

@@ -37,6 +37,5 @@ export const createAuthenticate =
     if (identity instanceof GatewayError) return identity
     if (identity.addresses !== undefined && isFromElsewhere(identity, exchange.client.address)) return FROM_ELSEWHERE
     exchange.identity = identity
-    exchange.token = token
     return revocationsTrusted() ? undefined : new Unavailable({ reason: 'revocations-too-old' })
   }

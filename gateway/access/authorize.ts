@@ -9,8 +9,8 @@ import {
   Unauthenticated
 } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteMatch } from '../routes/route.ts'
-import { type DecideOptions, type Decision, decide } from './decide.ts'
 
 export interface RefusalText {
   /** REVEAL_REASON: a 403 names the missing role. */

@@ -34,7 +34,7 @@ export const storeSettings = (environment: Environment): StoreSettings =>
     return { databaseUrl, dataDir: reader.text('DATA_DIR') ?? '' }
   })
 
-/** PRODUCT §4: where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
+/** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
 export const cloudUnassignedMayPass = (environment: Environment): boolean =>
   readSome(environment, ['CLOUDIDP_TENANT_ID', 'CLOUDIDP_ALLOWED_TENANTS'], reader => {
     const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? ''

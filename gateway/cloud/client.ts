@@ -17,8 +17,7 @@ import {
   judgeAnswerIssuer,
   type ProviderMetadata,
   profileSource,
-  readJson,
-  withTenant
+  readJson
 } from './provider-metadata.ts'
 
 /** What the provider sent the browser back with (RFC 6749 §4.1.2, RFC 9207 §2). */
@@ -225,7 +224,7 @@ const readProfile = async (
     if (typeof claims?.sub === 'string' && usesUserinfo(settings)) {
       return metadata.userinfo_endpoint === undefined ? {} : await oidc.fetchUserInfo(config, accessToken, claims.sub)
     }
-    const url = new URL(withTenant(settings.profileUrl, settings))
+    const url = new URL(settings.profileUrl)
     const response = await oidc.fetchProtectedResource(
       config,
       accessToken,

@@ -1,6 +1,7 @@
 // What a provider says about somebody has become a person with a stable subject, or a reason why they may not enter.
 
 import type { ProvenPerson } from '../login/sign-in.ts'
+import { OPEN_TENANTS } from '../settings/cloud.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { OAuthFailure, quoted } from './failure.ts'
 
@@ -17,13 +18,12 @@ interface Findings {
 }
 
 /** Microsoft's names for "any tenant" (identity platform, `{tenant}` in its addresses). */
-const OPEN_TENANTS: ReadonlySet<string> = new Set(['common', 'organizations', 'consumers'])
 /** OpenID Connect Core §2: a subject has at most 255 ASCII characters. */
 const MAX_SUBJECT_LENGTH = 255
 const MAX_NAME_LENGTH = 256
 
 /**
- * The person (PRODUCT §4). The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, else the address of the
+ * The person. The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, else the address of the
  * profile endpoint: subjects are unique there and nowhere else. Throws OAuthFailure.
  */
 export const judgePerson = (
@@ -92,7 +92,7 @@ const judgeTenant = (
   const tid = typeof idToken?.tid === 'string' ? idToken.tid.toLowerCase() : undefined
   const configured = tenantId.toLowerCase()
   // A tenant can also be named by a domain, which no ID token repeats: then its own addresses and issuer bind it.
-  const isOneTenant = !OPEN_TENANTS.has(configured) && !configured.includes('.')
+  const isOneTenant = !OPEN_TENANTS.includes(configured) && !configured.includes('.')
   if (isOneTenant && tid !== undefined && tid !== configured) {
     throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`, username)
   }

@@ -31,10 +31,6 @@ export const TENANT_PLACEHOLDER = '{tenantid}'
 const MICROSOFT = /^https:\/\/login\.(microsoftonline\.(com|us)|partner\.microsoftonline\.cn)$/
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** `{{tenant}}` in an address of the settings is CLOUDIDP_TENANT_ID. */
-export const withTenant = (address: string, { tenantId }: Pick<CloudIdpSettings, 'tenantId'>): string =>
-  address.replaceAll('{{tenant}}', encodeURIComponent(tenantId))
-
 /** Explicit endpoints, or those of CLOUDIDP_ISSUER: asked for at the first login, kept for an hour, old ones outliving an outage. */
 export const createProviderMetadata = (options: MetadataOptions): (() => Promise<ProviderMetadata>) => {
   const { settings, log, now } = options
@@ -49,7 +45,7 @@ export const createProviderMetadata = (options: MetadataOptions): (() => Promise
 
   const ask = async (issuer: string): Promise<ProviderMetadata> => {
     try {
-      known = await discover(withTenant(issuer, settings), options)
+      known = await discover(issuer, options)
       failure = undefined
       askAgainAt = now() + KEEP_MS
       return known
@@ -79,14 +75,14 @@ export const createProviderMetadata = (options: MetadataOptions): (() => Promise
 
 const explicitEndpoints = (settings: CloudIdpSettings): ProviderMetadata => ({
   issuer: profileSource(settings),
-  authorization_endpoint: withTenant(settings.authorizationUrl, settings),
-  token_endpoint: withTenant(settings.tokenUrl, settings),
+  authorization_endpoint: settings.authorizationUrl,
+  token_endpoint: settings.tokenUrl,
   token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic']
 })
 
 /** The profile endpoint without its query: where the subjects of explicit endpoints are unique. */
 export const profileSource = (settings: CloudIdpSettings): string => {
-  const address = withTenant(settings.profileUrl, settings)
+  const address = settings.profileUrl
   return address.split(/[?#]/, 1)[0] ?? address
 }
 

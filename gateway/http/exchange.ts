@@ -35,8 +35,6 @@ export interface Exchange {
   limit: Verdict | undefined
   /** What an upgrade offers: its token, and what is left of the request without it. */
   offer: SocketToken | undefined
-  /** The bearer token as sent, once it has been verified. */
-  token: string | undefined
   identity: Identity | undefined
   /** The upgrade was answered with 101: `res` has sent nothing and never will. */
   upgraded: boolean
@@ -92,7 +90,6 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
     refusal: undefined,
     limit: undefined,
     offer: undefined,
-    token: undefined,
     identity: undefined,
     upgraded: false,
     error: undefined,

@@ -20,8 +20,8 @@ export type Decision =
   | { readonly decision: RefusalStatus; readonly code: string; readonly reason: string }
 
 /** `socketio`: the HTTP side of a Socket.IO route needs no token; its namespaces are judged at CONNECT. */
-export type AllowReason = 'public' | 'socketio' | 'any-valid-token' | 'has-role'
-export type RefusalStatus = 400 | 401 | 403 | 404 | 405
+type AllowReason = 'public' | 'socketio' | 'any-valid-token' | 'has-role'
+type RefusalStatus = 400 | 401 | 403 | 404 | 405
 
 /** The decision for a match and an asker. The code is that of the error contract; the reason is a stable word. */
 export const decide = (

@@ -7,9 +7,10 @@ import { isPlainBeyondLoopback, judgeUrl } from './urls.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
 /** Tenants of Microsoft in which anybody can have an account. */
-const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
+/** Names that Microsoft gives to all tenants of a kind. */
+export const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
 
-/** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named (PRODUCT §4). */
+/** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
 export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
   allowedTenants !== undefined || !OPEN_TENANTS.includes(tenantId)
 

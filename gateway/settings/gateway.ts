@@ -88,7 +88,7 @@ const readProviders = (reader: Reader) => {
   return (provider: 'ldap' | 'cloudidp') => listed.length === 0 || listed.includes(provider)
 }
 
-const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 'redisUrl' | 'redis' | 'workers'> => {
+const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 'redis' | 'workers'> => {
   const databaseUrl = reader.text('DATABASE_URL')
   if (databaseUrl !== undefined && !(/^postgres(?:ql)?:\/\/[^\s#]*$/.test(databaseUrl) && URL.canParse(databaseUrl))) {
     reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
@@ -104,7 +104,6 @@ const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 
   return {
     databaseUrl,
     dataDir,
-    redisUrl,
     redis: redis === undefined || 'mistake' in redis ? undefined : redis,
     workers
   }

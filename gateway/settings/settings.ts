@@ -13,7 +13,6 @@ export interface Settings {
   readonly frontendUrlGiven: boolean
   readonly databaseUrl: string | undefined
   readonly dataDir: string
-  readonly redisUrl: string | undefined
   /** REDIS_URL taken apart. */
   readonly redis: RedisSettings | undefined
   readonly upstreamConfig: string

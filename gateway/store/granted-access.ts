@@ -144,7 +144,7 @@ interface Next {
   main: string
 }
 
-/** The main area is that of the first grant in file order (PRODUCT §4). */
+/** The main area is that of the first grant in file order. */
 const grantedBy = (grants: Grants, seen: readonly SeenGroups[]): Next => {
   const given = grants.of(seen)
   const areas = namesIn(given, 'areas')

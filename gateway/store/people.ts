@@ -90,7 +90,7 @@ const conditions = ({ search, accessStatus }: PeopleQuery) => {
   return { where: `WHERE ${parts.join(' AND ')}`, values }
 }
 
-/** PRODUCT §4: at least one profile and one area. */
+/** At least one profile and one area. */
 const ASSIGNED = `(
   (EXISTS (SELECT FROM user_profiles up WHERE up.user_id = u.id)
     OR EXISTS (SELECT FROM granted_profiles gp WHERE gp.user_id = u.id))

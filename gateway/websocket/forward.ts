@@ -253,7 +253,7 @@ const relayOptions = (route: Route, client: Duplex, open: OpenUpstream, onClosed
 
 /**
  * Forwards an upgrade that was authorised. The upstream is dialled first; its refusal reaches the client as a status,
- * its silence as 504, everything else as 502 (PRODUCT contract). Extensions are not negotiated: `permessage-deflate` would
+ * its silence as 504, everything else as 502. Extensions are not negotiated: `permessage-deflate` would
  * hide from the gateway how large a message is (RFC 7692 §8).
  */
 export const createForwardWebSocket =

@@ -42,7 +42,6 @@ t.test('a secret is all it takes; every default is the documented one', async t 
     frontendUrlGiven: false,
     databaseUrl: undefined,
     dataDir: './data',
-    redisUrl: undefined,
     redis: undefined,
     upstreamConfig: 'upstream-config',
     trustProxy: [],

@@ -73,7 +73,7 @@ const userOf = (person: ProvenPerson, id: number): User => ({
   accessStatus: 'unassigned'
 })
 
-const MICROSOFT = 'https://login.microsoftonline.com/{{tenant}}/oauth2/v2.0'
+const MICROSOFT = 'https://login.microsoftonline.com/common/oauth2/v2.0'
 
 export const startOAuthApp = async (t: Teardown, options: OAuthAppOptions = {}): Promise<OAuthApp> => {
   const port = options.port ?? (await freePort())
