@@ -28,6 +28,7 @@ import { createSockets, type Sockets } from './sockets.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
 import { upstreamHead } from './upstream/head.ts'
+import { createToldHost } from './upstream/headers/told-host.ts'
 import { createUpstreamRequest } from './upstream/request.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
 
@@ -73,6 +74,7 @@ export const startGateway = async (
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
     ownRoutes: ownRoutes(),
+    publicUrlGiven: settings.publicUrlGiven,
     log,
     onSwap: table => {
       onTable(table)
@@ -165,7 +167,7 @@ export const startGateway = async (
         ...views
       })
   })
-  const upstreamRequest = createUpstreamRequest({ tokens, ownCookies })
+  const upstreamRequest = createUpstreamRequest({ tokens, ownCookies, toldHost: createToldHost(settings) })
   const sockets = createSockets({
     routes: routes.current,
     revocations,

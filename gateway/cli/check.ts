@@ -36,7 +36,7 @@ const check = async (
   withSettings = hasGatewaySettings(environment)
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
-  const routes = await judgeRoutes(folder)
+  const routes = await judgeRoutes(folder, !withSettings || Boolean(environment.PUBLIC_URL))
   const settings = withSettings ? judgeSettings(environment) : { mistakes: [], warnings: [] }
   const proxied = routes.table?.routes.filter(route => route.upstream !== undefined).length ?? 0
   const found = routes.complaints.length > 0 || settings.mistakes.length > 0

@@ -19,7 +19,7 @@ interface JudgedRoutes {
 }
 
 /** Reads, judges and tests a folder of route files. Throws {@link CannotRun} when there is no such folder. */
-export const judgeRoutes = async (folder: string): Promise<JudgedRoutes> => {
+export const judgeRoutes = async (folder: string, publicUrlGiven = true): Promise<JudgedRoutes> => {
   const files = (await namesIn(folder)).length
   let tests = 0
   const read = async (from: string) => {
@@ -28,7 +28,7 @@ export const judgeRoutes = async (folder: string): Promise<JudgedRoutes> => {
     return definitions
   }
   try {
-    const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read })
+    const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read, publicUrlGiven })
     return { table, complaints: [], warnings: sortComplaints([...warnings, ...weakerNeighbours(table)]), tests, files }
   } catch (error) {
     if (!(error instanceof RouteFileError)) throw error

@@ -212,9 +212,9 @@ class HttpForward implements Requester, Underway {
     this.#exchange.headMs = performance.now() - this.#exchange.startedAt
     const { headers, eventStream } = clientHead(head, {
       ownCookies: this.#forwarding.ownCookies,
-      targetOrigin: connection.target.url,
+      upstream: this.#upstream,
       strippedPrefix: this.#route.stripPrefix ?? '',
-      rules: responseRulesOf(this.#upstream)
+      host: this.#exchange.host
     })
     headers.push(...this.#forwarding.addedHeaders(this.#exchange))
     const res = this.#res

@@ -26,6 +26,8 @@ export interface Exchange {
   awaitsContinue: boolean
   /** The query as it came, with its `?`; '' without one. */
   query: string
+  /** The host that the backend is told; '' until it is asked. */
+  host: string
   /** The canonical path: what is matched is what is forwarded. */
   path: string
   match: RouteMatch | undefined
@@ -84,6 +86,7 @@ export const createExchange = (req: IncomingMessage, res: ServerResponse, client
     peerTrusted,
     awaitsContinue: false,
     query: '',
+    host: '',
     path: '',
     match: undefined,
     route: undefined,

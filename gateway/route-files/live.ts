@@ -45,6 +45,8 @@ interface ReloadLog {
 export interface LiveRoutesOptions {
   readonly folder: string
   readonly ownRoutes: readonly WrittenRoute[]
+  /** As `LoadOptions` has it. */
+  readonly publicUrlGiven?: boolean
   readonly log: ReloadLog
   /** After each swap, with the new table and the old. */
   readonly onSwap?: (next: RouteTable, previous: RouteTable) => void
@@ -62,7 +64,7 @@ export interface LiveRoutesOptions {
  * @throws {RouteFileError} when the first load fails: there is no table to go on with
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
-  const { folder, ownRoutes, log, onSwap, onReload, debounceMs = 100, pollMs = 2000 } = options
+  const { folder, ownRoutes, publicUrlGiven = true, log, onSwap, onReload, debounceMs = 100, pollMs = 2000 } = options
   const now = options.now ?? (() => new Date())
   // Taken before the files are read: a save in between is seen as a change.
   const since = await fingerprint(folder)
@@ -74,7 +76,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     certificateFiles = definitions.certificateFiles
     return definitions
   }
-  const first = await loadRoutes(folder, ownRoutes, { read }).catch(async error => {
+  const first = await loadRoutes(folder, ownRoutes, { publicUrlGiven, read }).catch(async error => {
     await reader.close()
     throw error
   })
@@ -115,7 +117,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     }
     prepared = undefined
     try {
-      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, read })
+      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, publicUrlGiven, read })
       keep(() => accept(loaded.table, loaded.warnings))
       return loaded.table.checksum
     } catch (error) {

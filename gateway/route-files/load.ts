@@ -17,6 +17,8 @@ interface LoadedRoutes {
 interface LoadOptions {
   /** Upstreams in use, by name: a new one with the same definition is replaced by the old object. */
   readonly upstreamsInUse?: ReadonlyMap<string, Upstream>
+  /** Whether PUBLIC_URL is set: `preserveHost` needs to know which hosts are ours. Not judged when absent. */
+  readonly publicUrlGiven?: boolean
   /** Reads the files, here or in another thread. */
   readonly read?: (folder: string) => Promise<RouteDefinitions>
 }
@@ -28,12 +30,12 @@ interface LoadOptions {
 export const loadRoutes = async (
   folder: string,
   ownRoutes: readonly WrittenRoute[],
-  { upstreamsInUse = new Map(), read = readRouteFiles }: LoadOptions = {}
+  { upstreamsInUse = new Map(), publicUrlGiven = true, read = readRouteFiles }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(await read(folder), upstreamsInUse)
   // Taking in what a thread has read took its time: requests come first.
   await setImmediate()
-  const complaints = [...definitions.complaints]
+  const complaints = [...definitions.complaints, ...(publicUrlGiven ? [] : hostComplaints(definitions))]
   const warnings = [...definitions.warnings, ...catchAllWarnings(definitions.routes)]
   const building = buildRouteTable({
     routes: [...ownRoutes, ...definitions.routes],
@@ -49,6 +51,11 @@ export const loadRoutes = async (
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints))
   return { table, warnings: sortComplaints(warnings) }
 }
+
+const hostComplaints = ({ upstreams }: RouteDefinitions): Complaint[] =>
+  [...upstreams.values()]
+    .filter(({ preserveHost }) => preserveHost)
+    .map(({ name, place }) => complain(place, `"preserveHost" of the upstream "${name}" needs PUBLIC_URL to be set`))
 
 // Reported at the place that comes second, whatever order the routes were found in.
 const tie = (one: Route, other: Route): Complaint => {

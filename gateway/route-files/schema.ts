@@ -216,6 +216,7 @@ const upstream = record('an upstream', 'A backend, or several interchangeable on
     'orders.internal',
     { pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})$' }
   ),
+  preserveHost: flag('Sends the Host that the client asked for instead of that of the address. Needs PUBLIC_URL.'),
   requestHeaders: headerRules('Changes what the backend receives.', { 'X-Api-Version': '2' }, 'Accept-Language'),
   responseHeaders: headerRules('Changes what clients receive.', { 'X-Frame-Options': 'DENY' }, 'Server'),
   identityHeaders: {

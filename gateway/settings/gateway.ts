@@ -70,6 +70,20 @@ const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string => {
   return host
 }
 
+const HOST_AND_PORT = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
+
+const readAllowedHosts = (reader: Reader): string[] => {
+  if (!reader.given('ALLOWED_HOSTS')) return reader.given('PUBLIC_URL') ? [] : ['*']
+  const hosts = reader.list('ALLOWED_HOSTS').map(host => host.toLowerCase())
+  if (hosts.some(host => host !== '*' && !HOST_AND_PORT.test(host))) {
+    reader.mistake(
+      'ALLOWED_HOSTS',
+      'must hold hosts such as app.example.org or app.example.org:8443, without http://, or *'
+    )
+  }
+  return hosts
+}
+
 const readOrigins = (reader: Reader, port: number, warnings: string[]) => {
   const publicUrl = baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? `http://localhost:${port}`, false)
   const given = reader.text('FRONTEND_URL')
@@ -77,7 +91,13 @@ const readOrigins = (reader: Reader, port: number, warnings: string[]) => {
     warnings.push('PUBLIC_URL is http://: passwords and tokens travel in clear text')
   }
   const frontendUrl = given === undefined ? publicUrl : baseUrl(reader, 'FRONTEND_URL', given, true)
-  return { publicUrl, frontendUrl, frontendUrlGiven: given !== undefined }
+  return {
+    publicUrl,
+    publicUrlGiven: reader.given('PUBLIC_URL'),
+    allowedHosts: readAllowedHosts(reader),
+    frontendUrl,
+    frontendUrlGiven: given !== undefined
+  }
 }
 
 const readProviders = (reader: Reader) => {

@@ -7,6 +7,10 @@ export interface Settings {
   readonly host: string
   /** Origin that browsers see, without a trailing slash. */
   readonly publicUrl: string
+  /** Whether PUBLIC_URL was given. */
+  readonly publicUrlGiven: boolean
+  /** Hosts beside publicUrl's that backends are told, in lower case; `*`: any. */
+  readonly allowedHosts: readonly string[]
   /** Origin and perhaps path of the frontend, without a trailing slash; equals publicUrl when unset. */
   readonly frontendUrl: string
   /** Whether FRONTEND_URL was given. */

@@ -23,6 +23,12 @@ const TABLE = [
     shown: 'PUBLIC_URL'
   },
   {
+    name: 'ALLOWED_HOSTS',
+    meaning:
+      "Hosts beside PUBLIC_URL's that backends are told as Host and X-Forwarded-Host, ports included, comma-separated; `*`: any",
+    shown: '`*` while PUBLIC_URL is unset, else none'
+  },
+  {
     name: 'DATABASE_URL',
     meaning: 'Postgres, `postgres://user:password@host:5432/name`; unset: embedded, in DATA_DIR',
     secret: true,

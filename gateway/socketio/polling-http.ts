@@ -2,7 +2,6 @@
 import { BadRequest, BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
-import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
@@ -21,13 +20,13 @@ export interface PollingForwarding {
 export const clientFields = (
   head: ResponseHead,
   forwarding: PollingForwarding,
-  { target, route, upstream }: SessionOrigin
+  { route, upstream }: SessionOrigin
 ): string[] => {
   const context = {
     ownCookies: forwarding.ownCookies,
-    targetOrigin: target.url,
+    upstream,
     strippedPrefix: route.stripPrefix ?? '',
-    rules: responseRulesOf(upstream)
+    host: ''
   }
   const { headers } = clientHead(head, context)
   const kept: string[] = []

@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { hasBody } from '../http/head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { type Answer, callUpstream } from '../upstream/call.ts'
+import { type AddressContext, publicCookie } from '../upstream/headers/public-addresses.ts'
 import { targetsInTurn } from '../websocket/forward.ts'
 import { fieldValues } from '../websocket/handshake.ts'
 import { readHandshake } from './engineio-handshake.ts'
@@ -71,7 +72,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
 
   const openPolling = async (exchange: Exchange, origin: SessionOrigin, { head, body }: Answer) => {
     const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
-    const { route, target } = origin
+    const { route, target, upstream } = origin
     const fields = clientFields(head, forwarding, origin)
     const { res } = exchange
     if (opened === undefined || sessions.isHeld(opened.sid)) {
@@ -84,14 +85,21 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     sessions.hold(sid, origin, record)
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
-    res.writeHead(200, [...fields, ...cookiesOf(head), ...forwarding.addedHeaders(exchange), ...type]).end(body)
+    res
+      .writeHead(200, [
+        ...fields,
+        ...cookiesOf(head, { upstream, strippedPrefix: route.stripPrefix ?? '', host: exchange.host }),
+        ...forwarding.addedHeaders(exchange),
+        ...type
+      ])
+      .end(body)
   }
 
   /** An affinity cookie of the backend's own, given with the handshake alone. */
-  const cookiesOf = ({ headers }: Answer['head']): string[] =>
+  const cookiesOf = ({ headers }: Answer['head'], context: AddressContext): string[] =>
     fieldValues(headers, 'set-cookie')
       .filter(cookie => !forwarding.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
-      .flatMap(cookie => ['set-cookie', cookie])
+      .flatMap(cookie => ['set-cookie', publicCookie(cookie, context)])
 
   const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
     const { polling, session } = await sessions.known(exchange, route, upstream, sid)

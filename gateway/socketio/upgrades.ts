@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { Route, Upstream } from '../routes/route.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
 import {
   faultLog,
@@ -29,10 +29,10 @@ import { createWebSocketTransport } from './websocket.ts'
 export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {
   const join = (
     session: Session,
-    sockets: { request: UpgradeRequest; open: OpenUpstream; target: Target; head: Buffer; leave: () => void },
+    sockets: { request: UpgradeRequest; open: OpenUpstream; head: Buffer; leave: () => void },
     taken: PollingSession | undefined
   ) => {
-    const { request, open, target, head, leave } = sockets
+    const { request, open, head, leave } = sockets
     const onViolation = taken === undefined ? session.violate : violationOf(session, taken)
     let relay: Relay | undefined
     const transport = createWebSocketTransport({
@@ -43,7 +43,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
     })
     if (taken === undefined) session.carrier = transport.carrier
-    switchClient(forwarding, request, open, target)
+    switchClient(forwarding, request, open)
     joinSockets(
       forwarding.relays,
       {
@@ -97,9 +97,9 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     openUpstream(
       forwarding,
       sticky,
-      (open, target) => {
+      open => {
         if (session.over) throw unknownSid()
-        join(session, { request: sticky, open, target, head, leave: () => undefined }, taken)
+        join(session, { request: sticky, open, head, leave: () => undefined }, taken)
       },
       leave
     )
@@ -128,7 +128,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
         const session = sessions.start(originOf(exchange, route, upstream, target), () => undefined)
         if (!left) leaveUnproven()
         left = true
-        join(session, { request, open, target, head, leave: leaveOnce }, undefined)
+        join(session, { request, open, head, leave: leaveOnce }, undefined)
       },
       leaveOnce
     )

@@ -10,6 +10,8 @@ export interface ForwardedValues {
   for: string
   proto: string
   host: string
+  /** What was removed from the path; '' for nothing. */
+  prefix: string
 }
 
 /** `Field: value` lines for the body as the client framed it; its length is written anew. */
@@ -70,6 +72,7 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
     `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
     passedLines(parts) +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
+    (forwarded.prefix === '' ? '' : `x-forwarded-prefix: ${forwarded.prefix}\r\n`) +
     (rules?.removes('x-real-ip') ? '' : `x-real-ip: ${exchange.client.address}\r\n`) +
     `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}` +
     (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity))

@@ -8,24 +8,27 @@ import type { AccessTokens } from '../tokens/access-token.ts'
 import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
 import { holdsOwnToken } from './headers/own-tokens.ts'
+import type { ToldHost } from './headers/told-host.ts'
 
 interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may see. */
   ownCookies: OwnCookies
+  toldHost: ToldHost
 }
 
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
 
 /** X-Forwarded-*: appended to what a trusted proxy said, else set afresh. */
-const forwardedValues = ({ req, head, client, peerTrusted }: Exchange): ForwardedValues => {
-  const host = head.host ?? ''
-  if (!peerTrusted) return { for: client.address, proto: 'http', host }
+const forwardedValues = ({ req, head, host, client, peerTrusted }: Exchange, route: Route): ForwardedValues => {
+  const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
+  if (!peerTrusted) return { for: client.address, proto: 'http', host, prefix }
   const peer = (req.socket.remoteAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
   return {
     for: head.forwardedFor === undefined || head.forwardedFor === '' ? peer : `${head.forwardedFor}, ${peer}`,
     proto: isProto(head.forwardedProto) ? head.forwardedProto : 'http',
-    host: head.forwardedHost ?? host
+    host,
+    prefix
   }
 }
 
@@ -42,23 +45,25 @@ const foreignCookies = (
   return kept.length === 0 ? undefined : kept.join(';').trim()
 }
 
-export const createUpstreamRequest = ({ tokens, ownCookies }: UpstreamRequestOptions) => {
+export const createUpstreamRequest = ({ tokens, ownCookies, toldHost }: UpstreamRequestOptions) => {
   // On public routes and the HTTP side of Socket.IO a backend's own credentials pass; a Portaria token never does unasked.
   const isSecret = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
   /** The parts of the upstream request's head. `query` and `authority` are given by who forwards. */
   return (exchange: Exchange, route: Route, authority: string, query: string): UpstreamHeadParts => {
+    const { upstream } = route
     const judges = exchange.identity === undefined ? isSecret : undefined
+    exchange.host = toldHost(exchange)
     return {
       exchange,
       target: forwardedPath(route, exchange.path) + query,
-      authority,
-      forwarded: forwardedValues(exchange),
+      authority: upstream?.preserveHost ? exchange.host : authority,
+      forwarded: forwardedValues(exchange, route),
       passAuthorization:
         exchange.identity === undefined || (route.forwardToken && exchange.identity.kind !== 'personal'),
       cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
       isSecret: judges,
-      rules: route.upstream === undefined ? undefined : requestRulesOf(route.upstream)
+      rules: upstream === undefined ? undefined : requestRulesOf(upstream)
     }
   }
 }

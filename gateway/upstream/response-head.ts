@@ -1,6 +1,7 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../http/fields.ts'
-import type { Removes, ResponseRules } from './headers/header-rules.ts'
+import { type Removes, responseRulesOf } from './headers/header-rules.ts'
+import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './headers/public-addresses.ts'
 import type { ResponseHead } from './parser.ts'
 
 const PASS = 0
@@ -10,11 +11,14 @@ const CONTENT_LENGTH = 3
 const LOCATION = 4
 const CONTENT_TYPE = 5
 const SET_COOKIE = 6
+const REFRESH = 7
 
 const KINDS: Record<string, number> = {
   connection: CONNECTION,
   'content-length': CONTENT_LENGTH,
   location: LOCATION,
+  'content-location': LOCATION,
+  refresh: REFRESH,
   'content-type': CONTENT_TYPE,
   'set-cookie': SET_COOKIE,
   'keep-alive': DROP,
@@ -45,15 +49,9 @@ const kindOf = (name: string): number => {
   return kind
 }
 
-interface ResponseContext {
+interface ResponseContext extends AddressContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
-  /** Origin of the target that answered, e.g. `http://127.0.0.1:4001`: never shown to a client. */
-  targetOrigin: string
-  /** Put before a path that the upstream sees without it. */
-  strippedPrefix: string
-  /** Of the upstream; undefined: none. */
-  rules: ResponseRules | undefined
 }
 
 interface ClientHead {
@@ -80,13 +78,6 @@ const namedByConnection = (head: ResponseHead): ReadonlySet<string> | undefined 
   return names
 }
 
-/** A redirect to the target's own address leads to the same path on the public origin (RFC 9110 §10.2.2). */
-const publicLocation = (location: string, { targetOrigin, strippedPrefix }: ResponseContext): string => {
-  const inside = location.startsWith(targetOrigin) && /^(?:[/?#]|$)/.test(location.slice(targetOrigin.length))
-  const path = inside ? location.slice(targetOrigin.length) || '/' : location
-  return strippedPrefix !== '' && /^\/(?!\/)/.test(path) ? strippedPrefix + path : path
-}
-
 /** A browser sends the value of a nameless cookie back as it is, so `=name=x` becomes the cookie `name` (RFC 6265bis §5.7). */
 const cookieName = (setCookie: string): string => {
   const name = (setCookie.split(/[=;]/, 1)[0] ?? '').trim()
@@ -96,6 +87,7 @@ const cookieName = (setCookie: string): string => {
 export const clientHead = (head: ResponseHead, context: ResponseContext): ClientHead => {
   const headers: string[] = []
   const named = namedByConnection(head)
+  const rules = responseRulesOf(context.upstream)
   let eventStream = false
   for (let i = 0; i < head.headers.length; i += 2) {
     const name = head.headers[i] ?? ''
@@ -106,14 +98,16 @@ export const clientHead = (head: ResponseHead, context: ResponseContext): Client
       // RFC 9110 §8.6: none on 204.
       if (kind === CONTENT_LENGTH && head.status === 204) continue
       if (kind === SET_COOKIE && context.ownCookies.has(cookieName(value))) continue
-      if (kind === LOCATION) value = publicLocation(value, context)
+      if (kind === LOCATION) value = publicAddress(value, context)
+      if (kind === REFRESH) value = publicRefresh(value, context)
+      if (kind === SET_COOKIE) value = publicCookie(value, context)
       if (kind === CONTENT_TYPE) eventStream = /^text\/event-stream\s*(?:;|$)/i.test(value)
     }
     if (named?.has(name.toLowerCase()) && kind !== CONTENT_LENGTH) continue
-    if (context.rules?.removes(name)) continue
+    if (rules?.removes(name)) continue
     headers.push(name, value)
   }
-  if (context.rules !== undefined) headers.push(...context.rules.set)
+  if (rules !== undefined) headers.push(...rules.set)
   return { headers, eventStream }
 }
 

@@ -7,7 +7,6 @@ import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { UpstreamFault } from '../upstream/connection.ts'
-import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
@@ -117,7 +116,7 @@ export const openUpstream = (
         onRefused(head) {
           exchange.underway = undefined
           onGivenUp()
-          passRefusal(forwarding, exchange, route, target, head)
+          passRefusal(forwarding, request, head)
         },
         onFault(fault, cause, nothingSent) {
           healthOf(target)?.failed(fault, nothingSent)
@@ -139,9 +138,7 @@ export const openUpstream = (
 /** A backend's own refusal passes as a status; anything but a refusal is no answer to an upgrade. */
 const passRefusal = (
   forwarding: SocketForwarding,
-  exchange: Exchange,
-  route: Route,
-  target: Target,
+  { exchange, route, upstream }: UpgradeRequest,
   head: ResponseHead
 ) => {
   if (head.status < 300) {
@@ -149,9 +146,9 @@ const passRefusal = (
   }
   const context = {
     ownCookies: forwarding.ownCookies,
-    targetOrigin: target.url,
+    upstream,
     strippedPrefix: route.stripPrefix ?? '',
-    rules: route.upstream && responseRulesOf(route.upstream)
+    host: exchange.host
   }
   const headers = refusedFields(clientHead(head, context).headers)
   headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
@@ -161,15 +158,14 @@ const passRefusal = (
 /** Sends the 101 and hands the client's socket over. */
 export const switchClient = (
   forwarding: SocketForwarding,
-  { exchange, route, socket, offer }: UpgradeRequest,
-  open: OpenUpstream,
-  target: Target
+  { exchange, route, upstream, socket, offer }: UpgradeRequest,
+  open: OpenUpstream
 ): void => {
   const { headers } = clientHead(open.head, {
     ownCookies: forwarding.ownCookies,
-    targetOrigin: target.url,
+    upstream,
     strippedPrefix: route.stripPrefix ?? '',
-    rules: route.upstream && responseRulesOf(route.upstream)
+    host: exchange.host
   })
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
   const { res } = exchange
@@ -272,7 +268,7 @@ export const createForwardWebSocket =
       forwarding,
       request,
       (open, target) => {
-        const onSwitch = () => switchClient(forwarding, request, open, target)
+        const onSwitch = () => switchClient(forwarding, request, open)
         startRelay(forwarding, infoOf(exchange, route), { client: socket, open, head, onSwitch, leave })
       },
       leave

@@ -166,7 +166,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
         exchange,
         target: exchange.path + exchange.query,
         authority,
-        forwarded: { for: '127.0.0.1', proto: 'http', host: 'gateway.test' },
+        forwarded: { for: '127.0.0.1', proto: 'http', host: 'gateway.test', prefix: '' },
         passAuthorization: false,
         cookie: exchange.head.cookie,
         rules: undefined,

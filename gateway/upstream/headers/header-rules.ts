@@ -15,7 +15,7 @@ export interface RequestRules {
   identityLines(identity: Identity | undefined): string
 }
 
-export interface ResponseRules {
+interface ResponseRules {
   readonly removes: Removes
   /** `[name, value, …]` that every answer gets. */
   readonly set: readonly string[]

@@ -1,0 +1,26 @@
+// Chooses the one host that backends are told, among those that this gateway may be reached under.
+import type { Exchange } from '../../http/exchange.ts'
+
+interface HostSettings {
+  readonly publicUrl: string
+  /** Beside PUBLIC_URL's, in lower case, ports included; `*`: any. */
+  readonly allowedHosts: readonly string[]
+}
+
+/** Any other host is replaced by PUBLIC_URL's: what a client makes up gets into no link that a backend writes. */
+export type ToldHost = (exchange: Exchange) => string
+
+// host [":" port] of RFC 3986 §3.2.2, as match-route wants it of Host; a list of several is none.
+const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+
+export const createToldHost = ({ publicUrl, allowedHosts }: HostSettings): ToldHost => {
+  const publicHost = new URL(publicUrl).host
+  const allowed = new Set([publicHost, ...allowedHosts])
+  const isAny = allowed.has('*')
+  return ({ head, peerTrusted }) => {
+    const said = (peerTrusted ? head.forwardedHost : undefined) ?? head.host
+    if (said === undefined) return publicHost
+    if (said === publicHost || allowed.has(said.toLowerCase())) return said
+    return isAny && ONE_HOST.test(said) ? said : publicHost
+  }
+}

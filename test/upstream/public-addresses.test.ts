@@ -1,0 +1,110 @@
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  env: { PUBLIC_URL: 'https://app.example.org' },
+  config: {
+    upstreams: {
+      raw: { url: raw.url },
+      named: { url: raw.url.replace('127.0.0.1', 'localhost'), preserveHost: true },
+      both: { targets: [raw.url, 'http://127.0.0.1:1'] }
+    },
+    routes: [
+      { path: '/app/*', upstream: 'raw', stripPrefix: '/app', public: true },
+      { path: '/named/*', upstream: 'named', stripPrefix: '/named', public: true },
+      { path: '/both/*', upstream: 'both', public: true },
+      { path: '/whole/*', upstream: 'raw', public: true }
+    ]
+  }
+})
+const { port } = raw
+
+const answerTo = async (path: string, fields: string) => {
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: 0\r\n${fields}\r\n`)
+  return (await world.raw(`GET ${path} HTTP/1.1\r\nHost: app.example.org\r\n\r\n`)).headers
+}
+
+t.test('a redirect to the backend’s own address, in any spelling, leads to the public path', async t => {
+  // HD-31
+  for (const [location, expected] of [
+    ['/login', '/app/login'],
+    ['/', '/app/'],
+    ['next?a=1', 'next?a=1'],
+    ['?a=1', '?a=1'],
+    [`http://127.0.0.1:${port}/login?a=1#b`, '/app/login?a=1#b'],
+    [`HTTP://127.0.0.1:${port}/login`, '/app/login'],
+    [`https://127.0.0.1:${port}/login`, '/app/login'],
+    [`//127.0.0.1:${port}/login`, '/app/login'],
+    [`http://localhost:${port}/login`, '/app/login'],
+    [`http://[::1]:${port}/login`, '/app/login'],
+    [`http://127.0.0.1:${port}`, '/app/'],
+    [`http://127.0.0.1:${port}?a`, '/app/?a'],
+    ['/app/login', '/app/login'],
+    ['/app', '/app'],
+    ['/apple', '/app/apple'],
+    [`http://127.0.0.1:${port}/app/login`, '/app/login'],
+    [`http://127.0.0.1:${port}//evil.example/`, '/app//evil.example/'],
+    ['//evil.example/', '//evil.example/'],
+    ['https://elsewhere.example/x', 'https://elsewhere.example/x'],
+    [`http://127.0.0.1:${port}.evil.example/`, `http://127.0.0.1:${port}.evil.example/`],
+    [`http://user@127.0.0.1:${port}/`, `http://user@127.0.0.1:${port}/`],
+    [`http://127.0.0.1:${port + 1}/`, `http://127.0.0.1:${port + 1}/`],
+    ['https://app.example.org/login', 'https://app.example.org/login']
+  ] as const) {
+    const headers = await answerTo('/app/x', `Location: ${location}\r\nContent-Location: ${location}\r\n`)
+    t.equal(headers.location, expected, location)
+    t.equal(headers['content-location'], expected, location)
+    const { refresh } = await answerTo('/app/x', `Refresh: 5; URL='${location}'\r\n`)
+    t.equal(refresh, `5; URL='${expected}'`, location)
+  }
+  t.equal((await answerTo('/app/x', 'Refresh: 5\r\n')).refresh, '5')
+})
+
+t.test('without a prefix an own address becomes a path, never another host', async t => {
+  const own = async (location: string) => (await answerTo('/whole/x', `Location: ${location}\r\n`)).location
+  t.equal(await own(`http://127.0.0.1:${port}/y`), '/y')
+  t.equal(await own(`http://127.0.0.1:${port}//evil.example/`), '/.//evil.example/')
+  t.equal(await own('/y'), '/y')
+  t.equal((await answerTo('/both/x', 'Location: http://127.0.0.1:1/y\r\n')).location, '/y', 'any target is an own one')
+})
+
+t.test('a backend that is told the public host redirects by it', async t => {
+  const { location } = await answerTo('/named/x', 'Location: http://app.example.org/dir/\r\n')
+  t.equal(location, '/named/dir/')
+})
+
+t.test('cookies come back to the backend that set them, and only there', async t => {
+  const cookies = async (path: string, cookie: string) =>
+    (await answerTo(path, `Set-Cookie: ${cookie}\r\n`))['set-cookie']
+  for (const [cookie, expected] of [
+    ['a=1', 'a=1'],
+    ['a=1; Path=/; HttpOnly', 'a=1; Path=/app; HttpOnly'],
+    ['a=1; path=/admin', 'a=1; path=/app/admin'],
+    ['a=1; Path=/app/admin', 'a=1; Path=/app/admin'],
+    ['a=/x; Path = / ; Secure', 'a=/x; Path=/app; Secure'],
+    ['__Host-a=1; Path=/; Secure', '__Host-a=1; Path=/; Secure'],
+    ['a=1; Domain=127.0.0.1; Path=/', 'a=1; Path=/app'],
+    ['a=1; Domain=.example.org; Path=/', 'a=1; Domain=.example.org; Path=/app'],
+    ['a=1; Domain=elsewhere.example', 'a=1; Domain=elsewhere.example']
+  ] as const) {
+    t.equal(await cookies('/app/x', cookie), expected, cookie)
+  }
+  t.equal(await cookies('/whole/x', 'a=1; Path=/'), 'a=1; Path=/', 'without a prefix as they came')
+  t.equal(await cookies('/named/x', 'a=1; domain=localhost'), 'a=1')
+})
+
+t.test('a backend under a stripped prefix is told of it, and never by the client', async t => {
+  // HD-10, RT-34
+  const prefixes = async (path: string) => {
+    const before = raw.requests.length
+    await world.raw(
+      `GET ${path} HTTP/1.1\r\nHost: app.example.org\r\nX-Forwarded-Prefix: /evil\r\nx_forwarded_prefix: /evil\r\n\r\n`
+    )
+    const request = raw.requests[before]
+    return request?.headers.filter(([name]) => /forwarded.prefix/i.test(name)).map(([, value]) => value)
+  }
+  t.same(await prefixes('/app/x'), ['/app'])
+  t.same(await prefixes('/whole/x'), [])
+})
