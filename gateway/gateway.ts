@@ -1,5 +1,6 @@
 // Settings become a running gateway: stores opened, parts made and handed to each other, then the listener.
 import type { Logger } from 'pino'
+import { createBasicToken } from './access/basic-token.ts'
 import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
 import { bearerTokenOf } from './access/connection-token.ts'
 import { statusOf } from './admin/status-routes.ts'
@@ -107,6 +108,7 @@ export const startGateway = async (
     audit: auditWatch.last
   })
   const ownCookies = { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) }
+  const basicTokenOf = createBasicToken(settings.publicUrl)
   const sessionCookies = settings.browserSession
     ? createBrowserSession({
         publicUrl: settings.publicUrl,
@@ -212,6 +214,7 @@ export const startGateway = async (
       revocationsTrusted,
       tokenOf: exchange =>
         (exchange.offer === undefined ? bearerTokenOf(exchange) : exchange.offer.token) ??
+        basicTokenOf(exchange) ??
         sessionCookies?.tokenOf(exchange)
     },
     authorization: {

@@ -37,6 +37,7 @@ const OPTIONS: readonly Option[] = [
     read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`
   },
   { name: 'forwardToken', read: ({ forwardToken }) => forwardToken, isLooser: turnedOn },
+  { name: 'basic', read: ({ basic }) => basic, isLooser: turnedOn },
   { name: 'browser', read: ({ browser }) => browser, isLooser: turnedOn },
   {
     name: 'allowInPath',

@@ -111,10 +111,17 @@ const refusalHeaders = (type: string, options: AnswerOptions): CommonHeaders => 
   return made
 }
 
+/** Where Basic works it takes the place of Bearer; in front of a page the browser would ask for a password of its own. */
+const challengeOf = (exchange: Exchange): string | undefined => {
+  if (exchange.route?.basic !== true) return 'Bearer'
+  return wantsPage(exchange) ? undefined : 'Basic realm="Portaria", charset="UTF-8"'
+}
+
 /** `[name, value, …]` of a refusal that the next one of its kind need not have. */
-const particularHeaders = (error: GatewayError, limit: Verdict | undefined): string[] => {
-  const headers = limit === undefined ? [] : limitHeaders(limit)
-  if (error.statusCode === 401) headers.push('www-authenticate', 'Bearer')
+const particularHeaders = (error: GatewayError, exchange: Exchange): string[] => {
+  const headers = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
+  const challenge = error.statusCode === 401 ? challengeOf(exchange) : undefined
+  if (challenge !== undefined) headers.push('www-authenticate', challenge)
   for (const name in error.headers) headers.push(name, error.headers[name] ?? '')
   return headers
 }
@@ -122,7 +129,8 @@ const particularHeaders = (error: GatewayError, limit: Verdict | undefined): str
 let flood: { error: GatewayError; common: CommonHeaders; limit: Verdict; lines: string } | undefined
 
 /** All but the request's own fields as lines of a head; in a flood put together once for each second of it. */
-const refusalLines = (error: GatewayError, common: CommonHeaders, limit: Verdict | undefined): string => {
+const refusalLines = (error: GatewayError, common: CommonHeaders, exchange: Exchange): string => {
+  const { limit } = exchange
   if (
     flood?.error === error &&
     flood.common === common &&
@@ -131,7 +139,7 @@ const refusalLines = (error: GatewayError, common: CommonHeaders, limit: Verdict
   ) {
     return flood.lines
   }
-  const lines = common.lines + headerLines(particularHeaders(error, limit))
+  const lines = common.lines + headerLines(particularHeaders(error, exchange))
   if (!(error instanceof RateLimited) || limit === undefined) return lines
   // In one piece: what is put together is put together again by everyone who writes it.
   flood = { error, common, limit, lines: Buffer.from(lines, 'latin1').toString('latin1') }
@@ -159,9 +167,9 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const latin1 = length === text.length ? sent : Buffer.from(sent).toString('latin1')
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
   const common = refusalHeaders(type, options)
-  const lines = refusalLines(error, common, exchange.limit)
+  const lines = refusalLines(error, common, exchange)
   if (sendWhole(req, res, { status: error.statusCode, reason, lines, headers, body: latin1 })) return
-  res.writeHead(error.statusCode, [...common.headers, ...particularHeaders(error, exchange.limit), ...headers])
+  res.writeHead(error.statusCode, [...common.headers, ...particularHeaders(error, exchange), ...headers])
   res.end(sent)
 }
 

@@ -18,6 +18,7 @@ export const ORIGIN = 13
 export const ACCEPT = 14
 export const UPGRADE = 15
 export const LOOP = 16
+export const FETCH_SITE = 17
 
 /** Names the gateways that a request has passed (what Via is for, RFC 9110 §7.6.3, which makes some backends stop compressing). */
 export const LOOP_FIELD = 'x-portaria-via'
@@ -37,6 +38,7 @@ const KINDS: Record<string, number> = {
   origin: ORIGIN,
   accept: ACCEPT,
   upgrade: UPGRADE,
+  'sec-fetch-site': FETCH_SITE,
   [LOOP_FIELD]: LOOP
 }
 

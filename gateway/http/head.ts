@@ -5,6 +5,7 @@ import {
   CONNECTION,
   CONTENT_LENGTH,
   COOKIE,
+  FETCH_SITE,
   HOST,
   headerKind,
   LOOP,
@@ -38,6 +39,8 @@ export interface RequestHead {
   origin: string | undefined
   accept: string | undefined
   upgrade: string | undefined
+  /** Sec-Fetch-Site (Fetch Metadata Request Headers §2.3). */
+  fetchSite: string | undefined
   /** Gateways that this request has passed, as they name themselves. */
   passed: string | undefined
 }
@@ -89,6 +92,9 @@ const take = (head: RequestHead, kind: number, value: string) => {
     case ACCEPT:
       head.accept = joined(head.accept, value, ', ')
       return
+    case FETCH_SITE:
+      head.fetchSite = value
+      return
     case UPGRADE:
       head.upgrade = value
       return
@@ -116,6 +122,7 @@ export const readHead = (rawHeaders: readonly string[]): RequestHead => {
     origin: undefined,
     accept: undefined,
     upgrade: undefined,
+    fetchSite: undefined,
     passed: undefined
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {

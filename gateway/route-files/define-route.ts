@@ -67,6 +67,7 @@ const assemble = (
     tokenKinds: undefined,
     forwardToken: data.forwardToken ?? false,
     browser: data.browser ?? false,
+    basic: data.basic ?? false,
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
     rateLimit: data.rateLimit && {
       max: data.rateLimit.max,
@@ -182,6 +183,11 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
     const by = data.rateLimit?.by
     if (by === 'user' || by === 'both')
       say(`a public route knows nobody, so "by: ${by}" has no meaning`, 'rateLimit', 'by')
+  }
+  if (data.basic === true) {
+    if (data.public === true) say('a public route asks for no token, so "basic" has no meaning', 'basic')
+    for (const kind of ['websocket', 'socketio'] as const)
+      if (data[kind] !== undefined) say(`"basic" and "${kind}" exclude each other`, 'basic')
   }
   if (data.socketio !== undefined) {
     const why = 'has no place on a socketio route: its namespaces say who may connect'

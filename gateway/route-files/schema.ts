@@ -41,6 +41,7 @@ export interface RouteData {
   readonly requireAssigned?: boolean
   readonly forwardToken?: boolean
   readonly browser?: boolean
+  readonly basic?: boolean
   readonly stripPrefix?: string
   readonly rateLimit?: { readonly max: number; readonly window: string; readonly by?: 'ip' | 'user' | 'both' }
   readonly timeout?: string | number
@@ -333,6 +334,7 @@ const route = record(
     public: flag('Lets everybody through: the token is not judged and no identity is passed on.'),
     requireAssigned: flag('Refuses people without profile and area.'),
     forwardToken: flag('Passes the Authorization header on.'),
+    basic: flag('Accepts an access token (pt_…) as the password of Basic, for git, npm and their kind.'),
     browser: flag('Accepts the session cookie (BROWSER_SESSION) and sends navigations without one to the login page.'),
     stripPrefix: text('a path that begins with /', 'Removed from the path before it is forwarded.', '/api'),
     rateLimit,

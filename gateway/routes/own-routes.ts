@@ -57,6 +57,7 @@ const ownRoute = (method: string | undefined, path: string, access: Access): Wri
   tokenKinds: TOKEN_KINDS[access],
   forwardToken: false,
   browser: false,
+  basic: false,
   stripPrefix: undefined,
   rateLimit: undefined,
   timeoutMs: undefined,

@@ -60,6 +60,7 @@ const numbered = (route: WrittenRoute): Route => ({
   tokenKinds: route.tokenKinds,
   forwardToken: route.forwardToken,
   browser: route.browser,
+  basic: route.basic,
   stripPrefix: route.stripPrefix,
   rateLimit: route.rateLimit,
   timeoutMs: route.timeoutMs,

@@ -128,6 +128,8 @@ export interface Route {
   readonly tokenKinds: readonly TokenKind[] | undefined
   readonly forwardToken: boolean
   readonly browser: boolean
+  /** An access token may be the password of Basic. */
+  readonly basic: boolean
   /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */
   readonly stripPrefix: string | undefined
   readonly rateLimit: RouteRateLimit | undefined

@@ -1,6 +1,6 @@
 // A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
-import { ACCEPT, AUTHORIZATION, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../http/fields.ts'
+import { ACCEPT, AUTHORIZATION, FETCH_SITE, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../http/fields.ts'
 import { connectionNames, type RequestHead } from '../http/head.ts'
 import { isReplaced } from '../http/trace-context.ts'
 import type { RequestRules } from './headers/header-rules.ts'
@@ -29,7 +29,12 @@ const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, r
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
     const kind = headerKind(name)
-    const passes = kind === PASS || kind === ORIGIN || kind === ACCEPT || (kind === AUTHORIZATION && passAuthorization)
+    const passes =
+      kind === PASS ||
+      kind === ORIGIN ||
+      kind === ACCEPT ||
+      kind === FETCH_SITE ||
+      (kind === AUTHORIZATION && passAuthorization)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
     if (rules?.removes(name)) continue
     if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue

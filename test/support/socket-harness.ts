@@ -69,6 +69,7 @@ export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> =
   tokenKinds: undefined,
   forwardToken: false,
   browser: false,
+  basic: false,
   stripPrefix: undefined,
   rateLimit: undefined,
   timeoutMs: undefined,

@@ -1,0 +1,27 @@
+// Takes an access token from the password of Basic (RFC 7617) on routes that allow it, for git, npm and their kind.
+import { BadOrigin } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { RequestHead } from '../http/head.ts'
+import { isPersonalToken } from '../tokens/personal-tokens.ts'
+
+/** The scheme in any case (RFC 9110 §11.1), token68 after it. */
+const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
+
+/** Browsers repeat Basic credentials for whatever page asks, so no other site's page may use them. */
+const isForeign = ({ origin, fetchSite }: RequestHead, publicOrigin: string): boolean =>
+  (origin !== undefined && origin !== publicOrigin) ||
+  (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
+
+/** Gives the token of a request; the user name is ignored, and a password that is no access token counts as none. */
+export const createBasicToken = (publicUrl: string) => {
+  const publicOrigin = new URL(publicUrl).origin
+  return ({ route, head }: Exchange): string | undefined => {
+    if (route?.basic !== true || head.authorization === undefined || head.authorizations !== 1) return undefined
+    const credentials = BASIC.exec(head.authorization)?.[1]
+    if (credentials === undefined) return undefined
+    if (isForeign(head, publicOrigin)) throw new BadOrigin({ reason: 'basic-cross-site' })
+    const text = Buffer.from(credentials, 'base64').toString('latin1')
+    const password = text.slice(text.indexOf(':') + 1)
+    return isPersonalToken(password) ? password : undefined
+  }
+}

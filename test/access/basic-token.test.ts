@@ -1,0 +1,117 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { stringify } from 'yaml'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { startGateway } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const ldap = await startOpenLdap(t)
+const raw = await startRawUpstream(t)
+raw.respond(() => OK)
+const world = await startGateway(t, {
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/git/*', upstream: 'raw', basic: true, roles: ['Admin'], forwardToken: true },
+      { path: '/any/*', upstream: 'raw', basic: true },
+      { path: '/bearer/*', upstream: 'raw' },
+      { path: '/open/*', upstream: 'raw', public: true }
+    ]
+  },
+  env: {
+    LDAP_ENABLED: 'true',
+    LDAP_URL: ldap.url,
+    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
+    LDAP_SEARCH_BASE: ldap.baseDn,
+    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    BOOTSTRAP_ADMINS: 'ldap:maria'
+  }
+})
+
+const json = { 'content-type': 'application/json' }
+const login = await world.fetch('/auth/login', {
+  method: 'POST',
+  headers: json,
+  body: JSON.stringify({ username: 'maria', password: SAMPLE_PASSWORD })
+})
+const { token: loginToken } = (await login.json()) as { token: string }
+const made = await world.fetch('/auth/tokens', {
+  method: 'POST',
+  token: loginToken,
+  headers: json,
+  body: JSON.stringify({ name: 'git', profiles: ['Admin'], expiresAt: new Date(Date.now() + 86_400_000).toISOString() })
+})
+const { token } = (await made.json()) as { token: string }
+
+const basic = (password: string, user = 'anything') => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
+  const answer = await world.fetch(path, { method, headers })
+  const text = await answer.text()
+  return { status: answer.status, challenge: answer.headers.get('www-authenticate'), text }
+}
+
+t.test('an access token is the password of Basic where the route says so, whatever the user name', async t => {
+  for (const user of ['maria', '', 'x-access-token']) {
+    t.match(await ask('/git/repo/info/refs', { authorization: basic(token, user) }), { status: 200 })
+    const head = raw.requests.at(-1)?.head ?? ''
+    t.match(head, /x-user-username: maria\r\n/)
+    t.notMatch(head, /authorization/i, 'Basic is never forwarded')
+  }
+  t.match(await ask('/git/x', { authorization: `Bearer ${token}` }), { status: 200 }, 'Bearer works there too')
+  t.match(await ask('/bearer/x', { authorization: basic(token) }), { status: 401, challenge: 'Bearer' })
+})
+
+t.test('a password that is no access token is no token: not a JWT, not a password of the directory', async t => {
+  for (const password of [loginToken, SAMPLE_PASSWORD, '', `pt_${'A'.repeat(43)}`, `${token}x`]) {
+    const answer = await ask('/any/x', { authorization: basic(password, 'maria') })
+    t.match(answer, { status: 401, challenge: 'Basic realm="Portaria", charset="UTF-8"' })
+  }
+  t.notOk(world.logText().includes(SAMPLE_PASSWORD))
+  t.notOk(world.logText().includes(basic(SAMPLE_PASSWORD, 'maria').slice(6)))
+})
+
+t.test('the challenge is Basic instead of Bearer, and a page gets none', async t => {
+  t.match(await ask('/git/x', {}), { status: 401, challenge: /^Basic / })
+  const page = await world.raw('GET /git/x HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n')
+  t.equal(page.status, 401)
+  t.notMatch(page.head, /www-authenticate/i)
+  t.match(await ask('/bearer/x', {}), { status: 401, challenge: 'Bearer' })
+})
+
+t.test('Basic from another site is refused, whatever the method', async t => {
+  const authorization = basic(token)
+  for (const [headers, status] of [
+    [{ origin: 'https://evil.example' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ 'sec-fetch-site': 'cross-site' }, 403],
+    [{ 'sec-fetch-site': 'same-site' }, 403],
+    [{ 'sec-fetch-site': 'none' }, 200],
+    [{ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:3000' }, 200]
+  ] as const) {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const bytes = [`${method} /git/x HTTP/1.1`, 'Host: a', `Authorization: ${authorization}`, 'Content-Length: 0']
+      const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+      const answer = await world.raw(`${[...bytes, ...fields, 'Connection: close'].join('\r\n')}\r\n\r\n`)
+      t.equal(answer.status, status, `${method} ${JSON.stringify(headers)}`)
+      if (status === 403) t.match(answer.body.toString(), /GW_BAD_ORIGIN/)
+    }
+  }
+})
+
+t.test('a public route strips an access token in Basic, and passes other credentials', async t => {
+  await ask('/open/x', { authorization: basic(token) })
+  t.notMatch(raw.requests.at(-1)?.head, /authorization/i)
+  await ask('/open/x', { authorization: basic('a backend password') })
+  t.match(raw.requests.at(-1)?.head, /authorization: Basic/i)
+})
+
+t.test('"basic" has no place beside public, websocket and socketio', async t => {
+  const folder = t.testdir({})
+  for (const more of [{ public: true }, { websocket: {} }, { socketio: { namespaces: { '/': {} } } }]) {
+    const routes = [{ path: '/x/*', upstream: 'raw', basic: true, ...more }]
+    writeFileSync(join(folder, 'routes.yaml'), stringify({ upstreams: { raw: { url: raw.url } }, routes }))
+    await t.rejects(loadRoutes(folder, []), /"basic"/)
+  }
+})
