@@ -18,6 +18,7 @@ import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from '../upstream/connection.ts'
 import { freeMemory } from '../upstream/free-memory.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
+import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead, clientTrailers } from '../upstream/response-head.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
@@ -214,7 +215,8 @@ class HttpForward implements Requester, Underway {
       ownCookies: this.#forwarding.ownCookies,
       upstream: this.#upstream,
       strippedPrefix: this.#route.stripPrefix ?? '',
-      host: this.#exchange.host
+      host: this.#exchange.host,
+      privacy: privateAnswersOf(this.#route)
     })
     headers.push(...this.#forwarding.addedHeaders(this.#exchange))
     const res = this.#res

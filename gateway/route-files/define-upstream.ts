@@ -32,6 +32,7 @@ export const defineUpstream = async (
     connectTimeoutMs: duration(data.connectTimeout ?? DEFAULTS.connectTimeout, 'connectTimeout'),
     ...certificates,
     preserveHost: data.preserveHost ?? false,
+    sharedCache: data.sharedCache ?? false,
     ...defineHeaders(data, placeOf, complaints),
     healthCheck: data.healthCheck && {
       path: data.healthCheck.path,

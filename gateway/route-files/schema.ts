@@ -20,6 +20,7 @@ export interface UpstreamData {
   readonly clientKeyFile?: string
   readonly serverName?: string
   readonly preserveHost?: boolean
+  readonly sharedCache?: boolean
   readonly requestHeaders?: HeaderRulesData
   readonly responseHeaders?: HeaderRulesData
   readonly identityHeaders?: Readonly<Record<string, IdentityHeader['attribute']>>
@@ -233,6 +234,9 @@ const upstream = record('an upstream', 'A backend, or several interchangeable on
       enum: IDENTITY_ATTRIBUTES
     }
   },
+  sharedCache: flag(
+    'Lets shared caches keep answers of private routes that the backend marks as public; without it they become private.'
+  ),
   identityHeadersShared: flag(
     'Allows username or email alone in identityHeaders, although the same name may be two people.'
   ),

@@ -29,6 +29,8 @@ export interface Upstream {
   readonly requestHeaders: HeaderRules | undefined
   readonly responseHeaders: HeaderRules | undefined
   readonly identityHeaders: readonly IdentityHeader[] | undefined
+  /** Shared caches may keep what its answers mark as public, on private routes too. */
+  readonly sharedCache: boolean
   readonly healthCheck: { readonly path: string; readonly intervalMs: number } | undefined
   readonly place: Place
 }

@@ -1,6 +1,7 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../http/fields.ts'
 import { type Removes, responseRulesOf } from './headers/header-rules.ts'
+import { isForSharedCaches, type PrivateAnswers, privateCacheControl, privateVary } from './headers/private-answers.ts'
 import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './headers/public-addresses.ts'
 import type { ResponseHead } from './parser.ts'
 
@@ -12,6 +13,9 @@ const LOCATION = 4
 const CONTENT_TYPE = 5
 const SET_COOKIE = 6
 const REFRESH = 7
+const CACHE_CONTROL = 8
+const VARY = 9
+const SHARED_CACHES = 10
 
 const KINDS: Record<string, number> = {
   connection: CONNECTION,
@@ -21,6 +25,8 @@ const KINDS: Record<string, number> = {
   refresh: REFRESH,
   'content-type': CONTENT_TYPE,
   'set-cookie': SET_COOKIE,
+  'cache-control': CACHE_CONTROL,
+  vary: VARY,
   'keep-alive': DROP,
   'proxy-connection': DROP,
   'proxy-authenticate': DROP,
@@ -44,7 +50,7 @@ const kindOf = (name: string): number => {
   const known = remembered.get(name)
   if (known !== undefined) return known
   const lower = name.toLowerCase()
-  const kind = Object.hasOwn(KINDS, lower) ? (KINDS[lower] ?? PASS) : PASS
+  const kind = Object.hasOwn(KINDS, lower) ? (KINDS[lower] ?? PASS) : isForSharedCaches(lower) ? SHARED_CACHES : PASS
   if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, kind)
   return kind
 }
@@ -52,6 +58,8 @@ const kindOf = (name: string): number => {
 interface ResponseContext extends AddressContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
+  /** Undefined: caching is the backend's business. */
+  privacy?: PrivateAnswers | undefined
 }
 
 interface ClientHead {
@@ -88,7 +96,10 @@ export const clientHead = (head: ResponseHead, context: ResponseContext): Client
   const headers: string[] = []
   const named = namedByConnection(head)
   const rules = responseRulesOf(context.upstream)
+  const { privacy } = context
   let eventStream = false
+  let cacheControl: string | undefined
+  let vary: string | undefined
   for (let i = 0; i < head.headers.length; i += 2) {
     const name = head.headers[i] ?? ''
     let value = head.headers[i + 1] ?? ''
@@ -97,6 +108,11 @@ export const clientHead = (head: ResponseHead, context: ResponseContext): Client
       if (kind === DROP || kind === CONNECTION) continue
       // RFC 9110 §8.6: none on 204.
       if (kind === CONTENT_LENGTH && head.status === 204) continue
+      if (privacy !== undefined && kind >= CACHE_CONTROL) {
+        if (kind === CACHE_CONTROL) cacheControl = cacheControl === undefined ? value : `${cacheControl}, ${value}`
+        else if (kind === VARY) vary = vary === undefined ? value : `${vary}, ${value}`
+        continue
+      }
       if (kind === SET_COOKIE && context.ownCookies.has(cookieName(value))) continue
       if (kind === LOCATION) value = publicAddress(value, context)
       if (kind === REFRESH) value = publicRefresh(value, context)
@@ -107,6 +123,8 @@ export const clientHead = (head: ResponseHead, context: ResponseContext): Client
     if (rules?.removes(name)) continue
     headers.push(name, value)
   }
+  if (privacy !== undefined)
+    headers.push('cache-control', privateCacheControl(cacheControl, privacy), 'vary', privateVary(vary, privacy))
   if (rules !== undefined) headers.push(...rules.set)
   return { headers, eventStream }
 }

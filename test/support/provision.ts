@@ -43,6 +43,7 @@ export const findPostgresBin = (): string | undefined => {
 export const findRedisServer = () => findProgram('PORTARIA_TEST_REDIS_SERVER', 'redis-server', 'valkey-server')
 export const findSlapd = () => findProgram('PORTARIA_TEST_SLAPD', 'slapd')
 export const findLdapAdd = () => findProgram('PORTARIA_TEST_LDAPADD', 'ldapadd')
+export const findNginx = () => findProgram('PORTARIA_TEST_NGINX', 'nginx')
 export const findOpenssl = () => findProgram('PORTARIA_TEST_OPENSSL', 'openssl')
 export const findChromium = () =>
   findProgram('PORTARIA_TEST_CHROMIUM', 'chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome')
@@ -53,6 +54,7 @@ const SERVERS: readonly Server[] = [
   { name: 'OpenLDAP (slapd)', variable: 'PORTARIA_TEST_SLAPD', packages: ['slapd'], find: findSlapd },
   { name: 'ldapadd', variable: 'PORTARIA_TEST_LDAPADD', packages: ['ldap-utils'], find: findLdapAdd },
   { name: 'Chromium', variable: 'PORTARIA_TEST_CHROMIUM', packages: ['chromium'], find: findChromium },
+  { name: 'nginx', variable: 'PORTARIA_TEST_NGINX', packages: ['nginx-light'], find: findNginx },
   { name: 'OpenSSL', variable: 'PORTARIA_TEST_OPENSSL', packages: ['openssl'], find: findOpenssl }
 ]
 

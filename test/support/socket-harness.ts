@@ -49,6 +49,7 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
   clientCertificate: undefined,
   serverName: undefined,
   preserveHost: false,
+  sharedCache: false,
   requestHeaders: undefined,
   responseHeaders: undefined,
   identityHeaders: undefined,

@@ -1,0 +1,74 @@
+// Keeps an answer to one person out of caches that are shared with others (RFC 9111 §3, §5.2.2).
+import type { Route } from '../../routes/route.ts'
+import { boundedMap } from '../../values/bounded-map.ts'
+
+/** How the answers of a private route may be kept. */
+export interface PrivateAnswers {
+  /** The upstream says which answers shared caches may keep. */
+  readonly shared: boolean
+  /** Fields of the request that a cache must compare. */
+  readonly vary: readonly string[]
+}
+
+const BY_TOKEN = ['Authorization']
+const BY_TOKEN_OR_COOKIE = ['Authorization', 'Cookie']
+
+/** Undefined on public routes: their answers are the backend's business. */
+export const privateAnswersOf = (route: Route): PrivateAnswers | undefined => {
+  if (route.public || route.upstream === undefined) return undefined
+  return { shared: route.upstream.sharedCache, vary: route.browser ? BY_TOKEN_OR_COOKIE : BY_TOKEN }
+}
+
+// RFC 9213 and its forerunners: each overrules Cache-Control in the caches that know it.
+const FOR_SHARED_CACHES = new Set([
+  'surrogate-control',
+  'x-accel-expires',
+  'edge-control',
+  'akamai-cache-control',
+  'x-litespeed-cache-control'
+])
+
+/** Whether a field (lower case) speaks to shared caches only. */
+export const isForSharedCaches = (name: string): boolean =>
+  name.endsWith('cdn-cache-control') || FOR_SHARED_CACHES.has(name)
+
+const remembered = { shared: boundedMap<string, string>(256), own: boundedMap<string, string>(256) }
+
+/** Cache-Control for the client; `sent` is the backend's, lines joined by `,`, or undefined. */
+export const privateCacheControl = (sent: string | undefined, { shared }: PrivateAnswers): string => {
+  if (sent === undefined || sent === '') return 'private'
+  const memory = shared ? remembered.shared : remembered.own
+  const known = memory.get(sent)
+  if (known !== undefined) return known
+  const made = makePrivate(sent, shared)
+  if (sent.length <= 256) memory.set(sent, made)
+  return made
+}
+
+const makePrivate = (sent: string, shared: boolean): string => {
+  const directives = splitDirectives(sent)
+  const named = (name: string) => directives.some(directive => directive.toLowerCase() === name)
+  const isLeft = named('private') || named('no-store')
+  if (shared && (isLeft || directives.some(isShared))) return sent
+  const kept = directives.filter(directive => !isShared(directive) && !isPartlyPrivate(directive))
+  return (isLeft && kept.length === directives.length) || named('private')
+    ? kept.join(', ')
+    : ['private', ...kept].join(', ')
+}
+
+const isShared = (directive: string): boolean => /^(?:public|s-maxage)(?:\s*=|$)/i.test(directive)
+
+/** `private="set-cookie"` leaves the rest of the answer to shared caches (RFC 9111 §5.2.2.7). */
+const isPartlyPrivate = (directive: string): boolean => /^private\s*=/i.test(directive)
+
+/** At commas outside quoted strings (RFC 9110 §5.6.4). */
+const splitDirectives = (text: string): string[] =>
+  (text.match(/(?:"(?:[^"\\]|\\.)*"?|[^",])+/g) ?? []).map(part => part.trim()).filter(part => part !== '')
+
+/** Vary for the client; undefined when `sent` says it all. */
+export const privateVary = (sent: string | undefined, { vary }: PrivateAnswers): string => {
+  const named = (sent ?? '').split(',').flatMap(name => (name.trim() === '' ? [] : [name.trim()]))
+  if (named.includes('*')) return '*'
+  const known = new Set(named.map(name => name.toLowerCase()))
+  return [...named, ...vary.filter(name => !known.has(name.toLowerCase()))].join(', ')
+}

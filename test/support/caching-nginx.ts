@@ -1,0 +1,61 @@
+// A real nginx with a shared cache in front of a gateway, gone when the test ends.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findNginx } from './provision.ts'
+import { freePort, until } from './redis.ts'
+
+const configuration = (folder: string, port: number, origin: string) => `
+daemon off;
+master_process off;
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  proxy_cache_path ${folder}/cache keys_zone=shared:1m;
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass ${origin};
+      proxy_set_header Host $http_host;
+      proxy_cache shared;
+      add_header X-Cache $upstream_cache_status always;
+    }
+  }
+}
+`
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    socket.on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+
+/** Its address. It caches what the answers allow and nothing else; `x-cache` says HIT, MISS or EXPIRED. */
+export const startCachingNginx = async (
+  t: { teardown(action: () => unknown): unknown },
+  origin: string
+): Promise<string> => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-nginx-'))
+  const port = await freePort()
+  writeFileSync(join(folder, 'nginx.conf'), configuration(folder, port, origin))
+  const words = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')]
+  const child = spawn(findNginx() ?? 'nginx', words, { stdio: 'ignore' })
+  t.teardown(async () => {
+    const ended = once(child, 'exit')
+    if (child.exitCode === null && child.kill('SIGKILL')) await ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await until(() => accepts(port))
+  return `http://127.0.0.1:${port}`
+}
