@@ -22,10 +22,12 @@ import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { RouteTable } from './routes/route.ts'
 import { unassignedMayPass } from './settings/cloud.ts'
+import { groupSources } from './settings/group-sources.ts'
 import type { Settings } from './settings/settings.ts'
 import { createWorkerViews } from './siblings/merged-views.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
 import { createSockets, type Sockets } from './sockets.ts'
+import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
 import { upstreamHead } from './upstream/head.ts'
@@ -60,7 +62,7 @@ export const startGateway = async (
 ): Promise<Gateway> => {
   const startedAt = new Date()
   const observation = await startObservation(settings, log)
-  const stores = await openStores(settings, log)
+  const stores = await openStores(settings, log, () => routes.current())
   const { database, users, audit, redis, limiter } = stores
   const tokenParts = await startTokens(settings, stores, log)
   const { tokens, revocations, feed, verifiedTokens, revocationsTrusted, endLogin } = tokenParts
@@ -74,17 +76,20 @@ export const startGateway = async (
   let open: Sockets | undefined
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
+    groupSources: groupSources(settings),
     ownRoutes: ownRoutes(),
     publicUrlGiven: settings.publicUrlGiven,
     log,
     onSwap: table => {
       onTable(table)
+      void regranting.apply()
       open?.onTableSwapped()
     },
     onReload: observation.onReload,
     onChange: siblings.reload
   })
   onTable(routes.current())
+  const regranting = createRegranting({ database, table: routes.current, log })
   const loginAudit = createLoginAudit(audit, log)
   const auditWatch = createAuditWatch(audit, log)
   const onOutcome = (outcome: LoginOutcome) => {
@@ -232,6 +237,7 @@ export const startGateway = async (
     observe: observation.onClose
   })
 
+  await regranting.apply()
   const port = await listen(app.server, settings)
   observation.nowReady()
   return {
@@ -244,6 +250,7 @@ export const startGateway = async (
       await Promise.all([drain(app.server, settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       upstreams.close()
       await routes.close()
+      await regranting.close()
       await own.close()
       await tokenParts.uses.close()
       await feed.close()

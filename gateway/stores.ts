@@ -9,20 +9,21 @@ import { openDatabase } from './store/database.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
-import { createUsers, type Users } from './store/users.ts'
+import { type AccessRules, createUsers, type Users } from './store/users.ts'
 
 const REDIS_WAIT_MS = 1000
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
-export const openStores = async (settings: Settings, log: Logger) => {
+/** @param rules of the route files in use; nobody asks before they are read. */
+export const openStores = async (settings: Settings, log: Logger, rules: () => AccessRules) => {
   const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Or the first requests would find it away.
   await redis?.ready(REDIS_WAIT_MS)
   return {
     database,
-    users: createUsers(database),
+    users: createUsers(database, rules),
     audit: createAuditLog(database),
     tokenState: createTokenState(database),
     sessions: createSessions(database),
@@ -66,6 +67,7 @@ export const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users =
   return {
     ...users,
     setAccess: after(users.setAccess),
+    setAccessOfMany: after(users.setAccessOfMany),
     revokePerson: after(users.revokePerson),
     disablePerson: after(users.disablePerson),
     renameArea: after(users.renameArea),

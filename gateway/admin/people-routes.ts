@@ -1,5 +1,5 @@
 // Admins find people, give and take their access, and end their tokens; each change is on record.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
@@ -9,7 +9,7 @@ import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
 
 export interface PeopleRoutesParts {
-  users: Pick<Users, 'listPeople' | 'loadPerson' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
+  users: Pick<Users, 'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
 }
 
@@ -25,22 +25,20 @@ const peopleQuery = {
   }
 } as const
 
-/** The person as a list shows them. */
-const itemOf = (person: {
-  user: PersonItem | Omit<PersonItem, 'disabled' | 'lastLoginAt'>
-  disabled: boolean
-  lastLoginAt: Date | null
-}): PersonItem => ({
-  ...person.user,
-  disabled: person.disabled,
-  lastLoginAt: person.lastLoginAt?.toISOString() ?? ''
-})
+/** A change that names the ETag of what it was made from fails when somebody else was faster (RFC 9110 §13.1.1). */
+const etagOf = (version: number): string => `"${version}"`
+
+const conditionOf = ({ headers }: FastifyRequest): ((version: number) => boolean) | undefined => {
+  const wanted = headers['if-match']?.split(',').map(tag => tag.trim())
+  return wanted === undefined || wanted.includes('*') ? undefined : version => wanted.includes(etagOf(version))
+}
 
 export const peopleRoutes = (app: FastifyInstance, { users, listAudit }: PeopleRoutesParts): void => {
-  const load = async (id: string): Promise<PersonItem> => {
-    const person = await users.loadPerson(Number(id))
-    if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
-    return itemOf(person)
+  const load = async (id: string, reply?: FastifyReply): Promise<PersonItem> => {
+    const found = await users.loadItem(Number(id))
+    if (found === undefined) throw new NotFound({ reason: 'no-person' })
+    reply?.header('etag', etagOf(found.version))
+    return found.item
   }
 
   app.get<{ Querystring: PagingQuery & { search?: string; accessStatus?: AccessStatus } }>(
@@ -58,7 +56,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, listAudit }: PeopleR
   app.get<ById>(
     '/auth/admin/users/:id',
     { schema: { summary: 'One person', params: idParams, response: { 200: personItemSchema } } },
-    async ({ params }) => load(params.id)
+    async ({ params }, reply) => load(params.id, reply)
   )
 
   app.get<ById & { Querystring: PagingQuery }>(
@@ -87,7 +85,11 @@ export const peopleRoutes = (app: FastifyInstance, { users, listAudit }: PeopleR
         response: { 200: personItemSchema }
       }
     },
-    async request => itemOf(await users.setAccess(actorOf(request), Number(request.params.id), request.body))
+    async (request, reply) => {
+      const { params, body } = request
+      await users.setAccess(actorOf(request), Number(params.id), body, conditionOf(request))
+      return load(params.id, reply)
+    }
   )
 
   const ends = (action: string, summary: string, change: (actor: Actor, id: number) => Promise<void>) =>

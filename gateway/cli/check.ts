@@ -1,6 +1,7 @@
 // Settings and route files are judged, and their tests run, before anything counts on them.
 import type { Command } from 'commander'
 import { formatComplaint } from '../route-files/load.ts'
+import { type GroupSources, groupSources } from '../settings/group-sources.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Mistake } from '../settings/reader.ts'
 import { addCommand, type Cli, type CommonOptions, type Environment, type Report, run } from './command.ts'
@@ -36,8 +37,9 @@ const check = async (
   withSettings = hasGatewaySettings(environment)
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
-  const routes = await judgeRoutes(folder, !withSettings || Boolean(environment.PUBLIC_URL))
-  const settings = withSettings ? judgeSettings(environment) : { mistakes: [], warnings: [] }
+  const settings = withSettings ? judgeSettings(environment) : { mistakes: [], warnings: [], groupSources: undefined }
+  const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
+  const routes = await judgeRoutes(folder, { publicUrlGiven, groupSources: settings.groupSources })
   const proxied = routes.table?.routes.filter(route => route.upstream !== undefined).length ?? 0
   const found = routes.complaints.length > 0 || settings.mistakes.length > 0
   return {
@@ -50,7 +52,7 @@ const check = async (
       tests: routes.tests,
       complaints: routes.complaints,
       warnings: routes.warnings,
-      settings: { judged: withSettings, ...settings }
+      settings: { judged: withSettings, mistakes: settings.mistakes, warnings: settings.warnings }
     },
     text: ({ red, yellow, green, dim }) =>
       [
@@ -68,11 +70,19 @@ const check = async (
   }
 }
 
-const judgeSettings = (environment: Environment): { mistakes: readonly Mistake[]; warnings: readonly string[] } => {
+interface JudgedSettings {
+  readonly mistakes: readonly Mistake[]
+  readonly warnings: readonly string[]
+  /** undefined: not known. */
+  readonly groupSources: GroupSources | undefined
+}
+
+const judgeSettings = (environment: Environment): JudgedSettings => {
   try {
-    return { mistakes: [], warnings: readSettings(environment).warnings }
+    const settings = readSettings(environment)
+    return { mistakes: [], warnings: settings.warnings, groupSources: groupSources(settings) }
   } catch (error) {
-    if (error instanceof SettingsError) return { mistakes: error.mistakes, warnings: [] }
+    if (error instanceof SettingsError) return { mistakes: error.mistakes, warnings: [], groupSources: undefined }
     throw error
   }
 }

@@ -1,6 +1,5 @@
 // Somebody who has logged in before has the profiles and areas they were given here, and the audit log says so.
 import type { Command } from 'commander'
-import { PROFILES } from '../identity.ts'
 import type { StoredPerson, Users } from '../store/users.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
@@ -20,18 +19,19 @@ export const addGrant = (program: Command, cli: Cli): void => {
     'grant id:7 --profile Agente --area Geral'
   ])
     .argument('<user>', 'username, ldap:username, cloudidp:username, or id:NUMBER; has logged in at least once')
-    .requiredOption('--profile <profile...>', PROFILES.join(', '))
+    .requiredOption('--profile <profile...>', 'Admin, Supervisor, Agente, or one that route files name')
     .requiredOption('--area <area...>', 'areas that do not exist are created')
     .addHelpText('after', '\nTokens of the person become stale at once; the main area is kept, else the first one.')
     .action((user: string, options: GrantOptions) => run(cli, options, () => grant(cli, user, options)))
 }
 
-const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> => {
-  const unknown = profile.find(one => !(PROFILES as readonly string[]).includes(one))
-  if (unknown !== undefined) throw new CannotRun(`Unknown profile "${unknown}"${nearestHint(unknown, PROFILES)}`)
-  return withDatabase(environment, async database => {
+const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> =>
+  withDatabase(environment, async database => {
     const { createUsers } = await import('../store/users.ts')
     const users = createUsers(database)
+    const known = (await users.listProfiles()).map(one => one.name)
+    const unknown = profile.find(one => !known.includes(one))
+    if (unknown !== undefined) throw new CannotRun(`Unknown profile "${unknown}"${nearestHint(unknown, known)}`)
     const { user, assigned } = await findPerson(users, name)
     const given = await areasFor(users, area)
     const areas = [...new Set([...assigned.areas, ...given])]
@@ -50,7 +50,6 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
         )
     }
   })
-}
 
 /** Exactly one person. A number alone may be an id or a username: it must not be both. */
 const findPerson = async (users: Users, name: string): Promise<StoredPerson> => {

@@ -1,7 +1,7 @@
 // The route files that a command is asked about are a table, or the reason why the command cannot run.
 
 import { sortComplaints } from '../route-files/complaint.ts'
-import { type Complaint, formatComplaint, loadRoutes, RouteFileError } from '../route-files/load.ts'
+import { type Complaint, formatComplaint, type LoadOptions, loadRoutes, RouteFileError } from '../route-files/load.ts'
 import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
 import { weakerNeighbours } from '../route-files/weaker-neighbours.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
@@ -19,7 +19,10 @@ interface JudgedRoutes {
 }
 
 /** Reads, judges and tests a folder of route files. Throws {@link CannotRun} when there is no such folder. */
-export const judgeRoutes = async (folder: string, publicUrlGiven = true): Promise<JudgedRoutes> => {
+export const judgeRoutes = async (
+  folder: string,
+  surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources'> = {}
+): Promise<JudgedRoutes> => {
   const files = (await namesIn(folder)).length
   let tests = 0
   const read = async (from: string) => {
@@ -28,7 +31,7 @@ export const judgeRoutes = async (folder: string, publicUrlGiven = true): Promis
     return definitions
   }
   try {
-    const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read, publicUrlGiven })
+    const { table, warnings } = await loadRoutes(folder, ownRoutes(), { read, ...surroundings })
     return { table, complaints: [], warnings: sortComplaints([...warnings, ...weakerNeighbours(table)]), tests, files }
   } catch (error) {
     if (!(error instanceof RouteFileError)) throw error

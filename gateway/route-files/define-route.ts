@@ -9,6 +9,7 @@ import { MAX_TIMER_MS, parseDuration, parseSize } from '../values/quantities.ts'
 import { nearestHint } from '../values/spelling.ts'
 import type { PlaceOf } from './complaint.ts'
 import { type Complaint, complain } from './complaint.ts'
+import { unknownRole } from './define-grants.ts'
 import { defineSocketIo } from './define-socketio.ts'
 import type { RouteData, WebSocketData } from './schema.ts'
 
@@ -19,6 +20,8 @@ export interface Common {
   /** Every name that some file uses, sound or not. */
   readonly names: ReadonlySet<string>
   readonly sound: ReadonlyMap<string, Upstream>
+  /** Every profile that there is. */
+  readonly profiles: readonly string[]
   /** Lists of roles, by what is in them: routes with the same roles hold the same list, found sooner by a request. */
   readonly roles: Map<string, readonly string[]>
 }
@@ -43,6 +46,7 @@ export const defineRoute = (
   const path = data.path === undefined ? undefined : definePath(data.path, say)
   const hasPath = path !== undefined && complaints.length === before
   judgeCombinations(data, say)
+  judgeRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, placeOf, say)
   return hasPath ? { route, isSound: complaints.length === before && route.upstream !== undefined } : undefined
 }
@@ -173,6 +177,17 @@ const definePrefix = (written: string, path: string, say: Complain): string => {
   const isPrefix = `/${wanted.join('/')}` === prefix && wanted.every((segment, index) => segments[index] === segment)
   if (!isStatic || !isPrefix) say('"stripPrefix" must be whole static segments at the start of "path"', 'stripPrefix')
   return prefix
+}
+
+const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: Complain): void => {
+  const judge = (roles: readonly string[] | undefined, ...path: string[]) => {
+    for (const [index, role] of (roles ?? []).entries()) {
+      if (!profiles.includes(role)) say(unknownRole(role, profiles), ...path, 'roles', index)
+    }
+  }
+  judge(data.roles)
+  for (const [name, { roles }] of Object.entries(data.socketio?.namespaces ?? {}))
+    judge(roles, 'socketio', 'namespaces', name)
 }
 
 const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {

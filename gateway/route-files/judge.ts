@@ -4,14 +4,21 @@ import { isRecord } from '../values/records.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
 import type { YamlDocument } from './parse.ts'
-import { routeFileSchema } from './schema.ts'
+import { type RouteFileData, routeFileSchema } from './schema.ts'
 
-export interface Judgement {
+interface Judgement {
   readonly complaints: readonly Complaint[]
   /** Whether the part at this path, and all below it, has the right form. */
   isSound(...path: (string | number)[]): boolean
   /** A map without the keys that have a wrong form; undefined when it is no map. */
   soundPart<T extends object>(value: T, ...path: (string | number)[]): Partial<T> | undefined
+}
+
+export interface RouteFile {
+  readonly name: string
+  readonly document: YamlDocument
+  readonly data: RouteFileData
+  readonly judgement: Judgement
 }
 
 type Path = readonly string[]

@@ -1,6 +1,7 @@
 // The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
+import type { GroupSources } from '../settings/group-sources.ts'
 import { coalesce } from '../values/coalesce.ts'
 import type { Complaint } from './complaint.ts'
 import { RouteFileError } from './complaint.ts'
@@ -48,6 +49,8 @@ export interface LiveRoutesOptions {
   /** As `LoadOptions` has it. */
   readonly publicUrlGiven?: boolean
   readonly log: ReloadLog
+  /** Who can say in which groups people are; undefined: not judged. */
+  readonly groupSources?: GroupSources
   /** After each swap, with the new table and the old. */
   readonly onSwap?: (next: RouteTable, previous: RouteTable) => void
   /** After each reload, whatever its outcome. */
@@ -64,7 +67,17 @@ export interface LiveRoutesOptions {
  * @throws {RouteFileError} when the first load fails: there is no table to go on with
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
-  const { folder, ownRoutes, publicUrlGiven = true, log, onSwap, onReload, debounceMs = 100, pollMs = 2000 } = options
+  const {
+    folder,
+    ownRoutes,
+    publicUrlGiven = true,
+    groupSources,
+    log,
+    onSwap,
+    onReload,
+    debounceMs = 100,
+    pollMs = 2000
+  } = options
   const now = options.now ?? (() => new Date())
   // Taken before the files are read: a save in between is seen as a change.
   const since = await fingerprint(folder)
@@ -76,7 +89,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     certificateFiles = definitions.certificateFiles
     return definitions
   }
-  const first = await loadRoutes(folder, ownRoutes, { publicUrlGiven, read }).catch(async error => {
+  const first = await loadRoutes(folder, ownRoutes, { publicUrlGiven, groupSources, read }).catch(async error => {
     await reader.close()
     throw error
   })
@@ -117,7 +130,12 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     }
     prepared = undefined
     try {
-      const loaded = await loadRoutes(folder, ownRoutes, { upstreamsInUse: table.upstreams, publicUrlGiven, read })
+      const loaded = await loadRoutes(folder, ownRoutes, {
+        upstreamsInUse: table.upstreams,
+        publicUrlGiven,
+        groupSources,
+        read
+      })
       keep(() => accept(loaded.table, loaded.warnings))
       return loaded.table.checksum
     } catch (error) {

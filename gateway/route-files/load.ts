@@ -1,8 +1,10 @@
 // A folder of route files has become a table that may serve, with its tests passed; or a list of all mistakes in it.
 import { setImmediate } from 'node:timers/promises'
+import { createGrants, type Grant } from '../routes/grants.ts'
 import { inTurns } from '../routes/in-parts.ts'
 import type { Place, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from '../routes/route.ts'
 import { buildRouteTable } from '../routes/route-table.ts'
+import type { GroupSources } from '../settings/group-sources.ts'
 import { type Complaint, complain, RouteFileError, sortComplaints } from './complaint.ts'
 import { formatPlace, type RouteDefinitions, readRouteFiles } from './read.ts'
 import { runRouteTests } from './test-lines.ts'
@@ -14,11 +16,13 @@ interface LoadedRoutes {
   readonly warnings: readonly Complaint[]
 }
 
-interface LoadOptions {
+export interface LoadOptions {
   /** Upstreams in use, by name: a new one with the same definition is replaced by the old object. */
   readonly upstreamsInUse?: ReadonlyMap<string, Upstream>
   /** Whether PUBLIC_URL is set: `preserveHost` needs to know which hosts are ours. Not judged when absent. */
   readonly publicUrlGiven?: boolean
+  /** Who can say in which groups people are; undefined: not judged. */
+  readonly groupSources?: GroupSources | undefined
   /** Reads the files, here or in another thread. */
   readonly read?: (folder: string) => Promise<RouteDefinitions>
 }
@@ -30,7 +34,7 @@ interface LoadOptions {
 export const loadRoutes = async (
   folder: string,
   ownRoutes: readonly WrittenRoute[],
-  { upstreamsInUse = new Map(), publicUrlGiven = true, read = readRouteFiles }: LoadOptions = {}
+  { upstreamsInUse = new Map(), publicUrlGiven = true, read = readRouteFiles, groupSources }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(await read(folder), upstreamsInUse)
   // Taking in what a thread has read took its time: requests come first.
@@ -41,6 +45,8 @@ export const loadRoutes = async (
     routes: [...ownRoutes, ...definitions.routes],
     upstreams: definitions.upstreams,
     checksum: definitions.checksum,
+    profiles: definitions.profiles,
+    grants: createGrants(definitions.grants),
     onTie: (earlier, later) => complaints.push(tie(earlier, later)),
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
   })
@@ -48,8 +54,41 @@ export const loadRoutes = async (
   // Beside other mistakes, a test is judged as long as it is known which route it meets, and that route is as meant.
   const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isJudged))
+  const usable = judgeGroupSources(definitions.grants, groupSources, complaints, warnings)
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints))
-  return { table, warnings: sortComplaints(warnings) }
+  return { table: { ...table, grants: createGrants(usable) }, warnings: sortComplaints(warnings) }
+}
+
+/** The grants that can give anything. Groups that were read once and are read no more must not count for ever. */
+const judgeGroupSources = (
+  grants: readonly Grant[],
+  sources: GroupSources | undefined,
+  complaints: Complaint[],
+  warnings: Complaint[]
+): readonly Grant[] => {
+  if (sources === undefined) return grants
+  const idle: Grant[] = []
+  for (const grant of grants) {
+    const { provider, tenant, place } = grant
+    if (provider === 'ldap') {
+      if (!sources.directory) idle.push(grant)
+    } else if (sources.claims === 'none') {
+      complaints.push(complain(place, 'a grant to a claim needs CLOUDIDP_ISSUER'))
+    } else if (sources.claims === 'by-tenant' && tenant === undefined) {
+      complaints.push(
+        complain(
+          place,
+          'with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims'
+        )
+      )
+    }
+  }
+  const [first] = idle
+  if (first !== undefined)
+    warnings.push(
+      complain(first.place, 'grants to groups of the directory give nothing: no groups are read (LDAP_SEARCH_BASE)')
+    )
+  return grants.filter(grant => !idle.includes(grant))
 }
 
 const hostComplaints = ({ upstreams }: RouteDefinitions): Complaint[] =>

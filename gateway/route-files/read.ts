@@ -2,12 +2,14 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Grant } from '../routes/grants.ts'
 import type { Place, Upstream, WrittenRoute } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
+import { collectGrants, collectProfiles } from './define-grants.ts'
 import { type Common, type DefinedRoute, defineRoute } from './define-route.ts'
 import { defineUpstream } from './define-upstream.ts'
-import { type Judgement, judgeSchema } from './judge.ts'
-import { readYaml, type YamlDocument } from './parse.ts'
+import { judgeSchema, type RouteFile } from './judge.ts'
+import { readYaml } from './parse.ts'
 import type { RouteData, RouteFileData } from './schema.ts'
 import { judgeTestLine, type RouteTest } from './test-lines.ts'
 import { certificateFiles } from './upstream/certificates.ts'
@@ -21,19 +23,15 @@ export interface RouteDefinitions {
   /** Whether `routes` are all that were written. */
   readonly isComplete: boolean
   readonly upstreams: ReadonlyMap<string, Upstream>
+  /** Every profile that there is. */
+  readonly profiles: readonly string[]
+  readonly grants: readonly Grant[]
   readonly tests: readonly RouteTest[]
   readonly checksum: string
   /** Absolute names of the certificates and keys that upstreams name, readable or not. */
   readonly certificateFiles: readonly string[]
   readonly complaints: readonly Complaint[]
   readonly warnings: readonly Complaint[]
-}
-
-interface RouteFile {
-  readonly name: string
-  readonly document: YamlDocument
-  readonly data: RouteFileData
-  readonly judgement: Judgement
 }
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -45,7 +43,8 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
   const texts = await readTexts(folder, complaints)
   const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
   const upstreams = await collectUpstreams(files, complaints)
-  const common = { ...upstreams, roles: new Map() }
+  const profiles = collectProfiles(files, complaints)
+  const common = { ...upstreams, profiles, roles: new Map() }
   const found = files.flatMap(file => collectRoutes(file, common, complaints))
   const defined = found.filter(route => route !== undefined)
   const hasRoutes = files.some(({ data }) => data.routes !== undefined)
@@ -57,7 +56,9 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
     unsound: new Set(defined.filter(({ isSound }) => !isSound).map(({ route }) => route.place)),
     isComplete: files.length === texts.length && defined.length === found.length,
     upstreams: upstreams.sound,
-    tests: files.flatMap(file => collectTests(file, complaints)),
+    profiles,
+    grants: files.flatMap(file => collectGrants(file, profiles, complaints)),
+    tests: files.flatMap(file => collectTests(file, profiles, complaints)),
     checksum: checksumOf(texts),
     certificateFiles: files.flatMap(({ name, data }) =>
       entriesOf(data.upstreams).flatMap(([, upstream]) => certificateFiles(upstream, name))
@@ -172,11 +173,15 @@ const collectRoutes = (
 
 const listOf = <T>(value: unknown): readonly T[] => (Array.isArray(value) ? value : [])
 
-const collectTests = ({ document, data, judgement }: RouteFile, complaints: Complaint[]): RouteTest[] =>
+const collectTests = (
+  { document, data, judgement }: RouteFile,
+  profiles: readonly string[],
+  complaints: Complaint[]
+): RouteTest[] =>
   listOf<string>(data.tests).flatMap((line, index) => {
     if (!judgement.isSound('tests', index)) return []
     const place = document.placeOf(['tests', index])
-    const complaint = judgeTestLine(line)
+    const complaint = judgeTestLine(line, profiles)
     if (complaint === undefined) return [{ line, place }]
     complaints.push(complain(place, complaint))
     return []

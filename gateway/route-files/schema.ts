@@ -1,11 +1,13 @@
 // The form of a route file: one schema, which judges it here and helps editors there.
-import { PROFILES } from '../identity.ts'
 import { IDENTITY_ATTRIBUTES, type IdentityHeader, type PathException } from '../routes/route.ts'
+import { PROFILE_NAME_PATTERN } from '../values/names.ts'
 import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../values/quantities.ts'
 
 export interface RouteFileData {
   readonly upstreams?: Readonly<Record<string, UpstreamData>>
   readonly routes?: readonly RouteData[]
+  readonly profiles?: readonly string[]
+  readonly grants?: readonly GrantData[]
   readonly tests?: readonly string[]
 }
 
@@ -50,6 +52,14 @@ export interface RouteData {
   readonly allowInPath?: readonly PathException[]
   readonly websocket?: WebSocketData
   readonly socketio?: SocketIoData
+}
+
+export interface GrantData {
+  readonly group?: string
+  readonly claim?: string
+  readonly tenant?: string
+  readonly profiles?: readonly string[]
+  readonly areas?: readonly string[]
 }
 
 export interface WebSocketData {
@@ -156,7 +166,7 @@ const target = (example: string): Schema =>
 const roles = list(
   'a list of roles',
   'Any one of these roles is enough. Without this key any valid token passes.',
-  { title: 'one of Admin, Supervisor, Agente', enum: PROFILES },
+  text('the name of a profile', 'Admin, Supervisor, Agente, or one named under profiles.', 'Supervisor'),
   ['Admin', 'Supervisor']
 )
 
@@ -359,6 +369,43 @@ const route = record(
   { required: ['path', 'upstream'], examples: [{ path: '/api/orders/*', upstream: 'orders', roles: ['Admin'] }] }
 )
 
+const grant = record(
+  'a grant',
+  'Gives profiles and areas to the members of a group, beside what an Admin assigned.',
+  {
+    group: text(
+      'the distinguished name of a group',
+      'A group of the directory, by its full DN; members of groups within it count.',
+      'CN=Suporte,OU=Grupos,DC=corp,DC=example'
+    ),
+    claim: text(
+      'a value of CLOUDIDP_GROUPS_CLAIM',
+      'A group or role of the cloud provider, compared exactly; ids or app roles rather than display names.',
+      '0f3c7d1e-5a0b-4d2f-9a57-2d1c3b4a5968',
+      { maxLength: 512 }
+    ),
+    tenant: text(
+      'the id of a tenant',
+      'Only people of this tenant (tid). Needed with the tenants common, organizations and consumers.',
+      '72f988bf-86f1-41af-91ab-2d7cd011db47',
+      { pattern: '^[\\w.-]{1,128}$' }
+    ),
+    profiles: list(
+      'a list of profiles',
+      'What members may do.',
+      text('the name of a profile', 'Admin, Supervisor, Agente, or one named under profiles.', 'Agente'),
+      ['Agente']
+    ),
+    areas: list(
+      'a list of areas',
+      'Where members belong; areas that do not exist are created.',
+      text('the name of an area', 'The first one of the first grant is the main area.', 'Suporte'),
+      ['Suporte']
+    )
+  },
+  { examples: [{ group: 'CN=Suporte,OU=Grupos,DC=corp,DC=example', profiles: ['Agente'], areas: ['Suporte'] }] }
+)
+
 /** JSON Schema (draft-07) of a route file. */
 export const routeFileSchema: Schema = {
   $schema: 'http://json-schema.org/draft-07/schema#',
@@ -381,10 +428,26 @@ export const routeFileSchema: Schema = {
         type: 'array',
         items: route
       },
+      profiles: list(
+        'a list of profiles',
+        'Profiles beyond Admin, Supervisor and Agente; they count for all files of the folder.',
+        text('a name of letters, digits, - _ .', 'Admins can assign it, routes and grants can name it.', 'Financeiro', {
+          pattern: PROFILE_NAME_PATTERN
+        }),
+        ['Financeiro', 'Auditor'],
+        { minItems: 0 }
+      ),
+      grants: {
+        title: 'a list of grants',
+        description: 'What members of groups get, at each login and whenever this file changes.',
+        examples: [[{ group: 'CN=Suporte,OU=Grupos,DC=corp,DC=example', profiles: ['Agente'], areas: ['Suporte'] }]],
+        type: 'array',
+        items: grant
+      },
       tests: {
         title: 'a list of test lines',
         description:
-          'METHOD PATH as WHO -> OUTCOME; WHO is anonymous, unassigned or roles joined by +, OUTCOME is allow or a status.',
+          'METHOD PATH as WHO -> OUTCOME; WHO is anonymous, unassigned, roles joined by + or group:"DN", OUTCOME is allow or a status.',
         examples: [['DELETE /api/orders/7 as Supervisor -> 403', 'GET /api/orders/7 as Agente+Supervisor -> allow']],
         type: 'array',
         items: text('a test line', 'METHOD PATH as WHO -> OUTCOME', 'GET /api/orders/7 as anonymous -> 401')

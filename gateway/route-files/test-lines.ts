@@ -1,8 +1,9 @@
 // The lines under `tests:` hold for the routes that stand beside them, or are complaints.
-
-import { PROFILES } from '../identity.ts'
+import { PROFILES, type Provider } from '../identity.ts'
 import { splitTarget } from '../routes/canonical-path.ts'
 import { type Asker, decide } from '../routes/decide.ts'
+import { dnKey } from '../routes/distinguished-names.ts'
+import { type Grants, groupKey, NO_GRANTS, namesIn } from '../routes/grants.ts'
 import type { Place, RouteMatch, RouteTable } from '../routes/route.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
@@ -12,12 +13,14 @@ export interface RouteTest {
   readonly place: Place
 }
 
-const LINE = /^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+(\S+)\s+->\s+(\S+)$/
+const GROUP = /^(group|claim):"((?:[^"\\]|\\.)+)"$/
+const LINE = /^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
 const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
 
 /**
  * Judges every line `METHOD PATH as WHO -> OUTCOME`. WHO is `anonymous`, `unassigned` (a directory user without profile
- * and area), or one or several roles joined by `+` (an assigned directory user); OUTCOME is `allow` or the status of the
+ * and area), one or several roles joined by `+` (an assigned directory user), or `group:"DN"` and `claim:"VALUE"`
+ * (somebody who is in this group alone, with what `grants:` give); OUTCOME is `allow` or the status of the
  * refusal. A query is allowed and takes no part. A line whose match `isJudged` turns down says nothing.
  */
 export const runRouteTests = (
@@ -31,7 +34,7 @@ export const runRouteTests = (
   })
 
 /** Whether a line can be read at all; says what is wrong with it. */
-export const judgeTestLine = (line: string): string | undefined => {
+export const judgeTestLine = (line: string, profiles: readonly string[] = PROFILES): string | undefined => {
   const [, , target, who, outcome] = LINE.exec(line.trim()) ?? []
   if (target === undefined || who === undefined || outcome === undefined) {
     return 'a test must have the form METHOD PATH as WHO -> OUTCOME'
@@ -39,17 +42,23 @@ export const judgeTestLine = (line: string): string | undefined => {
   if (!target.startsWith('/')) return 'the path of a test must begin with /'
   if (!OUTCOMES.includes(outcome)) return `unknown outcome "${outcome}": must be allow, 400, 401, 403, 404 or 405`
   if (who === 'anonymous' || who === 'unassigned') return undefined
-  const unknown = who.split('+').find(role => !(PROFILES as readonly string[]).includes(role))
+  const [, kind, group = ''] = GROUP.exec(who) ?? []
+  if (kind !== undefined) return judgeGroup(kind, group)
+  if (/^(?:group|claim):/.test(who)) return 'a group must be written in quotes, as in group:"CN=Suporte,DC=corp"'
+  const unknown = who.split('+').find(role => !profiles.includes(role))
   if (unknown === undefined) return undefined
-  return `unknown role "${unknown}"${nearestHint(unknown, [...PROFILES, 'anonymous', 'unassigned'])}`
+  return `unknown role "${unknown}"${nearestHint(unknown, [...profiles, 'anonymous', 'unassigned'])}`
 }
+
+const judgeGroup = (kind: string, group: string): string | undefined =>
+  kind === 'claim' || (dnKey(group) ?? '[]') !== '[]' ? undefined : `"${group}" is no distinguished name`
 
 const runLine = (table: RouteTable, line: string, isJudged: (match: RouteMatch) => boolean): string | undefined => {
   const [, method, target, who, expected] = LINE.exec(line) ?? []
-  if (method === undefined || target === undefined || who === undefined) return judgeTestLine(line)
+  if (method === undefined || target === undefined || who === undefined) return judgeTestLine(line, table.profiles)
   const match = matchTarget(table, method, target)
   if (!isJudged(match)) return undefined
-  const { decision, reason } = decide(match, askerOf(who), { cloudUnassignedMayPass: false })
+  const { decision, reason } = decide(match, askerOf(who, table.grants), { cloudUnassignedMayPass: false })
   if (String(decision) === expected) return undefined
   const by = match.route === undefined ? '' : ` by the route "${match.route.id}"`
   return `the test expects ${expected}, but the answer is ${decision}${by} (${reason})`
@@ -63,8 +72,19 @@ export const matchTarget = (table: RouteTable, method: string, target: string): 
 }
 
 /** A made-up person as test lines and `explain` name them. */
-export const askerOf = (who: string): Asker => {
+export const askerOf = (who: string, grants: Grants = NO_GRANTS): Asker => {
   if (who === 'anonymous') return {}
   if (who === 'unassigned') return { user: { profiles: [], accessStatus: 'unassigned', provider: 'ldap' } }
+  const [, kind, group = ''] = GROUP.exec(who) ?? []
+  if (kind !== undefined) return memberOf(kind === 'group' ? 'ldap' : 'cloudidp', group, grants)
   return { user: { profiles: who.split('+'), accessStatus: 'assigned', provider: 'ldap' } }
+}
+
+/** Somebody who is in one group and was assigned nothing. A claim is one of whichever tenant the grant is for. */
+const memberOf = (provider: Provider, group: string, grants: Grants): Asker => {
+  const key = groupKey(provider, group) ?? ''
+  const given = grants.list.filter(grant => grant.provider === provider && groupKey(provider, grant.group) === key)
+  const profiles = namesIn(given, 'profiles')
+  const isAssigned = profiles.length > 0 && given.some(({ areas }) => areas.length > 0)
+  return { user: { profiles, accessStatus: isAssigned ? 'assigned' : 'unassigned', provider } }
 }

@@ -1,6 +1,8 @@
 // Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
+import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { forwardedPath } from './forwarded-path.ts'
+import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
 import { foldCase, formatReadings, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
@@ -12,6 +14,9 @@ export interface RouteTableParts {
   readonly routes: readonly WrittenRoute[]
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly checksum: string
+  /** Those that are always there, unless given. */
+  readonly profiles?: readonly string[]
+  readonly grants?: Grants
   /** Called for each pair of routes that nothing tells apart; without it the earlier one stays. */
   readonly onTie?: (earlier: Route, later: Route) => void
   /** Called for each pair of routes that differ in case only. */
@@ -43,6 +48,8 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
     },
     routes,
     upstreams: parts.upstreams,
+    profiles: parts.profiles ?? PROFILES,
+    grants: parts.grants ?? NO_GRANTS,
     checksum: parts.checksum
   }
 }

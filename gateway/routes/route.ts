@@ -1,12 +1,9 @@
 // The shape of a route table: what the route files become, and all that the rest of the gateway knows of them.
 import type { TokenKind } from '../identity.ts'
+import type { Place } from '../values/place.ts'
+import type { Grants } from './grants.ts'
 
-/** Where a thing was written, for complaints and `explain`. Lines and columns count from 1. */
-export interface Place {
-  readonly file: string
-  readonly line: number
-  readonly column: number
-}
+export type { Place } from '../values/place.ts'
 
 /** A group of interchangeable targets (`upstreams:` in a route file). Times in milliseconds. */
 export interface Upstream {
@@ -192,6 +189,9 @@ export interface RouteTable {
   /** In a stable order: as written, files by name. The gateway's own endpoints first. */
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>
+  /** Every profile that there is: the three that are always there, then those of the files. */
+  readonly profiles: readonly string[]
+  readonly grants: Grants
   /** SHA-256 over names and bytes of the files, hex. */
   readonly checksum: string
 }

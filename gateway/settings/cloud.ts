@@ -7,7 +7,6 @@ import { isPlainBeyondLoopback, judgeUrl } from './urls.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
 /** Tenants of Microsoft in which anybody can have an account. */
-/** Names that Microsoft gives to all tenants of a kind. */
 export const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
 
 /** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */

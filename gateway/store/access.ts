@@ -1,6 +1,6 @@
 // A person's access is what an Admin said last, their older tokens know it, and the audit log tells who said so.
 import type { EntityManager } from 'typeorm'
-import { BadRequest } from '../errors.ts'
+import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, lockAccess, refuseLastAdmin } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
@@ -13,21 +13,47 @@ import { getPerson, type StoredPerson } from './people.ts'
  * become stale, unless nothing changes.
  * Throws NotFound, BadRequest (unknown or repeated names, a main area that is not among the areas), LastAdmin.
  */
-export const setAccess = (database: Database, actor: Actor, id: number, access: AccessNames): Promise<StoredPerson> =>
+export const setAccess = (
+  database: Database,
+  actor: Actor,
+  id: number,
+  access: AccessNames,
+  { profiles, isCurrent }: SetAccessOptions = {}
+): Promise<StoredPerson> =>
   database.write(async manager => {
     await lockAccess(manager)
     const person = await getPerson(manager, id)
-    const before = person.assigned
-    const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
-    if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
-    await replaceAccess(manager, id, access)
-    const changed = await getPerson(manager, id)
-    const after = changed.assigned
-    if (JSON.stringify(before) === JSON.stringify(after)) return person
-    await raiseVersions(manager, [id])
-    await appendAudit(manager, { actor, action: 'access.set', target: `user:${id}`, before, after })
-    return getPerson(manager, id)
+    if (isCurrent?.(person.version) === false) throw new Conflict({ reason: 'changed-meanwhile' })
+    return changeAccess(manager, actor, person, access, profiles)
   })
+
+export interface SetAccessOptions {
+  /** Profiles that can be given; undefined: all that the database holds. */
+  profiles?: readonly string[] | undefined
+  /** Whether an access version is the one that the caller has seen; else Conflict is thrown. */
+  isCurrent?: ((version: number) => boolean) | undefined
+}
+
+/** The same within a transaction that holds the access lock. */
+export const changeAccess = async (
+  manager: EntityManager,
+  actor: Actor,
+  person: StoredPerson,
+  access: AccessNames,
+  profiles?: readonly string[]
+): Promise<StoredPerson> => {
+  const { id } = person.user
+  const before = person.assigned
+  const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
+  if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
+  // A profile that no file names any more can be kept or taken away, not given.
+  await replaceAccess(manager, id, access, profiles && [...profiles, ...before.profiles])
+  const { assigned: after } = await getPerson(manager, id)
+  if (JSON.stringify(before) === JSON.stringify(after)) return person
+  await raiseVersions(manager, [id])
+  await appendAudit(manager, { actor, action: 'access.set', target: `user:${id}`, before, after })
+  return getPerson(manager, id)
+}
 
 /** Ends every token of the person; they may log in again. Throws NotFound. */
 export const revokePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
@@ -74,9 +100,14 @@ interface AccessIds {
   mainAreaId: number | null
 }
 
-const resolve = async (manager: EntityManager, access: AccessNames): Promise<AccessIds> => {
+const resolve = async (
+  manager: EntityManager,
+  access: AccessNames,
+  known: readonly string[] | undefined
+): Promise<AccessIds> => {
   const { profiles, areas, areaPrincipal } = access
-  const profileIds = idsOf('profile', profiles, await manager.find(ProfileTable))
+  const rows = (await manager.find(ProfileTable)).filter(({ name }) => known?.includes(name) ?? true)
+  const profileIds = idsOf('profile', profiles, rows)
   const areaIds = idsOf('area', areas, await manager.find(Area))
   if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
   if (areas.length === 0) return { profileIds, areaIds, mainAreaId: null }
@@ -101,8 +132,12 @@ const idsOf = (
 }
 
 /** Gives an account exactly this access, within a transaction that holds the access lock. Throws BadRequest. */
-export const replaceAccess = async (manager: EntityManager, id: number, access: AccessNames): Promise<void> =>
-  replace(manager, id, await resolve(manager, access))
+export const replaceAccess = async (
+  manager: EntityManager,
+  id: number,
+  access: AccessNames,
+  profiles?: readonly string[]
+): Promise<void> => replace(manager, id, await resolve(manager, access, profiles))
 
 const replace = async (manager: EntityManager, userId: number, { profileIds, areaIds, mainAreaId }: AccessIds) => {
   await manager.delete(PersonProfile, { userId })

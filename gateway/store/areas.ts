@@ -1,6 +1,8 @@
 // Areas can be named, renamed and removed; people who have them keep consistent access and get fresh tokens.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
+import { type Grants, namesIn } from '../routes/grants.ts'
+import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { lockAccess } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
@@ -8,8 +10,6 @@ import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
 import { Area, type AreaRow, ProfileTable } from './entities.ts'
 import { isRowId, type Page, pageBounds, query } from './query.ts'
-
-const MAX_NAME_CODE_POINTS = 64
 
 /** By name. */
 export const listAreas = (
@@ -24,9 +24,14 @@ export const listAreas = (
   })
 }
 
-/** All profiles, in the order Admin, Supervisor, Agente. */
-export const listProfiles = (database: Database): Promise<{ id: number; name: string }[]> =>
-  database.read(manager => manager.find(ProfileTable, { order: { id: 'ASC' } }))
+/** Profiles that can be assigned, in the order Admin, Supervisor, Agente, then as they came; all when none are named. */
+export const listProfiles = async (
+  database: Database,
+  known?: readonly string[]
+): Promise<{ id: number; name: string }[]> => {
+  const rows = await database.read(manager => manager.find(ProfileTable, { order: { id: 'ASC' } }))
+  return known === undefined ? rows : rows.filter(({ name }) => known.includes(name))
+}
 
 /** Throws BadRequest for an unusable name, Conflict for one that exists in any case. */
 export const createArea = (database: Database, actor: Actor, name: string): Promise<AreaRow> =>
@@ -39,12 +44,19 @@ export const createArea = (database: Database, actor: Actor, name: string): Prom
   })
 
 /** A new name is a change of access of everybody in the area. Throws NotFound, BadRequest, Conflict. */
-export const renameArea = (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> =>
+export const renameArea = (
+  database: Database,
+  actor: Actor,
+  id: number,
+  name: string,
+  grants: Grants
+): Promise<AreaRow> =>
   database.write(async manager => {
     const wanted = usableName(name)
     await lockAccess(manager)
     const area = await getArea(manager, id)
     if (area.name === wanted) return area
+    refuseGranted(area, grants)
     await unlessTaken(manager.update(Area, { id }, { name: wanted }))
     const people = await membersOf(manager, id)
     await raiseVersions(manager, people)
@@ -59,11 +71,12 @@ export const renameArea = (database: Database, actor: Actor, id: number, name: s
     return { id, name: wanted }
   })
 
-/** People whose main area it was get the first of their others as main area, or none. Throws NotFound. */
-export const deleteArea = (database: Database, actor: Actor, id: number): Promise<void> =>
+/** People whose main area it was get the first of their others as main area, or none. Throws NotFound, Conflict. */
+export const deleteArea = (database: Database, actor: Actor, id: number, grants: Grants): Promise<void> =>
   database.write(async manager => {
     await lockAccess(manager)
     const area = await getArea(manager, id)
+    refuseGranted(area, grants)
     const people = await membersOf(manager, id)
     await query(manager, 'DELETE FROM user_areas WHERE area_id = $1', [id])
     await query(manager, NEXT_MAIN_AREA, [id])
@@ -83,6 +96,16 @@ const NEXT_MAIN_AREA = `
     SELECT a.id FROM user_areas ua JOIN areas a ON a.id = ua.area_id
     WHERE ua.user_id = u.id ORDER BY lower(a.name) LIMIT 1
   ) WHERE u.main_area_id = $1`
+
+/** An area that a grant names would come back with the next login of a member of that group. */
+const refuseGranted = ({ name }: AreaRow, { list }: Grants): void => {
+  const isGranted = namesIn(list, 'areas').some(area => area.toLowerCase() === name.toLowerCase())
+  if (!isGranted) return
+  throw new Conflict({
+    reason: 'area-granted',
+    message: 'The route files grant this area to groups: change them first'
+  })
+}
 
 const getArea = async (manager: EntityManager, id: number): Promise<AreaRow> => {
   const area = isRowId(id) ? await manager.findOneBy(Area, { id }) : null
@@ -106,10 +129,8 @@ const unlessTaken = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-/** Refused rather than bent: what is stored is what the Admin sees in the list. */
 const usableName = (name: unknown): string => {
-  const wanted = typeof name === 'string' ? name.trim().normalize('NFC') : ''
-  const usable = wanted !== '' && [...wanted].length <= MAX_NAME_CODE_POINTS && wanted.isWellFormed()
-  if (!usable || /\p{Cc}/u.test(wanted)) throw new BadRequest({ reason: 'bad-area-name' })
+  const wanted = areaName(name)
+  if (wanted === undefined) throw new BadRequest({ reason: 'bad-area-name' })
   return wanted
 }

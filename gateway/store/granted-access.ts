@@ -209,7 +209,8 @@ const STAMP = `
   INSERT INTO granted_access (user_id, grants_checksum) SELECT id, $2 FROM unnest($1::int[]) AS id
   ON CONFLICT (user_id) DO UPDATE SET grants_checksum = excluded.grants_checksum`
 
-const CREATE_PROFILES = 'INSERT INTO profiles (name) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING'
+const CREATE_PROFILES = `
+  INSERT INTO profiles (name) SELECT unnest($1::text[]) EXCEPT SELECT name FROM profiles ON CONFLICT DO NOTHING`
 const CREATE_AREAS = `
   INSERT INTO areas (name) SELECT unnest($1::text[]) EXCEPT SELECT name FROM areas
   ON CONFLICT DO NOTHING RETURNING id, name`

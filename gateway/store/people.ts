@@ -2,8 +2,10 @@
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'
+import type { Grants } from '../routes/grants.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
+import { type GrantedParts, grantedTo } from './granted-items.ts'
 import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
@@ -23,7 +25,9 @@ export type PersonItem = User & {
   disabled: boolean
   /** ISO 8601, UTC; `''` when never. */
   lastLoginAt: string
-}
+  /** What an Admin assigned; a main area of `''` is none. */
+  assigned: { profiles: string[]; areas: string[]; areaPrincipal: string }
+} & GrantedParts
 
 export interface PeopleQuery {
   /** Part of a name, username or e-mail, in any case. */
@@ -60,7 +64,7 @@ export const findByUsername = async (database: Database, username: string): Prom
 }
 
 /** Unassigned people first, then by name, then by id. */
-export const listPeople = (database: Database, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
+export const listPeople = (database: Database, grants: Grants, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
   const { page, pageSize, offset } = pageBounds(filter.page, filter.pageSize)
   const { where, values } = conditions(filter)
   return database.read(async manager => {
@@ -68,15 +72,44 @@ export const listPeople = (database: Database, filter: PeopleQuery = {}): Promis
     const window = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`
     const statement = `${SELECT} ${where} ORDER BY ${ASSIGNED}, lower(u.name), u.id ${window}`
     const rows = await query<PersonRow>(manager, statement, [...values, pageSize, offset])
-    return { items: rows.map(row => toItem(toPerson(row))), page, pageSize, total: Number(count?.total ?? 0) }
+    const items = await toItems(manager, rows.map(toPerson), grants)
+    return { items, page, pageSize, total: Number(count?.total ?? 0) }
   })
 }
 
-const toItem = ({ user, disabled, lastLoginAt }: StoredPerson): PersonItem => ({
-  ...user,
-  disabled,
-  lastLoginAt: lastLoginAt?.toISOString() ?? ''
-})
+/** The person as lists show them, and the access version that this shows. */
+export const loadItem = (
+  database: Database,
+  grants: Grants,
+  id: number
+): Promise<{ item: PersonItem; version: number } | undefined> =>
+  database.read(async manager => {
+    const person = await findPerson(manager, id)
+    if (person === undefined || person.user.provider === 'client') return undefined
+    const [item] = await toItems(manager, [person], grants)
+    return item === undefined ? undefined : { item, version: person.version }
+  })
+
+const toItems = async (
+  manager: EntityManager,
+  people: readonly StoredPerson[],
+  grants: Grants
+): Promise<PersonItem[]> => {
+  const granted = await grantedTo(
+    manager,
+    people.map(({ user }) => user.id),
+    grants
+  )
+  return people.map(({ user, assigned, disabled, lastLoginAt }) => ({
+    ...user,
+    disabled,
+    lastLoginAt: lastLoginAt?.toISOString() ?? '',
+    assigned: { ...assigned, areaPrincipal: assigned.areaPrincipal ?? '' },
+    ...(granted.get(user.id) ?? NOTHING_GRANTED)
+  }))
+}
+
+const NOTHING_GRANTED: GrantedParts = { granted: [], groupsCutOff: false }
 
 const conditions = ({ search, accessStatus }: PeopleQuery) => {
   const parts = ["u.provider <> 'client'"]

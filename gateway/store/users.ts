@@ -1,38 +1,54 @@
 // People, their access and their areas are one object, bound to one database.
 import { type Grants, NO_GRANTS } from '../routes/grants.ts'
-import { disablePerson, enablePerson, revokePerson, setAccess } from './access.ts'
+import { disablePerson, enablePerson, revokePerson, type SetAccessOptions, setAccess } from './access.ts'
 import type { AccessNames } from './access-state.ts'
 import { createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
+import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
 import type { Database } from './database.ts'
 import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
-import { findByUsername, findPerson, listPeople, type PeopleQuery } from './people.ts'
+import { listGrants } from './granted-items.ts'
+import { findByUsername, findPerson, listPeople, loadItem, type PeopleQuery } from './people.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
 export type { AccessNames } from './access-state.ts'
 export type { Actor } from './audit-entry.ts'
+export type { BulkChange } from './bulk-access.ts'
 export type { PeopleQuery, PersonItem, StoredPerson } from './people.ts'
 export type { ConfirmedPerson, SyncedPerson } from './sync-person.ts'
 
 export type Users = ReturnType<typeof createUsers>
 
 /** Every change is one transaction with its audit entry; see the functions for what they promise and throw. */
-/** @param grants those in use, asked for whenever they matter. */
-export const createUsers = (database: Database, grants: () => Grants = () => NO_GRANTS) => ({
-  syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed, grants),
+/** What route files say about access beside their routes. */
+export interface AccessRules {
+  readonly grants: Grants
+  /** Profiles that can be assigned; undefined: all that the database holds. */
+  readonly profiles?: readonly string[]
+}
+
+/** @param rules those in use, asked for whenever they matter. */
+export const createUsers = (database: Database, rules: () => AccessRules = () => ({ grants: NO_GRANTS })) => ({
+  syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed, () => rules().grants),
   /** What a provider says about the groups of a person who is not logging in. False when there is no such person. */
-  applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen, grants),
+  applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen, () => rules().grants),
   /** Undefined when there is no such person. */
   loadPerson: (id: number) => database.read(manager => findPerson(manager, id)),
   findByUsername: (username: string) => findByUsername(database, username),
-  listPeople: (filter?: PeopleQuery) => listPeople(database, filter),
-  setAccess: (actor: Actor, id: number, access: AccessNames) => setAccess(database, actor, id, access),
+  listPeople: (filter?: PeopleQuery) => listPeople(database, rules().grants, filter),
+  /** As lists show a person, with the access version. Undefined when there is no such person. */
+  loadItem: (id: number) => loadItem(database, rules().grants, id),
+  setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: SetAccessOptions['isCurrent']) =>
+    setAccess(database, actor, id, access, { profiles: rules().profiles, isCurrent }),
+  setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, rules().profiles),
+  /** What groups give, in the order of the files. */
+  listGrants: () => listGrants(database, rules().grants),
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => disablePerson(database, actor, id),
   enablePerson: (actor: Actor, id: number) => enablePerson(database, actor, id),
   listAreas: (bounds?: { page?: number; pageSize?: number }) => listAreas(database, bounds),
   createArea: (actor: Actor, name: string) => createArea(database, actor, name),
-  renameArea: (actor: Actor, id: number, name: string) => renameArea(database, actor, id, name),
-  deleteArea: (actor: Actor, id: number) => deleteArea(database, actor, id),
-  listProfiles: () => listProfiles(database)
+  renameArea: (actor: Actor, id: number, name: string) => renameArea(database, actor, id, name, rules().grants),
+  deleteArea: (actor: Actor, id: number) => deleteArea(database, actor, id, rules().grants),
+  listProfiles: () => listProfiles(database, rules().profiles)
 })

@@ -35,7 +35,7 @@ const openWorld = async (list = LIST) => {
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => database.close())
   const world = { grants: createGrants(list) as Grants, url, database }
-  return Object.assign(world, { users: createUsers(database, () => world.grants) })
+  return Object.assign(world, { users: createUsers(database, () => world) })
 }
 
 const auditOf = (url: string, id: number) =>

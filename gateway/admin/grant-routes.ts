@@ -1,0 +1,115 @@
+// Admins change the access of many people at once, and see what groups give, and to how many.
+import type { FastifyInstance } from 'fastify'
+import { actorOf, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import type { BulkChange, Users } from '../store/users.ts'
+
+export interface GrantRoutesParts {
+  users: Pick<Users, 'setAccessOfMany' | 'listGrants'>
+}
+
+const names = (maxItems: number, maxLength: number) =>
+  ({
+    type: 'array',
+    maxItems,
+    uniqueItems: true,
+    items: { type: 'string', minLength: 1, maxLength }
+  }) as const
+
+const changeOf = (maxItems: number, maxLength: number) =>
+  ({
+    type: 'object',
+    additionalProperties: false,
+    properties: { add: names(maxItems, maxLength), remove: names(maxItems, maxLength) }
+  }) as const
+
+const bulkSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['ids'],
+  properties: {
+    ids: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 500,
+      uniqueItems: true,
+      items: { type: 'integer', minimum: 1, maximum: 2_147_483_647 }
+    },
+    profiles: changeOf(100, 64),
+    areas: changeOf(500, 256),
+    areaPrincipal: { type: 'string', minLength: 1, maxLength: 256, description: 'One of the areas of everybody named' }
+  }
+} as const
+
+const outcomeSchema = {
+  type: 'object',
+  required: ['changed', 'failed'],
+  properties: {
+    changed: { type: 'integer', description: 'People whose access is no longer what it was' },
+    failed: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['id', 'code'],
+        properties: { id: { type: 'integer' }, code: { type: 'string' } }
+      }
+    }
+  }
+} as const
+
+const text = { type: 'string' } as const
+const texts = { type: 'array', items: text } as const
+
+const grantSchema = {
+  type: 'object',
+  required: ['group', 'provider', 'tenant', 'profiles', 'areas', 'place', 'people'],
+  properties: {
+    group: { ...text, description: 'DN of a group of the directory, or value of the claim' },
+    provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
+    tenant: { ...text, description: "'' for any" },
+    profiles: texts,
+    areas: texts,
+    place: { ...text, description: 'file:line:column' },
+    people: { type: 'integer', description: 'How many are in the group, as last seen' }
+  }
+} as const
+
+const grantsPage = pageOf(grantSchema)
+const grantsSchema = {
+  ...grantsPage,
+  required: [...grantsPage.required, 'peopleCutOff'],
+  properties: {
+    ...grantsPage.properties,
+    peopleCutOff: { type: 'integer', description: 'People of whom the provider named not all groups: they get nothing' }
+  }
+} as const
+
+export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): void => {
+  app.post<{ Body: BulkChange }>(
+    '/auth/admin/users/access',
+    {
+      schema: {
+        summary: 'Gives and takes access of many people, each judged and recorded by themselves',
+        body: bulkSchema,
+        response: { 200: outcomeSchema }
+      }
+    },
+    async request => users.setAccessOfMany(actorOf(request), request.body)
+  )
+
+  app.get<{ Querystring: PagingQuery }>(
+    '/auth/admin/grants',
+    {
+      schema: {
+        summary: 'What the route files grant to groups, and to how many people',
+        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
+        response: { 200: grantsSchema }
+      }
+    },
+    async ({ query }) => {
+      const { page, pageSize } = paging(query)
+      const { items, peopleCutOff } = await users.listGrants()
+      const shown = items.slice((page - 1) * pageSize, page * pageSize)
+      return { items: shown, page, pageSize, total: items.length, peopleCutOff }
+    }
+  )
+}

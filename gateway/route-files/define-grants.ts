@@ -1,0 +1,77 @@
+// Turns `profiles:` and `grants:` of route files into names and grants, or into complaints.
+import { PROFILES } from '../identity.ts'
+import { dnKey } from '../routes/distinguished-names.ts'
+import type { Grant } from '../routes/grants.ts'
+import { areaName } from '../values/names.ts'
+import { nearestHint } from '../values/spelling.ts'
+import { type Complaint, complain } from './complaint.ts'
+import type { RouteFile } from './judge.ts'
+import type { GrantData } from './schema.ts'
+
+/** Words that mean people without a profile in tests and commands. */
+const TAKEN: ReadonlySet<string> = new Set(['anonymous', 'unassigned', 'cloud-unassigned', 'group', 'claim'])
+
+/** Every profile that routes and grants of these files may name: the three that are always there first. */
+export const collectProfiles = (files: readonly RouteFile[], complaints: Complaint[]): string[] => {
+  const profiles: string[] = [...PROFILES]
+  for (const { document, data, judgement } of files) {
+    for (const [index, written] of listOf<string>(data.profiles).entries()) {
+      if (!judgement.isSound('profiles', index)) continue
+      const name = written.normalize('NFC')
+      const say = (message: string) => complaints.push(complain(document.placeOf(['profiles', index]), message))
+      const other = profiles.find(known => known !== name && known.toLowerCase() === name.toLowerCase())
+      if (TAKEN.has(name.toLowerCase())) say(`"${name}" means people without a profile`)
+      else if (other !== undefined) say(`"${name}" differs from the profile "${other}" only in case`)
+      else if (!profiles.includes(name)) profiles.push(name)
+    }
+  }
+  return profiles
+}
+
+/** What is wrong with a role that is no profile. */
+export const unknownRole = (role: string, profiles: readonly string[]): string => {
+  const others = profiles.length > PROFILES.length ? profiles : [...PROFILES]
+  return `unknown role "${role}"${nearestHint(role, profiles) || `: must be one of ${others.join(', ')}`}`
+}
+
+export const collectGrants = (file: RouteFile, profiles: readonly string[], complaints: Complaint[]): Grant[] =>
+  listOf<GrantData>(file.data.grants).flatMap((grant, index) => {
+    const { document, judgement } = file
+    if (judgement.soundPart(grant, 'grants', index) === undefined || !judgement.isSound('grants', index)) return []
+    const before = complaints.length
+    const say = (message: string, ...path: (string | number)[]) =>
+      complaints.push(complain(document.placeOf(['grants', index, ...path]), message))
+    judgeWho(grant, say)
+    const areas = (grant.areas ?? []).map(area => areaName(area) ?? '')
+    for (const [at, area] of areas.entries()) if (area === '') say(AREA, 'areas', at)
+    for (const [at, profile] of (grant.profiles ?? []).entries()) {
+      if (!profiles.includes(profile)) say(unknownRole(profile, profiles), 'profiles', at)
+    }
+    if (complaints.length > before) return []
+    return [
+      {
+        provider: grant.group === undefined ? 'cloudidp' : 'ldap',
+        group: grant.group ?? grant.claim ?? '',
+        tenant: grant.tenant?.toLowerCase(),
+        profiles: grant.profiles ?? [],
+        areas,
+        place: document.placeOf(['grants', index])
+      }
+    ]
+  })
+
+const AREA = 'the name of an area has at most 64 characters, none of them a control character'
+
+type Say = (message: string, ...path: (string | number)[]) => void
+
+const judgeWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Say): void => {
+  if ((group === undefined) === (claim === undefined)) say('a grant needs either "group" or "claim"')
+  if (group !== undefined && (dnKey(group) ?? '[]') === '[]') {
+    say('"group" must be a full distinguished name such as CN=Suporte,OU=Grupos,DC=corp,DC=example', 'group')
+  }
+  if (group !== undefined && tenant !== undefined)
+    say('"tenant" goes with "claim": a directory has no tenants', 'tenant')
+  if (profiles === undefined && areas === undefined) say('a grant needs "profiles" or "areas"')
+}
+
+const listOf = <T>(value: unknown): readonly T[] => (Array.isArray(value) ? value : [])

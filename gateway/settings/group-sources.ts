@@ -1,0 +1,14 @@
+// Says who can tell in which groups people are, so that grants without a source are noticed.
+import { OPEN_TENANTS } from './cloud.ts'
+import type { Settings } from './settings.ts'
+
+export interface GroupSources {
+  readonly directory: boolean
+  /** `by-tenant`: anybody can have an account, and other tenants choose their own claims (PRODUCT §5). */
+  readonly claims: 'none' | 'any' | 'by-tenant'
+}
+
+export const groupSources = ({ ldap, cloudidp }: Pick<Settings, 'ldap' | 'cloudidp'>): GroupSources => ({
+  directory: ldap.active && ldap.searchBase !== undefined,
+  claims: cloudidp.issuer === undefined ? 'none' : OPEN_TENANTS.includes(cloudidp.tenantId) ? 'by-tenant' : 'any'
+})

@@ -1,0 +1,117 @@
+// Changes the assigned access of many people at once, each judged and recorded for themselves.
+import type { EntityManager } from 'typeorm'
+import { BadRequest, GatewayError } from '../errors.ts'
+import { changeAccess } from './access.ts'
+import { type AccessNames, lockAccess } from './access-state.ts'
+import type { Actor } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { findPerson } from './people.ts'
+import { query } from './query.ts'
+
+interface Names {
+  add?: readonly string[]
+  remove?: readonly string[]
+}
+
+export interface BulkChange {
+  ids: readonly number[]
+  profiles?: Names
+  areas?: Names
+  /** One of the areas of everybody afterwards; without it main areas stay where they can. */
+  areaPrincipal?: string
+}
+
+export interface BulkOutcome {
+  /** People whose assigned access is no longer what it was. */
+  changed: number
+  failed: { id: number; code: string }[]
+}
+
+/** A transaction holds the access lock: others wait for so many people at most. */
+const PORTION = 50
+
+/**
+ * Gives and takes profiles and areas, by name. What is wrong for everybody (unknown or repeated names, the same name on
+ * both sides) throws BadRequest; what is wrong for one person is told with their id and changes nothing for them.
+ */
+export const changeAccessOfMany = async (
+  database: Database,
+  actor: Actor,
+  change: BulkChange,
+  profiles?: readonly string[]
+): Promise<BulkOutcome> => {
+  await database.read(manager => judgeNames(manager, change, profiles))
+  const outcome: BulkOutcome = { changed: 0, failed: [] }
+  for (let at = 0; at < change.ids.length; at += PORTION) {
+    const ids = change.ids.slice(at, at + PORTION)
+    const part = await database.write(manager => changePortion(manager, actor, ids, change))
+    outcome.changed += part.changed
+    outcome.failed.push(...part.failed)
+  }
+  return outcome
+}
+
+const changePortion = async (manager: EntityManager, actor: Actor, ids: readonly number[], change: BulkChange) => {
+  await lockAccess(manager)
+  const outcome: BulkOutcome = { changed: 0, failed: [] }
+  for (const id of ids) {
+    const code = await changeOne(manager, actor, id, change)
+    if (code === 'changed') outcome.changed += 1
+    else if (code !== 'same') outcome.failed.push({ id, code })
+  }
+  return outcome
+}
+
+/** `changed`, `same`, or the code of a refusal. */
+const changeOne = async (manager: EntityManager, actor: Actor, id: number, change: BulkChange): Promise<string> => {
+  try {
+    const person = await findPerson(manager, id)
+    if (person === undefined || person.user.provider === 'client') return 'GW_NOT_FOUND'
+    const wanted = merged(person.assigned, change)
+    // Judged before anything is written: the transaction goes on for the others.
+    if (change.areaPrincipal !== undefined && !wanted.areas.includes(change.areaPrincipal)) return BadRequest.code
+    const { version } = await changeAccess(manager, actor, person, wanted)
+    return version === person.version ? 'same' : 'changed'
+  } catch (error) {
+    if (error instanceof GatewayError && error.statusCode < 500) return error.code
+    throw error
+  }
+}
+
+const merged = (assigned: AccessNames, { profiles, areas, areaPrincipal }: BulkChange): AccessNames => {
+  const next = { profiles: apply(assigned.profiles, profiles), areas: apply(assigned.areas, areas) }
+  const kept = [areaPrincipal, assigned.areaPrincipal, next.areas[0]].find(
+    name => typeof name === 'string' && next.areas.includes(name)
+  )
+  return { ...next, areaPrincipal: kept ?? null }
+}
+
+const apply = (names: readonly string[], { add = [], remove = [] }: Names = {}): string[] => [
+  ...new Set([...names.filter(name => !remove.includes(name)), ...add])
+]
+
+const judgeNames = async (
+  manager: EntityManager,
+  { profiles = {}, areas = {} }: BulkChange,
+  known: readonly string[] | undefined
+): Promise<void> => {
+  const [profileRows, areaRows] = [await namesOf(manager, 'profiles'), await namesOf(manager, 'areas')]
+  const given = (name: string) => profileRows.has(name) && (known?.includes(name) ?? true)
+  judgeList('profiles/add', profiles.add, given)
+  judgeList('profiles/remove', profiles.remove, name => profileRows.has(name))
+  judgeList('areas/add', areas.add, name => areaRows.has(name))
+  judgeList('areas/remove', areas.remove, name => areaRows.has(name))
+  for (const [list, { add = [], remove = [] }] of Object.entries({ profiles, areas })) {
+    if (add.some(name => remove.includes(name))) {
+      throw new BadRequest({ reason: 'add-and-remove', message: `body/${list} adds and removes the same name` })
+    }
+  }
+}
+
+const namesOf = async (manager: EntityManager, table: 'profiles' | 'areas'): Promise<Set<string>> =>
+  new Set((await query<{ name: string }>(manager, `SELECT name FROM ${table}`)).map(({ name }) => name))
+
+const judgeList = (where: string, names: readonly string[] = [], isKnown: (name: string) => boolean): void => {
+  const at = names.findIndex(name => !isKnown(name))
+  if (at !== -1) throw new BadRequest({ reason: 'unknown-name', message: `body/${where}/${at} is not known` })
+}

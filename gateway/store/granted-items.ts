@@ -1,0 +1,79 @@
+// Says which groups give what: to one person, and to how many people.
+import type { EntityManager } from 'typeorm'
+import type { Provider } from '../identity.ts'
+import { type Grants, groupKey, type SeenGroups } from '../routes/grants.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+
+/** What one grant gives. */
+export interface GrantedPart {
+  /** The DN of the group, or the value of the claim. */
+  group: string
+  profiles: readonly string[]
+  areas: readonly string[]
+}
+
+export interface GrantedParts {
+  granted: GrantedPart[]
+  /** The provider left groups out of its list, so that nothing is granted. */
+  groupsCutOff: boolean
+}
+
+export type GrantItem = GrantedPart & {
+  provider: Provider
+  /** `''`: any. */
+  tenant: string
+  /** `file:line:column`. */
+  place: string
+  /** How many people are in the group, as last seen. */
+  people: number
+}
+
+/** Of several people, by id. */
+export const grantedTo = async (
+  manager: EntityManager,
+  ids: readonly number[],
+  grants: Grants
+): Promise<Map<number, GrantedParts>> => {
+  const rows = await query<SeenGroups & { id: number; cutOff: boolean }>(manager, SEEN, [ids])
+  const found = new Map<number, GrantedParts>()
+  for (const id of new Set(rows.map(row => row.id))) {
+    const seen = rows.filter(row => row.id === id)
+    const granted = grants.of(seen).map(({ group, profiles, areas }) => ({ group, profiles, areas }))
+    found.set(id, { granted, groupsCutOff: seen.some(({ cutOff }) => cutOff) })
+  }
+  return found
+}
+
+/** In the order of the files; and how many people have a list of groups that was cut off. */
+export const listGrants = (
+  database: Database,
+  { list }: Grants
+): Promise<{ items: GrantItem[]; peopleCutOff: number }> =>
+  database.read(async manager => {
+    const keys = list.map(({ provider, group }) => groupKey(provider, group) ?? '')
+    const columns = [list.map(({ provider }) => provider), keys, list.map(({ tenant = '' }) => tenant)]
+    const counts = await query<{ people: number }>(manager, COUNTS, columns)
+    const [cutOff] = await query<{ people: number }>(manager, CUT_OFF)
+    const items = list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
+      group,
+      provider,
+      tenant,
+      profiles,
+      areas,
+      place: `${place.file}:${place.line}:${place.column}`,
+      people: counts[index]?.people ?? 0
+    }))
+    return { items, peopleCutOff: cutOff?.people ?? 0 }
+  })
+
+const SEEN = `
+  SELECT user_id AS id, provider, tenant, groups, cut_off AS "cutOff" FROM person_groups
+  WHERE user_id = ANY($1::int[])`
+
+const COUNTS = `
+  SELECT (SELECT count(*)::int FROM person_groups s
+    WHERE s.provider = g.provider AND s.groups @> ARRAY[g.key] AND (g.tenant = '' OR g.tenant = s.tenant)) AS people
+  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS g (provider, key, tenant, n) ORDER BY g.n`
+
+const CUT_OFF = 'SELECT count(*)::int AS people FROM person_groups WHERE cut_off'

@@ -1,0 +1,67 @@
+// Brings everybody's granted access up to date with the route files in use, in batches, until it is done.
+import { PROFILES } from '../identity.ts'
+import { namesIn } from '../routes/grants.ts'
+import type { RouteTable } from '../routes/route.ts'
+import type { Log } from '../values/log.ts'
+import type { Database } from './database.ts'
+import { createNames, regrantBatch } from './granted-access.ts'
+
+interface Regranting {
+  /** Looks at everybody who was granted something else, or by other grants. Resolves when it is done, or was tried. */
+  apply(): Promise<void>
+  /** Waits for the batch under way. */
+  close(): Promise<void>
+}
+
+interface RegrantingParts {
+  database: Database
+  table: () => Pick<RouteTable, 'grants' | 'profiles'>
+  log: Log
+}
+
+const MAX_PAUSE_MS = 30_000
+
+export const createRegranting = ({ database, table, log }: RegrantingParts): Regranting => {
+  let queue: Promise<void> = Promise.resolve()
+  let retry: NodeJS.Timeout | undefined
+  let failures = 0
+  let isClosed = false
+
+  const bringUpToDate = async (): Promise<void> => {
+    const { grants, profiles } = table()
+    await createNames(database, namesIn(grants.list, 'areas'), profiles.slice(PROFILES.length))
+    let people = 0
+    // A table that was swapped in meanwhile has asked for its own turn.
+    while (!isClosed && table().grants === grants) {
+      const size = await regrantBatch(database, grants)
+      if (size === 0) break
+      people += size
+    }
+    if (people > 0) log.info({ people }, 'access was worked out again from the groups last seen')
+  }
+  const attempt = async (): Promise<void> => {
+    clearTimeout(retry)
+    if (isClosed) return
+    try {
+      await bringUpToDate()
+      failures = 0
+    } catch (error) {
+      const pauseMs = Math.min(500 * 2 ** failures++, MAX_PAUSE_MS)
+      log.warn({ err: error, pauseMs }, 'changed grants have not reached everybody yet; trying again')
+      retry = setTimeout(apply, pauseMs)
+      retry.unref()
+    }
+  }
+  const apply = (): Promise<void> => {
+    queue = queue.then(attempt)
+    return queue
+  }
+  return {
+    apply,
+    async close() {
+      isClosed = true
+      clearTimeout(retry)
+      await queue
+    }
+  }
+}

@@ -1,0 +1,8 @@
+// Says where a thing was written.
+
+/** For complaints and `explain`. Lines and columns count from 1. */
+export interface Place {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+}
