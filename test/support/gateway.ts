@@ -23,7 +23,13 @@ interface Teardown {
 
 export interface WorldOptions {
   /** Route file content; `routes` and `upstreams` as in YAML. */
-  config?: { upstreams?: Record<string, unknown>; routes?: unknown[]; tests?: string[] }
+  config?: {
+    upstreams?: Record<string, unknown>
+    routes?: unknown[]
+    profiles?: string[]
+    grants?: unknown[]
+    tests?: string[]
+  }
   /** Environment variables beyond those a test gateway needs. */
   env?: Record<string, string>
   /** Share a Postgres; its database is not emptied. */

@@ -1,0 +1,149 @@
+// Admins see what groups give to whom, change many people at once, and do not overwrite each other.
+import t from 'tap'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { startGateway } from '../support/gateway.ts'
+import { quiet } from '../support/quiet.ts'
+import { person } from '../support/store.ts'
+
+const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
+const GRANTS = [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }]
+const LDAP = {
+  LDAP_ENABLED: 'true',
+  LDAP_URL: 'ldap://127.0.0.1:1',
+  LDAP_DOMAIN: 'corp.example',
+  LDAP_SEARCH_BASE: 'dc=corp,dc=example',
+  LDAP_SEARCH_FILTER: '(uid={{username}})'
+}
+
+const world = await startGateway(t, { env: LDAP })
+const database = await openDatabase({ databaseUrl: world.postgres.url, dataDir: '/nonexistent', log: quiet })
+t.teardown(() => database.close())
+const users = createUsers(database)
+const adminToken = await world.tokenFor({ id: 900_002, username: 'root', profiles: ['Admin'] })
+
+const call = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+  const answer = await world.fetch(`/auth/admin/${path}`, {
+    method,
+    token: adminToken,
+    headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) })
+  })
+  const text = await answer.text()
+  return { status: answer.status, etag: answer.headers.get('etag'), body: text === '' ? undefined : JSON.parse(text) }
+}
+
+const newPerson = async (name: string, groups: readonly string[] = []) =>
+  (await users.syncPerson(person(name, { groups }))).user.id
+
+t.test('a reload gives members of a group what a new grant says, and their earlier tokens are stale', async t => {
+  const id = await newPerson('ana', [SUPORTE.toLowerCase()])
+  const token = await world.tokenFor({ id, username: 'ana', profiles: ['Agente'] })
+  t.equal((await world.fetch('/auth/me', { token })).status, 200)
+  world.writeRoutes({ profiles: ['Financeiro'], grants: GRANTS })
+  t.ok(await world.gateway.reload())
+  await world.logged(({ msg }) => msg.startsWith('access was worked out again'))
+  t.match(await call('GET', `users/${id}`), {
+    status: 200,
+    etag: '"1"',
+    body: {
+      profiles: ['Agente', 'Financeiro'],
+      areas: ['Suporte'],
+      areaPrincipal: 'Suporte',
+      accessStatus: 'assigned',
+      assigned: { profiles: [], areas: [], areaPrincipal: '' },
+      granted: [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }],
+      groupsCutOff: false
+    }
+  })
+  for (let status = 200; status !== 401; ) status = (await world.fetch('/auth/me', { token })).status
+  t.match((await call('GET', 'users?search=ana')).body.items, [{ granted: [{ group: SUPORTE }] }])
+  t.match((await call('GET', `users/${id}/audit`)).body.items, [
+    { action: 'access.granted', actor: { username: 'grants' } }
+  ])
+})
+
+t.test('grants are listed with the number of people in each group, and further profiles can be assigned', async t => {
+  t.match((await call('GET', 'grants')).body, {
+    items: [{ group: SUPORTE, provider: 'ldap', tenant: '', people: 1, place: /routes\.yaml:\d+:\d+$/ }],
+    total: 1,
+    peopleCutOff: 0
+  })
+  const names = (await call('GET', 'profiles')).body.items.map((item: { name: string }) => item.name)
+  t.same(names, ['Admin', 'Supervisor', 'Agente', 'Financeiro'])
+  const id = await newPerson('rui')
+  const access = { profiles: ['Financeiro'], areas: ['Suporte'], areaPrincipal: 'Suporte' }
+  t.match(await call('PUT', `users/${id}/access`, access), { status: 200, body: { assigned: access, granted: [] } })
+})
+
+t.test('an area that a grant names is neither renamed nor deleted', async t => {
+  const { items } = (await call('GET', 'areas')).body
+  const { id } = items.find((area: { name: string }) => area.name === 'Suporte')
+  t.match(await call('PATCH', `areas/${id}`, { name: 'Other' }), { status: 409, body: { code: 'GW_CONFLICT' } })
+  t.match(await call('DELETE', `areas/${id}`), { status: 409, body: { code: 'GW_CONFLICT' } })
+})
+
+// AD-19
+t.test('of two Admins who edit one person, the one who saw an older state is refused', async t => {
+  const id = await newPerson('eva')
+  const { etag } = await call('GET', `users/${id}`)
+  const agente = { profiles: ['Agente'], areas: [], areaPrincipal: null }
+  const first = await call('PUT', `users/${id}/access`, agente, { 'if-match': etag ?? '' })
+  t.match(first, { status: 200, etag: '"1"' })
+  const late = { ...agente, profiles: ['Supervisor'] }
+  t.match(await call('PUT', `users/${id}/access`, late, { 'if-match': etag ?? '' }), {
+    status: 409,
+    body: { code: 'GW_CONFLICT' }
+  })
+  t.match((await call('GET', `users/${id}`)).body.profiles, ['Agente'])
+  t.equal((await call('PUT', `users/${id}/access`, late, { 'if-match': `"7", ${first.etag}` })).status, 200)
+  t.equal((await call('PUT', `users/${id}/access`, agente, { 'if-match': '*' })).status, 200)
+  t.equal((await call('PUT', `users/${id}/access`, late)).status, 200)
+})
+
+// AD-04, AD-06, AD-20
+t.test('many people are changed by one request, each judged and recorded by themselves', async t => {
+  await call('POST', 'areas', { name: 'Norte' })
+  const ids = await Promise.all(Array.from({ length: 120 }, (_, n) => newPerson(`bulk${n}`)))
+  const [first = 0, second = 0] = ids
+  const norte = { profiles: ['Supervisor'], areas: ['Norte'], areaPrincipal: 'Norte' }
+  await call('PUT', `users/${first}/access`, norte)
+  const change = { ids: [...ids, 999_999], profiles: { add: ['Supervisor'] }, areas: { add: ['Norte'] } }
+  t.match(await call('POST', 'users/access', change), {
+    status: 200,
+    body: { changed: 119, failed: [{ id: 999_999, code: 'GW_NOT_FOUND' }] }
+  })
+  t.match((await call('GET', `users/${second}`)).body, { assigned: norte, accessStatus: 'assigned' })
+  t.equal((await call('GET', `users/${second}/audit`)).body.items[0].action, 'access.set')
+  const taken = await call('POST', 'users/access', { ids: [first, second], areas: { remove: ['Norte'] } })
+  t.match(taken, { body: { changed: 2, failed: [] } })
+  t.match((await call('GET', `users/${first}`)).body, { areas: [], areaPrincipal: '', accessStatus: 'unassigned' })
+  t.match(await call('POST', 'users/access', { ids: [first], areaPrincipal: 'Norte' }), {
+    body: { changed: 0, failed: [{ id: first, code: 'GW_BAD_REQUEST' }] }
+  })
+  await call('PUT', `users/${first}/access`, { ...norte, profiles: ['Admin'] })
+  t.match(await call('POST', 'users/access', { ids: [first, second], profiles: { remove: ['Admin', 'Supervisor'] } }), {
+    body: { changed: 1, failed: [{ id: first, code: 'GW_LAST_ADMIN' }] }
+  })
+})
+
+t.test('what is wrong for everybody is refused as a whole', async t => {
+  const id = await newPerson('zoe')
+  for (const bad of [
+    {},
+    { ids: [] },
+    { ids: [id, id] },
+    { ids: ['1'] },
+    { ids: Array.from({ length: 501 }, (_, n) => n + 1) },
+    { ids: [id], profile: {} },
+    { ids: [id], profiles: { add: ['Chefe'] } },
+    { ids: [id], areas: { add: ['Nenhuma'] } },
+    { ids: [id], profiles: { add: ['Agente'], remove: ['Agente'] } }
+  ]) {
+    t.match(
+      await call('POST', 'users/access', bad),
+      { status: 400, body: { code: 'GW_BAD_REQUEST' } },
+      JSON.stringify(bad).slice(0, 80)
+    )
+  }
+})
