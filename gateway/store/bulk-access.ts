@@ -21,7 +21,7 @@ export interface BulkChange {
   areaPrincipal?: string
 }
 
-export interface BulkOutcome {
+interface BulkOutcome {
   /** People whose assigned access is no longer what it was. */
   changed: number
   failed: { id: number; code: string }[]

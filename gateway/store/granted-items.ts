@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 import { query } from './query.ts'
 
 /** What one grant gives. */
-export interface GrantedPart {
+interface GrantedPart {
   /** The DN of the group, or the value of the claim. */
   group: string
   profiles: readonly string[]
@@ -19,7 +19,7 @@ export interface GrantedParts {
   groupsCutOff: boolean
 }
 
-export type GrantItem = GrantedPart & {
+type GrantItem = GrantedPart & {
   provider: Provider
   /** `''`: any. */
   tenant: string
