@@ -1,11 +1,11 @@
 // Admins see which route asks for which role, and why a request would be decided as it is.
 import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
+import { accessMatrix } from '../explain/access-matrix.ts'
 import { readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
-import { PROFILES, type User } from '../identity.ts'
-import { decide } from '../routes/decide.ts'
+import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 
 export interface RouteRoutesParts {
@@ -17,7 +17,7 @@ const routeItemSchema = {
   type: 'object',
   required: ['id', 'path', 'methods', 'upstream', 'public', 'roles', 'requireAssigned', 'kind', 'place', 'allowed'],
   properties: {
-    id: { type: 'string' },
+    id: { type: 'string', description: 'Of a Socket.IO route one for each namespace: `… namespace /chat`' },
     path: { type: 'string' },
     methods: { type: 'array', items: { type: 'string' }, description: 'Empty: all' },
     upstream: { type: 'string', description: "'' for the gateway's own" },
@@ -28,7 +28,8 @@ const routeItemSchema = {
     place: { type: 'string', description: 'file:line:column' },
     allowed: {
       type: 'object',
-      description: 'Whether somebody assigned, with this one profile, may pass',
+      description:
+        'Whether anonymous, cloud-unassigned, unassigned, or an assigned person of this one profile may pass',
       additionalProperties: { type: 'boolean' }
     }
   }
@@ -37,28 +38,19 @@ const routeItemSchema = {
 const kindOf = (route: Route) =>
   route.socketio !== undefined ? 'socketio' : route.websocket !== undefined ? 'websocket' : 'http'
 
-const roles = ['anonymous', ...PROFILES]
-
-const userWith = (profile: string): Pick<User, 'profiles' | 'accessStatus' | 'provider'> | undefined =>
-  profile === 'anonymous' ? undefined : { profiles: [profile], accessStatus: 'assigned', provider: 'ldap' }
-
-const matrixRow = (route: Route, cloudUnassignedMayPass: boolean) => ({
-  id: route.id,
-  path: route.path,
-  methods: [...(route.methods ?? [])],
-  upstream: route.upstream?.name ?? '',
-  public: route.public,
-  roles: [...(route.roles ?? [])],
-  requireAssigned: route.requireAssigned,
-  kind: kindOf(route),
-  place: `${route.place.file}:${route.place.line}:${route.place.column}`,
-  allowed: Object.fromEntries(
-    roles.map(role => [
-      role,
-      decide({ route, path: route.path }, { user: userWith(role) }, { cloudUnassignedMayPass }).decision === 'allow'
-    ])
-  )
-})
+const itemsOf = (table: RouteTable, options: DecideOptions) =>
+  accessMatrix(table.routes, options).map(({ id, route, roles, allowed }) => ({
+    id,
+    path: route.path,
+    methods: [...(route.methods ?? [])],
+    upstream: route.upstream?.name ?? '',
+    public: route.public,
+    roles: [...(roles ?? [])],
+    requireAssigned: route.requireAssigned,
+    kind: kindOf(route),
+    place: `${route.place.file}:${route.place.line}:${route.place.column}`,
+    allowed
+  }))
 
 const explainQuerySchema = {
   type: 'object',
@@ -118,11 +110,8 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
     },
     async ({ query }) => {
       const { page, pageSize } = paging(query)
-      const all = routes().routes
-      const items = all
-        .slice((page - 1) * pageSize, page * pageSize)
-        .map(route => matrixRow(route, cloudUnassignedMayPass))
-      return { items, page, pageSize, total: all.length }
+      const all = itemsOf(routes(), { cloudUnassignedMayPass })
+      return { items: all.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: all.length }
     }
   )
 

@@ -11,6 +11,13 @@ const world = await startGateway(t, {
     LDAP_SEARCH_BASE: ldap.baseDn,
     LDAP_SEARCH_FILTER: '(uid={{username}})',
     BOOTSTRAP_ADMINS: 'ldap:maria'
+  },
+  config: {
+    upstreams: { chat: { url: 'http://127.0.0.1:9' } },
+    routes: [
+      { path: '/any', upstream: 'chat' },
+      { path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/': {}, '/m': { roles: ['Agente'] } } } }
+    ]
   }
 })
 
@@ -165,5 +172,29 @@ t.test('the API describes itself, and its answers are as described', async t => 
 t.test('the access matrix shows every route and who may pass', async t => {
   const { body } = await call('GET', 'routes')
   const users = body.items.find((item: { path: string }) => item.path === '/auth/admin/*')
-  t.same(users.allowed, { anonymous: false, Admin: true, Supervisor: false, Agente: false })
+  const nobody = { anonymous: false, 'cloud-unassigned': false, unassigned: false }
+  t.same(users.allowed, { ...nobody, Admin: true, Supervisor: false, Agente: false })
+  const { body: matrix } = await call('GET', 'routes?pageSize=200')
+  const row = (id: string) => matrix.items.find((item: { id: string }) => item.id === id)
+  const assigned = { Admin: true, Supervisor: true, Agente: true }
+  t.same(row('/any').allowed, { ...nobody, unassigned: true, ...assigned })
+  t.equal(matrix.total, matrix.items.length)
+})
+
+t.test('the access matrix shows each Socket.IO namespace, which nobody enters without a token', async t => {
+  const { body } = await call('GET', 'routes?pageSize=200')
+  const rows = body.items.filter((item: { kind: string }) => item.kind === 'socketio')
+  t.same(
+    rows.map(({ id, roles, allowed }: { id: string; roles: string[]; allowed: Record<string, boolean> }) => [
+      id,
+      roles,
+      Object.keys(allowed)
+        .filter(who => allowed[who])
+        .sort()
+    ]),
+    [
+      ['/socket.io/* namespace /', [], ['Admin', 'Agente', 'Supervisor', 'unassigned']],
+      ['/socket.io/* namespace /m', ['Agente'], ['Agente']]
+    ]
+  )
 })

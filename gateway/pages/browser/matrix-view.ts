@@ -16,7 +16,7 @@ interface RouteRow {
   readonly allowed: Readonly<Record<string, boolean>>
 }
 
-const ROLES = ['anonymous', 'Agente', 'Supervisor', 'Admin'] as const
+const ROLES = ['anonymous', 'cloud-unassigned', 'unassigned', 'Agente', 'Supervisor', 'Admin'] as const
 const SHOWN = 50
 const ASKED = 200
 
@@ -42,7 +42,7 @@ const Cell = ({ row, role, onAsk }: { row: RouteRow; role: string; onAsk: (quest
 }
 
 const Row = ({ row, onAsk }: { row: RouteRow; onAsk: (question: Question) => void }): VNode => html`<tr>
-  <th scope="row"><code>${row.path}</code>
+  <th scope="row"><code>${row.path}${row.id.slice(row.id.indexOf(row.path) + row.path.length)}</code>
     <small class="quiet">${row.methods.length === 0 ? text('allMethods') : row.methods.join(' ')} · ${row.upstream || text('own')}${row.kind === 'http' ? '' : ` · ${row.kind}`}</small></th>
   ${ROLES.map(role => html`<${Cell} key=${role} row=${row} role=${role} onAsk=${onAsk} />`)}</tr>`
 

@@ -1,0 +1,38 @@
+// Lists who may pass each route, and who may connect to each Socket.IO namespace.
+import { type DecideOptions, decide, judgePerson } from '../routes/decide.ts'
+import type { Route } from '../routes/route.ts'
+import { ASKERS, type NamedAsker } from './askers.ts'
+
+interface MatrixRow {
+  readonly route: Route
+  /** The route's, followed by ` namespace NAME` where that is what is judged. */
+  readonly id: string
+  /** undefined: any valid token. */
+  readonly roles: readonly string[] | undefined
+  /** Whether each of {@link ASKERS} may pass, by name. */
+  readonly allowed: Readonly<Record<string, boolean>>
+}
+
+export const accessMatrix = (routes: readonly Route[], options: DecideOptions): MatrixRow[] =>
+  routes.flatMap(route => rowsOf(route, options))
+
+const rowsOf = (route: Route, options: DecideOptions): MatrixRow[] => {
+  const { id, path, roles, socketio, requireAssigned } = route
+  if (socketio === undefined) {
+    const allowed = allowedBy(asker => decide({ route, path }, asker, options).decision === 'allow')
+    return [{ route, id, roles, allowed }]
+  }
+  // The HTTP side of Socket.IO lets everybody in: it is at CONNECT that a client is judged, namespace by namespace.
+  return socketio.namespaces.map(namespace => ({
+    route,
+    id: `${id} namespace ${namespace.name}`,
+    roles: namespace.roles,
+    allowed: allowedBy(({ user }) => {
+      const rule = { roles: namespace.roles, requireAssigned }
+      return user !== undefined && judgePerson(user, rule, options.cloudUnassignedMayPass).decision === 'allow'
+    })
+  }))
+}
+
+const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>
+  Object.fromEntries(ASKERS.map(asker => [asker.name, mayPass(asker)]))
