@@ -98,12 +98,14 @@ export const startGateway = async (
   }
   const revocationState = () => ({ known: revocations.size(), stalenessMs: feed.staleness() })
   const streamCounts = () => open?.streams.counts() ?? { websocket: 0, socketio: 0, sse: 0 }
+  const refusedEvents = () => open?.refusedEvents() ?? []
   const reloadState = () => {
     const { ok, loadedAt, checksum, lastError } = routes.status()
     return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
   }
   observation.attach({
     streams: streamCounts,
+    refusedEvents,
     limiter: limiter.status,
     routes: () => ({ ...routes.status(), count: routes.current().routes.length }),
     tokenCache: verifiedTokens.counts,

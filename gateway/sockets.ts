@@ -39,6 +39,12 @@ interface SocketParts {
   onSwitched: (exchange: Exchange) => void
 }
 
+interface RefusedEvents {
+  readonly route: string
+  readonly namespace: string
+  readonly count: number
+}
+
 export type Sockets = ReturnType<typeof createSockets>
 
 export const createSockets = (parts: SocketParts) => {
@@ -77,6 +83,8 @@ export const createSockets = (parts: SocketParts) => {
       parts.onSwitched(exchange)
     }
   }
+  /** By route and namespace as the route files name them: as many keys as the files have. */
+  const refusedEvents = new Map<string, number>()
   const forwardWebSocket = createForwardWebSocket(forwarding)
   const socketio = createForwardSocketIo({
     ...forwarding,
@@ -87,6 +95,10 @@ export const createSockets = (parts: SocketParts) => {
       return parts.verifiedTokens.identify(token)
     },
     judge,
+    countRefusedEvent(route, namespace) {
+      const key = JSON.stringify([route, namespace])
+      refusedEvents.set(key, (refusedEvents.get(key) ?? 0) + 1)
+    },
     ownHeaders: exchange => ownHeaders(exchange, parts.answers),
     now: Date.now
   })
@@ -112,6 +124,12 @@ export const createSockets = (parts: SocketParts) => {
 
   return {
     streams,
+    /** Socket.IO events refused, by route and namespace. */
+    refusedEvents: (): RefusedEvents[] =>
+      Array.from(refusedEvents, ([key, count]) => {
+        const [route, namespace] = JSON.parse(key) as [string, string]
+        return { route, namespace, count }
+      }),
     forwardUpgrade,
     forwardPolling: socketio.onRequest,
     registerEventStream,

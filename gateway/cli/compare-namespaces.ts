@@ -1,7 +1,8 @@
 // Who may connect to which Socket.IO namespace under one route table and under another.
 import { ASKERS, HALF_ASSIGNED } from '../explain/askers.ts'
 import { judgePerson } from '../routes/decide.ts'
-import type { Route, SocketIoNamespace } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
+import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
 
 interface NamespaceAccess {
   readonly name: string
@@ -16,23 +17,55 @@ export const compareNamespaces = (
   cloudUnassignedMayPass: boolean
 ): NamespaceAccess[] => {
   const names = new Set([was, now].flatMap(route => route?.socketio?.namespaces.map(({ name }) => name) ?? []))
-  return [...names].map(name => ({
-    name,
-    before: allowed(was, name, cloudUnassignedMayPass),
-    after: allowed(now, name, cloudUnassignedMayPass)
-  }))
+  return [...names].flatMap(name => {
+    const connect = {
+      name,
+      before: allowed(was, name, cloudUnassignedMayPass),
+      after: allowed(now, name, cloudUnassignedMayPass)
+    }
+    const events = eventsOf(was, now, name).map(event => ({
+      name: `${name} event ${event ?? '(any other)'}`,
+      before: allowed(was, name, cloudUnassignedMayPass, event ?? ANY_OTHER),
+      after: allowed(now, name, cloudUnassignedMayPass, event ?? ANY_OTHER)
+    }))
+    // Who may not connect may not send either: only what differs beyond that is worth a word.
+    const isNews = (one: NamespaceAccess) =>
+      one.before.join() !== connect.before.join() || one.after.join() !== connect.after.join()
+    return [connect, ...events.filter(isNews)]
+  })
 }
 
-const allowed = (route: Route | undefined, name: string, mayPass: boolean): string[] => {
-  const namespace = find(route?.socketio?.namespaces ?? [], name)
+/** An event that no rule can name. */
+const ANY_OTHER = '\n'
+
+/** The events that one of the two routes names in a namespace, and `undefined` for all others; none where neither names any. */
+const eventsOf = (was: Route | undefined, now: Route | undefined, name: string): (string | undefined)[] => {
+  const listed = [was, now].map(route => route && findListed(route, name)?.events)
+  if (listed.every(events => events === undefined)) return []
+  const names = new Set(listed.flatMap(events => events?.map(event => event.name) ?? []))
+  return [...names, undefined]
+}
+
+const allowed = (route: Route | undefined, name: string, mayPass: boolean, event?: string): string[] => {
+  const namespace = route && findListed(route, name)
   if (route === undefined || namespace === undefined) return []
-  const rule = { roles: namespace.roles, requireAssigned: route.requireAssigned }
+  const rules = [namespace.roles]
+  if (event !== undefined && namespace.events !== undefined) {
+    const rule = namespace.events.find(one => one.name === event) ?? findEvent(namespace.events, event)
+    if (rule === undefined) return []
+    rules.push(rule.roles)
+  }
   return [...ASKERS, ...HALF_ASSIGNED]
-    .filter(({ user }) => user !== undefined && judgePerson(user, rule, mayPass).decision === 'allow')
+    .filter(({ user }) =>
+      rules.every(
+        roles =>
+          user !== undefined &&
+          judgePerson(user, { roles, requireAssigned: route.requireAssigned }, mayPass).decision === 'allow'
+      )
+    )
     .map(asker => asker.name)
 }
 
-// An exact name counts before any pattern, as in a running gateway.
-const find = (namespaces: readonly SocketIoNamespace[], name: string): SocketIoNamespace | undefined =>
-  namespaces.find(namespace => namespace.name === name) ??
-  namespaces.find(({ pattern }) => pattern?.test(name) === true)
+// A pattern is compared as the pattern that it is.
+const findListed = (route: Route, name: string) =>
+  route.socketio?.namespaces.find(namespace => namespace.name === name) ?? findNamespace(route, name)

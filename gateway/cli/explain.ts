@@ -2,6 +2,8 @@
 import type { Command } from 'commander'
 import { readAsker } from '../explain/askers.ts'
 import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
+import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
+import type { Decision } from '../routes/decide.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
@@ -19,16 +21,66 @@ export const addExplain = (program: Command, cli: Cli): void => {
     'explain GET /api/orders/7 --as Agente',
     'explain DELETE /api/orders/7 --as Agente Supervisor',
     'explain GET /api/%61dmin --as anonymous --config upstream-config',
+    'explain EVENT /messaging send --as Agente',
     'explain GET /api/orders --token - < token.txt'
   ])
-    .argument('<method>', 'e.g. GET')
-    .argument('<path>', 'as a client would send it; a query takes no part')
+    .argument('<method>', 'e.g. GET; EVENT for an event of Socket.IO')
+    .argument('<path>', 'as a client would send it, a query takes no part; with EVENT the namespace')
+    .argument('[event]', 'with EVENT: its name')
     .option('--as <who...>', 'profiles of one person, or anonymous, unassigned, cloud-unassigned (default: everybody)')
     .option('--token <token>', 'ask as the person of this token; - reads it from standard input')
     .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
-    .action((method: string, path: string, options: ExplainOptions) =>
-      run(cli, options, () => answer(cli, method.toUpperCase(), path, options))
+    .action((method: string, path: string, event: string | undefined, options: ExplainOptions) =>
+      run(cli, options, () =>
+        method.toUpperCase() === 'EVENT'
+          ? answerEvent(cli, path, event, options)
+          : answer(cli, method.toUpperCase(), path, options)
+      )
     )
+}
+
+const answerEvent = async (
+  cli: Cli,
+  namespace: string,
+  event: string | undefined,
+  options: ExplainOptions
+): Promise<Report> => {
+  if (!namespace.startsWith('/') || event === undefined) {
+    throw new CannotRun('EVENT needs a namespace, which begins with /, and the name of an event')
+  }
+  const routes = await readTable(routeFolder(cli.environment, options.config))
+  const { asker, note } = await whoAsks(cli, options)
+  const question = { namespace, event, asker }
+  const found = explainEvent(routes, question, { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) })
+  const json = found.map(one => eventExplanationJson(question, one))
+  const isForEverybody = options.as === undefined && options.token === undefined
+  return {
+    found: false,
+    json: json.length === 1 ? json[0] : json,
+    text: terminal =>
+      found
+        .map(({ decision, words, others }) => {
+          const head = terminal.bold(plain(`EVENT ${namespace} ${event}`))
+          const lines = [`${head} as ${asker.name}`, answerWords(decision, terminal), words]
+          if (note !== undefined) lines.push(terminal.dim(note))
+          return [...lines, ...(isForEverybody ? ['', everybodyTable(others, terminal)] : [])].join('\n')
+        })
+        .join('\n\n')
+  }
+}
+
+const answerWords = ({ decision, code, reason }: Decision, { green, red, dim }: Terminal): string => {
+  const paint = decision === 'allow' ? green : red
+  return `${paint(decision === 'allow' ? 'allow' : `${decision} ${code}`)} ${dim(`(${reason})`)}`
+}
+
+const everybodyTable = (others: Explanation['others'], terminal: Terminal): string => {
+  const answers = others.map(({ name, decision: one }) => [
+    name,
+    { text: String(one.decision), paint: one.decision === 'allow' ? terminal.green : terminal.red },
+    one.code ?? ''
+  ])
+  return table(['who', 'answer', 'code'], answers, terminal)
 }
 
 const answer = async (cli: Cli, method: string, path: string, options: ExplainOptions): Promise<Report> => {
@@ -61,14 +113,12 @@ const whoAsks = async (cli: Cli, { as, token }: ExplainOptions): Promise<TokenAs
 
 const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boolean, terminal: Terminal): string => {
   const { question, path, candidates, match, decision, words, forwarded, others } = explanation
-  const { bold, dim, green, red } = terminal
-  const paint = decision.decision === 'allow' ? green : red
+  const { bold, dim, green } = terminal
   const asker = `as ${question.asker.name}`
-  const client = decision.decision === 'allow' ? 'allow' : `${decision.decision} ${decision.code}`
   const readAs = path === undefined || path === question.target ? '' : dim(` read as ${path}`)
   const lines = [
     `${bold(plain(`${question.method} ${question.target}`))}${readAs} ${asker}`,
-    `${paint(client)} ${dim(`(${decision.reason})`)}`,
+    answerWords(decision, terminal),
     words,
     ...(forwarded === undefined ? [] : [plain(`Forwarded to ${match.route?.upstream?.name} as ${forwarded}`)]),
     ...(who.note === undefined ? [] : [dim(who.note)])
@@ -80,13 +130,6 @@ const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boole
     why
   ])
   if (rows.length > 0) lines.push('', table(['', 'route', 'place', 'why'], rows, terminal))
-  if (isForEverybody) {
-    const answers = others.map(({ name, decision: one }) => [
-      name,
-      { text: String(one.decision), paint: one.decision === 'allow' ? green : red },
-      one.code ?? ''
-    ])
-    lines.push('', table(['who', 'answer', 'code'], answers, terminal))
-  }
+  if (isForEverybody) lines.push('', everybodyTable(others, terminal))
   return lines.join('\n')
 }

@@ -1,11 +1,11 @@
-// Lists who may pass each route, and who may connect to each Socket.IO namespace.
+// Lists who may pass each route, who may connect to each Socket.IO namespace, and who may send which event there.
 import { type DecideOptions, decide, judgePerson } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { ASKERS, type NamedAsker } from './askers.ts'
 
 interface MatrixRow {
   readonly route: Route
-  /** The route's, followed by ` namespace NAME` where that is what is judged. */
+  /** The route's, followed by ` namespace NAME`, or ` namespace NAME event NAME`, where that is what is judged. */
   readonly id: string
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
@@ -23,15 +23,21 @@ const rowsOf = (route: Route, options: DecideOptions): MatrixRow[] => {
     return [{ route, id, roles, allowed }]
   }
   // The HTTP side of Socket.IO lets everybody in: it is at CONNECT that a client is judged, namespace by namespace.
-  return socketio.namespaces.map(namespace => ({
-    route,
-    id: `${id} namespace ${namespace.name}`,
-    roles: namespace.roles,
-    allowed: allowedBy(({ user }) => {
-      const rule = { roles: namespace.roles, requireAssigned }
-      return user !== undefined && judgePerson(user, rule, options.cloudUnassignedMayPass).decision === 'allow'
-    })
-  }))
+  const passes = (needed: Route['roles'], { user }: NamedAsker): boolean => {
+    const rule = { roles: needed, requireAssigned }
+    return user !== undefined && judgePerson(user, rule, options.cloudUnassignedMayPass).decision === 'allow'
+  }
+  return socketio.namespaces.flatMap(namespace => {
+    const namespaceId = `${id} namespace ${namespace.name}`
+    const events = (namespace.events ?? []).map(event => ({
+      route,
+      id: `${namespaceId} event ${event.name}`,
+      roles: event.roles ?? namespace.roles,
+      allowed: allowedBy(asker => passes(namespace.roles, asker) && passes(event.roles, asker))
+    }))
+    const allowed = allowedBy(asker => passes(namespace.roles, asker))
+    return [{ route, id: namespaceId, roles: namespace.roles, allowed }, ...events]
+  })
 }
 
 const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>

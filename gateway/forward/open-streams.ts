@@ -41,6 +41,8 @@ interface StreamControl {
   /** Lets go of it at once. */
   destroy(): void
   bytes?(): number
+  /** It goes on with another access of its person, or under another route. */
+  onChange?(stream: OpenStream): void
 }
 
 export interface StreamHandle {
@@ -135,6 +137,11 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
     entry.control.end(code)
   }
 
+  const change = (entry: Entry, stream: OpenStream) => {
+    entry.stream = stream
+    entry.control.onChange?.(stream)
+  }
+
   const schedule = (entry: Entry) => {
     if (entry.endsAt === Number.POSITIVE_INFINITY) return
     entry.due = Math.floor(entry.endsAt / 1000)
@@ -168,7 +175,7 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
       else {
         const user = narrowedTo(access.user, stream.identity.profilesAtMost)
         if (!mayPass(stream.route, user)) finish(entry, 4403)
-        else entry.stream = { ...stream, identity: { ...stream.identity, ...access, user } }
+        else change(entry, { ...stream, identity: { ...stream.identity, ...access, user } })
       }
     }
   }
@@ -217,7 +224,7 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
       for (const entry of [...entries.values()]) {
         const route = options.rejudge(entry.stream)
         if (route === undefined) finish(entry, 4403)
-        else entry.stream = { ...entry.stream, route }
+        else change(entry, { ...entry.stream, route })
       }
     },
     list(page, pageSize) {

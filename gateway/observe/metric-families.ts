@@ -9,6 +9,8 @@ import type { RequestCounters } from './request-counters.ts'
 export interface MetricSources {
   readonly requests: RequestCounters
   readonly streams: () => Readonly<Record<string, number>>
+  /** Socket.IO events that rules refused. */
+  readonly refusedEvents: () => readonly { route: string; namespace: string; count: number }[]
   readonly limiter: () => LimiterStatus
   readonly routes: () => { ok: boolean; loadedAt: Date; checksum: string; count: number }
   readonly reloads: () => { ok: number; failed: number }
@@ -51,6 +53,17 @@ const ROWS: readonly Row[] = [
         Object.entries(sources.streams()),
         ([kind]) => ({ kind }),
         ([, count]) => count
+      )
+  ],
+  [
+    'socketio_events_refused_total',
+    'counter',
+    'Socket.IO events that the `events` of a namespace refused',
+    sources =>
+      each(
+        sources.refusedEvents(),
+        ({ route, namespace }) => ({ route, namespace }),
+        ({ count }) => count
       )
   ],
   [

@@ -186,8 +186,11 @@ const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: 
     }
   }
   judge(data.roles)
-  for (const [name, { roles }] of Object.entries(data.socketio?.namespaces ?? {}))
+  for (const [name, { roles, events }] of Object.entries(data.socketio?.namespaces ?? {})) {
     judge(roles, 'socketio', 'namespaces', name)
+    for (const [event, rule] of Object.entries(events ?? {}))
+      judge(rule.roles, 'socketio', 'namespaces', name, 'events', event)
+  }
 }
 
 const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {

@@ -1,28 +1,61 @@
-// The namespaces of a Socket.IO route are names, or patterns that cannot be made slow.
+// The namespaces and events of a Socket.IO route are names, or patterns that cannot be made slow.
 
-import type { SocketIoNamespace, SocketIoOptions } from '../routes/route.ts'
+import type { SocketIoEvent, SocketIoNamespace, SocketIoOptions } from '../routes/route.ts'
+import { isReservedEvent } from '../routes/socketio-rules.ts'
 import { parseSize } from '../values/quantities.ts'
 import type { SocketIoData } from './schema.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
+type NamespaceData = SocketIoData['namespaces'][string]
 
 /** `data` has passed the schema. */
 export const defineSocketIo = (data: SocketIoData, say: Complain): SocketIoOptions => ({
-  namespaces: Object.entries(data.namespaces).map(([name, { roles }]) => defineNamespace(name, roles, say)),
+  namespaces: Object.entries(data.namespaces).map(([name, rule]) => defineNamespace(name, rule, say)),
   maxMessageBytes: parseSize(data.maxMessage ?? '1MB'),
   messagesPerSecond: data.messagesPerSecond ?? 1000
 })
 
-const defineNamespace = (name: string, roles: readonly string[] | undefined, say: Complain): SocketIoNamespace => {
-  const source = name.length > 2 ? /^\/(.*)\/$/s.exec(name)?.[1] : undefined
-  const complaint = source === undefined ? judgeName(name) : judgePattern(source)
-  if (complaint !== undefined) say(complaint, 'socketio', 'namespaces', name)
-  const pattern = source === undefined || complaint !== undefined ? undefined : compile(source)
-  return { name, pattern, roles }
+const defineNamespace = (name: string, { roles, events }: NamespaceData, say: Complain): SocketIoNamespace => {
+  const place = ['socketio', 'namespaces', name]
+  return {
+    name,
+    pattern: definePattern(name, judgeNamespace, message => say(message, ...place)),
+    roles,
+    events:
+      events &&
+      Object.entries(events).map(
+        ([event, rule]): SocketIoEvent => ({
+          name: event,
+          pattern: definePattern(event, judgeEvent, message => say(message, ...place, 'events', event)),
+          roles: rule.roles
+        })
+      )
+  }
 }
 
-const judgeName = (name: string): string | undefined =>
-  /^\/[^\s,?#\\]{0,199}$/.test(name) ? undefined : 'a namespace must begin with / and hold no blank, comma, ? or #'
+/** The pattern that a name written `/regex/` stands for; undefined: it is a plain name. */
+const definePattern = (
+  name: string,
+  judgeName: (name: string) => string | undefined,
+  say: (message: string) => void
+): RegExp | undefined => {
+  const source = name.length > 2 ? /^\/(.*)\/$/s.exec(name)?.[1] : undefined
+  const complaint = source === undefined ? judgeName(name) : judgePattern(source)
+  if (complaint !== undefined) say(complaint)
+  return source === undefined || complaint !== undefined ? undefined : compile(source)
+}
+
+const judgeNamespace = (name: string): string | undefined =>
+  /^\/[^\s,?#\\"'[\]{}]{0,199}$/.test(name)
+    ? undefined
+    : 'a namespace must begin with / and hold no blank, comma, ?, #, quote or bracket'
+
+const judgeEvent = (name: string): string | undefined => {
+  if (!/^[^\p{Cc}]{1,200}$/u.test(name)) return 'the name of an event must have 1 to 200 characters'
+  return isReservedEvent(name)
+    ? `no client may send the event "${name}": servers give it a meaning of their own`
+    : undefined
+}
 
 // A repeated group, or many repetitions in a row, can take exponential or high polynomial time (ReDoS).
 const judgePattern = (source: string): string | undefined => {

@@ -72,7 +72,15 @@ export interface WebSocketData {
 }
 
 export interface SocketIoData {
-  readonly namespaces: Readonly<Record<string, { readonly roles?: readonly string[] }>>
+  readonly namespaces: Readonly<
+    Record<
+      string,
+      {
+        readonly roles?: readonly string[]
+        readonly events?: Readonly<Record<string, { readonly roles?: readonly string[] }>>
+      }
+    >
+  >
   readonly maxMessage?: string | number
   readonly messagesPerSecond?: number
 }
@@ -283,6 +291,20 @@ const websocket = record(
   { examples: [{}, { origins: ['https://app.example.org'] }] }
 )
 
+const events: Schema = {
+  title: 'a map of events',
+  description:
+    'Events that clients may send, by name or by a pattern written /…/. Any other is refused. Without this key all are passed.',
+  examples: [{ send: { roles: ['Agente', 'Supervisor'] }, '/typing:.*/': {} }],
+  type: 'object',
+  additionalProperties: record(
+    'a map; {} for everybody in the namespace',
+    'Who may send it.',
+    { roles },
+    { examples: [{}] }
+  )
+}
+
 const socketio = record(
   'a map of Socket.IO settings',
   'Serves Socket.IO; each namespace is judged when a client connects to it.',
@@ -293,7 +315,12 @@ const socketio = record(
       examples: [{ '/messaging': { roles: ['Agente', 'Supervisor', 'Admin'] } }],
       type: 'object',
       minProperties: 1,
-      additionalProperties: record('a map; {} for any valid token', 'Who may connect.', { roles }, { examples: [{}] })
+      additionalProperties: record(
+        'a map; {} for any valid token',
+        'Who may connect.',
+        { roles, events },
+        { examples: [{}] }
+      )
     },
     maxMessage: size('Largest message in either direction.', '1MB', '1MB'),
     messagesPerSecond: messageRate(
@@ -447,8 +474,14 @@ export const routeFileSchema: Schema = {
       tests: {
         title: 'a list of test lines',
         description:
-          'METHOD PATH as WHO -> OUTCOME; WHO is anonymous, unassigned, roles joined by + or group:"DN", OUTCOME is allow or a status.',
-        examples: [['DELETE /api/orders/7 as Supervisor -> 403', 'GET /api/orders/7 as Agente+Supervisor -> allow']],
+          'METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for an event of Socket.IO; WHO is anonymous, unassigned, roles joined by + or group:"DN", OUTCOME is allow or a status.',
+        examples: [
+          [
+            'DELETE /api/orders/7 as Supervisor -> 403',
+            'GET /api/orders/7 as Agente+Supervisor -> allow',
+            'EVENT /messaging send as Agente -> allow'
+          ]
+        ],
         type: 'array',
         items: text('a test line', 'METHOD PATH as WHO -> OUTCOME', 'GET /api/orders/7 as anonymous -> 401')
       }

@@ -93,6 +93,16 @@ export interface SocketIoNamespace {
   readonly pattern: RegExp | undefined
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
+  /** The events that clients may send; undefined: all. */
+  readonly events: readonly SocketIoEvent[] | undefined
+}
+
+/** An event that clients may send in a namespace: exact name, or a pattern written `/regex/`. */
+export interface SocketIoEvent {
+  readonly name: string
+  readonly pattern: RegExp | undefined
+  /** undefined: whoever is in the namespace. */
+  readonly roles: readonly string[] | undefined
 }
 
 export interface SocketIoOptions {

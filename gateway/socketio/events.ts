@@ -1,21 +1,4 @@
-// The name of an event is read out of its packet, and nothing else of it; some names no client may send.
-
-/**
- * Names that mean something else to a server than an event of that name. socket.io refuses them all but `*`;
- * python-socketio would run its own connect handler for `["connect", {}, {"user": …}]`, with the person that the client
- * put there, and its catch-all handler for `*` with arguments that the client chose.
- */
-const RESERVED: ReadonlySet<string> = new Set([
-  'connect',
-  'connect_error',
-  'disconnect',
-  'disconnecting',
-  'newListener',
-  'removeListener',
-  '*'
-])
-
-export const isReservedEvent = (name: string): boolean => RESERVED.has(name)
+// Reads the name of an event out of its packet, and nothing else of it.
 
 const MAX_NAME = 256
 // A JSON string (RFC 8259 §7), or a number as socket.io allows it, as the first item of an array.
@@ -37,3 +20,6 @@ export const eventName = (rest: string): string | undefined => {
 
 const PLAIN = /^[^\\\p{Cc}]*$/u
 const CONTROL = /\p{Cc}/u
+
+/** The ack id of an event that asks for an acknowledgement; '': it asks for none. */
+export const ackIdOf = (rest: string): string => rest.slice(0, rest.indexOf('['))

@@ -1,10 +1,16 @@
 // Judges each packet of one Socket.IO session: it passes only in a namespace whose CONNECT was proved and accepted.
+import { Forbidden, type GatewayError } from '../errors.ts'
+import type { User } from '../identity.ts'
+import type { Route } from '../routes/route.ts'
+import { isReservedEvent } from '../routes/socketio-rules.ts'
 import { bindRecovery, type ConnectParts, judgeConnect } from './connect.ts'
 import { type EnginePacket, textOf } from './engineio.ts'
-import { eventName, isReservedEvent } from './events.ts'
+import { ackIdOf, eventName } from './events.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './gate-verdict.ts'
+import { eventRoute } from './namespaces.ts'
 import {
   ACK,
+  ackPacket,
   BINARY_ACK,
   BINARY_EVENT,
   CONNECT,
@@ -24,8 +30,19 @@ export interface GateState {
 
 interface GateParts extends Omit<ConnectParts, 'namespaces'> {
   readonly state: GateState
+  /** Today's access to a namespace. */
+  readonly rightOf: (namespace: string) => Right | undefined
+  readonly onRefusedEvent: (namespace: string, event: string, refusal: GatewayError) => void
+  /** For what is refused inside of the session. */
+  readonly requestId: string
   readonly onOpen: (namespace: string) => void
   readonly onLeft: (namespace: string) => void
+}
+
+export interface Right {
+  /** As `namespaceRoute` gives it. */
+  readonly route: Route
+  readonly user: User
 }
 
 const MAX_REFUSED_CONNECTS = 20
@@ -80,7 +97,28 @@ export const createGate = (parts: GateParts) => {
   const eventFromClient = (packet: SocketIoPacket): PacketVerdict => {
     const name = eventName(packet.rest)
     if (name === undefined) return violation('malformed-event')
-    return isReservedEvent(name) ? violation('reserved-event') : passAttached(packet)
+    if (isReservedEvent(name)) return violation('reserved-event')
+    const refusal = judgeEvent(packet.namespace, name)
+    return refusal === undefined ? passAttached(packet) : refuseEvent(packet, name, refusal)
+  }
+
+  const judgeEvent = (namespace: string, event: string): GatewayError | undefined => {
+    const right = parts.rightOf(namespace)
+    if (right === undefined) return new Forbidden({ reason: 'not-connected' })
+    const by = eventRoute(right.route, event)
+    if (by === undefined) return new Forbidden({ reason: 'event-not-listed' })
+    // To be in the namespace is enough for what has no roles of its own.
+    return by === right.route ? undefined : parts.judge(by, right.user)
+  }
+
+  const refuseEvent = (packet: SocketIoPacket, event: string, refusal: GatewayError): PacketVerdict => {
+    const { namespace, rest, attachments } = packet
+    state.due.client = attachments
+    state.due.clientDropped = true
+    parts.onRefusedEvent(namespace, event, refusal)
+    const id = ackIdOf(rest)
+    if (id === '') return DROPPED
+    return answer({ verdict: 'answer', text: ackPacket(namespace, id, refusal.bodyText(parts.requestId)) })
   }
 
   const passAttached = ({ attachments }: SocketIoPacket): PacketVerdict => {

@@ -1,25 +1,38 @@
-// A namespace of a Socket.IO route is judged like a route of its own.
-import type { Route, SocketIoNamespace } from '../routes/route.ts'
+// A namespace of a Socket.IO route, and an event of it, is judged like a route of its own.
+import type { Route, SocketIoEvent, SocketIoNamespace } from '../routes/route.ts'
+import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
 
-const find = (route: Route, name: string): SocketIoNamespace | undefined => {
-  const namespaces = route.socketio?.namespaces ?? []
-  return (
-    namespaces.find(namespace => namespace.pattern === undefined && namespace.name === name) ??
-    namespaces.find(namespace => namespace.pattern?.test(name) === true)
-  )
+/** Made once for each rule; the rules live as long as their table. */
+const routes = new WeakMap<SocketIoNamespace | SocketIoEvent, Route>()
+const rules = new WeakMap<Route, SocketIoNamespace>()
+
+const judgedBy = (route: Route, rule: SocketIoNamespace | SocketIoEvent): Route => {
+  const known = routes.get(rule)
+  if (known !== undefined) return known
+  const judged: Route = { ...route, socketio: undefined, roles: rule.roles }
+  routes.set(rule, judged)
+  return judged
 }
-
-const routes = new WeakMap<SocketIoNamespace, Route>()
 
 /** The route that a connection to this namespace is judged by; undefined: the namespace is not listed. */
 export const namespaceRoute = (route: Route, name: string): Route | undefined => {
-  const namespace = find(route, name)
+  const namespace = findNamespace(route, name)
   if (namespace === undefined) return undefined
-  const known = routes.get(namespace)
-  if (known !== undefined) return known
-  const judged: Route = { ...route, socketio: undefined, roles: namespace.roles }
-  routes.set(namespace, judged)
+  const judged = judgedBy(route, namespace)
+  rules.set(judged, namespace)
   return judged
+}
+
+/** Name as the route file has it, of the namespace that a route stands for. */
+export const namespaceName = (governing: Route): string => rules.get(governing)?.name ?? ''
+
+/** The route that an event is judged by in a namespace: its own, the namespace's where all may pass; undefined: it is not listed. */
+export const eventRoute = (governing: Route, event: string): Route | undefined => {
+  const events = rules.get(governing)?.events
+  if (events === undefined) return governing
+  const rule = findEvent(events, event)
+  if (rule === undefined) return undefined
+  return rule.roles === undefined ? governing : judgedBy(governing, rule)
 }
 
 /** The same for an open stream: the route itself unless the stream is a Socket.IO connection. */

@@ -54,6 +54,10 @@ export const connectPacket = (namespace: string, auth: object): string =>
 
 export const disconnectPacket = (namespace: string): string => head(DISCONNECT, namespace)
 
+/** Answers an event with one argument, given as JSON. */
+export const ackPacket = (namespace: string, id: string, argument: string): string =>
+  `${head(ACK, namespace)}${id}[${argument}]`
+
 /** A stock client raises `connect_error` with this message and `data`. */
 export const connectErrorPacket = (
   namespace: string,

@@ -4,8 +4,8 @@ import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-strea
 import type { Identity, User } from '../identity.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { SocketLog } from '../websocket/forward.ts'
-import { createGate, type Gate, type GateState, NOTHING_DUE, owesClient, owesUpstream } from './gate.ts'
-import { namespaceRoute } from './namespaces.ts'
+import { createGate, type Gate, type GateState, NOTHING_DUE, owesClient, owesUpstream, type Right } from './gate.ts'
+import { namespaceName, namespaceRoute } from './namespaces.ts'
 import { disconnectPacket } from './packets.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
 
@@ -26,6 +26,8 @@ export interface SessionParts {
   /** Milliseconds since the epoch. */
   readonly now: () => number
   readonly log: SocketLog
+  /** @param namespace as the route file names it */
+  readonly countRefusedEvent: (routeId: string, namespace: string) => void
 }
 
 export interface SessionOrigin {
@@ -67,6 +69,8 @@ export interface Session {
 /** A session without an open namespace ends after this time. */
 export const PROVE_MS = 10_000
 export const UNPROVEN_BYTES = 100_000
+/** Of one session; all are counted. */
+const MAX_LOGGED_EVENTS = 10
 
 export const createSession = (
   parts: SessionParts,
@@ -75,15 +79,19 @@ export const createSession = (
 ): Session => {
   const { route, path, requestId, ip } = origin
   const handles = new Map<string, StreamHandle>()
+  const rights = new Map<string, Right>()
+  let refusedEvents = 0
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
   const register = (namespace: string, judgedBy: Route, identity: Identity) => {
+    rights.set(namespace, { route: judgedBy, user: identity.user })
     const handle = parts.streams.register(
       { kind: 'socketio', identity, route: judgedBy, path, namespace, requestId, ip },
       {
         end: code => endNamespace(namespace, code),
         destroy: () => session.end(1001),
-        bytes: () => session.carrier?.bytes() ?? 0
+        bytes: () => session.carrier?.bytes() ?? 0,
+        onChange: stream => rights.set(namespace, { route: stream.route, user: stream.identity?.user ?? identity.user })
       }
     )
     handles.set(namespace, handle)
@@ -92,6 +100,7 @@ export const createSession = (
   const release = (namespace: string) => {
     handles.get(namespace)?.close()
     handles.delete(namespace)
+    rights.delete(namespace)
     if (handles.size === 0) session.proveUntil = parts.now() + PROVE_MS
   }
 
@@ -136,6 +145,14 @@ export const createSession = (
     onOver(session)
   }
 
+  const onRefusedEvent = (namespace: string, event: string, { reason }: GatewayError) => {
+    const right = rights.get(namespace)
+    parts.countRefusedEvent(route.id, right === undefined ? '' : namespaceName(right.route))
+    if (++refusedEvents > MAX_LOGGED_EVENTS) return
+    const user = right?.user.username
+    parts.log.info({ requestId, route: route.id, namespace, event, user, reason }, 'refused a Socket.IO event')
+  }
+
   const gate = createGate({
     route,
     state,
@@ -144,6 +161,9 @@ export const createSession = (
     pids: parts.sidStore,
     now: parts.now,
     onAsked: register,
+    requestId,
+    rightOf: namespace => rights.get(namespace),
+    onRefusedEvent,
     onOpen() {
       session.proven = true
     },

@@ -287,3 +287,30 @@ t.test('what a backend learns under another name is looser, and no value of a he
   t.match(stdout, /LOOSER {2}upstream up: requestHeaders\.set X-Api-Key \([0-9a-f]{8}\) → X-Api-Key \([0-9a-f]{8}\)/)
   t.notMatch(stdout, /k1|k2/)
 })
+
+t.test('what may be sent in a namespace is compared event by event', async t => {
+  const events = (rules: string) =>
+    changed('/m: { roles: [Admin] }', `/m: { roles: [Agente, Admin], events: ${rules} }`)
+  const { opened, closed } = await compare(
+    t,
+    events('{ send: {}, "/typing:.*/": {} }'),
+    events('{ send: { roles: [Admin] }, ban: { roles: [Admin] } }')
+  )
+  t.match(
+    opened.map(({ path, who }) => `${path}: ${who.join()}`),
+    [/namespace \/m event \/typing:\.\*\/: Agente,Admin/, /namespace \/m event send: Agente/]
+  )
+  t.match(
+    closed.map(({ path, who }) => `${path}: ${who.join()}`),
+    [/namespace \/m event ban: Admin/]
+  )
+  const fenced = await compare(
+    t,
+    events('{ send: {} }'),
+    changed('/m: { roles: [Admin] }', '/m: { roles: [Agente, Admin] }')
+  )
+  t.match(
+    fenced.closed.map(({ path }) => path),
+    [/event \(any other\)/]
+  )
+})

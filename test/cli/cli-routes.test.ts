@@ -262,3 +262,58 @@ t.test('replay counts by route and role what past requests would meet under new 
   const piped = await portaria(['replay', '-', '--config', next, '--json'], { input: world.logText() })
   t.same(piped.json<{ changes: unknown }>().changes, result.json<{ changes: unknown }>().changes)
 })
+
+t.test('events of Socket.IO are tested, explained and shown in the matrix', async t => {
+  const yaml = (outcome: string) => `upstreams: { up: { url: "http://127.0.0.1:1" } }
+routes:
+  - path: /socket.io/*
+    upstream: up
+    socketio:
+      namespaces:
+        /messaging:
+          roles: [Agente, Supervisor]
+          events: { send: { roles: [Agente] }, "/typing:.*/": {} }
+        /open: {}
+tests:
+  - EVENT /messaging send as Agente -> allow
+  - EVENT /messaging send as Supervisor -> ${outcome}
+  - EVENT /messaging typing:on as Supervisor -> allow
+  - EVENT /messaging delete as Agente+Supervisor -> 403
+  - EVENT /messaging send as Admin -> 403
+  - EVENT /messaging send as anonymous -> 401
+  - EVENT /nowhere send as Agente -> 404
+  - EVENT /open anything as unassigned -> allow
+`
+  const folder = await routeFolder(t, { 'routes.yaml': yaml('403') })
+  t.equal((await portaria(['check', folder])).code, 0)
+  const wrong = await portaria(['check', await routeFolder(t, { 'routes.yaml': yaml('allow') })])
+  t.match(wrong.stdout + wrong.stderr, /routes\.yaml:13:5.*expects allow, but the answer is 403 .*role-missing/)
+  const short = yaml('403').replace('EVENT /open anything as', 'EVENT /open as')
+  t.match(
+    JSON.stringify(await portaria(['check', await routeFolder(t, { 'routes.yaml': short })])),
+    /EVENT NAMESPACE NAME/
+  )
+  const explain = (...args: string[]) => portaria(['explain', 'EVENT', ...args, '--config', folder])
+  t.match(
+    (await explain('/messaging', 'send', '--as', 'Supervisor')).stdout,
+    /403 GW_FORBIDDEN \(role-missing\)\n.*It asks for Agente/
+  )
+  t.match((await explain('/messaging', 'ban')).stdout, /\nAgente +403 +GW_FORBIDDEN/)
+  t.match((await explain('/messaging', 'ban', '--as', 'Agente')).stdout, /none of its `events` names this one/)
+  t.match((await explain('/open', 'x', '--as', 'Agente', '--json')).json(), {
+    method: 'EVENT',
+    namespace: '/open',
+    event: 'x',
+    decision: 'allow',
+    route: '/socket.io/*'
+  })
+  t.equal((await explain('/open')).code, 2)
+  const rows = (await portaria(['matrix', '--json', '--config', folder])).json<
+    { id: string; allowed: Record<string, boolean> }[]
+  >()
+  const send = rows.find(({ id }) => id === '/socket.io/* namespace /messaging event send')
+  t.match(send?.allowed, { Agente: true, Supervisor: false, Admin: false, anonymous: false })
+  const reserved = yaml('403').replace('send: { roles', 'connect: { roles')
+  const refused = JSON.stringify(await portaria(['check', await routeFolder(t, { 'routes.yaml': reserved })]))
+  t.match(refused, /no client may send the event \\*"connect/)
+})

@@ -19,8 +19,8 @@ const SOCKETIO = {
   maxMessageBytes: 1_000_000,
   messagesPerSecond: 1000,
   namespaces: [
-    { name: '/messaging', pattern: undefined, roles: ['Agente'] },
-    { name: '/open', pattern: undefined, roles: undefined }
+    { name: '/messaging', pattern: undefined, roles: ['Agente'], events: undefined },
+    { name: '/open', pattern: undefined, roles: undefined, events: undefined }
   ]
 }
 

@@ -147,7 +147,7 @@ const gateWorld = () => {
   const socketio = {
     maxMessageBytes: 1e6,
     messagesPerSecond: 1000,
-    namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'] }]
+    namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'], events: undefined }]
   }
   const gate = createGate({
     route: routeAt('/socket.io/', upstreamAt(1), { socketio }),
@@ -160,6 +160,9 @@ const gateWorld = () => {
     judge: () => undefined,
     pids: createMemorySidStore(),
     onAsked: () => undefined,
+    rightOf: () => undefined,
+    onRefusedEvent: () => undefined,
+    requestId: 'x',
     onOpen: () => undefined,
     onLeft: () => undefined,
     now: Date.now

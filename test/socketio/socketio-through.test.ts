@@ -51,10 +51,10 @@ const SOCKETIO = {
   maxMessageBytes: 1_000_000,
   messagesPerSecond: 1000,
   namespaces: [
-    { name: '/messaging', pattern: undefined, roles: ['Agente'] },
-    { name: '/other', pattern: undefined, roles: undefined },
-    { name: '/admin', pattern: undefined, roles: ['Admin'] },
-    { name: '/dyn', pattern: /^\/dyn-\d+$/, roles: undefined }
+    { name: '/messaging', pattern: undefined, roles: ['Agente'], events: undefined },
+    { name: '/other', pattern: undefined, roles: undefined, events: undefined },
+    { name: '/admin', pattern: undefined, roles: ['Admin'], events: undefined },
+    { name: '/dyn', pattern: /^\/dyn-\d+$/, roles: undefined, events: undefined }
   ]
 }
 

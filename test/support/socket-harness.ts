@@ -190,6 +190,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
       const decision = decide({ route, path: route.path }, { user }, { cloudUnassignedMayPass: false })
       return decision.decision === 'allow' ? undefined : new Forbidden({ reason: decision.reason })
     },
+    countRefusedEvent: () => undefined,
     ownHeaders: exchange => ['x-request-id', exchange.requestId],
     ...(options.socketio === undefined ? {} : { limits: options.socketio }),
     now
