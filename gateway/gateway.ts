@@ -11,7 +11,7 @@ import { createForwardHttp } from './forward/forward-http.ts'
 import { addedHeaders } from './http/answer.ts'
 import { createClientAddress } from './http/client-address.ts'
 import type { Exchange } from './http/exchange.ts'
-import { drain, listen } from './http/listener.ts'
+import { listen } from './http/listener.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
 import { createLoginAudit } from './login/audit.ts'
 import type { LoginOutcome } from './login/sign-in.ts'
@@ -240,16 +240,16 @@ export const startGateway = async (
   })
 
   await regranting.apply()
-  const port = await listen(app.server, settings)
+  const listener = await listen(app.server, settings)
   observation.nowReady()
   return {
-    port,
+    port: listener.port,
     opsPort: observation.opsPort,
     reload: siblings.reload ?? routes.reload,
     openapi: () => own.app.swagger(),
     async close() {
       observation.nowDraining()
-      await Promise.all([drain(app.server, settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
+      await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       upstreams.close()
       await routes.close()
       await regranting.close()

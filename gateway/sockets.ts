@@ -1,5 +1,4 @@
 // WebSocket, Socket.IO and event streams share one registry: whoever loses a right loses the streams that it opened.
-import type { Duplex } from 'node:stream'
 import { Forbidden, type GatewayError, Unassigned, Unavailable } from './errors.ts'
 import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
 import { type AnswerOptions, addedHeaders, ownHeaders } from './http/answer.ts'
@@ -110,16 +109,9 @@ export const createSockets = (parts: SocketParts) => {
     return streams.register(info, { end, destroy: end }).close
   }
 
-  const forwardUpgrade = (
-    exchange: Exchange,
-    route: Route,
-    upstream: Upstream,
-    socket: Duplex,
-    head: Buffer,
-    offer: SocketToken
-  ) => {
-    if (route.socketio === undefined) forwardWebSocket(exchange, route, upstream, socket, head, offer)
-    else socketio.onUpgrade(exchange, route, upstream, socket, head)
+  const forwardUpgrade = (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
+    if (route.socketio === undefined) forwardWebSocket(exchange, route, upstream, offer)
+    else socketio.onUpgrade(exchange, route, upstream)
   }
 
   return {

@@ -2,6 +2,7 @@
 import { BadOrigin, BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/refusal-page.ts'
+import { fieldValue, fieldValues } from '../http/server/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
@@ -98,16 +99,16 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
   }
 
   const judgeOrigin = (exchange: Exchange): void => {
-    const { req, head, route } = exchange
-    const site = req.headers['sec-fetch-site']
-    const changes = !SAFE_METHODS.has(req.method ?? '') || head.upgrade?.toLowerCase() === 'websocket'
+    const { request, head, route } = exchange
+    const site = fieldValue(request.fields, 'sec-fetch-site')
+    const changes = !SAFE_METHODS.has(request.method) || head.upgrade?.toLowerCase() === 'websocket'
     const ownEndpoint = route?.upstream === undefined
     // A link from elsewhere may open a page; it may not ask the session anything, and not change anything.
     if (site !== undefined && site !== 'same-origin' && (changes || (ownEndpoint && site !== 'none'))) {
       throw new BadOrigin({ reason: 'cookie-cross-site' })
     }
     if (!changes) return
-    const sent = originsOf(req.rawHeaders)
+    const sent = fieldValues(request.fields, 'origin')
     const allowed = originAllowed({ sent, allowed: [publicOrigin], byCookie: site !== 'same-origin' })
     if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
   }
@@ -125,9 +126,10 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       return token
     },
     loginAddress(exchange) {
-      const { req, route } = exchange
+      const { request, route } = exchange
       if (route?.browser !== true || !wantsPage(exchange)) return undefined
-      if (!SAFE_METHODS.has(req.method ?? '') || req.headers['x-requested-with'] !== undefined) return undefined
+      if (!SAFE_METHODS.has(request.method) || fieldValue(request.fields, 'x-requested-with') !== undefined)
+        return undefined
       const target = exchange.path + exchange.query
       const kept = target.length <= RETURN_LENGTH && /^\/(?![/\\])/.test(target) ? target : '/'
       return `/auth/login?returnTo=${encodeURIComponent(kept)}`
@@ -145,6 +147,3 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     isByCookie: ({ head, identity }) => head.authorizations === 0 && identity !== undefined
   }
 }
-
-const originsOf = (rawHeaders: readonly string[]): string[] =>
-  rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'origin')

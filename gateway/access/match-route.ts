@@ -9,24 +9,27 @@ import {
   UriTooLong
 } from '../errors.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
+import { fieldValue } from '../http/server/request.ts'
+import { isPlainPath } from '../routes/canonical-path.ts'
 import type { RouteTable } from '../routes/route.ts'
 
 const MAX_TARGET_LENGTH = 8192
 
-// host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information.
-const HOST = /^(?:[A-Za-z0-9._~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+// host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information,
+// and no comma, which some take for the end of the first of several.
+const HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 
 const bad = (reason: string): GatewayError => new BadRequest({ reason })
 
 /** What is wrong with a request's head before its path is looked at (RFC 9112 §2.3, §3.2, §6.1). */
-const headFault = ({ req, head }: Exchange): GatewayError | undefined => {
-  if (req.httpVersionMajor !== 1 || req.httpVersionMinor > 1) return new BadHttpVersion({ reason: 'http-version' })
-  if (head.hosts !== 1 && !(head.hosts === 0 && req.httpVersionMinor === 0)) return bad('host-count')
+const headFault = ({ request, head }: Exchange): GatewayError | undefined => {
+  if (request.versionMajor !== 1 || request.versionMinor > 1) return new BadHttpVersion({ reason: 'http-version' })
+  if (head.hosts !== 1 && !(head.hosts === 0 && request.versionMinor === 0)) return bad('host-count')
   if (head.host !== undefined && !HOST.test(head.host)) return bad('host-malformed')
   if (head.authorizations > 1) return bad('two-authorizations')
   if (head.passed?.includes(GATEWAY_NAME)) return new LoopDetected({ reason: 'loop' })
   if (head.transferEncoding === undefined) return undefined
-  if (req.httpVersionMinor === 0 || head.transferEncodings > 1) return bad('transfer-encoding')
+  if (request.versionMinor === 0 || head.transferEncodings > 1) return bad('transfer-encoding')
   return head.transferEncoding.trim().toLowerCase() === 'chunked'
     ? undefined
     : new NotImplementedCoding({ reason: 'transfer-coding' })
@@ -41,37 +44,55 @@ const originForm = (target: string, host: string | undefined): string | undefine
 }
 
 /** `OPTIONS` with an Origin and the method that a browser asks leave for (Fetch, CORS-preflight request). */
-export const preflightMethod = ({ req, head }: Exchange): string | undefined => {
-  if (req.method !== 'OPTIONS' || head.origin === undefined) return undefined
-  const asked = req.headers['access-control-request-method']
+export const preflightMethod = ({ request, head }: Exchange): string | undefined => {
+  if (request.method !== 'OPTIONS' || head.origin === undefined) return undefined
+  const asked = fieldValue(request.fields, 'access-control-request-method')
   return asked !== undefined && /^[A-Za-z]{1,32}$/.test(asked) ? asked.toUpperCase() : undefined
 }
 
-/** Records route and canonical path, or the refusal; throws nothing, so that bad requests are counted first. */
-export const createMatchRoute =
-  (current: () => RouteTable) =>
-  (exchange: Exchange): void => {
-    exchange.refusal = headFault(exchange)
-    if (exchange.refusal !== undefined) return
-    const sent = exchange.req.url ?? ''
-    if (sent.length > MAX_TARGET_LENGTH) {
-      exchange.refusal = new UriTooLong({ reason: 'target-too-long' })
-      return
-    }
-    const target = sent.startsWith('/') ? sent : originForm(sent, exchange.head.host)
-    if (target === undefined || target.includes('#')) {
-      exchange.refusal = new BadPath({ reason: target === undefined ? 'target-form' : 'fragment' })
-      return
-    }
-    const question = target.indexOf('?')
-    const rawPath = question === -1 ? target : target.slice(0, question)
-    exchange.query = question === -1 ? '' : target.slice(question)
-    const table = current()
-    const method = preflightMethod(exchange) ?? exchange.req.method ?? ''
-    const match = table.match(method, rawPath)
+/** `http://host/path?query` or `/path?query` without what an origin-form leaves out; undefined: neither. */
+const targetOf = ({ request, head }: Exchange): string | undefined =>
+  request.target.startsWith('/') ? request.target : originForm(request.target, head.host)
+
+const targetFault = (exchange: Exchange): GatewayError | undefined => {
+  if (exchange.request.target.length > MAX_TARGET_LENGTH) return new UriTooLong({ reason: 'target-too-long' })
+  const target = targetOf(exchange)
+  if (target === undefined) return new BadPath({ reason: 'target-form' })
+  return target.includes('#') ? new BadPath({ reason: 'fragment' }) : undefined
+}
+
+interface MatchRoute {
+  /** Records what is wrong with the head, or the route of a path that is plain. What costs more waits for `matchUnusual`. */
+  matchPlain(exchange: Exchange): undefined
+  /** Records the route of any other path, or why it is refused. */
+  matchUnusual(exchange: Exchange): GatewayError | undefined
+}
+
+/** In two steps, since a path may be written so that it costs a lot to read, and the limiter comes between. */
+export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
+  const match = (exchange: Exchange, rawPath: string) => {
+    const method = preflightMethod(exchange) ?? exchange.request.method
+    const match = current().match(method, rawPath)
     exchange.match = match
     if (match.route !== undefined) {
       exchange.route = match.route
       exchange.path = match.path
     } else if (match.refusal === 'bad-path') exchange.refusal = new BadPath({ reason: match.reason })
   }
+  return {
+    matchPlain(exchange) {
+      exchange.refusal = headFault(exchange) ?? targetFault(exchange)
+      if (exchange.refusal !== undefined) return
+      const target = targetOf(exchange) ?? ''
+      const question = target.indexOf('?')
+      const rawPath = question === -1 ? target : target.slice(0, question)
+      exchange.query = question === -1 ? '' : target.slice(question)
+      if (isPlainPath(rawPath)) match(exchange, rawPath)
+    },
+    matchUnusual(exchange) {
+      if (exchange.refusal !== undefined || exchange.match !== undefined) return exchange.refusal
+      match(exchange, targetOf(exchange)?.split('?', 1)[0] ?? '')
+      return exchange.refusal
+    }
+  }
+}

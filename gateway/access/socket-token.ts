@@ -9,7 +9,7 @@ const QUERY_TOKEN = 'access_token'
 
 /** Throws 400 when a source is malformed or two sources disagree: nobody shall guess which one counts. */
 export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket'>): SocketToken => {
-  const offer = splitOffer(exchange.req.rawHeaders)
+  const offer = splitOffer(exchange.request.fields)
   const query = route.websocket?.tokenInQuery === true ? splitQuery(exchange.query) : { query: exchange.query }
   const given = [bearerToken(exchange.head.authorization), offer.token, query.token].filter(
     token => token !== undefined

@@ -1,6 +1,5 @@
 // A request that may pass goes upstream and its answer comes back, streaming both ways; whatever breaks, both sides are told.
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   BadUpstreamResponse,
   BodyTooLarge,
@@ -13,7 +12,9 @@ import {
 import type { Exchange, Underway } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
 import { hasBody } from '../http/head.ts'
-import { sendWhole } from '../http/whole-answer.ts'
+import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
+import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
+import { headerLines } from '../http/server/response-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from '../upstream/connection.ts'
 import { freeMemory } from '../upstream/free-memory.ts'
@@ -28,6 +29,7 @@ const UPLOAD_CHECK_MS = 30_000
 const UPLOAD_MIN_BYTES = 3000
 // A connection that has been idle for so long may have been closed by the other side a moment ago.
 const DOUBTFUL_IDLE_MS = 1000
+const NOTHING = Buffer.alloc(0)
 
 export interface Forwarding {
   readonly upstreams: Upstreams
@@ -50,13 +52,13 @@ const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
 }
 
 /** One request under way to one upstream. */
-class HttpForward implements Requester, Underway {
+class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   readonly #exchange: Exchange
   readonly #forwarding: Forwarding
   readonly #upstream: Upstream
   readonly #route: Route
-  readonly #req: IncomingMessage
-  readonly #res: ServerResponse
+  readonly #request: HttpRequest
+  readonly #response: HttpResponse
   readonly #withBody: boolean
   #connection: UpstreamConnection | undefined
   #attempts = 0
@@ -66,7 +68,8 @@ class HttpForward implements Requester, Underway {
   #uploadEnded = false
   #uploaded = 0
   #over = false
-  #waitsForClient = false
+  /** What the client has not taken yet; the upstream waits meanwhile. */
+  #untaken: Buffer | undefined
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
 
@@ -75,8 +78,8 @@ class HttpForward implements Requester, Underway {
     this.#forwarding = forwarding
     this.#upstream = upstream
     this.#route = route
-    this.#req = exchange.req
-    this.#res = exchange.res
+    this.#request = exchange.request
+    this.#response = exchange.response
     this.#withBody = hasBody(exchange.head)
     exchange.underway = this
   }
@@ -103,7 +106,7 @@ class HttpForward implements Requester, Underway {
   #send(connection: UpstreamConnection) {
     const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority)
     const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
-    connection.send(this.#req.method ?? 'GET', head, this, timeoutMs)
+    connection.send(this.#request.method, head, this, timeoutMs)
     if (!this.#withBody) return connection.finish()
     if (!this.#uploading) {
       this.#uploading = true
@@ -114,20 +117,19 @@ class HttpForward implements Requester, Underway {
   #startUpload() {
     if (this.#exchange.awaitsContinue) {
       this.#exchange.awaitsContinue = false
-      this.#res.writeContinue()
+      this.#response.interim(100, 'Continue', '')
     }
-    this.#req.on('data', (chunk: Buffer) => this.#onUpload(chunk))
-    this.#req.on('end', () => this.#onUploadEnd())
     let before = 0
     this.#uploadCheck = setInterval(() => {
       const moved = this.#uploaded - before
       before = this.#uploaded
-      if (moved < UPLOAD_MIN_BYTES && !this.#req.isPaused())
+      if (moved < UPLOAD_MIN_BYTES && !this.#request.isPaused)
         this.#cut(new RequestTimeout({ reason: 'upload-too-slow' }))
     }, UPLOAD_CHECK_MS)
+    this.#request.read(this)
   }
 
-  #onUpload(chunk: Buffer) {
+  onUpload(chunk: Buffer) {
     const connection = this.#connection
     if (connection === undefined || this.#over) return
     this.#uploaded += chunk.length
@@ -142,10 +144,10 @@ class HttpForward implements Requester, Underway {
       flows = connection.write('\r\n')
       connection.uncork()
     }
-    if (!flows) this.#req.pause()
+    if (!flows) this.#request.pause()
   }
 
-  #onUploadEnd() {
+  onUploadEnd() {
     clearInterval(this.#uploadCheck)
     this.#uploadEnded = true
     if (this.#over || this.#connection === undefined) return
@@ -187,23 +189,18 @@ class HttpForward implements Requester, Underway {
   }
 
   onDrain() {
-    this.#req.resume()
+    this.#request.resume()
   }
 
   onInterim(status: number, headers: readonly string[]) {
-    // A 1.0 client knows no 1xx (RFC 9110 §15.2); 100 was answered here.
-    if (this.#req.httpVersionMinor === 0 || this.#res.headersSent) return
-    if (status === 102) this.#res.writeProcessing()
+    // 100 was answered here; what else may come is not known to be of use to clients.
+    if (status === 102) this.#response.interim(102, 'Processing', '')
     if (status !== 103) return
-    const link: string[] = []
+    const links: string[] = []
     for (let i = 0; i < headers.length; i += 2)
-      if (headers[i]?.toLowerCase() === 'link') link.push(headers[i + 1] ?? '')
-    if (link.length === 0 || responseRulesOf(this.#upstream)?.removes('link')) return
-    try {
-      this.#res.writeEarlyHints({ link })
-    } catch {
-      // Node accepts fewer forms of Link than RFC 8288 allows; a hint may be left out (RFC 8297 §2).
-    }
+      if (headers[i]?.toLowerCase() === 'link') links.push('link', headers[i + 1] ?? '')
+    if (links.length === 0 || responseRulesOf(this.#upstream)?.removes('link')) return
+    this.#response.interim(103, 'Early Hints', headerLines(links))
   }
 
   onHead(head: ResponseHead, whole: string | undefined) {
@@ -219,21 +216,13 @@ class HttpForward implements Requester, Underway {
       privacy: privateAnswersOf(this.#route)
     })
     headers.push(...this.#forwarding.addedHeaders(this.#exchange))
-    const res = this.#res
-    // An answer before the end of the upload: the rest of it is not worth waiting for (RFC 9112 §9.3).
-    if (this.#withBody && !this.#req.complete) res.shouldKeepAlive = false
     const { status, reason } = head
-    if (whole !== undefined && sendWhole(this.#req, res, { status, reason, headers, body: whole }))
-      return this.#finish()
-    res.writeHead(head.status, head.reason, headers)
-    res.socket?.cork()
-    // First and by itself: with a Buffer, Node puts the head before interim responses that still wait behind another answer.
-    res.flushHeaders()
-    process.nextTick(() => res.socket?.uncork())
     if (whole !== undefined) {
-      res.end(whole === '' ? undefined : Buffer.from(whole, 'latin1'))
-      return
+      this.#response.whole({ status, reason, headers }, whole)
+      return this.#finish()
     }
+    this.#response.taker = this
+    this.#response.begin({ status, reason, headers }, head.contentLength)
     if (eventStream) this.#streamEvents(connection)
   }
 
@@ -242,34 +231,32 @@ class HttpForward implements Requester, Underway {
     this.#streamOver = this.#forwarding.onEventStream(this.#exchange, () => {
       this.#finish()
       connection.destroy()
-      this.#res.end()
+      this.#response.end()
     })
   }
 
   onBody(chunk: Buffer, isLent: boolean) {
     if (this.#over) return
-    const flows = this.#res.write(chunk, () => {
-      if (!isLent) freeMemory(chunk)
-      this.#onTaken()
-    })
-    if (flows && !isLent) return
-    this.#waitsForClient = true
-    this.#connection?.pause()
+    const isTaken = this.#response.write(chunk)
+    if (!isTaken) {
+      this.#untaken = isLent ? NOTHING : chunk
+      this.#connection?.pause()
+    } else if (!isLent) freeMemory(chunk)
   }
 
-  /** The client's socket has taken a chunk; the next may come when it has taken all of them. */
-  #onTaken() {
-    if (!this.#waitsForClient || this.#res.writableLength > 0) return
-    this.#waitsForClient = false
+  /** The client has taken all that there was. */
+  onTaken() {
+    if (this.#untaken === undefined) return
+    freeMemory(this.#untaken)
+    this.#untaken = undefined
     this.#connection?.resume()
   }
 
   onEnd(trailers: readonly string[]) {
     if (this.#over) return
     this.#finish()
-    if (this.#res.writableEnded) return
-    if (trailers.length > 0) this.#res.addTrailers(clientTrailers(trailers, responseRulesOf(this.#upstream)?.removes))
-    this.#res.end()
+    const passed = trailers.length === 0 ? [] : clientTrailers(trailers, responseRulesOf(this.#upstream)?.removes)
+    this.#response.end(headerLines(passed))
   }
 
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean) {
@@ -282,7 +269,7 @@ class HttpForward implements Requester, Underway {
     // closed meanwhile says nothing against its target; a target that can't be reached is not asked twice.
     const tries = fault === 'reset' ? pool.targets + 1 : pool.targets
     if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
-    const isStalled = fault === 'timeout' && this.#res.headersSent
+    const isStalled = fault === 'timeout' && this.#response.hasBegun
     this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : FAULTS[fault](cause))
   }
 }

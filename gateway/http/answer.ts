@@ -1,13 +1,12 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
-import { breakOff, type Exchange } from './exchange.ts'
-import { hasBody } from './head.ts'
+import type { Exchange } from './exchange.ts'
 import { limitHeaders, sameLimitHeaders } from './limit-headers.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
-import { headerLines, sendWhole } from './whole-answer.ts'
+import { fieldValue } from './server/request.ts'
+import { dateLine, headerLines } from './server/response-head.ts'
 
 export interface AnswerOptions {
   /** The one origin whose scripts may read these answers (FRONTEND_URL). */
@@ -47,67 +46,40 @@ const PREFLIGHT_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /** A CORS preflight from the frontend, answered here: nothing of it reaches a backend. */
 export const answerPreflight = (exchange: Exchange, options: AnswerOptions): void => {
-  const asked = exchange.req.headers['access-control-request-headers']
+  const asked = fieldValue(exchange.request.fields, 'access-control-request-headers')
   const headers = ownHeaders(exchange, options)
   headers.push('access-control-allow-methods', PREFLIGHT_METHODS, 'access-control-max-age', '600')
   if (asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}$/.test(asked)) {
     headers.push('access-control-allow-headers', asked)
   }
-  exchange.res.writeHead(204, headers).end()
+  exchange.response.whole({ status: 204, headers }, '')
 }
+
+/** What a request asked that may not be passed on (RFC 9110 §7.6.2): the gateway is then who it is for. */
+export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): void => {
+  const headers = [...ownHeaders(exchange, options), 'allow', PREFLIGHT_METHODS]
+  exchange.response.whole({ status: 204, headers }, '')
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A small readable page for somebody who navigated here, JSON for everything else. */
 const body = (exchange: Exchange, error: GatewayError): [type: string, body: string] =>
   wantsPage(exchange)
     ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
-    : ['application/json; charset=utf-8', error.bodyText(exchange.requestId)]
+    : [JSON_TYPE, error.bodyText(exchange.requestId)]
 
-const DRAIN_BYTES = 1024 * 1024
-const DRAIN_MS = 2000
-const DRAIN_CHECK_MS = 50
+const commonLines = new WeakMap<AnswerOptions, Map<string, string>>()
 
-const closing = new WeakSet<Socket>()
-
-/** Whether this connection ends after the answer under way: what else arrives on it is no request. */
-export const isClosing = (socket: Socket): boolean => closing.has(socket)
-
-/**
- * What the client is still sending is read and dropped for a moment before the connection closes, so that our answer is
- * not lost to a reset (RFC 9112 §9.6), and never read as another request.
- */
-const closeGently = ({ req, res }: Exchange): void => {
-  const socket = req.socket
-  closing.add(socket)
-  res.shouldKeepAlive = false
-  socket.destroySoon = () => {
-    const until = performance.now() + DRAIN_MS
-    const most = socket.bytesRead + DRAIN_BYTES
-    const timer = setInterval(() => {
-      if (req.complete || performance.now() > until || socket.bytesRead > most) socket.destroy()
-    }, DRAIN_CHECK_MS)
-    socket.on('close', () => clearInterval(timer))
-    socket.end()
-    req.resume()
-  }
-}
-
-interface CommonHeaders {
-  readonly headers: readonly string[]
-  /** The same, as lines of a head. */
-  readonly lines: string
-}
-
-const commonHeaders = new WeakMap<AnswerOptions, Map<string, CommonHeaders>>()
-
-/** What all refusals of this content type have in common; made once for each of the two. */
-const refusalHeaders = (type: string, options: AnswerOptions): CommonHeaders => {
-  const byType = commonHeaders.get(options) ?? new Map<string, CommonHeaders>()
+/** Field lines that all refusals of this content type have in common; made once for each of the two. */
+const commonLinesOf = (type: string, options: AnswerOptions): string => {
+  const byType = commonLines.get(options) ?? new Map<string, string>()
   const known = byType.get(type)
   if (known !== undefined) return known
   const headers = sharedHeaders(options.corsOrigin)
   headers.push('content-type', type, 'cache-control', 'no-store', 'content-security-policy', REFUSAL_PAGE_POLICY)
-  const made = { headers, lines: headerLines(headers) }
-  commonHeaders.set(options, byType.set(type, made))
+  const made = headerLines(headers)
+  commonLines.set(options, byType.set(type, made))
   return made
 }
 
@@ -126,10 +98,10 @@ const particularHeaders = (error: GatewayError, exchange: Exchange): string[] =>
   return headers
 }
 
-let flood: { error: GatewayError; common: CommonHeaders; limit: Verdict; lines: string } | undefined
+let flood: { error: GatewayError; common: string; limit: Verdict; lines: string } | undefined
 
 /** All but the request's own fields as lines of a head; in a flood put together once for each second of it. */
-const refusalLines = (error: GatewayError, common: CommonHeaders, exchange: Exchange): string => {
+const refusalLines = (error: GatewayError, common: string, exchange: Exchange): string => {
   const { limit } = exchange
   if (
     flood?.error === error &&
@@ -139,7 +111,7 @@ const refusalLines = (error: GatewayError, common: CommonHeaders, exchange: Exch
   ) {
     return flood.lines
   }
-  const lines = common.lines + headerLines(particularHeaders(error, exchange))
+  const lines = common + headerLines(particularHeaders(error, exchange))
   if (!(error instanceof RateLimited) || limit === undefined) return lines
   // In one piece: what is put together is put together again by everyone who writes it.
   flood = { error, common, limit, lines: Buffer.from(lines, 'latin1').toString('latin1') }
@@ -148,29 +120,33 @@ const refusalLines = (error: GatewayError, common: CommonHeaders, exchange: Exch
 
 /** Answers with a refusal. An answer that has begun is broken off instead: it must not look complete. */
 export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
-  const { req, res } = exchange
+  const { response } = exchange
   exchange.error = error
-  if (res.headersSent) {
-    breakOff(res, error)
+  if (response.hasBegun) {
+    response.abort()
     return
   }
   const login = error.statusCode === 401 ? options.loginAddress?.(exchange) : undefined
   if (login !== undefined) {
-    res.writeHead(302, [...ownHeaders(exchange, options), 'location', login, 'cache-control', 'no-store']).end()
+    const more = ['location', login, 'cache-control', 'no-store', 'content-length', '0']
+    response.whole({ status: 302, headers: [...ownHeaders(exchange, options), ...more] }, '')
     return
   }
   const [type, text] = body(exchange, error)
   const length = Buffer.byteLength(text)
+  const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
+  const lines = refusalLines(error, commonLinesOf(type, options), exchange)
   const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
-  if (hasBody(exchange.head) && !req.complete) closeGently(exchange)
-  const sent = req.method === 'HEAD' ? '' : text
-  const latin1 = length === text.length ? sent : Buffer.from(sent).toString('latin1')
+  response.whole({ status: error.statusCode, lines, headers }, latin1)
+}
+
+/** The whole text that refuses what is no request, and is the last on its connection. */
+export const refusalText = (error: GatewayError, requestId: string, options: AnswerOptions): string => {
+  const text = error.bodyText(requestId)
+  const lines = commonLinesOf(JSON_TYPE, options) + headerLines(Object.entries(error.headers).flat())
+  const more = ['x-request-id', requestId, 'content-length', String(Buffer.byteLength(text)), 'connection', 'close']
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
-  const common = refusalHeaders(type, options)
-  const lines = refusalLines(error, common, exchange)
-  if (sendWhole(req, res, { status: error.statusCode, reason, lines, headers, body: latin1 })) return
-  res.writeHead(error.statusCode, [...common.headers, ...particularHeaders(error, exchange), ...headers])
-  res.end(sent)
+  return `HTTP/1.1 ${error.statusCode} ${reason}\r\n${lines}${headerLines(more)}${dateLine()}\r\n${text}`
 }
 
 /** Anything thrown, as a refusal: what is not one of ours is the gateway's own fault and says nothing. */

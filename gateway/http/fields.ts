@@ -19,6 +19,8 @@ export const ACCEPT = 14
 export const UPGRADE = 15
 export const LOOP = 16
 export const FETCH_SITE = 17
+export const EXPECT = 18
+export const MAX_FORWARDS = 19
 
 /** Names the gateways that a request has passed (what Via is for, RFC 9110 §7.6.3, which makes some backends stop compressing). */
 export const LOOP_FIELD = 'x-portaria-via'
@@ -39,17 +41,19 @@ const KINDS: Record<string, number> = {
   accept: ACCEPT,
   upgrade: UPGRADE,
   'sec-fetch-site': FETCH_SITE,
+  // Answered here (RFC 9110 §10.1.1).
+  expect: EXPECT,
+  'max-forwards': MAX_FORWARDS,
   [LOOP_FIELD]: LOOP
 }
 
-// RFC 9110 §7.6.1 and the fields it grew out of; Expect is answered here (RFC 9110 §10.1.1).
+// RFC 9110 §7.6.1 and the fields it grew out of.
 const HOP_BY_HOP = [
   'keep-alive',
   'proxy-connection',
   'proxy-authorization',
   'proxy-authenticate',
   'trailer',
-  'expect',
   'http2-settings'
 ]
 

@@ -5,10 +5,12 @@ import {
   CONNECTION,
   CONTENT_LENGTH,
   COOKIE,
+  EXPECT,
   FETCH_SITE,
   HOST,
   headerKind,
   LOOP,
+  MAX_FORWARDS,
   ORIGIN,
   TE,
   TRANSFER_ENCODING,
@@ -41,6 +43,8 @@ export interface RequestHead {
   upgrade: string | undefined
   /** Sec-Fetch-Site (Fetch Metadata Request Headers §2.3). */
   fetchSite: string | undefined
+  expect: string | undefined
+  maxForwards: string | undefined
   /** Gateways that this request has passed, as they name themselves. */
   passed: string | undefined
 }
@@ -100,6 +104,12 @@ const take = (head: RequestHead, kind: number, value: string) => {
       return
     case LOOP:
       head.passed = joined(head.passed, value, ', ')
+      return
+    case EXPECT:
+      head.expect = joined(head.expect, value, ', ')
+      return
+    case MAX_FORWARDS:
+      head.maxForwards = joined(head.maxForwards, value, ', ')
   }
 }
 
@@ -123,6 +133,8 @@ export const readHead = (rawHeaders: readonly string[]): RequestHead => {
     accept: undefined,
     upgrade: undefined,
     fetchSite: undefined,
+    expect: undefined,
+    maxForwards: undefined,
     passed: undefined
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -135,6 +147,15 @@ export const readHead = (rawHeaders: readonly string[]): RequestHead => {
 /** Whether a request has a body, by its framing alone (RFC 9112 §6.3). */
 export const hasBody = (head: RequestHead): boolean =>
   head.transferEncoding !== undefined || (head.contentLength !== undefined && head.contentLength !== '0')
+
+/**
+ * How many more gateways may pass an OPTIONS or TRACE request on (RFC 9110 §7.6.2); undefined: any number, as for other
+ * methods.
+ */
+export const forwardsLeft = (method: string, { maxForwards }: RequestHead): number | undefined => {
+  if (maxForwards === undefined || (method !== 'OPTIONS' && method !== 'TRACE')) return undefined
+  return /^\d{1,9}$/.test(maxForwards) ? Number(maxForwards) : undefined
+}
 
 // Ends of Connection that say nothing about other fields.
 const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/

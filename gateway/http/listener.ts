@@ -1,29 +1,34 @@
 // The listener takes connections, and gives them up again without cutting a request that could have finished.
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import type { Settings } from '../settings/settings.ts'
+import type { HttpServer } from './server/server.ts'
 
-export const listen = (server: Server, { port, host }: Settings): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      const address = server.address() as AddressInfo
-      resolve(address.port)
-    })
-  })
+interface Listener {
+  readonly port: number
+  /** Takes no more connections; requests under way may finish, and after `timeoutMs` what is left is cut. */
+  drain(timeoutMs: number): Promise<void>
+}
 
-const IDLE_CHECK_MS = 50
-
-/** Requests under way may finish; after `timeoutMs` their connections are cut. */
-export const drain = (server: Server, timeoutMs: number): Promise<void> =>
-  new Promise(resolve => {
-    // A connection that becomes idle after its last answer is closed at once.
-    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
-    const late = setTimeout(() => server.closeAllConnections(), timeoutMs)
-    server.close(() => {
-      clearInterval(idle)
-      clearTimeout(late)
+export const listen = async (
+  server: HttpServer,
+  { port, host }: Pick<Settings, 'port' | 'host'>
+): Promise<Listener> => {
+  const listener = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, socket =>
+    server.accept(socket)
+  )
+  await new Promise<void>((resolve, reject) => {
+    listener.once('error', reject)
+    listener.listen(port, host, () => {
+      listener.off('error', reject)
       resolve()
     })
   })
+  return {
+    port: (listener.address() as AddressInfo).port,
+    async drain(timeoutMs) {
+      const closed = new Promise(resolve => listener.close(resolve))
+      await server.drain(timeoutMs)
+      await closed
+    }
+  }
+}

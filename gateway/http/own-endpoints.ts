@@ -1,11 +1,12 @@
 // The gateway's own endpoints run in Fastify: bodies parsed and judged by schema, answers serialised, errors told one way.
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import swagger from '@fastify/swagger'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyError,
   type FastifyInstance,
-  type FastifyRequest,
+  type InjectOptions,
+  type LightMyRequestResponse,
   LogController
 } from 'fastify'
 import {
@@ -15,12 +16,12 @@ import {
   Internal,
   NotFound,
   GatewayError as Refusal,
-  RequestTimeout,
   UnsupportedMedia
 } from '../errors.ts'
-import { type AnswerOptions, ownHeaders } from './answer.ts'
+import { type AnswerOptions, asGatewayError, ownHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { hasBody } from './head.ts'
+import { readBody } from './read-body.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -72,34 +73,22 @@ const toRefusal = (error: FastifyError): GatewayError => {
 }
 
 export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<OwnEndpoints> => {
-  const exchanges = new WeakMap<IncomingMessage, Exchange>()
-  let handler: ((req: IncomingMessage, res: ServerResponse) => void) | undefined
-  // Never listens: requests are handed over after the gateway's own steps.
-  const unusedServer = {
-    on: () => unusedServer,
-    once: () => unusedServer,
-    close: (done?: () => void) => done?.()
-  } as unknown as Server
+  // Fastify makes request objects of its own: this tells which exchange each of them is for.
+  const asked = new AsyncLocalStorage<Exchange>()
   const app: FastifyInstance = Fastify({
     loggerInstance: options.log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT_BYTES,
     // Nothing is coerced, dropped or filled in silently.
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
-    serverFactory: onRequest => {
-      handler = onRequest
-      return unusedServer
-    }
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } }
   })
-  app.decorateRequest('exchange', {
-    getter(this: FastifyRequest) {
-      const exchange = exchanges.get(this.raw)
-      if (exchange === undefined) throw new Error('a request that did not come through the gateway')
-      return exchange
-    }
-  })
+  // Set by the first hook, before anything else sees the request.
+  app.decorateRequest('exchange', undefined as unknown as Exchange)
   app.addHook('onRequest', async (request, reply) => {
-    const headers = ownHeaders(request.exchange, options)
+    const exchange = asked.getStore()
+    if (exchange === undefined) throw new Error('a request that did not come through the gateway')
+    request.exchange = exchange
+    const headers = ownHeaders(exchange, options)
     for (let i = 0; i < headers.length; i += 2) reply.header(headers[i] ?? '', headers[i + 1])
     reply.header('cache-control', 'no-store')
   })
@@ -120,28 +109,71 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
   await options.register(app)
   await app.ready()
 
-  const limitBodyTime = (exchange: Exchange) => {
-    const timer = setTimeout(() => {
-      if (!exchange.req.complete) options.refuse(exchange, new RequestTimeout({ reason: 'body-too-slow' }))
-    }, options.bodyTimeoutMs ?? BODY_TIMEOUT_MS)
-    exchange.res.on('close', () => clearTimeout(timer))
-  }
+  const ask = (exchange: Exchange, payload: Buffer | undefined) =>
+    asked.run(exchange, () =>
+      app.inject({ ...requestOf(exchange, payload !== undefined), ...(payload && { payload }) }, (error, answer) => {
+        if (answer !== undefined) pass(exchange, answer)
+        else options.refuse(exchange, asGatewayError(error))
+      })
+    )
 
   return {
     app,
     handle(exchange) {
-      const { req, res } = exchange
-      exchanges.set(req, exchange)
-      // What was matched is what is answered.
-      req.url = exchange.path + exchange.query
-      if (exchange.awaitsContinue) res.writeContinue()
-      if (hasBody(exchange.head)) limitBodyTime(exchange)
-      // Fastify waits for the end of what has a type, and this has ended already.
-      else if (req.readableEnded) delete req.headers['content-type']
-      handler?.(req, res)
+      if (!hasBody(exchange.head)) return ask(exchange, undefined)
+      readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS }).then(
+        body => ask(exchange, body),
+        error => options.refuse(exchange, asGatewayError(error))
+      )
     },
     close: async () => {
       await app.close()
     }
   }
+}
+
+type InjectedMethod = NonNullable<InjectOptions['method']>
+
+/** What was matched is what is answered, with or without a slash at its end. */
+const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): InjectOptions => {
+  const headers: Record<string, string> = Object.create(null)
+  for (let i = 0; i < request.fields.length; i += 2) {
+    const name = (request.fields[i] ?? '').toLowerCase()
+    const before = headers[name]
+    if (OF_THE_MESSAGE.has(name) || (name === 'content-type' && !hasPayload)) continue
+    headers[name] = before === undefined ? (request.fields[i + 1] ?? '') : `${before}, ${request.fields[i + 1] ?? ''}`
+  }
+  const bare = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+  return { method: request.method as InjectedMethod, url: bare + query, headers }
+}
+
+// About the framing, which ended here; and of a type without content Fastify would await the content.
+const OF_THE_MESSAGE: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'transfer-encoding',
+  'te',
+  'trailer',
+  'upgrade'
+])
+const OF_THE_ANSWER: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'transfer-encoding'
+])
+
+const pass = (exchange: Exchange, answer: LightMyRequestResponse) => {
+  const headers: string[] = []
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (value === undefined || OF_THE_ANSWER.has(name)) continue
+    for (const one of Array.isArray(value) ? value : [value]) headers.push(name, String(one))
+  }
+  const { statusCode, rawPayload } = answer
+  const length = exchange.request.method === 'HEAD' ? answer.headers['content-length'] : rawPayload.length
+  if (statusCode !== 204 && statusCode !== 304 && length !== undefined) headers.push('content-length', String(length))
+  exchange.response.whole({ status: statusCode, headers }, rawPayload.toString('latin1'))
 }

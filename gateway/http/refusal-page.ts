@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { GatewayError } from '../errors.ts'
 import type { Exchange } from './exchange.ts'
+import { fieldValue } from './server/request.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -48,9 +49,9 @@ export const refusalPage = (error: GatewayError, requestId: string): string => `
 `
 
 /** Whether somebody navigated here: a page then, and JSON for everything else (Fetch Metadata; older browsers by Accept). */
-export const wantsPage = ({ req, head }: Exchange): boolean => {
+export const wantsPage = ({ request, head }: Exchange): boolean => {
   if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
-  const mode = req.headers['sec-fetch-mode']
-  const destination = req.headers['sec-fetch-dest']
+  const mode = fieldValue(request.fields, 'sec-fetch-mode')
+  const destination = fieldValue(request.fields, 'sec-fetch-dest')
   return (mode === undefined || mode === 'navigate') && (destination === undefined || destination === 'document')
 }

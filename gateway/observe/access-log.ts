@@ -45,16 +45,16 @@ const identityField = ({ user }: Identity): string =>
   `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"`
 
 /** A path may be a link with a token in it. What could not be read as a path is cut and shown as it came. */
-const pathOf = ({ path, req }: Exchange): string =>
-  JSON.stringify(redactText(redactUrl(path === '' ? (req.url ?? '').split('?', 1)[0]?.slice(0, 256) : path)))
+const pathOf = ({ path, request }: Exchange): string =>
+  JSON.stringify(redactText(redactUrl(path === '' ? (request.target.split('?', 1)[0]?.slice(0, 256) ?? '') : path)))
 
-const statusField = ({ res, upgraded }: Exchange): string => {
+const statusField = ({ response, upgraded }: Exchange): string => {
   if (upgraded) return ',"status":101'
-  return res.headersSent ? `,"status":${res.statusCode}` : ''
+  return response.hasBegun ? `,"status":${response.status}` : ''
 }
 
-const whyFields = ({ error, res, upgraded }: Exchange): string => {
-  if (error === undefined) return res.writableFinished || upgraded ? '' : ',"reason":"client-gone"'
+const whyFields = ({ error, response, upgraded }: Exchange): string => {
+  if (error === undefined) return response.isDelivered || upgraded ? '' : ',"reason":"client-gone"'
   const reason = error.reason === undefined ? '' : `,"reason":${JSON.stringify(error.reason)}`
   const chain = causes(error.cause)
   return `,"code":"${error.code}"${reason}${chain.length === 0 ? '' : `,"causes":${JSON.stringify(chain)}`}`
@@ -65,10 +65,10 @@ const whyFields = ({ error, res, upgraded }: Exchange): string => {
  * by field costs several times the writing: all values but the path are the gateway's own words, numbers and ids.
  */
 const fieldsOf = (exchange: Exchange): string => {
-  const { req, route, identity, client, upstreamMs, headMs } = exchange
+  const { request, route, identity, client, upstreamMs, headMs } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
-    `,"requestId":"${requestId}","method":"${req.method}","path":${pathOf(exchange)}` +
+    `,"requestId":"${requestId}","method":"${request.method}","path":${pathOf(exchange)}` +
     (route === undefined ? '' : remembered(routeFields, route, routeField)) +
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +

@@ -114,9 +114,9 @@ export const createRequestCounters = (): RequestCounters => {
 
   return {
     record(exchange, now) {
-      const { route, res, error, upstreamMs } = exchange
+      const { route, response, error, upstreamMs } = exchange
       const counts = countsOf(route)
-      const statusClass = exchange.upgraded ? 1 : res.headersSent ? Math.trunc(res.statusCode / 100) : 0
+      const statusClass = exchange.upgraded ? 1 : response.hasBegun ? Math.trunc(response.status / 100) : 0
       const index = OUTCOME_INDEX[outcomeOf(exchange)] * STATUS_CLASSES.length + statusClass
       counts.requests[index] = (counts.requests[index] ?? 0) + 1
       addTime(counts.gateway, Math.max(0, answeredAfterMs(exchange, now) - Math.max(0, upstreamMs)))

@@ -15,6 +15,7 @@ import {
   TracerProvider
 } from '@opentelemetry/sdk-trace'
 import type { Exchange } from '../http/exchange.ts'
+import { fieldValue } from '../http/server/request.ts'
 import { formatTraceparent, parseTraceparent } from '../http/trace-context.ts'
 import type { SamplerSettings } from '../settings/tracing.ts'
 import { outcomeOf } from './access-log.ts'
@@ -32,17 +33,16 @@ const CLOSE_MS = 2000
 
 const contextOf = (exchange: Exchange): Context => {
   // Joined with a comma when sent twice: then it is none (§3.2).
-  const given = exchange.req.headers.traceparent
-  const parent = parseTraceparent(typeof given === 'string' ? given : undefined)
+  const parent = parseTraceparent(fieldValue(exchange.request.fields, 'traceparent'))
   if (parent === undefined) return ROOT_CONTEXT
   const { traceId, spanId, flags } = parent
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: flags, isRemote: true })
 }
 
 const describe = (span: Span, exchange: Exchange) => {
-  const { req, res, route, error, upstreamMs } = exchange
-  if (route !== undefined) span.updateName(`${req.method} ${route.path}`).setAttribute('http.route', route.path)
-  if (res.headersSent) span.setAttribute('http.response.status_code', res.statusCode)
+  const { request, response, route, error, upstreamMs } = exchange
+  if (route !== undefined) span.updateName(`${request.method} ${route.path}`).setAttribute('http.route', route.path)
+  if (response.hasBegun) span.setAttribute('http.response.status_code', response.status)
   span.setAttribute('url.path', redactText(exchange.path))
   span.setAttribute('portaria.request_id', exchange.requestId)
   span.setAttribute('portaria.decision', outcomeOf(exchange))
@@ -69,7 +69,7 @@ export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing 
   return {
     begin(exchange) {
       const parent = contextOf(exchange)
-      const method = exchange.req.method ?? ''
+      const method = exchange.request.method
       const span = tracer.startSpan(
         method,
         { kind: SpanKind.SERVER, attributes: { 'http.request.method': method, 'url.scheme': 'http' } },

@@ -1,5 +1,4 @@
 // A Socket.IO route passes well-formed Engine.IO requests in sessions that prove themselves in time, and nothing else.
-import type { Duplex } from 'node:stream'
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
@@ -9,7 +8,7 @@ import { createSocketIoUpgrades } from './upgrades.ts'
 
 interface ForwardSocketIo {
   onRequest(exchange: Exchange, route: Route, upstream: Upstream): void
-  onUpgrade(exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer): void
+  onUpgrade(exchange: Exchange, route: Route, upstream: Upstream): void
   /** Ends sessions that did not prove themselves, and forgets those nobody polls any more; runs by itself every second. */
   sweep(): void
   readonly size: number
@@ -40,8 +39,7 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
 
   return {
     onRequest: (exchange, route, upstream) => attempt(exchange, () => request(exchange, route, upstream)),
-    onUpgrade: (exchange, route, upstream, socket, head) =>
-      attempt(exchange, () => upgrade(exchange, route, upstream, socket, head)),
+    onUpgrade: (exchange, route, upstream) => attempt(exchange, () => upgrade(exchange, route, upstream)),
     sweep: sessions.sweep,
     get size() {
       return sessions.size

@@ -64,15 +64,16 @@ export const createPollingTransport = (options: PollingOptions) => {
   const answer = (exchange: Exchange, body: string) => {
     exchange.underway = undefined
     const bytes = Buffer.from(body)
-    exchange.res.writeHead(200, [
-      ...fields,
-      ...forwarding.addedHeaders(exchange),
-      'content-type',
-      'text/plain; charset=UTF-8',
-      'content-length',
-      String(bytes.length)
-    ])
-    exchange.res.end(bytes)
+    const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(bytes.length)]
+    const headers = [...fields, ...forwarding.addedHeaders(exchange), ...type]
+    exchange.response.whole({ status: 200, headers }, bytes.toString('latin1'))
+  }
+
+  /** The upstream's own refusal, without its body. */
+  const answerFailure = (exchange: Exchange, head: ResponseHead) => {
+    const passed = clientFields(head, forwarding, session.origin)
+    const headers = [...passed, ...forwarding.addedHeaders(exchange), 'content-length', '0']
+    exchange.response.whole({ status: head.status < 400 ? 502 : head.status, headers }, '')
   }
 
   const flush = () => {
@@ -136,13 +137,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     session.leave()
     if (exchange === undefined) return
     exchange.underway = undefined
-    exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
-      ...clientFields(head, forwarding, session.origin),
-      ...forwarding.addedHeaders(exchange),
-      'content-length',
-      '0'
-    ])
-    exchange.res.end()
+    answerFailure(exchange, head)
   }
 
   const get = (exchange: Exchange, head: string) => {
@@ -203,13 +198,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     const { head, body: said } = await call.answer
     if (head.status === 200) return answer(exchange, said.length === 2 ? said.toString('latin1') : 'ok')
     session.leave()
-    exchange.res.writeHead(head.status < 400 ? 502 : head.status, [
-      ...clientFields(head, forwarding, session.origin),
-      ...forwarding.addedHeaders(exchange),
-      'content-length',
-      '0'
-    ])
-    exchange.res.end()
+    answerFailure(exchange, head)
   }
 
   /** Judges a body packet by packet; what a packet in it violates ends the session before any of it is forwarded. */

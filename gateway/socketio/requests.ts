@@ -2,28 +2,30 @@
 import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { hasBody } from '../http/head.ts'
+import { readBody } from '../http/read-body.ts'
+import { fieldValue, fieldValues } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { type Answer, callUpstream } from '../upstream/call.ts'
 import { type AddressContext, publicCookie } from '../upstream/headers/public-addresses.ts'
 import { targetsInTurn } from '../websocket/forward.ts'
-import { fieldValues } from '../websocket/handshake.ts'
 import { readHandshake } from './engineio-handshake.ts'
 import { readEngineQuery } from './engineio-request.ts'
-import { clientFields, readBody } from './polling-http.ts'
+import { clientFields } from './polling-http.ts'
 import { type SessionOrigin, UNPROVEN_BYTES } from './session.ts'
 import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid, upgradedAlready } from './sessions.ts'
 import { storeAway } from './share.ts'
 import type { SidOrigin } from './sid-store.ts'
 
+const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024
 const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
 // Bodies are read here, so they must come as they are; the rest belongs to one hop or one transport.
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
 /** Bodies are read here, so they must come as text, uncoded. */
-const judgeBodyFields = ({ req }: Exchange) => {
-  const type = req.headers['content-type']
-  if ((type !== undefined && !PLAIN_TEXT.test(type)) || req.headers['content-encoding'] !== undefined) {
+const judgeBodyFields = ({ request: { fields } }: Exchange) => {
+  const type = fieldValue(fields, 'content-type')
+  if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined) {
     throw new BadRequest({ reason: 'content-type' })
   }
 }
@@ -41,7 +43,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     const leaveUnproven = sessions.enterUnproven(exchange.client.key)
     try {
       const { answer, target } = await firstAnswer(exchange, route, upstream)
-      if (exchange.res.destroyed) return
+      if (exchange.response.isGone) return
       await openPolling(exchange, originOf(exchange, route, upstream, target), answer)
     } finally {
       leaveUnproven()
@@ -74,10 +76,10 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
     const { route, target, upstream } = origin
     const fields = clientFields(head, forwarding, origin)
-    const { res } = exchange
+    const { response } = exchange
     if (opened === undefined || sessions.isHeld(opened.sid)) {
       const status = head.status >= 400 ? head.status : 502
-      res.writeHead(status, [...fields, ...forwarding.addedHeaders(exchange), 'content-length', '0']).end()
+      response.whole({ status, headers: [...fields, ...forwarding.addedHeaders(exchange), 'content-length', '0'] }, '')
       return
     }
     const { sid, sessionMs, pollMs } = opened
@@ -85,14 +87,9 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     sessions.hold(sid, origin, record)
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
-    res
-      .writeHead(200, [
-        ...fields,
-        ...cookiesOf(head, { upstream, strippedPrefix: route.stripPrefix ?? '', host: exchange.host }),
-        ...forwarding.addedHeaders(exchange),
-        ...type
-      ])
-      .end(body)
+    const cookies = cookiesOf(head, { upstream, strippedPrefix: route.stripPrefix ?? '', host: exchange.host })
+    const headers = [...fields, ...cookies, ...forwarding.addedHeaders(exchange), ...type]
+    response.whole({ status: 200, headers }, body.toString('latin1'))
   }
 
   /** An affinity cookie of the backend's own, given with the handshake alone. */
@@ -104,7 +101,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
     const { polling, session } = await sessions.known(exchange, route, upstream, sid)
     if (session.over && !polling.hasMail) throw unknownSid()
-    if (exchange.res.destroyed) return
+    if (exchange.response.isGone) return
     polling.get(exchange, headFor(exchange, route, session.origin.target))
   }
 
@@ -116,7 +113,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
     try {
       judgeBodyFields(exchange)
-      const body = await readBody(exchange, limit)
+      const body = await readBody(exchange, { maxBytes: limit, timeoutMs: BODY_MS })
       if (session.over) throw unknownSid()
       if (entry.isTakenOver) throw upgradedAlready()
       if (!session.proven) session.unprovenBytes += body.length
@@ -129,13 +126,13 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   }
 
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
-    const { req, head } = exchange
+    const { request, head } = exchange
     const asked = readEngineQuery(exchange.query)
-    if (req.method !== 'GET' && req.method !== 'POST') {
+    if (request.method !== 'GET' && request.method !== 'POST') {
       throw new MethodNotAllowed({ reason: 'engineio-method', headers: { allow: 'GET, POST' } })
     }
     if (asked?.transport !== 'polling') throw new BadRequest({ reason: 'engineio-query' })
-    if (req.method === 'POST') {
+    if (request.method === 'POST') {
       if (asked.sid === undefined) throw new BadRequest({ reason: 'engineio-handshake' })
       return post(exchange, route, upstream, asked.sid)
     }

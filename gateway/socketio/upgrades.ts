@@ -1,5 +1,4 @@
 // The WebSocket side of a Socket.IO route: a new session begins on it, or one that polls goes on there.
-import type { Duplex } from 'node:stream'
 import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
@@ -29,10 +28,10 @@ import { createWebSocketTransport } from './websocket.ts'
 export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions: SocketIoSessions) => {
   const join = (
     session: Session,
-    sockets: { request: UpgradeRequest; open: OpenUpstream; head: Buffer; leave: () => void },
+    sockets: { request: UpgradeRequest; open: OpenUpstream; leave: () => void },
     taken: PollingSession | undefined
   ) => {
-    const { request, open, head, leave } = sockets
+    const { request, open, leave } = sockets
     const onViolation = taken === undefined ? session.violate : violationOf(session, taken)
     let relay: Relay | undefined
     const transport = createWebSocketTransport({
@@ -43,11 +42,11 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
     })
     if (taken === undefined) session.carrier = transport.carrier
-    switchClient(forwarding, request, open)
+    const client = switchClient(forwarding, request, open)
     joinSockets(
       forwarding.relays,
       {
-        client: request.socket,
+        client: client.socket,
         upstream: open.socket,
         maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
         messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
@@ -60,8 +59,8 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
           if (taken !== undefined) taken.upgrading = false
         }
       },
+      client,
       open,
-      head,
       joined => {
         relay = joined
         if (taken !== undefined) taken.relay = joined
@@ -82,9 +81,9 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     taken.polling.divertTo(packets => carrier.toClient(packets))
   }
 
-  const upgradeKnown = async (request: UpgradeRequest, sid: string, head: Buffer) => {
+  const upgradeKnown = async (request: UpgradeRequest, sid: string) => {
     const taken = await sessions.known(request.exchange, request.route, request.upstream, sid)
-    if (request.exchange.res.destroyed) return
+    if (request.exchange.response.isGone) return
     const { session } = taken
     if (session.over) throw unknownSid()
     if (taken.upgrading || session.carrier !== taken.polling.carrier)
@@ -99,13 +98,13 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       sticky,
       open => {
         if (session.over) throw unknownSid()
-        join(session, { request: sticky, open, head, leave: () => undefined }, taken)
+        join(session, { request: sticky, open, leave: () => undefined }, taken)
       },
       leave
     )
   }
 
-  const upgradeNew = (request: UpgradeRequest, head: Buffer) => {
+  const upgradeNew = (request: UpgradeRequest) => {
     const { exchange, route, upstream } = request
     const leaveUnproven = sessions.enterUnproven(exchange.client.key)
     let release: (() => void) | undefined
@@ -128,20 +127,20 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
         const session = sessions.start(originOf(exchange, route, upstream, target), () => undefined)
         if (!left) leaveUnproven()
         left = true
-        join(session, { request, open, head, leave: leaveOnce }, undefined)
+        join(session, { request, open, leave: leaveOnce }, undefined)
       },
       leaveOnce
     )
   }
 
-  return (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer): void | Promise<void> => {
+  return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
     const wrong = judgeClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
     const asked: EngineRequest | undefined = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }
     const targets = asked.sid === undefined ? targetsInTurn(upstream) : []
-    const request: UpgradeRequest = { exchange, route, upstream, socket, offer, targets }
-    return asked.sid === undefined ? upgradeNew(request, head) : upgradeKnown(request, asked.sid, head)
+    const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
+    return asked.sid === undefined ? upgradeNew(request) : upgradeKnown(request, asked.sid)
   }
 }

@@ -1,7 +1,16 @@
 // A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
-import { ACCEPT, AUTHORIZATION, FETCH_SITE, headerKind, LOOP_FIELD, ORIGIN, PASS } from '../http/fields.ts'
-import { connectionNames, type RequestHead } from '../http/head.ts'
+import {
+  ACCEPT,
+  AUTHORIZATION,
+  FETCH_SITE,
+  headerKind,
+  LOOP_FIELD,
+  MAX_FORWARDS,
+  ORIGIN,
+  PASS
+} from '../http/fields.ts'
+import { connectionNames, forwardsLeft, type RequestHead } from '../http/head.ts'
 import { isReplaced } from '../http/trace-context.ts'
 import type { RequestRules } from './headers/header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
@@ -22,9 +31,10 @@ const framingLines = (head: RequestHead): string => {
 
 /** Fields that pass as the client sent them, in its order and spelling. */
 const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, rules }: UpstreamHeadParts): string => {
-  const raw = exchange.req.rawHeaders
+  const raw = exchange.request.fields
   const { trace } = exchange
   const named = connectionNames(exchange.head.connection)
+  const left = forwardsLeft(exchange.request.method, exchange.head)
   let lines = ''
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
@@ -34,7 +44,8 @@ const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, r
       kind === ORIGIN ||
       kind === ACCEPT ||
       kind === FETCH_SITE ||
-      (kind === AUTHORIZATION && passAuthorization)
+      (kind === AUTHORIZATION && passAuthorization) ||
+      (kind === MAX_FORWARDS && left === undefined)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
     if (rules?.removes(name)) continue
     if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue
@@ -43,6 +54,7 @@ const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, r
     // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
     lines += name + ': ' + value + '\r\n'
   }
+  if (left !== undefined) lines += `max-forwards: ${left - 1}\r\n`
   if (trace !== undefined && !rules?.removes('traceparent')) lines += `traceparent: ${trace.traceparent}\r\n`
   if (cookie !== undefined && !named?.has('cookie') && !rules?.removes('cookie')) lines += `cookie: ${cookie}\r\n`
   return lines
@@ -74,7 +86,7 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
   const { exchange, target, authority, forwarded, rules } = parts
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
   return (
-    `${exchange.req.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
+    `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
     passedLines(parts) +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
     (forwarded.prefix === '' ? '' : `x-forwarded-prefix: ${forwarded.prefix}\r\n`) +

@@ -20,13 +20,14 @@ interface UpstreamRequestOptions {
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
 
 /** X-Forwarded-*: appended to what a trusted proxy said, else set afresh. */
-const forwardedValues = ({ req, head, host, client, peerTrusted }: Exchange, route: Route): ForwardedValues => {
+const forwardedValues = ({ request, head, host, client, peerTrusted }: Exchange, route: Route): ForwardedValues => {
   const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
-  if (!peerTrusted) return { for: client.address, proto: 'http', host, prefix }
-  const peer = (req.socket.remoteAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
+  const scheme = request.connection.isTls ? 'https' : 'http'
+  if (!peerTrusted) return { for: client.address, proto: scheme, host, prefix }
+  const peer = (request.connection.peer ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
   return {
     for: head.forwardedFor === undefined || head.forwardedFor === '' ? peer : `${head.forwardedFor}, ${peer}`,
-    proto: isProto(head.forwardedProto) ? head.forwardedProto : 'http',
+    proto: isProto(head.forwardedProto) ? head.forwardedProto : scheme,
     host,
     prefix
   }

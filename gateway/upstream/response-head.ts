@@ -133,12 +133,12 @@ export const clientHead = (head: ResponseHead, context: ResponseContext): Client
 const FORBIDDEN_TRAILER =
   /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
 
-/** `[[name, value], …]` of the trailers that may follow. */
-export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): [string, string][] => {
-  const passed: [string, string][] = []
+/** `[name, value, …]` of the trailers that may follow. */
+export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): string[] => {
+  const passed: string[] = []
   for (let i = 0; i < trailers.length; i += 2) {
     const name = trailers[i] ?? ''
-    if (!FORBIDDEN_TRAILER.test(name) && !removes?.(name)) passed.push([name, trailers[i + 1] ?? ''])
+    if (!FORBIDDEN_TRAILER.test(name) && !removes?.(name)) passed.push(name, trailers[i + 1] ?? '')
   }
   return passed
 }

@@ -5,6 +5,7 @@ import { BadUpstreamResponse, GatewayError, Internal, UpstreamTimeout, UpstreamU
 import type { OpenStreams, StreamEnd, StreamInfo } from '../forward/open-streams.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
+import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { UpstreamFault } from '../upstream/connection.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
@@ -69,7 +70,6 @@ export interface UpgradeRequest {
   readonly exchange: Exchange
   readonly route: Route
   readonly upstream: Upstream
-  readonly socket: Duplex
   readonly targets: readonly Target[]
   readonly offer: Offer
 }
@@ -152,15 +152,15 @@ const passRefusal = (
   }
   const headers = refusedFields(clientHead(head, context).headers)
   headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
-  exchange.res.writeHead(head.status, head.reason, headers).end()
+  exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }
 
-/** Sends the 101 and hands the client's socket over. */
+/** Sends the 101, and gives the client's connection. */
 export const switchClient = (
   forwarding: SocketForwarding,
-  { exchange, route, upstream, socket, offer }: UpgradeRequest,
+  { exchange, route, upstream, offer }: UpgradeRequest,
   open: OpenUpstream
-): void => {
+): Takeover => {
   const { headers } = clientHead(open.head, {
     ownCookies: forwarding.ownCookies,
     upstream,
@@ -168,28 +168,26 @@ export const switchClient = (
     host: exchange.host
   })
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
-  const { res } = exchange
-  if (res.socket !== null) res.detachSocket(res.socket)
-  socket.write(clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange)), 'latin1')
-  res.statusCode = 101
+  const text = clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange))
+  const client = exchange.request.connection.takeOver()
+  client.socket.write(text, 'latin1')
   forwarding.onSwitched(exchange)
+  return client
 }
 
 /** Joins the two sockets; here, apart from the exchange, so that an open socket does not keep it in memory. */
 export const joinSockets = (
   relays: Relays,
   options: RelayOptions,
+  client: Takeover,
   open: OpenUpstream,
-  head: Buffer,
   onJoined: (relay: Relay) => void
 ): void => {
-  // Whoever read the request listened for errors too, and would keep it in memory.
-  options.client.removeAllListeners('error')
   const relay = relays.join(options)
   onJoined(relay)
   open.read(bytes => relay.take('upstream', bytes))
-  options.client.on('data', (bytes: Buffer) => relay.take('client', bytes))
-  if (head.length > 0) relay.take('client', head)
+  client.read(bytes => relay.take('client', bytes))
+  if (client.rest.length > 0) relay.take('client', client.rest)
   if (open.rest.length > 0) relay.take('upstream', open.rest)
 }
 
@@ -217,23 +215,23 @@ export const targetsInTurn = (upstream: Upstream): readonly Target[] => {
 const startRelay = (
   forwarding: SocketForwarding,
   info: StreamInfo,
-  sockets: { client: Duplex; open: OpenUpstream; head: Buffer; onSwitch: () => void; leave: () => void }
+  sockets: { open: OpenUpstream; onSwitch: () => Takeover; leave: () => void }
 ): void => {
   const { relays, streams } = forwarding
-  const { client, open, head, onSwitch, leave } = sockets
+  const { open, onSwitch, leave } = sockets
   let relay: Relay | undefined
   const handle = streams.register(info, {
     end: code => relay?.end(endingOf(code)),
     destroy: () => relay?.destroy(),
     bytes: () => relay?.bytes ?? 0
   })
-  onSwitch()
+  const client = onSwitch()
   const onClosed = () => {
     handle.close()
     leave()
   }
-  const options = { ...relayOptions(info.route, client, open, onClosed), onFault: faultLog(forwarding, info) }
-  joinSockets(relays, options, open, head, joined => {
+  const options = { ...relayOptions(info.route, client.socket, open, onClosed), onFault: faultLog(forwarding, info) }
+  joinSockets(relays, options, client, open, joined => {
     relay = joined
   })
 }
@@ -253,8 +251,7 @@ const relayOptions = (route: Route, client: Duplex, open: OpenUpstream, onClosed
  * hide from the gateway how large a message is (RFC 7692 §8).
  */
 export const createForwardWebSocket =
-  (forwarding: SocketForwarding) =>
-  (exchange: Exchange, route: Route, upstream: Upstream, socket: Duplex, head: Buffer, offer: Offer) => {
+  (forwarding: SocketForwarding) => (exchange: Exchange, route: Route, upstream: Upstream, offer: Offer) => {
     const refusal = judgeClientHandshake(exchange)
     if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
     let leave: () => void
@@ -263,13 +260,13 @@ export const createForwardWebSocket =
     } catch (error) {
       return forwarding.refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
     }
-    const request: UpgradeRequest = { exchange, route, upstream, socket, offer, targets: targetsInTurn(upstream) }
+    const request: UpgradeRequest = { exchange, route, upstream, offer, targets: targetsInTurn(upstream) }
     openUpstream(
       forwarding,
       request,
-      (open, target) => {
+      open => {
         const onSwitch = () => switchClient(forwarding, request, open)
-        startRelay(forwarding, infoOf(exchange, route), { client: socket, open, head, onSwitch, leave })
+        startRelay(forwarding, infoOf(exchange, route), { open, onSwitch, leave })
       },
       leave
     )

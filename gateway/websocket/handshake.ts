@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { hasBody } from '../http/head.ts'
+import { fieldValues } from '../http/server/request.ts'
 import { BadResponse, type ResponseHead } from '../upstream/parser.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -19,13 +20,6 @@ export const HANDSHAKE_FIELDS: ReadonlySet<string> = new Set([
   'sec-websocket-extensions',
   'sec-websocket-accept'
 ])
-
-/** All values of a field in `[name, value, …]`; `name` in lower case. */
-export const fieldValues = (headers: readonly string[], name: string): string[] => {
-  const values: string[] = []
-  for (let i = 0; i < headers.length; i += 2) if (headers[i]?.toLowerCase() === name) values.push(headers[i + 1] ?? '')
-  return values
-}
 
 export const acceptOf = (key: string): string =>
   createHash('sha1')
@@ -51,20 +45,20 @@ const areExtensions = (values: readonly string[]): boolean =>
     .every(offer => offer.split(';').every(part => EXTENSION_PART.test(part.trim())))
 
 /** Whether the client's handshake is well formed (§4.2.1); undefined: it is. */
-export const judgeClientHandshake = ({ req, head }: Exchange): GatewayError | undefined => {
+export const judgeClientHandshake = ({ request, head }: Exchange): GatewayError | undefined => {
   const wrong = (reason: string) => new BadRequest({ reason })
-  if (req.httpVersionMajor !== 1 || req.httpVersionMinor < 1) return wrong('websocket-http-version')
-  if (req.method !== 'GET' || hasBody(head)) return wrong('websocket-method')
-  const keys = fieldValues(req.rawHeaders, 'sec-websocket-key')
+  if (request.versionMajor !== 1 || request.versionMinor < 1) return wrong('websocket-http-version')
+  if (request.method !== 'GET' || hasBody(head)) return wrong('websocket-method')
+  const keys = fieldValues(request.fields, 'sec-websocket-key')
   if (keys.length !== 1 || !KEY.test(keys[0] ?? '')) return wrong('websocket-key')
-  const versions = fieldValues(req.rawHeaders, 'sec-websocket-version')
+  const versions = fieldValues(request.fields, 'sec-websocket-version')
   if (versions.length !== 1 || versions[0] !== '13') {
     return new UpgradeRequired({ reason: 'websocket-version', headers: { 'sec-websocket-version': '13' } })
   }
-  if (parseSubprotocols(fieldValues(req.rawHeaders, 'sec-websocket-protocol')) === undefined) {
+  if (parseSubprotocols(fieldValues(request.fields, 'sec-websocket-protocol')) === undefined) {
     return wrong('websocket-subprotocol')
   }
-  const extensions = fieldValues(req.rawHeaders, 'sec-websocket-extensions')
+  const extensions = fieldValues(request.fields, 'sec-websocket-extensions')
   return extensions.length === 0 || areExtensions(extensions) ? undefined : wrong('websocket-extensions')
 }
 
@@ -99,7 +93,7 @@ export const clientSwitch = (
   passed: readonly string[],
   added: readonly string[]
 ): string => {
-  const [key = ''] = fieldValues(exchange.req.rawHeaders, 'sec-websocket-key')
+  const [key = ''] = fieldValues(exchange.request.fields, 'sec-websocket-key')
   let head = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n'
   head += `sec-websocket-accept: ${acceptOf(key)}\r\n`
   if (protocol !== undefined) head += `sec-websocket-protocol: ${protocol}\r\n`

@@ -1,8 +1,8 @@
 // A request whose first connection took nothing of it goes to another one, head first, whenever its body comes.
-import { EventEmitter } from 'node:events'
 import t from 'tap'
 import { createForwardHttp, type Forwarding } from '../../gateway/forward/forward-http.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
+import type { BodyConsumer } from '../../gateway/http/server/request.ts'
 import type { Route, Upstream } from '../../gateway/routes/route.ts'
 import type { Requester, UpstreamConnection } from '../../gateway/upstream/connection.ts'
 
@@ -42,14 +42,20 @@ const tellingConnection = (
 t.test('a body that comes right after the first connection failed follows the head on the second', async t => {
   while (performance.now() < DOUBTFUL_AFTER_MS) await new Promise(setImmediate)
   const told: string[] = []
-  const req = Object.assign(new EventEmitter(), { method: 'POST', complete: false, httpVersionMinor: 1 })
+  let consumer: BodyConsumer | undefined
+  const request = {
+    method: 'POST',
+    read(reader: BodyConsumer) {
+      consumer = reader
+    }
+  }
   const finished = new Promise<void>(resolve => {
     const second = tellingConnection('second', told, () => setImmediate(resolve))
     const first = tellingConnection('first', told, requester => {
       setImmediate(() => {
         requester.onFault('reset', new Error('EPIPE'), true)
-        req.emit('data', Buffer.from('hello'))
-        req.emit('end')
+        consumer?.onUpload(Buffer.from('hello'))
+        consumer?.onUploadEnd()
       })
     })
     const connections = [first, second]
@@ -58,7 +64,7 @@ t.test('a body that comes right after the first connection failed follows the he
       upstreams: { poolOf: () => pool },
       headFor: () => 'POST / HTTP/1.1\r\n\r\n'
     } as unknown as Forwarding
-    const exchange = { req, res: new EventEmitter(), head: { contentLength: '5' } } as unknown as Exchange
+    const exchange = { request, response: {}, head: { contentLength: '5' } } as unknown as Exchange
     createForwardHttp(forwarding)(exchange, {} as Route, { timeoutMs: 1000 } as Upstream)
   })
   await finished

@@ -1,11 +1,10 @@
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
 import { answerRefusal } from '../../gateway/http/answer.ts'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
-import { createExchange } from '../../gateway/http/exchange.ts'
+import { Exchange } from '../../gateway/http/exchange.ts'
 import { createOwnEndpoints } from '../../gateway/http/own-endpoints.ts'
+import { startListener } from '../support/http-listener.ts'
 import { connectRaw } from '../support/raw-client.ts'
 
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
@@ -25,17 +24,14 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
     }
   })
   const clientAddress = createClientAddress([])
-  const server = http.createServer((req, res) => {
-    const exchange = createExchange(req, res, clientAddress)
+  const hooks = { onClosed: () => undefined, onBodyFault: () => undefined }
+  const { port } = await startListener(t, request => {
+    const exchange = new Exchange(request, clientAddress, hooks)
     exchange.path = '/slow'
     own.handle(exchange)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(async () => {
-    server.close()
-    await own.close()
-  })
-  const connection = await connectRaw((server.address() as AddressInfo).port)
+  t.teardown(() => own.close())
+  const connection = await connectRaw(port)
   connection.send('POST /slow HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
   t.match(await connection.response(), { status: 408, headers: { connection: 'close' } })
   connection.send('"a": 1')

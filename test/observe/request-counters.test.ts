@@ -18,7 +18,7 @@ const tableOf = (paths: readonly string[]): RouteTable => {
 const answered = (route: Route | undefined): Exchange =>
   ({
     route,
-    res: { headersSent: true, statusCode: 200 },
+    response: { hasBegun: true, status: 200 },
     upstreamMs: 1,
     headMs: 2,
     startedAt: 0

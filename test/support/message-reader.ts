@@ -71,11 +71,19 @@ export const readMessages = (
       request.response.whole(REFUSED, '')
       return
     }
+    request.owner = {
+      onClosed() {},
+      onBodyFault() {
+        fault = 'malformed-body'
+        request.response.keepAlive = false
+        request.response.whole(DEAF, '')
+      }
+    }
     request.read({
-      onBody(chunk) {
+      onUpload(chunk) {
         read.body += chunk.toString('latin1')
       },
-      onBodyEnd() {
+      onUploadEnd() {
         read.isComplete = true
         request.response.whole(DEAF, '')
       }
@@ -91,11 +99,6 @@ export const readMessages = (
       onFault(_, kind) {
         fault = kind
         return ''
-      },
-      onBodyFault(request) {
-        fault = 'malformed-body'
-        request.response.keepAlive = false
-        request.response.whole(DEAF, '')
       }
     },
     flushSoon: (waiting: Waiting) => due.push(() => waiting.flush()),

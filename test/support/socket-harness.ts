@@ -1,12 +1,20 @@
-// A small world for sockets: real tokens, revocations, streams and relays behind a bare node:http server, upstreams of the test's own.
-import http, { type IncomingMessage, ServerResponse } from 'node:http'
+// A small world for sockets: real tokens, revocations, streams and relays behind a bare listener, upstreams of the test's own.
 import net, { type AddressInfo } from 'node:net'
 import { originAllowed } from '../../gateway/access/origin.ts'
 import { socketToken } from '../../gateway/access/socket-token.ts'
-import { BadOrigin, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../gateway/errors.ts'
+import {
+  BadOrigin,
+  BadRequest,
+  Forbidden,
+  GatewayError,
+  Internal,
+  NoRoute,
+  Unauthenticated
+} from '../../gateway/errors.ts'
 import { createOpenStreams, type FreshAccess } from '../../gateway/forward/open-streams.ts'
 import type { StreamLimits } from '../../gateway/forward/stream-places.ts'
-import { createExchange, type Exchange } from '../../gateway/http/exchange.ts'
+import { Exchange } from '../../gateway/http/exchange.ts'
+import { fieldValues, type HttpRequest } from '../../gateway/http/server/request.ts'
 import type { User } from '../../gateway/identity.ts'
 import { decide } from '../../gateway/routes/decide.ts'
 import type { Route, Target, Upstream } from '../../gateway/routes/route.ts'
@@ -22,6 +30,7 @@ import { upstreamHeadStart } from '../../gateway/upstream/head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { createForwardWebSocket, type SocketForwarding } from '../../gateway/websocket/forward.ts'
 import { createRelays, type RelayTimes } from '../../gateway/websocket/relay.ts'
+import { startListener } from './http-listener.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown
@@ -155,10 +164,11 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
   const refusals: GatewayError[] = []
   const refuse = (exchange: Exchange, error: GatewayError) => {
     refusals.push(error)
-    const { res } = exchange
-    if (res.headersSent || res.destroyed) return void res.destroy()
+    const { response } = exchange
+    if (response.hasBegun) return response.abort()
     const text = error.bodyText(exchange.requestId)
-    res.writeHead(error.statusCode, { ...error.headers, 'content-type': 'application/json' }).end(text)
+    const headers = [...Object.entries(error.headers).flat(), 'content-type', 'application/json']
+    response.whole({ status: error.statusCode, headers: [...headers, 'content-length', String(text.length)] }, text)
   }
   const forwarding: SocketForwarding = {
     relays,
@@ -196,13 +206,13 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     now
   })
 
-  const open = (req: IncomingMessage, res: ServerResponse) => {
+  const hooks = { onClosed: () => undefined, onBodyFault: (exchange: Exchange) => refuse(exchange, new BadRequest()) }
+  const open = (request: HttpRequest) => {
     const clientAddress = Object.assign(() => ({ address: '127.0.0.1', key: '127.0.0.1' }), { trusted: () => false })
-    const exchange = createExchange(req, res, clientAddress)
-    const [path = '', ...query] = (req.url ?? '').split('?')
+    const exchange = new Exchange(request, clientAddress, hooks)
+    const [path = '', ...query] = request.target.split('?')
     exchange.path = path
     exchange.query = query.length === 0 ? '' : `?${query.join('?')}`
-    res.on('close', () => exchange.underway?.abort())
     return exchange
   }
   const guarded = (exchange: Exchange, pass: () => void) => {
@@ -212,46 +222,37 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
       refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
     }
   }
-  const server = http.createServer((req, res) => {
-    const exchange = open(req, res)
+  const onUpgrade = (exchange: Exchange) => {
+    exchange.response.keepAlive = false
+    const route = routeFor(exchange.path)
+    if (route?.upstream === undefined) throw new NoRoute()
+    if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, route.upstream)
+    const found = socketToken(exchange, route)
+    exchange.query = found.query
+    const allowed = ['http://gateway.test', ...(route.websocket?.origins ?? [])]
+    const sent = fieldValues(exchange.request.fields, 'origin')
+    if (!originAllowed({ sent, allowed, byCookie: false })) throw new BadOrigin()
+    if (!route.public) {
+      if (found.token === undefined) throw new Unauthenticated({ reason: 'no-token' })
+      exchange.identity = verified.identify(found.token)
+      if (!mayPass(route, exchange.identity.user)) throw new Forbidden()
+    }
+    forwardWebSocket(exchange, route, route.upstream, found)
+  }
+  const { port } = await startListener(t, request => {
+    const exchange = open(request)
     guarded(exchange, () => {
+      if (request.head.upgrade?.toLowerCase() === 'websocket') return onUpgrade(exchange)
       const route = routeFor(exchange.path)
       if (route?.upstream === undefined || route.socketio === undefined) throw new NoRoute()
       socketio.onRequest(exchange, route, route.upstream)
     })
   })
-  server.on('upgrade', (req, socket, head) => {
-    const res = new ServerResponse(req)
-    res.shouldKeepAlive = false
-    res.assignSocket(socket as net.Socket)
-    res.on('finish', () => socket.end())
-    socket.on('error', () => socket.destroy())
-    const exchange = open(req, res)
-    guarded(exchange, () => {
-      const route = routeFor(exchange.path)
-      if (route?.upstream === undefined) throw new NoRoute()
-      if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, route.upstream, socket, head)
-      const found = socketToken(exchange, route)
-      exchange.query = found.query
-      const allowed = ['http://gateway.test', ...(route.websocket?.origins ?? [])]
-      if (!originAllowed({ sent: req.headersDistinct.origin ?? [], allowed, byCookie: false })) throw new BadOrigin()
-      if (!route.public) {
-        if (found.token === undefined) throw new Unauthenticated({ reason: 'no-token' })
-        exchange.identity = verified.identify(found.token)
-        if (!mayPass(route, exchange.identity.user)) throw new Forbidden()
-      }
-      forwardWebSocket(exchange, route, route.upstream, socket, head, found)
-    })
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  t.teardown(async () => {
+  t.teardown(() => {
     relays.close()
     socketio.close()
     streams.close()
     upstreams.close()
-    server.closeAllConnections()
-    await new Promise(resolve => server.close(resolve))
   })
   return {
     port,

@@ -25,8 +25,6 @@ export interface MessageHandler {
   onRequest(request: HttpRequest): void
   /** What came is no request. The text answers it before the connection ends; '' : nothing does. */
   onFault(connection: Connection, fault: MessageFault): string
-  /** The body of a request that has no answer yet is malformed; it must be answered or cut. */
-  onBodyFault(request: HttpRequest): void
 }
 
 export interface ConnectionLimits {
@@ -103,6 +101,11 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     return this.#phase === HEAD && this.#held.length === 0
   }
 
+  /** The request's body has not come whole: what is left of it is not waited for behind an answer (RFC 9112 §9.3). */
+  get isBodyDue(): boolean {
+    return this.#phase === BODY
+  }
+
   get isDraining(): boolean {
     return this.#host.isDraining
   }
@@ -136,6 +139,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   #goOn() {
+    if (this.#hasPeerEnded) return this.#leave()
     if (this.#phase === HEAD && this.#held.length > 0) this.#readHead()
     if (this.#phase === BODY) this.#giveBody()
   }
@@ -217,7 +221,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#held = part.length === this.#held.length ? EMPTY : this.#held.subarray(part.length)
     this.#remaining -= part.length
     const isEnd = this.#remaining === 0
-    request.consumer?.onBody(this.#isLent ? Buffer.from(part) : part)
+    request.consumer?.onUpload(this.#isLent ? Buffer.from(part) : part)
     if (isEnd) this.#endBody(request)
   }
 
@@ -225,7 +229,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     const bytes = this.#held
     const isLent = this.#isLent
     this.#held = EMPTY
-    const end = chunked.take(bytes, data => request.consumer?.onBody(isLent ? Buffer.from(data) : data))
+    const end = chunked.take(bytes, data => request.consumer?.onUpload(isLent ? Buffer.from(data) : data))
     if (this.#phase !== BODY || end === INCOMPLETE) return
     if (end === MALFORMED) return this.#failBody(request)
     this.#held = bytes.subarray(end)
@@ -237,13 +241,13 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#phase = BUSY
     this.#release()
     request.isComplete = true
-    request.consumer?.onBodyEnd()
+    request.consumer?.onUploadEnd()
   }
 
   #failBody(request: HttpRequest) {
     // Behind an answer that has begun there is nothing to say.
     if (request.response.hasBegun) request.response.keepAlive = false
-    else this.#host.handler.onBodyFault(request)
+    else request.owner?.onBodyFault()
   }
 
   #fail(fault: MessageFault) {
@@ -322,9 +326,17 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     else this.destroy()
   }
 
-  /** The peer sends no more: whoever waits for an answer has gone, but what was answered still leaves. */
+  /**
+   * The peer sends no more. Nothing tells one that only says so from one that has left, so its request is given up, but not
+   * in the turn that it came in: what is answered at once still leaves.
+   */
   onPeerEnd(): void {
     this.#hasPeerEnded = true
+    if (this.#request !== undefined) this.#host.goOnSoon(this)
+    else this.#leave()
+  }
+
+  #leave() {
     if (this.#phase === TUNNEL || this.#phase === CLOSED) return
     if (this.#phase === LINGER) {
       this.#outbox.flush()

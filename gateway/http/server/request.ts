@@ -5,13 +5,16 @@ import type { HttpResponse } from './response.ts'
 
 /** Takes a request's body. What it is given belongs to it. */
 export interface BodyConsumer {
-  onBody(chunk: Buffer): void
-  onBodyEnd(): void
+  onUpload(chunk: Buffer): void
+  onUploadEnd(): void
 }
 
-/** Hears once that an exchange is over: its answer was handed over whole, or its client has gone. */
+/** Whoever a request was given to. */
 export interface ExchangeOwner {
+  /** Once: the answer was handed over whole, or the client has gone. */
   onClosed(): void
+  /** The body is malformed, and the request has no answer yet: it must be answered or cut. */
+  onBodyFault(): void
 }
 
 /** A connection that speaks another protocol from now on. */
@@ -86,7 +89,7 @@ export class HttpRequest implements RequestParts {
   /** Gives the body to a consumer, beginning with what is already here; its end too. */
   read(consumer: BodyConsumer): void {
     this.consumer = consumer
-    if (this.isComplete) consumer.onBodyEnd()
+    if (this.isComplete) consumer.onUploadEnd()
     else this.connection.pump()
   }
 
@@ -110,4 +113,11 @@ export const fieldValue = (fields: readonly string[], name: string): string | un
     found = found === undefined ? (fields[i + 1] ?? '') : `${found}, ${fields[i + 1] ?? ''}`
   }
   return found
+}
+
+/** Each value of a field in `[name, value, …]`; `name` in lower case. */
+export const fieldValues = (fields: readonly string[], name: string): string[] => {
+  const values: string[] = []
+  for (let i = 0; i < fields.length; i += 2) if (fields[i]?.toLowerCase() === name) values.push(fields[i + 1] ?? '')
+  return values
 }

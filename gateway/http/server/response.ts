@@ -1,5 +1,9 @@
 // Writes the answer to one request: framed for its client, in one piece where it is whole (RFC 9112 §6, §9).
-import { CLIENT_KEEP_ALIVE_MS, dateLine, headerLines, isDated } from '../whole-answer.ts'
+import { STATUS_CODES } from 'node:http'
+import { dateLine, headerLines, isDated } from './response-head.ts'
+
+/** What clients are told; the listener keeps its connections for as long. */
+export const CLIENT_KEEP_ALIVE_MS = 75_000
 
 const KEEP_ALIVE = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n`
 const CLOSE = 'connection: close\r\n'
@@ -19,6 +23,7 @@ export interface AnswerSink {
   /** Cuts the connection; `isAmbiguous` when its end alone would end the answer. */
   cut(isAmbiguous: boolean): void
   readonly isDraining: boolean
+  readonly isBodyDue: boolean
 }
 
 export interface AnswerTaker {
@@ -32,9 +37,10 @@ interface Asked {
   keepAlive: boolean
 }
 
-export interface AnswerHead {
+interface AnswerHead {
   readonly status: number
-  readonly reason: string
+  /** The usual one when absent. */
+  readonly reason?: string
   /** Field lines made before, each ended by CRLF; no Date among them. */
   readonly lines?: string
   /** `[name, value, …]`, judged already; Content-Length among them where the length is known. */
@@ -120,9 +126,9 @@ export class HttpResponse {
     return this.status !== 0 || this.isGone
   }
 
-  #headText({ status, reason, lines = '', headers }: AnswerHead, framing: string): string {
+  #headText({ status, reason = STATUS_CODES[status] ?? '', lines = '', headers }: AnswerHead, framing: string): string {
     this.status = status
-    if (this.#sink.isDraining) this.keepAlive = false
+    if (this.#sink.isDraining || this.#sink.isBodyDue) this.keepAlive = false
     const date = isDated(headers) ? '' : dateLine()
     const connection = this.keepAlive ? KEEP_ALIVE : CLOSE
     return `HTTP/1.1 ${status} ${reason}\r\n${lines}${headerLines(headers)}${date}${connection}${framing}\r\n`

@@ -1,9 +1,9 @@
 // Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
-import { CLIENT_KEEP_ALIVE_MS } from '../whole-answer.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './connection.ts'
 import { Llhttp } from './llhttp.ts'
+import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes nothing of what waits for it is cut off after that time, or twice that at most. */
@@ -23,7 +23,7 @@ interface HttpServerOptions {
   readonly limits?: Partial<HttpServerLimits>
 }
 
-export interface AcceptOptions {
+interface AcceptOptions {
   /** The client's address; the socket's own where it is absent. */
   readonly peer?: string | undefined
   /** The client speaks TLS, which the socket has already decrypted. */

@@ -12,14 +12,13 @@ const match = (_method: string, rawPath: string): RouteMatch => {
   const { path, refusal } = canonicalPath(rawPath)
   return refusal === undefined ? { route: ANY, path } : { refusal: 'bad-path', reason: refusal }
 }
-const judge = createMatchRoute(() => ({ match }) as unknown as RouteTable)
+const { matchPlain, matchUnusual } = createMatchRoute(() => ({ match }) as unknown as RouteTable)
 
 /** Whether the gateway answers with a refusal whatever its routes are. */
-const isRefused = ({ method, target, versionMajor, versionMinor, head }: HttpRequest): boolean => {
-  const req = { method, url: target, httpVersionMajor: versionMajor, httpVersionMinor: versionMinor, headers: {} }
-  const exchange = { req, head, refusal: undefined } as unknown as Exchange
-  judge(exchange)
-  return exchange.refusal !== undefined
+const isRefused = (request: HttpRequest): boolean => {
+  const exchange = { request, head: request.head, match: undefined, refusal: undefined } as unknown as Exchange
+  matchPlain(exchange)
+  return matchUnusual(exchange) !== undefined
 }
 
 export const readByGateway = (pieces: readonly Buffer[]): ReadMessages => readMessages(pieces, isRefused)

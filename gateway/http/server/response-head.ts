@@ -1,0 +1,34 @@
+// Makes the lines of a response head: fields as they are given, and the Date (RFC 9110 §6.6.1).
+
+let dateText = ''
+let dateUntil = 0
+
+/** The Date field as a line (RFC 9110 §6.6.1), made once a second; anew also when the clock was set back. */
+export const dateLine = (): string => {
+  const now = Date.now()
+  if (now >= dateUntil || now < dateUntil - 1000) {
+    dateText = `date: ${new Date(now).toUTCString()}\r\n`
+    dateUntil = now - (now % 1000) + 1000
+  }
+  return dateText
+}
+
+/** `[name, value, …]` as lines of a head, each ended by CRLF. */
+export const headerLines = (headers: readonly string[]): string => {
+  let lines = ''
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const value = headers[i + 1] ?? ''
+    // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
+    lines += name + ': ' + value + '\r\n'
+  }
+  return lines
+}
+
+export const isDated = (headers: readonly string[]): boolean => {
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'date') return true
+  }
+  return false
+}
