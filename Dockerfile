@@ -16,12 +16,13 @@ COPY package.json ./
 COPY migrations migrations
 COPY upstream-config upstream-config
 COPY gateway gateway
-USER node
+USER 1000:1000
 # Compiled here, since what a start compiles is not kept: no user of the container may change what will be run.
 RUN node -e "import('./gateway/workers/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'observe/metrics', 'observe/ops-listener', 'workers/primary'].map(name => import('./gateway/' + name + '.ts')))).then(() => process.exit())"
 USER root
 RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
-USER node
+# In digits (the image's user `node`), so that Kubernetes can see that it is not root (runAsNonRoot).
+USER 1000:1000
 EXPOSE 3000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --start-interval=1s \

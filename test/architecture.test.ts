@@ -7,6 +7,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 // Imports, those of types included, only point down; what stands in one row never imports its neighbours.
 const ROWS: readonly (readonly string[])[] = [
   ['main'],
+  ['process'],
   ['workers', 'cli'],
   ['gateway'],
   ['app', 'sockets', 'endpoints'],
@@ -199,7 +200,7 @@ t.test('each library has one home', async t => {
 
 t.test('the environment is read in one place', async t => {
   for (const file of files) {
-    if (/^gateway\/(?:settings\/|main|cli\/)/.test(file)) continue
+    if (/^gateway\/(?:settings\/|process|cli\/)/.test(file)) continue
     t.notMatch(readFileSync(join(ROOT, file), 'utf8'), /process\.env/, file)
   }
 })

@@ -6,7 +6,9 @@ import { NOT_APPLICABLE } from './security-not-applicable.ts'
 
 const HERE = import.meta.dirname
 const ENTRY = /^\*\*([A-Z]{2}-\d{2})\b[^—]*—(.*)\*\*$/
-const NAMED = /\b(?:RT|HD|SM|JW|OA|LD|WS|RL|RX|DF|CF|AD)-\d{2}(?:…\d{2})?\b/g
+/** The thirteenth group is a table: id, priority, attack or fault, what happened, what is asked. */
+const ROW = /^\| (RW-\d{2}) \| P\d \| (.+?) \|/
+const NAMED = /\b(?:RT|HD|SM|JW|OA|LD|WS|RL|RX|DF|CF|AD|RW)-\d{2}(?:…\d{2})?\b/g
 
 export interface Entry {
   readonly id: string
@@ -40,7 +42,7 @@ export const readCoverage = (): Entry[] => {
   const named = files.map(file => ({ file, ids: idsIn(readFileSync(join(HERE, file), 'utf8')) }))
   const lines = readFileSync(join(HERE, 'security-catalogue.md'), 'utf8').split('\n')
   return lines.flatMap(line => {
-    const [, id, title = ''] = ENTRY.exec(line) ?? []
+    const [, id, title = ''] = ENTRY.exec(line) ?? ROW.exec(line) ?? []
     if (id === undefined) return []
     const tests = named.filter(({ ids }) => ids.has(id)).map(({ file }) => file.replace('.test.ts', ''))
     return [{ id, title: title.trim(), priority: /P[0-3]/.exec(line)?.[0] ?? '', tests, exempt: NOT_APPLICABLE[id] }]

@@ -32,7 +32,7 @@ export const readSettings = (
 ): Settings => {
   const reader = createReader(environment)
   const warnings: string[] = []
-  judgeNames(reader, environment)
+  judgeNames(reader, environment, warnings)
   judgeNode(reader, environment, execArgv)
   const settings = readGateway(reader, environment, warnings)
   if (reader.mistakes.length === 0) return freeze(settings)

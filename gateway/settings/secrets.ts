@@ -15,7 +15,7 @@ export const readSecrets = (
   }
   const weakness = secret === undefined ? undefined : weaknessOf(secret)
   if (weakness !== undefined) reader.mistake('JWT_SECRET', weakness)
-  else if (secret !== undefined && new Set(secret).size < 10) warnings.push('JWT_SECRET does not look random')
+  else if (secret !== undefined && looksMade(secret)) warnings.push('JWT_SECRET does not look random')
   else if (!reader.given('JWT_SECRET')) {
     reader.mistake('JWT_SECRET', `is required: at least ${MIN_BYTES} random bytes, e.g. from \`openssl rand -hex 32\``)
   }
@@ -25,6 +25,31 @@ export const readSecrets = (
 const weaknessOf = (secret: string): string | undefined => {
   if (Buffer.byteLength(secret) < MIN_BYTES) return `must be at least ${MIN_BYTES} bytes`
   return isSample(secret) ? 'must not be a sample value: whoever reads the manual could sign tokens' : undefined
+}
+
+const MIN_DISTINCT = 10
+const LONGEST_UNIT = 16
+
+/** Few different characters, a short text repeated, or mostly runs such as 0123456789 and qwertyuiop. */
+const looksMade = (secret: string): boolean =>
+  new Set(secret).size < MIN_DISTINCT || isRepetition(secret) || isMostlyRuns(secret.toLowerCase())
+
+const isRepetition = (text: string): boolean => {
+  for (let unit = 1; unit <= LONGEST_UNIT && 2 * unit <= text.length; unit++)
+    if (text.startsWith(text.slice(unit))) return true
+  return false
+}
+
+const KEYBOARD = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1234567890'].flatMap(row => [row, [...row].reverse().join('')])
+
+const isMostlyRuns = (text: string): boolean => {
+  let steps = 0
+  for (let i = 1; i < text.length; i++) {
+    const pair = text.slice(i - 1, i + 1)
+    const isStep = Math.abs(text.charCodeAt(i) - text.charCodeAt(i - 1)) <= 1
+    if (isStep || KEYBOARD.some(row => row.includes(pair))) steps++
+  }
+  return steps * 2 > text.length
 }
 
 /** Samples of manuals and starter kits, compared without case and punctuation. */

@@ -7,16 +7,28 @@ import { VARIABLES } from './table.ts'
 const PREFIXES = ['LDAP_', 'CLOUDIDP_', 'RATE_LIMIT_', 'JWT_']
 const MAX_HEADER_BYTES = 64 * 1024
 
-/** An unknown name with one of our prefixes is a mistake that names the nearest known one. */
-export const judgeNames = (reader: Reader, environment: Environment): void => {
+/** Set by the system, or by Kubernetes for each service of the namespace. */
+const EXEMPT = /^(?:HOME|PATH)$|_SERVICE_HOST$|_SERVICE_PORT|_PORT$|_PORT_\d+_TCP/
+const SHORT_LENGTH = 8
+
+/**
+ * An unknown name with one of our prefixes is a mistake that names the nearest known one; another that is a typing mistake
+ * away from a known one is worth a warning.
+ */
+export const judgeNames = (reader: Reader, environment: Environment, warnings: string[]): void => {
   const known: ReadonlySet<string> = new Set(
     VARIABLES.flatMap(({ name, file }) => (file === true ? [name, `${name}_FILE`] : [name]))
   )
   for (const name of Object.keys(environment)) {
-    if (known.has(name) || environment[name] === undefined) continue
-    if (!PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix))) continue
+    if (known.has(name) || environment[name] === undefined || EXEMPT.test(name)) continue
     const shown = name.replace(/[^\w.-]/g, '?').slice(0, 60)
-    reader.mistake(shown, `is not known; did you mean ${nearestName(name)}?`)
+    if (PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix)))
+      reader.mistake(shown, `is not known; did you mean ${nearestName(name)}?`)
+    else {
+      const near = nearest(name, known)
+      if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
+        warnings.push(`${shown} is not known and has no effect; did you mean ${near.name}?`)
+    }
   }
 }
 

@@ -252,6 +252,7 @@ t.test('a token of ours reaches no public backend, whatever stands around it', a
 })
 
 t.test('a flood of what looks like tokens costs little', async t => {
+  // RW-39
   const isOurs = () => false
   const values = [
     'eyJ'.repeat(5000),

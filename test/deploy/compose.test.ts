@@ -37,11 +37,12 @@ t.test('the secrets service makes secrets once, and the gateway starts with them
   )
   t.equal(exported.JWT_SECRET, jwtSecret)
 
-  const { JWT_SECRET = '', DATABASE_URL = '' } = exported
+  const { JWT_SECRET = '', DATABASE_URL = '', REDIS_URL = '' } = exported
   const env = {
     ...environmentOf(gateway),
     JWT_SECRET,
     DATABASE_URL,
+    REDIS_URL,
     LDAP_CA_FILE: createCertificateAuthority(join(folder, 'ca')).caFile
   }
   const settings = readSettings(env)
@@ -50,6 +51,7 @@ t.test('the secrets service makes secrets once, and the gateway starts with them
   t.equal(settings.ldap.active, true)
   t.equal(settings.ldap.insecure, false)
   t.match(settings.databaseUrl, /^postgres:\/\/portaria:[\w-]{64}@postgres:5432\/portaria$/)
+  t.match(settings.redis, { host: 'redis', password: /^[\w-]{64}$/ })
   t.match(settings.bootstrapAdmins, [{ provider: 'ldap', subject: 'ana' }])
 })
 
@@ -62,12 +64,28 @@ t.test(
       .map(path => read(join('gateway', path)))
       .join('\n')
     for (const name of Object.keys(gateway?.environment ?? {})) {
+      if (name.endsWith('_URL')) t.notMatch(gateway?.environment?.[name], /@/, `${name} holds no password`)
       t.match(sources, new RegExp(`\\b${name}\\b`), `${name} is a setting`)
       t.notMatch(name, /SECRET|PASSWORD|DATABASE_URL/)
     }
     t.same(gateway?.env_file, [{ path: '.env', required: false }], 'further settings come from .env')
   }
 )
+
+t.test('Postgres and Redis have passwords, and a network that only the gateway shares', async t => {
+  t.same(compose.networks, { data: { internal: true } })
+  const inside = Object.entries(compose.services).filter(([, { networks }]) => networks?.includes('data'))
+  t.same(inside.map(([name]) => name).sort(), ['gateway', 'postgres', 'redis'])
+  for (const name of ['postgres', 'redis'])
+    t.same(compose.services[name]?.networks, ['data'], `${name} is nowhere else`)
+  t.match(compose.services.postgres?.environment, { POSTGRES_PASSWORD_FILE: '/secrets/postgres-password' })
+  t.match(shellScript(compose.services.redis?.command), '--requirepass "$(cat /secrets/redis-password)"')
+})
+
+t.test('the image says in digits that it does not run as root', async t => {
+  const users = [...read('Dockerfile').matchAll(/^USER (\S+)/gm)].map(([, user]) => user)
+  t.equal(users.at(-1), '1000:1000')
+})
 
 t.test('images are pinned, and the Node in the image is the Node that the tests ran on', async t => {
   for (const [name, service] of Object.entries(compose.services)) {

@@ -1,4 +1,4 @@
-// What is for one person stays out of shared caches, whatever the backend says. RW-07, HD-29
+// What is for one person stays out of shared caches, whatever the backend says. RW-07, RW-36, HD-29
 import t from 'tap'
 import { privateCacheControl, privateVary } from '../../gateway/upstream/headers/private-answers.ts'
 import { startCachingNginx } from '../support/caching-nginx.ts'

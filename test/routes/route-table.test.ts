@@ -394,6 +394,7 @@ t.test('letters that fold to i, s or k are read as these', async t => {
   })
 })
 
+// RW-40
 t.test('a plus is read as a blank too', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}', '/api/my%20files {roles: [Admin]}')
   asks(t, table, {

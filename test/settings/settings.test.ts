@@ -596,3 +596,63 @@ t.test('where an account may have two names, its lock-out must leave a failure f
   t.same(mistaken({ ...low, LDAP_USER_DN_TEMPLATE: 'uid={{username}},dc=corp' }), [])
   t.same(mistaken({ ...low, LDAP_USER_DN_TEMPLATE: 'CORP\\{{username}}' }), [])
 })
+
+t.test('a variable that is a typing mistake away from one of ours is a warning that names it', async t => {
+  const near: [string, string][] = [
+    ['DATABSE_URL', 'DATABASE_URL'],
+    ['TRUSTPROXY', 'TRUST_PROXY'],
+    ['WORKER', 'WORKERS'],
+    ['PUBLIC_ULR', 'PUBLIC_URL'],
+    ['REDIS_URL_FIL', 'REDIS_URL_FILE'],
+    ['database_url', 'DATABASE_URL']
+  ]
+  for (const [name, meant] of near) {
+    const warnings = read({ [name]: 'hunter2' }).warnings.filter(warning => warning.startsWith(name))
+    t.match(warnings, [new RegExp(`did you mean ${meant}\\?`)], name)
+    t.notMatch(warnings.join(), 'hunter2')
+  }
+  const others = {
+    HOME: '/root',
+    PATH: '/bin',
+    PWD: '/',
+    USER: 'x',
+    SHELL: '/bin/sh',
+    TERM: 'xterm',
+    HOSTNAME: 'pod',
+    LANG: 'C',
+    NODE_ENV: 'production',
+    OTEL_SERVICE_NAME: 'x',
+    REDIS_SERVICE_HOST: '10.0.0.1',
+    REDIS_PORT: 'tcp://10.0.0.1:6379',
+    REDIS_PORT_6379_TCP_ADDR: '10.0.0.1',
+    LDAP_PORT: 'tcp://10.0.0.2:389',
+    LDAP_SERVICE_PORT: '389',
+    LDAP_SERVICE_PORT_LDAPS: '636',
+    OPS_SERVICE_HOST: '10.0.0.3',
+    KUBERNETES_PORT_443_TCP: 'tcp://10.0.0.4:443',
+    DATA: '1'
+  }
+  t.same(
+    read(others).warnings.filter(warning => warning.includes('did you mean')),
+    []
+  )
+})
+
+t.test('a secret that somebody typed is worth a warning', async t => {
+  const typed = [
+    'a'.repeat(40),
+    '0123456789'.repeat(4),
+    'abcdefghijklmnopqrstuvwxyz0123456789',
+    'qwertyuiopasdfghjklzxcvbnm1234567890',
+    'Portaria-Prod-1!'.repeat(3),
+    'zyxwvutsrqponmlkjihgfedcba9876543210'
+  ]
+  const warns = (secret: string) =>
+    read({ JWT_SECRET: secret }).warnings.some(warning => warning.startsWith('JWT_SECRET does not look random'))
+  for (const secret of typed) t.ok(warns(secret), secret)
+  for (let n = 0; n < 200; n++) {
+    const random = randomBytes(32)
+    for (const encoding of ['hex', 'base64', 'base64url'] as const) t.notOk(warns(random.toString(encoding)))
+  }
+  t.notOk(warns('correct horse battery staple and then some'))
+})

@@ -11,6 +11,7 @@ export interface ComposeService {
   readonly entrypoint?: readonly string[]
   readonly ports?: readonly string[]
   readonly volumes?: readonly string[]
+  readonly networks?: readonly string[]
   readonly healthcheck?: { readonly test: readonly string[] }
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
   readonly env_file?: readonly { readonly path: string; readonly required: boolean }[]
@@ -19,6 +20,7 @@ export interface ComposeService {
 export interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>
   readonly volumes: Readonly<Record<string, unknown>>
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>
 }
 
 export const readCompose = (file: string | URL): Compose => parse(readFileSync(file, 'utf8')) as Compose

@@ -1,0 +1,10 @@
+// Starts the gateway, or says which Node it needs: `main.ts` links here, so that a Node without type stripping can read it.
+const NEEDED = 24
+const [major] = process.versions.node.split('.').map(Number)
+if (major !== undefined && major >= NEEDED) import('./process.ts')
+else {
+  process.stderr.write(
+    `Portaria needs Node ${NEEDED} or later and this is ${process.version}; \`npm start\` uses the pinned one\n`
+  )
+  process.exitCode = 1
+}

@@ -1,0 +1,86 @@
+// The process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
+
+import type { Gateway } from './gateway.ts'
+import type { Log } from './observe/logging.ts'
+import type { Settings } from './settings/settings.ts'
+import { useCompiledCode } from './workers/compiled-code.ts'
+
+useCompiledCode()
+const { createLog } = await import('./observe/logging.ts')
+const { formatMistakes, readSettings, SettingsError } = await import('./settings/read-settings.ts')
+
+const fail = (text: string): never => {
+  process.stderr.write(`${text}\n`)
+  process.exit(1)
+}
+
+const settingsOrExit = (): Settings => {
+  try {
+    return readSettings(process.env)
+  } catch (error) {
+    if (error instanceof SettingsError) return fail(formatMistakes(error.mistakes))
+    throw error
+  }
+}
+
+/** Signals mean something from the first moment: process 1 of a container has no other end. */
+const obeySignals = (log: Log) => {
+  let gateway: Gateway | undefined
+  let isStopping = false
+  const stop = async (signal: NodeJS.Signals) => {
+    if (isStopping) process.exit(signal === 'SIGINT' ? 130 : 143)
+    isStopping = true
+    log.info({ signal }, 'stopping')
+    try {
+      // Who has not started yet has promised nothing to anybody.
+      await gateway?.close()
+    } catch (error) {
+      log.error({ err: error }, 'the gateway could not stop cleanly')
+      process.exit(1)
+    }
+    log.info('stopped')
+    process.exit(0)
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  process.on('SIGHUP', () => {
+    gateway?.reload().catch(error => log.error({ err: error }, 'a reload failed'))
+  })
+  return {
+    started(running: Gateway) {
+      gateway = running
+    }
+  }
+}
+
+// Loaded only now, and only what is needed: mistakes and signals do not wait for it.
+const start = async (settings: Settings, log: Log): Promise<Gateway> => {
+  if (settings.workers === 1) return (await import('./gateway.ts')).startGateway(settings, log)
+  const { startWorkers } = await import('./workers/primary.ts')
+  return startWorkers(settings, log, () => {
+    log.fatal('no worker can be started')
+    fail('No worker can be started')
+  })
+}
+
+const startOrExit = async (settings: Settings, log: Log): Promise<Gateway> => {
+  try {
+    return await start(settings, log)
+  } catch (error) {
+    const { failureText, isPlainFailure } = await import('./workers/start-failure.ts')
+    if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
+    return fail(failureText(error))
+  }
+}
+
+const settings = settingsOrExit()
+const { publicUrl, workers } = settings
+const log = createLog({ level: settings.logLevel })
+const signals = obeySignals(log)
+for (const warning of settings.warnings) log.warn(warning)
+if (settings.databaseUrl === undefined)
+  log.info({ dataDir: settings.dataDir }, 'no DATABASE_URL: people are kept in an embedded Postgres')
+if (settings.redis === undefined) log.info('no REDIS_URL: requests are counted in memory')
+const gateway = await startOrExit(settings, log)
+signals.started(gateway)
+log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
