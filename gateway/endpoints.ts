@@ -6,13 +6,14 @@ import { personalTokenRoutes } from './account/personal-token-routes.ts'
 import { sessionRoutes } from './account/session-routes.ts'
 import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
-import { createDirectory } from './directory/directory.ts'
+import type { Directory } from './directory/directory.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
 import { createAskRedis, createSharedPermits } from './login/shared.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
 import { createLoginThrottle } from './login/throttle.ts'
 import { tokenRoutes } from './login/token-routes.ts'
+import { unlockPerson } from './login/unlock.ts'
 import { type HealthParts, healthRoutes } from './observe/health.ts'
 import { pageRoutes } from './pages/page-routes.ts'
 import type { Settings } from './settings/settings.ts'
@@ -28,6 +29,8 @@ interface EndpointParts
   settings: Settings
   stores: Stores
   tokenParts: TokenParts
+  /** undefined: directory login is not active. */
+  directory: Directory | undefined
   /** undefined: BROWSER_SESSION is off. */
   sessionCookies: BrowserSession | undefined
   onOutcome: (outcome: LoginOutcome) => void
@@ -46,21 +49,22 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     beginSession: tokenParts.beginSession,
     syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
   })
+  const throttle = createLoginThrottle({
+    ldap: settings.ldap,
+    loginFailures: settings.loginFailures,
+    secret: settings.jwt.secret,
+    accountPermits: createLoginPermits(database),
+    names: createLoginNames(database),
+    redis,
+    knowsAddress: loginMemory.knowsAddress,
+    log
+  })
   healthRoutes(app, parts)
   loginRoutes(app, {
     sessionCookies,
     cloudidpActive: settings.cloudidp.active,
-    directory: settings.ldap.active ? createDirectory(settings.ldap) : undefined,
-    throttle: createLoginThrottle({
-      ldap: settings.ldap,
-      loginFailures: settings.loginFailures,
-      secret: settings.jwt.secret,
-      accountPermits: createLoginPermits(database),
-      names: createLoginNames(database),
-      redis,
-      knowsAddress: loginMemory.knowsAddress,
-      log
-    }),
+    directory: parts.directory,
+    throttle,
     rememberAddress: loginMemory.rememberAddress,
     signIn,
     onOutcome
@@ -102,6 +106,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     clients: clientsKnownAtOnce(stores.clients, feed.catchUp),
     sessions,
     users: knownAtOnce(users, feed.catchUp),
+    unlock: async (actor, id) => throttle.release(await unlockPerson(database, actor, id)),
     listAudit: audit.list,
     appendAudit: audit.append,
     sockets: parts.sockets,

@@ -6,6 +6,7 @@ import { bearerTokenOf } from './access/connection-token.ts'
 import { statusOf } from './admin/status-routes.ts'
 import { buildApp } from './app.ts'
 import { isAttemptCookie } from './cloud/attempts.ts'
+import { startDirectory } from './directory-parts.ts'
 import { registerEndpoints } from './endpoints.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
 import { addedHeaders } from './http/answer.ts'
@@ -66,6 +67,7 @@ export const startGateway = async (
   const { database, users, audit, redis, limiter } = stores
   const tokenParts = await startTokens(settings, stores, log)
   const { tokens, revocations, feed, verifiedTokens, revocationsTrusted, endLogin } = tokenParts
+  const directory = await startDirectory(settings, stores, tokenParts, log)
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const upstreams = createUpstreams({ log })
   const onTable = (table: RouteTable) => {
@@ -112,7 +114,8 @@ export const startGateway = async (
     tokensByKey: () => tokens.verified,
     revocations: revocationState,
     upstreams: upstreams.status,
-    audit: auditWatch.last
+    audit: auditWatch.last,
+    directory: directory.state
   })
   const ownCookies = { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) }
   const basicTokenOf = createBasicToken(settings.publicUrl)
@@ -134,6 +137,7 @@ export const startGateway = async (
     routesCurrent: () => routes.status().ok,
     upstreamDown: upstreams.hasDown,
     stalenessMs: feed.staleness,
+    directory: directory.state,
     directoryInsecure: settings.ldap.insecure
   })
   const views = createWorkerViews({
@@ -167,6 +171,7 @@ export const startGateway = async (
         settings,
         stores,
         tokenParts,
+        directory: directory.directory,
         sessionCookies,
         onOutcome,
         log,
@@ -255,6 +260,7 @@ export const startGateway = async (
       await regranting.close()
       await own.close()
       await tokenParts.uses.close()
+      await directory.close()
       await feed.close()
       await loginAudit.flush()
       await limiter.close()

@@ -2,9 +2,19 @@
 import { FirstSchema } from './0001-first-schema.ts'
 import { LoginPermits } from './0002-login-permits.ts'
 import { LoginNames } from './0003-login-names.ts'
+import { DirectoryAccounts } from './0004-directory-accounts.ts'
 import { GrantedAccess } from './0005-granted-access.ts'
 import { Sessions } from './0007-sessions.ts'
 import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
 
-export const migrations = [FirstSchema, LoginPermits, LoginNames, GrantedAccess, Sessions, Clients, PersonalTokens]
+export const migrations = [
+  FirstSchema,
+  LoginPermits,
+  LoginNames,
+  DirectoryAccounts,
+  GrantedAccess,
+  Sessions,
+  Clients,
+  PersonalTokens
+]

@@ -11,6 +11,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['workers', 'cli'],
   ['gateway'],
   ['app', 'sockets', 'endpoints'],
+  ['directory-parts'],
   ['token-parts'],
   ['stores'],
   ['siblings'],

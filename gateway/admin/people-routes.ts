@@ -10,6 +10,8 @@ import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas
 
 export interface PeopleRoutesParts {
   users: Pick<Users, 'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
+  /** Frees the person's account from the login throttle. */
+  unlock: (actor: Actor, id: number) => Promise<void>
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
 }
 
@@ -33,7 +35,7 @@ const conditionOf = ({ headers }: FastifyRequest): ((version: number) => boolean
   return wanted === undefined || wanted.includes('*') ? undefined : version => wanted.includes(etagOf(version))
 }
 
-export const peopleRoutes = (app: FastifyInstance, { users, listAudit }: PeopleRoutesParts): void => {
+export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }: PeopleRoutesParts): void => {
   const load = async (id: string, reply?: FastifyReply): Promise<PersonItem> => {
     const found = await users.loadItem(Number(id))
     if (found === undefined) throw new NotFound({ reason: 'no-person' })
@@ -103,5 +105,6 @@ export const peopleRoutes = (app: FastifyInstance, { users, listAudit }: PeopleR
     )
   ends('revoke', 'Ends every token of the person', users.revokePerson)
   ends('disable', 'Ends every token and lets the person in no more', users.disablePerson)
+  ends('unlock', 'Lets the person try passwords again that the login throttle holds back', unlock)
   ends('enable', 'Lets the person log in again', users.enablePerson)
 }

@@ -1,8 +1,9 @@
 // Somebody who has logged in before has the profiles and areas they were given here, and the audit log says so.
 import type { Command } from 'commander'
-import type { StoredPerson, Users } from '../store/users.ts'
+import type { Users } from '../store/users.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { personNamed } from './find-person.ts'
 import { withDatabase } from './open-store.ts'
 
 interface GrantOptions extends CommonOptions {
@@ -32,7 +33,7 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
     const known = (await users.listProfiles()).map(one => one.name)
     const unknown = profile.find(one => !known.includes(one))
     if (unknown !== undefined) throw new CannotRun(`Unknown profile "${unknown}"${nearestHint(unknown, known)}`)
-    const { user, assigned } = await findPerson(users, name)
+    const { user, assigned } = await personNamed(users, name)
     const given = await areasFor(users, area)
     const areas = [...new Set([...assigned.areas, ...given])]
     const access = {
@@ -50,25 +51,6 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
         )
     }
   })
-
-/** Exactly one person. A number alone may be an id or a username: it must not be both. */
-const findPerson = async (users: Users, name: string): Promise<StoredPerson> => {
-  const [, provider, rest = ''] = /^(?:(ldap|cloudidp|id):)?(.+)$/s.exec(name) ?? []
-  const isId = /^[1-9]\d{0,9}$/.test(rest)
-  const byId = isId && (provider === undefined || provider === 'id') ? await users.loadPerson(Number(rest)) : undefined
-  const named = provider === 'id' ? [] : await users.findByUsername(rest)
-  const byName = named.filter(({ user }) => provider === undefined || user.provider === provider)
-  const found = [...new Map([byId, ...byName].flatMap(one => (one === undefined ? [] : [[one.user.id, one]]))).values()]
-  const [person, ...others] = found
-  if (person === undefined) {
-    throw new CannotRun(`Nobody known is "${name}": people must have logged in once (or see BOOTSTRAP_ADMINS)`)
-  }
-  if (others.length > 0) {
-    const all = found.map(({ user }) => `id:${user.id}  ${user.provider}:${user.username}  ${user.name}`)
-    throw new CannotRun(`"${name}" is not one person; say which one:`, all)
-  }
-  return person
-}
 
 const PAGE_SIZE = 200
 

@@ -10,8 +10,10 @@ import { addExplain } from './explain.ts'
 import { addGrant } from './grant.ts'
 import { addMatrix } from './matrix.ts'
 import { addMigrate } from './migrate.ts'
+import { addRelink } from './relink.ts'
 import { addReplay } from './replay.ts'
 import { addToken } from './token.ts'
+import { addUnlock } from './unlock.ts'
 
 const COMMANDS = [
   addCheck,
@@ -21,6 +23,8 @@ const COMMANDS = [
   addReplay,
   addMigrate,
   addGrant,
+  addUnlock,
+  addRelink,
   addClient,
   addAudit,
   addToken,

@@ -14,7 +14,7 @@ type Gate = ReturnType<typeof createGate>
 type Settle = (outcome: PermitOutcome) => Promise<void>
 
 /** Not keyed: after a change of JWT_SECRET the same accounts must still be found. */
-const accountKey = (login: string): string => hash('sha256', `login\0${login}`, 'base64url')
+export const accountKey = (login: string): string => hash('sha256', `login\0${login}`, 'base64url')
 
 /**
  * Active Directory binds `maria@corp.example` for the sAMAccountName and for the userPrincipalName alike. Until a login

@@ -17,6 +17,12 @@ export interface ProvenPerson {
   tenant?: string | undefined
   /** The provider left groups out of its list: nothing is granted. */
   groupsCutOff?: boolean | undefined
+  /** Every login that leads to this account of the directory. */
+  names?: readonly string[] | undefined
+  /** When the directory made the entry. */
+  entryCreatedAt?: Date | undefined
+  /** What the directory's filter was filled with. */
+  login?: string | undefined
 }
 
 export interface LoginContext {

@@ -9,7 +9,7 @@ import { LoginThrottled } from '../errors.ts'
 import type { RedisStore } from '../redis/redis.ts'
 import type { LdapSettings } from '../settings/settings.ts'
 import type { LoginNames } from '../store/login-names.ts'
-import { joinNames, takePermit } from './account-permits.ts'
+import { accountKey, joinNames, takePermit } from './account-permits.ts'
 import { createGate, GateClosed, type PermitStore } from './gate.ts'
 import { createLeaders } from './leaders.ts'
 import type { PermitOutcome } from './permits.ts'
@@ -33,6 +33,8 @@ export interface LoginThrottle {
    * `login-throttled-account`, `login-throttled-busy`.
    */
   attempt(attempt: LoginAttempt, authenticate: (guard: BindGuard) => Promise<DirectoryPerson>): Promise<DirectoryPerson>
+  /** No failure of these logins counts any more; other instances know it within a second. */
+  release(logins: readonly string[]): Promise<void>
 }
 
 interface LoginThrottleParts {
@@ -124,6 +126,9 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   }
 
   return {
+    release: async logins => {
+      for (const login of logins) await accounts.release(accountKey(login))
+    },
     attempt: async (attempt, authenticate) => {
       if (underWay >= MAX_UNDER_WAY) throw throttled('login-throttled-busy', CLOCK_MARGIN_MS)
       underWay += 1

@@ -1,8 +1,14 @@
 // Anybody may ask whether the gateway and what it stands on are well; nobody learns names, hosts or versions.
 import type { FastifyInstance } from 'fastify'
 
-/** `insecure`: works, with a protection switched off by a setting. */
-type Check = 'ok' | 'degraded' | 'insecure'
+/**
+ * `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
+ * themselves, as it was last found in the background.
+ */
+type Check = 'ok' | 'degraded' | 'insecure' | 'away' | 'refused' | 'unknown'
+
+const CHECKS = ['ok', 'degraded', 'insecure', 'away', 'refused', 'unknown'] as const satisfies readonly Check[]
+const UNWELL: ReadonlySet<Check> = new Set<Check>(['degraded', 'away', 'refused'])
 
 export interface HealthParts {
   /** One word per thing that can be unwell. */
@@ -14,14 +20,14 @@ const healthSchema = {
   required: ['status', 'checks'],
   properties: {
     status: { type: 'string', enum: ['ok', 'degraded'] },
-    checks: { type: 'object', additionalProperties: { type: 'string', enum: ['ok', 'degraded', 'insecure'] } }
+    checks: { type: 'object', additionalProperties: { type: 'string', enum: CHECKS } }
   }
 } as const
 
 export const healthRoutes = (app: FastifyInstance, { checks }: HealthParts): void => {
   app.get('/health', { schema: { summary: 'Health of the gateway', response: { 200: healthSchema } } }, async () => {
     const found = await checks()
-    return { status: Object.values(found).includes('degraded') ? 'degraded' : 'ok', checks: found }
+    return { status: Object.values(found).some(check => UNWELL.has(check)) ? 'degraded' : 'ok', checks: found }
   })
 }
 
@@ -37,6 +43,8 @@ interface Checked {
   upstreamDown: () => boolean
   /** Since revocations were last known to be complete. */
   stalenessMs: () => number
+  /** undefined: directory login is not active. */
+  directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
   directoryInsecure: boolean
 }
 
@@ -55,6 +63,13 @@ export const createChecks = (checked: Checked): HealthParts['checks'] => {
     routes: word(checked.routesCurrent()),
     upstreams: word(!checked.upstreamDown()),
     revocations: word(checked.stalenessMs() <= REVOCATIONS_OLD_MS),
-    ...(checked.directoryInsecure ? { directory: 'insecure' as const } : {})
+    ...directoryOf(checked)
   })
+}
+
+const directoryOf = ({ directory, directoryInsecure }: Checked): Record<string, Check> => {
+  const state = directory()
+  const isUnwell = state === 'away' || state === 'refused'
+  if (directoryInsecure && !isUnwell) return { directory: 'insecure' }
+  return state === undefined ? {} : { directory: state }
 }

@@ -21,6 +21,8 @@ export interface MetricSources {
   readonly upstreams: () => readonly UpstreamStatus[]
   readonly logLinesDropped: () => number
   readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; entries: number }
+  /** undefined: directory login is not active. */
+  readonly directory: () => string | undefined
   /** Settings that weaken a protection, and whether they do. */
   readonly insecure: Readonly<Record<string, boolean>>
   readonly isReady: () => boolean
@@ -170,6 +172,21 @@ const ROWS: readonly Row[] = [
       targetsOf(sources).flatMap(({ labels, faults }) =>
         Object.entries(faults).map(([fault, value]) => ({ value, labels: { ...labels, fault } }))
       )
+  ],
+  [
+    'directory_state',
+    'gauge',
+    'What was last found of the directory: 1 for its state',
+    sources => {
+      const state = sources.directory()
+      return state === undefined
+        ? []
+        : each(
+            ['ok', 'away', 'refused', 'unknown'],
+            name => ({ state: name }),
+            name => Number(name === state)
+          )
+    }
   ],
   [
     'audit_chain_ok',

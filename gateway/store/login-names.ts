@@ -1,4 +1,5 @@
 // Remembers which logins have turned out to be one account's.
+import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
@@ -8,8 +9,6 @@ export interface LoginNames {
   accountOf(login: string): Promise<string | undefined>
   /** From now on `logins` lead to `account`. Gives those that did not before. */
   join(account: string, logins: readonly string[]): Promise<readonly string[]>
-  /** All logins that lead to `account`, itself included. */
-  loginsOf(account: string): Promise<readonly string[]>
 }
 
 /** Each throws `GW_UNAVAILABLE` when the database is away. */
@@ -24,19 +23,25 @@ export const createLoginNames = (database: Database): LoginNames => ({
   join: (account, logins) =>
     database.read(async manager => {
       const key = storableKey(account)
-      const names = [...new Set([account, ...logins])].map(storableKey).filter(name => name !== undefined)
+      const names = [...new Set([account, ...logins])].flatMap(name => storableKey(name) ?? [])
       if (key === undefined) return []
       return (await query<{ login: string }>(manager, JOIN, [key, names])).map(({ login }) => login)
-    }),
-  loginsOf: account =>
-    database.read(async manager => {
-      const rows = await query<{ login: string }>(manager, LOGINS, [account])
-      return [...new Set([account, ...rows.map(({ login }) => login)])]
     })
 })
 
+/** Every login under which this person's account of the directory is known. */
+export const loginsOfPerson = async (manager: EntityManager, id: number, username: string): Promise<string[]> => {
+  const rows = await query<{ login: string }>(manager, LOGINS, [id, username])
+  return [...new Set([username, ...rows.map(({ login }) => login)])]
+}
+
 const ACCOUNT = 'SELECT account FROM login_names WHERE login = $1'
-const LOGINS = 'SELECT login FROM login_names WHERE account = $1'
+const LOGINS = `
+  SELECT login FROM login_names WHERE account = $2
+  UNION SELECT login FROM directory_accounts WHERE user_id = $1
+  UNION SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap'
+    AND subject !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+  ORDER BY login`
 const JOIN = `
   INSERT INTO login_names (login, account) SELECT login, $1 FROM unnest($2::text[]) AS login
   ON CONFLICT (login) DO UPDATE SET account = excluded.account, joined_at = now()

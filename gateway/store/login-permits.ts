@@ -1,4 +1,5 @@
 // How many logins of an account failed of late is kept where all instances look, and survives each of them.
+import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
@@ -27,6 +28,11 @@ export const createLoginPermits = (database: Database, now?: () => number): Logi
     return rows.length === 1
   }
 })
+
+/** As if no login had failed under these keys. */
+export const releasePermits = async (manager: EntityManager, keys: readonly string[]): Promise<void> => {
+  await query(manager, 'DELETE FROM login_permits WHERE key = ANY($1::text[])', [keys])
+}
 
 const READ = `
   SELECT (SELECT permits FROM login_permits WHERE key = $1) AS permits,

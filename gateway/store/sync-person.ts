@@ -7,7 +7,9 @@ import type { BootstrapAdmin } from '../settings/settings.ts'
 import { type AuditEntry, appendAudit } from './audit-entry.ts'
 import { applyBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
+import { confirmAccount } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
+import { type Link, upgradeLink } from './links.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
@@ -28,6 +30,12 @@ export interface ConfirmedPerson {
   tenant?: string | undefined
   /** The provider left groups out: nothing is granted. */
   groupsCutOff?: boolean | undefined
+  /** Every login that leads to this account of the directory: under other settings each could be its subject. */
+  names?: readonly string[] | undefined
+  /** When the directory made the entry. */
+  entryCreatedAt?: Date | undefined
+  /** What the directory's filter was filled with, to look the account up again. */
+  login?: string | undefined
 }
 
 export interface SyncedPerson extends StoredPerson {
@@ -50,13 +58,17 @@ export const syncPerson = async (
   const link: Link = [confirmed.provider, issuer, subject]
   const names = [confirmed.name, confirmed.email, confirmed.username].map(text => storableText(text))
   return database.write(async manager => {
-    const { id, created: firstLogin } =
-      (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names))
+    const found = (await updateKnown(manager, link, names)) ?? (await createOnce(manager, link, names, confirmed))
+    const { id, created: firstLogin } = found
     const person = await getPerson(manager, id)
-    if (person.disabled) return { ...person, firstLogin }
+    if (person.disabled) {
+      for (const entry of found.entries) await appendAudit(manager, entry)
+      return { ...person, firstLogin }
+    }
+    if (confirmed.login !== undefined) await confirmAccount(manager, id, confirmed.login)
     const granted = await grantTo(manager, id, confirmed, grants, firstLogin)
     const isBootstrapped = await applyBootstrap(manager, confirmed, person, firstLogin)
-    for (const entry of granted) await appendAudit(manager, entry)
+    for (const entry of [...found.entries, ...granted]) await appendAudit(manager, entry)
     const isChanged = isBootstrapped || granted.length > 0
     return { ...(isChanged ? await getPerson(manager, id) : person), firstLogin }
   })
@@ -74,25 +86,34 @@ const grantTo = async (
   return applyGroups(manager, id, { provider, groups, tenant, isCutOff: groupsCutOff }, grants(), firstLogin)
 }
 
-type Link = [provider: Provider, issuer: string, subject: string]
 interface Found {
   id: number
   created: boolean
+  entries: AuditEntry[]
 }
 
 const updateKnown = async (manager: EntityManager, link: Link, names: string[]): Promise<Found | undefined> => {
   const [row] = await query<{ id: number }>(manager, UPDATE, [...link, ...names])
-  return row === undefined ? undefined : { id: row.id, created: false }
+  return row === undefined ? undefined : { id: row.id, created: false, entries: [] }
 }
 
 /** Logins of one new person queue here: the first creates, the others find what it committed. */
-const createOnce = async (manager: EntityManager, link: Link, names: string[]): Promise<Found> => {
+const createOnce = async (
+  manager: EntityManager,
+  link: Link,
+  names: string[],
+  { names: logins, entryCreatedAt }: ConfirmedPerson
+): Promise<Found> => {
   await query(manager, 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(link)])
   const known = await updateKnown(manager, link, names)
   if (known !== undefined) return known
+  const history = logins && entryCreatedAt && { formerSubjects: logins, createdAt: entryCreatedAt }
+  const upgraded = history && (await upgradeLink(manager, link, history))
+  const former = upgraded && (await updateKnown(manager, link, names))
+  if (former !== undefined) return { ...former, entries: [upgraded].filter(entry => entry !== undefined) }
   const [created] = await query<{ id: number }>(manager, CREATE, [...link, ...names])
   if (created === undefined) throw new Error('the new person was not stored')
-  return { id: created.id, created: true }
+  return { id: created.id, created: true, entries: [] }
 }
 
 const UPDATE = `

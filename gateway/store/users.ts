@@ -8,6 +8,7 @@ import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
 import type { Database } from './database.ts'
 import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
+import { relinkPerson } from './links.ts'
 import { findByUsername, findPerson, listPeople, loadItem, type PeopleQuery } from './people.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
@@ -38,6 +39,7 @@ export const createUsers = (database: Database, rules: () => AccessRules = () =>
   listPeople: (filter?: PeopleQuery) => listPeople(database, rules().grants, filter),
   /** As lists show a person, with the access version. Undefined when there is no such person. */
   loadItem: (id: number) => loadItem(database, rules().grants, id),
+  relinkPerson: (actor: Actor, oldId: number, newId: number) => relinkPerson(database, actor, oldId, newId),
   setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: SetAccessOptions['isCurrent']) =>
     setAccess(database, actor, id, access, { profiles: rules().profiles, isCurrent }),
   setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, rules().profiles),

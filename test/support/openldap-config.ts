@@ -12,6 +12,12 @@ export interface SlapdConfig {
 }
 
 /** slapd.access(5) */
+/** What of Active Directory's accounts this server can show (MS-ADSC). */
+const ACCOUNT_SCHEMA = [
+  "attributetype ( 1.2.840.113556.1.4.8 NAME 'userAccountControl' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )",
+  "attributetype ( 1.2.840.113556.1.4.159 NAME 'accountExpires' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )",
+  "objectclass ( 1.2.840.113556.1.5.9 NAME 'account-state' AUXILIARY MAY ( userAccountControl $ accountExpires ) )"
+]
 const READERS = { everybody: '*', all: 'users', self: 'self' } as const
 const SCHEMA_FOLDERS = ['/etc/ldap/schema', '/etc/openldap/schema', '/opt/homebrew/etc/openldap/schema']
 const MODULE_FOLDERS = ['/usr/lib/ldap', '/usr/lib64/openldap', '/usr/lib/openldap', '/usr/libexec/openldap']
@@ -31,6 +37,7 @@ export const slapdConfig = ({ folder, baseDn, admin, schema, readable, tls }: Sl
   )
   const lines = [
     ...['core', 'cosine', 'inetorgperson'].map(name => `include ${join(schema, `${name}.schema`)}`),
+    ...ACCOUNT_SCHEMA,
     `pidfile ${join(folder, 'slapd.pid')}`,
     ...(modules === undefined
       ? []

@@ -41,8 +41,8 @@ const hashPassword = (password: string): string => {
   return `{SSHA}${Buffer.concat([createHash('sha1').update(password).update(salt).digest(), salt]).toString('base64')}`
 }
 
-export const attributesOf = (person: DirectoryEntrySpec): Record<string, string> => ({
-  objectClass: 'inetOrgPerson',
+export const attributesOf = (person: DirectoryEntrySpec): Record<string, string | string[]> => ({
+  objectClass: ['inetOrgPerson', 'account-state'],
   uid: person.uid,
   cn: person.cn ?? person.uid,
   sn: person.cn ?? person.uid,

@@ -1,0 +1,25 @@
+// Finds the one person that an argument of a command names.
+import type { StoredPerson, Users } from '../store/users.ts'
+import { CannotRun } from './command.ts'
+
+/** Exactly one person. A number alone may be an id or a username: it must not be both. */
+export const personNamed = async (
+  users: Pick<Users, 'loadPerson' | 'findByUsername'>,
+  name: string
+): Promise<StoredPerson> => {
+  const [, provider, rest = ''] = /^(?:(ldap|cloudidp|id):)?(.+)$/s.exec(name) ?? []
+  const isId = /^[1-9]\d{0,9}$/.test(rest)
+  const byId = isId && (provider === undefined || provider === 'id') ? await users.loadPerson(Number(rest)) : undefined
+  const named = provider === 'id' ? [] : await users.findByUsername(rest)
+  const byName = named.filter(({ user }) => provider === undefined || user.provider === provider)
+  const found = [...new Map([byId, ...byName].flatMap(one => (one === undefined ? [] : [[one.user.id, one]]))).values()]
+  const [person, ...others] = found
+  if (person === undefined) {
+    throw new CannotRun(`Nobody known is "${name}": people must have logged in once (or see BOOTSTRAP_ADMINS)`)
+  }
+  if (others.length > 0) {
+    const all = found.map(({ user }) => `id:${user.id}  ${user.provider}:${user.username}  ${user.name}`)
+    throw new CannotRun(`"${name}" is not one person; say which one:`, all)
+  }
+  return person
+}

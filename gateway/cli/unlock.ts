@@ -1,0 +1,32 @@
+// Frees an account from the login throttle, for somebody who knows that its owner is at the keyboard.
+import type { Command } from 'commander'
+import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { personNamed } from './find-person.ts'
+import { withDatabase } from './open-store.ts'
+
+const ACTOR = { id: null, username: 'cli' }
+
+export const addUnlock = (program: Command, cli: Cli): void => {
+  addCommand(program, 'unlock', 'let a person try passwords again that the login throttle holds back', [
+    'unlock maria',
+    'unlock id:7'
+  ])
+    .argument('<user>', 'username, ldap:username or id:NUMBER; has logged in at least once')
+    .addHelpText('after', '\nA lock in the directory itself is not opened by this.')
+    .action((user: string, options: CommonOptions) => run(cli, options, () => unlock(cli, user)))
+}
+
+const unlock = ({ environment }: Cli, name: string): Promise<Report> =>
+  withDatabase(environment, async database => {
+    const [{ createUsers }, { unlockPerson }] = await Promise.all([
+      import('../store/users.ts'),
+      import('../login/unlock.ts')
+    ])
+    const { user } = await personNamed(createUsers(database), name)
+    const logins = await unlockPerson(database, ACTOR, user.id)
+    return {
+      found: false,
+      json: { id: user.id, username: user.username, logins },
+      text: ({ green }) => green(`${user.username} (id ${user.id}) may try again, as ${logins.join(', ')}.`)
+    }
+  })

@@ -1,0 +1,76 @@
+// Knows in the background whether the directory answers, and says so when that changes.
+import type { Logger } from 'pino'
+import { DirectoryFailure } from '../directory/failure.ts'
+
+/** `refused`: it answers, but lets the service account in no more. */
+export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown'
+
+interface DirectoryWatch {
+  state(): DirectoryState
+  /** A login or look-up came to this end: perhaps the state has changed. */
+  notice(error: unknown): void
+  close(): Promise<void>
+}
+
+const WELL_EVERY_MS = 10_000
+const ILL_EVERY_MS = 2_000
+
+/** @param check throws DirectoryFailure when nobody could log in now. */
+export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger, 'warn'>): DirectoryWatch => {
+  let state: DirectoryState = 'unknown'
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<void> | undefined
+  let isClosed = false
+
+  const enter = (next: DirectoryState, error: unknown): void => {
+    const before = state
+    state = next
+    if (next === before || (before === 'unknown' && next === 'ok')) return
+    if (next === 'ok') log.warn({ reason: 'directory-ok' }, 'the directory answers again')
+    else log.warn({ err: error, reason: `directory-${next}` }, MESSAGES[next])
+  }
+  const look = async (): Promise<void> => {
+    try {
+      await check()
+      enter('ok', undefined)
+    } catch (error) {
+      const isRefused = error instanceof DirectoryFailure && error.reason === 'service-account-refused'
+      enter(isRefused ? 'refused' : 'away', error)
+    }
+  }
+  const run = (): void => {
+    clearTimeout(timer)
+    running ??= look().finally(() => {
+      running = undefined
+      if (!isClosed) timer = setTimeout(run, state === 'ok' ? WELL_EVERY_MS : ILL_EVERY_MS).unref()
+    })
+  }
+  run()
+  return {
+    state: () => state,
+    notice: error => {
+      const isNews = error instanceof DirectoryFailure && state === 'ok' && MAY_BE_AWAY.has(error.reason)
+      if (isNews && !isClosed) run()
+    },
+    close: async () => {
+      isClosed = true
+      clearTimeout(timer)
+      await running
+    }
+  }
+}
+
+const MAY_BE_AWAY: ReadonlySet<string> = new Set([
+  'service-account-refused',
+  'directory-unreachable',
+  'directory-timeout',
+  'directory-tls',
+  'directory-unavailable'
+])
+
+const MESSAGES: Readonly<Record<'away' | 'refused' | 'unknown', string>> = {
+  away: 'the directory does not answer: nobody can log in with it. Check LDAP_URL, its certificate and the network',
+  refused:
+    'the directory refuses the service account: nobody can log in with it. Check LDAP_BIND_DN and LDAP_BIND_PASSWORD',
+  unknown: 'the directory has not been asked yet'
+}

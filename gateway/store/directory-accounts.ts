@@ -1,0 +1,114 @@
+// Remembers when the directory last confirmed a person, and who is due to be looked up again.
+import type { EntityManager } from 'typeorm'
+import { raiseVersions } from './access-changes.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+
+export interface DueAccount {
+  readonly userId: number
+  readonly subject: string
+  /** What the directory's filter was filled with. */
+  readonly login: string
+  /** A look-up before this one found nothing. */
+  readonly wasMissing: boolean
+}
+
+export interface DirectoryAccounts {
+  /**
+   * Whether `holder` looks people up for all instances until `leaseMs` from now. One at a time does; another takes over
+   * when it stops asking.
+   */
+  lead(holder: string, leaseMs: number): Promise<boolean>
+  /** Another may lead at once. */
+  resign(holder: string): Promise<void>
+  /** People with a live session or access token: how many there are, and how many of them are missing. */
+  count(): Promise<{ readonly live: number; readonly missing: number }>
+  /** Up to `limit` of them that were not looked at for `ageMs`, the longest first. */
+  due(ageMs: number, limit: number): Promise<readonly DueAccount[]>
+  /** The directory said that the account is open. */
+  confirm(userId: number): Promise<void>
+  /** A look-up found nothing. */
+  miss(userId: number): Promise<void>
+  /** It was asked, and nothing follows. */
+  postpone(userId: number): Promise<void>
+  /** Ends all sessions, tokens and streams of the person; they may log in again. */
+  end(actor: Actor, userId: number, reason: string): Promise<void>
+}
+
+/** Each throws `GW_UNAVAILABLE` when the database is away. */
+export const createDirectoryAccounts = (database: Database): DirectoryAccounts => {
+  const set = (statement: string, values: unknown[]): Promise<void> =>
+    database.read(async manager => {
+      await query(manager, statement, values)
+    })
+  return {
+    lead: (holder, leaseMs) =>
+      database.read(async manager => (await query(manager, LEAD, [holder, leaseMs])).length === 1),
+    resign: holder => set('DELETE FROM directory_recheck WHERE holder = $1', [holder]),
+    count: () =>
+      database.read(async manager => {
+        const [row] = await query<{ live: number; missing: number }>(manager, COUNT)
+        return row ?? { live: 0, missing: 0 }
+      }),
+    due: (ageMs, limit) => database.read(manager => query<DueAccount>(manager, DUE, [ageMs, limit])),
+    confirm: userId => set(CONFIRM, [userId]),
+    miss: userId => set(MISS, [userId]),
+    postpone: userId => set('UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
+    end: (actor, userId, reason) =>
+      database.write(async manager => {
+        const [row] = await query(manager, END, [userId])
+        if (row === undefined) return
+        await raiseVersions(manager, [userId], true)
+        await appendAudit(manager, {
+          actor,
+          action: 'person.ended-by-directory',
+          target: `user:${userId}`,
+          details: { reason }
+        })
+      })
+  }
+}
+
+/** A login found the account open. Part of the login's transaction. */
+export const confirmAccount = async (manager: EntityManager, userId: number, login: string): Promise<void> => {
+  await query(manager, LOGGED_IN, [userId, login])
+}
+
+const LOGGED_IN = `
+  INSERT INTO directory_accounts (user_id, login, checked_at, confirmed_at) VALUES ($1, $2, now(), now())
+  ON CONFLICT (user_id) DO UPDATE SET
+    login = excluded.login, checked_at = now(), confirmed_at = now(), missing_since = NULL, ended_at = NULL`
+const CONFIRM = `
+  UPDATE directory_accounts SET checked_at = now(), confirmed_at = now(), missing_since = NULL WHERE user_id = $1`
+const MISS = `
+  UPDATE directory_accounts SET checked_at = now(), missing_since = coalesce(missing_since, now()) WHERE user_id = $1`
+const END = `
+  UPDATE directory_accounts SET checked_at = now(), ended_at = now(), missing_since = NULL
+  WHERE user_id = $1 AND ended_at IS NULL RETURNING user_id`
+const LEAD = `
+  INSERT INTO directory_recheck (one, holder, held_until)
+  VALUES (true, $1, clock_timestamp() + $2::float8 * interval '1 millisecond')
+  ON CONFLICT (one) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+  WHERE directory_recheck.holder = excluded.holder OR directory_recheck.held_until < clock_timestamp()
+  RETURNING holder`
+
+const LIVE = `
+  directory_accounts a
+  JOIN users u ON u.id = a.user_id AND NOT u.disabled
+  JOIN provider_links l ON l.user_id = a.user_id AND l.provider = 'ldap'
+  WHERE a.ended_at IS NULL AND (
+    EXISTS (SELECT FROM sessions s WHERE s.user_id = a.user_id AND s.expires_at > now())
+    OR EXISTS (
+      SELECT FROM personal_tokens t
+      WHERE t.user_id = a.user_id AND t.expires_at > now() AND t.version >= u.lowest_accepted_version
+    )
+  )`
+const COUNT = `
+  SELECT count(DISTINCT a.user_id)::int AS live,
+    count(DISTINCT a.user_id) FILTER (WHERE a.missing_since IS NOT NULL)::int AS missing FROM ${LIVE}`
+const DUE = `
+  SELECT DISTINCT ON (a.checked_at, a.user_id) a.user_id AS "userId", l.subject, a.login,
+    a.missing_since IS NOT NULL AS "wasMissing"
+  FROM ${LIVE} AND a.checked_at <= now() - $1::float8 * interval '1 millisecond'
+  ORDER BY a.checked_at, a.user_id, l.created_at DESC LIMIT $2`

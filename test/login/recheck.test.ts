@@ -1,0 +1,140 @@
+// What the directory says of people who are logged in is felt without a new login, and a directory that errs ends nothing.
+// LD-17, AD-07, DF-05
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
+import { startGateway, type World } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { dnOf } from '../support/openldap-people.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const RECHECK_MS = 600
+const FOREVER = 60_000
+
+const startWorld = async (t: Test, more: Record<string, string> = {}, people: string[] = ['maria']) => {
+  const ldap = await startOpenLdap(t)
+  const postgres = await startPostgres(t)
+  const env = {
+    ...ldap.env,
+    LDAP_USER_DN_TEMPLATE: '',
+    LDAP_BIND_DN: ldap.admin.dn,
+    LDAP_BIND_PASSWORD: ldap.admin.password,
+    LDAP_RECHECK: `${RECHECK_MS}ms`,
+    LOG_LEVEL: 'info',
+    ...more
+  }
+  const start = (again: Record<string, string> = {}) => startGateway(t, { postgres, env: { ...env, ...again } })
+  const world = await start()
+  const tokens = await Promise.all(people.map(name => logIn(world, name)))
+  return { ldap, postgres, world, start, tokens }
+}
+
+const logIn = async (world: World, username: string): Promise<string> => {
+  const answer = await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
+  })
+  const { token = '' } = (await answer.json()) as { token?: string }
+  return token
+}
+
+const statusOf = async (world: World, token = ''): Promise<number> => (await world.fetch('/auth/me', { token })).status
+
+/** How long until the token ends, in ms. */
+const untilEnded = async (world: World, token = '', patienceMs = FOREVER): Promise<number> => {
+  const startedAt = performance.now()
+  while ((await statusOf(world, token)) === 200) if (performance.now() - startedAt > patienceMs) return FOREVER
+  return performance.now() - startedAt
+}
+
+for (const [what, attribute, value] of [
+  ['disabled', 'userAccountControl', '514'],
+  ['expired', 'accountExpires', '116444736000000000']
+] as const) {
+  t.test(`a person who is ${what} in the directory loses token and WebSocket within the interval`, async t => {
+    const { ldap, world, tokens, postgres } = await startWorld(t, {}, ['maria', 'ana'])
+    const [maria = '', ana = ''] = tokens
+    await ldap.replace(dnOf({ uid: 'maria' }), attribute, [value])
+    t.ok((await untilEnded(world, maria)) < RECHECK_MS + 1000)
+    t.equal(await statusOf(world, ana), 200)
+    const [row] = await postgres.query("SELECT details FROM audit_events WHERE action = 'person.ended-by-directory'")
+    t.match(row, { details: { reason: what } })
+    t.same(await postgres.query('SELECT 1 FROM users WHERE disabled'), [], 'our own flag is ours')
+    await ldap.replace(dnOf({ uid: 'maria' }), attribute, [])
+    t.equal(await statusOf(world, await logIn(world, 'maria')), 200, 'enabled there, they log in again')
+  })
+}
+
+t.test('a lock-out in the directory ends nothing', async t => {
+  const { ldap, world, tokens } = await startWorld(t)
+  await ldap.lock('maria')
+  t.equal(await untilEnded(world, tokens[0], 3 * RECHECK_MS), FOREVER)
+})
+
+t.test('who is gone is ended at the second look', async t => {
+  const { ldap, world, tokens } = await startWorld(t)
+  await ldap.remove(dnOf({ uid: 'maria' }))
+  const ms = await untilEnded(world, tokens[0])
+  t.ok(ms > RECHECK_MS * 0.8 && ms < 2 * RECHECK_MS + 1000, `${ms} ms`)
+})
+
+t.test('one instance looks people up for all, and another goes on when it is gone', async t => {
+  const { ldap, world, start, tokens } = await startWorld(t)
+  const other = await start()
+  await world.gateway.close()
+  await ldap.replace(dnOf({ uid: 'maria' }), 'userAccountControl', ['514'])
+  t.ok((await untilEnded(other, tokens[0])) < 10_000 + RECHECK_MS)
+})
+
+t.test('a directory that is away, or whose base is missing, ends nothing', async t => {
+  const { ldap, world, start, tokens } = await startWorld(t, { LDAP_TIMEOUT_MS: '500' })
+  await ldap.stop()
+  t.equal(await untilEnded(world, tokens[0], 3 * RECHECK_MS), FOREVER)
+  await world.logged(({ reason }) => reason === 'look-up-failed')
+  const health = (await (await world.fetch('/health')).json()) as { status: string; checks: Record<string, string> }
+  t.match(health, { status: 'degraded', checks: { directory: 'away' } })
+  await world.gateway.close()
+  await ldap.start()
+  const elsewhere = await start({ LDAP_SEARCH_BASE: 'ou=nowhere,dc=corp,dc=example' })
+  t.equal(await untilEnded(elsewhere, tokens[0], 3 * RECHECK_MS), FOREVER)
+})
+
+t.test('when the directory no longer shows many people at once, they stay, and the log warns', async t => {
+  const people = ['maria', 'carlos', 'ana', 'joão', 'a+b', 'o"neil', 'star*(1)']
+  const { world, start, tokens } = await startWorld(t, {}, people)
+  await world.gateway.close()
+  for (const mistake of [
+    { LDAP_SEARCH_BASE: 'ou=contractors,dc=corp,dc=example' },
+    { LDAP_SEARCH_FILTER: '(&(uid={{username}})(mail=*@mistyped.example))' }
+  ]) {
+    const misled = await start(mistake)
+    t.equal(await untilEnded(misled, tokens[0], 4 * RECHECK_MS), FOREVER)
+    await misled.logged(({ reason, missing }) => reason === 'many-people-gone' && missing === people.length)
+    for (const token of tokens) t.equal(await statusOf(misled, token), 200)
+    await misled.gateway.close()
+  }
+  const corrected = await start()
+  t.equal(await untilEnded(corrected, tokens[0], 3 * RECHECK_MS), FOREVER)
+})
+
+t.test('an open WebSocket ends with 4401 when its person is disabled in the directory', async t => {
+  const backend = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  t.teardown(() => backend.close())
+  await once(backend, 'listening')
+  const { ldap, world, tokens } = await startWorld(t)
+  world.writeRoutes({
+    upstreams: { backend: { url: `http://127.0.0.1:${(backend.address() as AddressInfo).port}` } },
+    routes: [{ path: '/live', upstream: 'backend', websocket: {} }]
+  })
+  await world.gateway.reload()
+  const headers = { authorization: `Bearer ${tokens[0]}` }
+  const socket = new WebSocket(`ws://127.0.0.1:${world.port}/live`, { headers })
+  await once(socket, 'open')
+  const closed = once(socket, 'close')
+  const startedAt = performance.now()
+  await ldap.replace(dnOf({ uid: 'maria' }), 'userAccountControl', ['514'])
+  t.equal((await closed)[0], 4401)
+  t.ok(performance.now() - startedAt < RECHECK_MS + 1000)
+})

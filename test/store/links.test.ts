@@ -1,0 +1,106 @@
+// Changed settings of the directory keep people who they are, and only them.
+// LD-07, RW-05, RW-20
+import t from 'tap'
+import { startPostgres } from '../support/postgres.ts'
+import { actor, openStore, person } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+const GUID = '00112233-4455-6677-8899-aabbccddeeff'
+const LONG_AGO = new Date('2020-01-01T00:00:00Z')
+const admin = { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' }
+
+const stable = (names: string[], more: object = {}) =>
+  person(GUID, { username: names[0] ?? '', login: names[0], names, entryCreatedAt: LONG_AGO, ...more })
+
+t.test('a link by login name becomes one by the stable subject, once, and access stays', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  const before = await users.syncPerson(person('maria'))
+  await users.createArea(actor, 'Geral')
+  await users.setAccess(actor, before.user.id, admin)
+  const after = await users.syncPerson(stable(['maria']))
+  t.match(after, { firstLogin: false, user: { id: before.user.id, profiles: ['Admin'], username: 'maria' } })
+  t.equal((await users.syncPerson(stable(['maria']))).user.id, before.user.id)
+  const { items } = await audit.list({ action: 'person.link' })
+  t.match(items, [{ target: `user:${before.user.id}`, before: { subject: 'maria' }, after: { subject: GUID } }])
+})
+
+t.test('whatever name was typed before, the canonical one shows from the next login on', async t => {
+  const { users } = await openStore(t, postgres)
+  const before = await users.syncPerson(person('maria.silva'))
+  const after = await users.syncPerson(stable(['msilva', 'maria.silva']))
+  t.match(after.user, { id: before.user.id, username: 'msilva' })
+})
+
+t.test('an account made after the last login under its name is somebody else', async t => {
+  const { users } = await openStore(t, postgres)
+  const before = await users.syncPerson(person('maria'))
+  const after = await users.syncPerson(stable(['maria'], { entryCreatedAt: new Date(Date.now() + 60_000) }))
+  t.not(after.user.id, before.user.id)
+  const unknown = await openStore(t, postgres)
+  const first = await unknown.users.syncPerson(person('maria'))
+  const second = await unknown.users.syncPerson(stable(['maria'], { entryCreatedAt: undefined }))
+  t.not(second.user.id, first.user.id, 'and so is one whose age is not known')
+})
+
+t.test('who was told from others by a stable subject once is not found by name again', async t => {
+  const { users } = await openStore(t, postgres)
+  const old = await users.syncPerson(stable(['maria']))
+  await users.syncPerson(person('maria'))
+  const OTHER = '99112233-4455-6677-8899-aabbccddeeff'
+  const other = await users.syncPerson(stable(['mariab'], { subject: OTHER }))
+  t.not(other.user.id, old.user.id)
+})
+
+t.test('nobody who is disabled under one name comes back under another', async t => {
+  // RW-05
+  const { users } = await openStore(t, postgres)
+  const one = await users.syncPerson(person('maria'))
+  const other = await users.syncPerson(person('maria.silva'))
+  await users.disablePerson(actor, other.user.id)
+  const joined = await users.syncPerson(stable(['maria', 'maria.silva']))
+  t.match(joined, { disabled: true, user: { id: other.user.id } })
+  t.not(joined.user.id, one.user.id)
+})
+
+t.test('a hundred logins at once upgrade a link together', async t => {
+  const { users } = await openStore(t, postgres)
+  const before = await users.syncPerson(person('maria'))
+  const all = await Promise.all(Array.from({ length: 100 }, () => users.syncPerson(stable(['maria']))))
+  t.same([...new Set(all.map(({ user }) => user.id))], [before.user.id])
+})
+
+t.test('relink moves links only, ends both sessions, and is on record', async t => {
+  const { users, audit } = await openStore(t, postgres)
+  await users.createArea(actor, 'Geral')
+  const { user: old } = await users.syncPerson(person('maria'))
+  await users.setAccess(actor, old.id, admin)
+  const { user: fresh } = await users.syncPerson(person(GUID, { username: 'maria' }))
+  t.equal(await users.relinkPerson(actor, old.id, fresh.id), 1)
+  const again = await users.syncPerson(person(GUID, { username: 'maria' }))
+  t.match(again, { firstLogin: false, user: { id: old.id, profiles: ['Admin'], areas: ['Geral'] } })
+  for (const id of [old.id, fresh.id]) {
+    const ended = await users.loadPerson(id)
+    t.ok((ended?.lowestAcceptedVersion ?? 0) > 0)
+    t.equal(ended?.lowestAcceptedVersion, ended?.version)
+  }
+  const { items } = await audit.list({ action: 'person.relink' })
+  t.match(items, [{ target: `user:${old.id}`, before: { user: fresh.id }, after: { user: old.id } }])
+})
+
+t.test('relink is refused where it would lose or mix something', async t => {
+  const { users } = await openStore(t, postgres)
+  await users.createArea(actor, 'Geral')
+  const { user: old } = await users.syncPerson(person('maria'))
+  const { user: fresh } = await users.syncPerson(person(GUID))
+  await users.setAccess(actor, fresh.id, admin)
+  const code = (work: Promise<unknown>) =>
+    work.then(
+      () => 'done',
+      (error: { code?: string }) => error.code
+    )
+  t.equal(await code(users.relinkPerson(actor, old.id, fresh.id)), 'GW_CONFLICT', 'it has access of its own')
+  t.equal(await code(users.relinkPerson(actor, old.id, old.id)), 'GW_CONFLICT')
+  t.equal(await code(users.relinkPerson(actor, old.id, 999_999)), 'GW_NOT_FOUND')
+  t.equal(await users.relinkPerson(actor, fresh.id, old.id), 1)
+  t.equal(await code(users.relinkPerson(actor, fresh.id, old.id)), 'GW_CONFLICT', 'no link is left')
+})
