@@ -2,7 +2,7 @@
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
-import { createMatchRoute, preflightMethod } from './access/match-route.ts'
+import { createMatchRoute } from './access/match-route.ts'
 import { originAllowed } from './access/origin.ts'
 import { socketToken } from './access/socket-token.ts'
 import {
@@ -15,6 +15,7 @@ import {
 } from './errors.ts'
 import { type AnswerOptions, answerAsRecipient, answerPreflight, answerRefusal, asGatewayError } from './http/answer.ts'
 import type { ClientAddressOf } from './http/client-address.ts'
+import { preflightMethod } from './http/cross-origin.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
 import { forwardsLeft } from './http/head.ts'
 import { answerFault } from './http/parser-errors.ts'
@@ -90,8 +91,13 @@ const createSteps = (parts: AppParts) => {
   const preflight: Step = exchange => {
     if (preflightMethod(exchange) === undefined) return undefined
     const { route, head } = exchange
-    if (route?.public === true && route.upstream !== undefined) return undefined
-    if (route === undefined || head.origin !== parts.answers.corsOrigin)
+    if (route?.public === true && route.upstream !== undefined) {
+      // A preflight has no body (Fetch, CORS-preflight fetch); what comes instead of none is not forwarded.
+      head.contentLength = undefined
+      head.transferEncoding = undefined
+      return undefined
+    }
+    if (route === undefined || head.origin === undefined || !parts.answers.origins.listed.has(head.origin))
       return new Unauthenticated({ reason: 'preflight' })
     answerPreflight(exchange, parts.answers)
     return ANSWERED

@@ -9,8 +9,9 @@ import { isAttemptCookie } from './cloud/attempts.ts'
 import { startDirectory } from './directory-parts.ts'
 import { registerEndpoints } from './endpoints.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
-import { addedHeaders } from './http/answer.ts'
+import { forwardedHeaders } from './http/answer.ts'
 import { createClientAddress } from './http/client-address.ts'
+import { createCrossOrigins } from './http/cross-origin.ts'
 import type { Exchange } from './http/exchange.ts'
 import { listen } from './http/listener.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
@@ -127,7 +128,7 @@ export const startGateway = async (
       })
     : undefined
   const answers = {
-    corsOrigin: new URL(settings.frontendUrl).origin,
+    origins: createCrossOrigins(settings.publicUrl, settings.frontendUrl, settings.corsOrigins),
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
   }
 
@@ -205,7 +206,7 @@ export const startGateway = async (
   const forwardHttp = createForwardHttp({
     upstreams,
     headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
-    addedHeaders,
+    addedHeaders: (exchange, passed) => forwardedHeaders(exchange, passed, answers),
     ownCookies,
     refuse,
     onEventStream: sockets.registerEventStream
@@ -239,7 +240,7 @@ export const startGateway = async (
     forwardHttp,
     forwardUpgrade: sockets.forwardUpgrade,
     forwardPolling: sockets.forwardPolling,
-    socketOrigins: [new URL(settings.publicUrl).origin, answers.corsOrigin],
+    socketOrigins: [new URL(settings.publicUrl).origin, answers.origins.frontend],
     onOpen: observation.onOpen,
     observe: observation.onClose
   })

@@ -2,6 +2,7 @@
 import { Forbidden, type GatewayError, Unassigned, Unavailable } from './errors.ts'
 import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
 import { type AnswerOptions, addedHeaders, ownHeaders } from './http/answer.ts'
+import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
 import type { OwnCookies } from './http/fields.ts'
 import type { User } from './identity.ts'
@@ -88,6 +89,10 @@ export const createSockets = (parts: SocketParts) => {
   const socketio = createForwardSocketIo({
     ...forwarding,
     upstreams: parts.upstreams,
+    pollHeaders: (exchange, passed) => [
+      ...addedHeaders(exchange),
+      ...crossOriginFields(exchange, passed, parts.answers.origins)
+    ],
     sidStore: parts.redis === undefined ? createMemorySidStore() : createRedisSidStore(parts.redis),
     identify(token) {
       if (!parts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })

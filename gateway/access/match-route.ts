@@ -8,8 +8,8 @@ import {
   NotImplementedCoding,
   UriTooLong
 } from '../errors.ts'
+import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
-import { fieldValue } from '../http/server/request.ts'
 import { isPlainPath } from '../routes/canonical-path.ts'
 import type { RouteTable } from '../routes/route.ts'
 
@@ -41,13 +41,6 @@ const originForm = (target: string, host: string | undefined): string | undefine
   if (absolute === null || host === undefined || absolute[1]?.toLowerCase() !== host.toLowerCase()) return undefined
   const rest = absolute[2] ?? ''
   return rest.startsWith('/') ? rest : `/${rest}`
-}
-
-/** `OPTIONS` with an Origin and the method that a browser asks leave for (Fetch, CORS-preflight request). */
-export const preflightMethod = ({ request, head }: Exchange): string | undefined => {
-  if (request.method !== 'OPTIONS' || head.origin === undefined) return undefined
-  const asked = fieldValue(request.fields, 'access-control-request-method')
-  return asked !== undefined && /^[A-Za-z]{1,32}$/.test(asked) ? asked.toUpperCase() : undefined
 }
 
 /** `http://host/path?query` or `/path?query` without what an origin-form leaves out; undefined: neither. */

@@ -35,8 +35,8 @@ export interface Forwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value. */
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
-  /** Flat `[name, value, …]` fields that the gateway adds to every forwarded answer. */
-  readonly addedHeaders: (exchange: Exchange) => readonly string[]
+  /** Flat `[name, value, …]` fields to add to a forwarded answer; `passed` are those of the backend, which may lose some. */
+  readonly addedHeaders: (exchange: Exchange, passed: string[]) => readonly string[]
   readonly ownCookies: OwnCookies
   /** Answers a refusal, or breaks off an answer already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
@@ -215,7 +215,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
       host: this.#exchange.host,
       privacy: privateAnswersOf(this.#route)
     })
-    headers.push(...this.#forwarding.addedHeaders(this.#exchange))
+    headers.push(...this.#forwarding.addedHeaders(this.#exchange, headers))
     const { status, reason } = head
     if (whole !== undefined) {
       this.#response.whole({ status, reason, headers }, whole)

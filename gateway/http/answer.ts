@@ -2,15 +2,23 @@
 import { STATUS_CODES } from 'node:http'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
+import {
+  type CrossOrigins,
+  crossOriginFields,
+  EXPOSED,
+  judgeCredentials,
+  PREFLIGHT_METHODS,
+  preflightFields,
+  readableBy
+} from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
 import { limitHeaders, sameLimitHeaders } from './limit-headers.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
-import { fieldValue } from './server/request.ts'
 import { dateLine, headerLines } from './server/response-head.ts'
 
 export interface AnswerOptions {
-  /** The one origin whose scripts may read these answers (FRONTEND_URL). */
-  corsOrigin: string
+  /** Origins whose scripts may read these answers. */
+  origins: CrossOrigins
   /** Where a navigation that lacks a valid session goes; undefined: nowhere, it is refused. */
   loginAddress?: (exchange: Exchange) => string | undefined
 }
@@ -22,12 +30,21 @@ export const addedHeaders = (exchange: Exchange): string[] => {
   return limits
 }
 
+/** The same on a forwarded answer; from the fields `passed` of the backend's own it takes what they must not allow. */
+export const forwardedHeaders = (exchange: Exchange, passed: string[], { origins }: AnswerOptions): string[] => {
+  judgeCredentials(exchange, passed, origins)
+  const headers = addedHeaders(exchange)
+  const crossOrigin = crossOriginFields(exchange, passed, origins)
+  if (crossOrigin.length > 0) headers.push(...crossOrigin)
+  return headers
+}
+
 /** `[name, value, …]` on each of the gateway's own answers (Fetch, CORS protocol). */
-const sharedHeaders = (corsOrigin: string): string[] => [
+const sharedHeaders = (origin: string): string[] => [
   'access-control-allow-origin',
-  corsOrigin,
+  origin,
   'access-control-expose-headers',
-  'retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
+  EXPOSED,
   'vary',
   'Origin',
   'x-content-type-options',
@@ -37,21 +54,14 @@ const sharedHeaders = (corsOrigin: string): string[] => [
 ]
 
 /** `[name, value, …]` on the gateway's own answers, refusals included. */
-export const ownHeaders = (exchange: Exchange, { corsOrigin }: AnswerOptions): string[] => [
-  ...sharedHeaders(corsOrigin),
+export const ownHeaders = (exchange: Exchange, { origins }: AnswerOptions): string[] => [
+  ...sharedHeaders(readableBy(exchange, origins)),
   ...addedHeaders(exchange)
 ]
 
-const PREFLIGHT_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-/** A CORS preflight from the frontend, answered here: nothing of it reaches a backend. */
+/** A CORS preflight from a page of a listed origin, answered here: nothing of it reaches a backend. */
 export const answerPreflight = (exchange: Exchange, options: AnswerOptions): void => {
-  const asked = fieldValue(exchange.request.fields, 'access-control-request-headers')
-  const headers = ownHeaders(exchange, options)
-  headers.push('access-control-allow-methods', PREFLIGHT_METHODS, 'access-control-max-age', '600')
-  if (asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}$/.test(asked)) {
-    headers.push('access-control-allow-headers', asked)
-  }
+  const headers = [...ownHeaders(exchange, options), ...preflightFields(exchange)]
   exchange.response.whole({ status: 204, headers }, '')
 }
 
@@ -71,15 +81,16 @@ const body = (exchange: Exchange, error: GatewayError): [type: string, body: str
 
 const commonLines = new WeakMap<AnswerOptions, Map<string, string>>()
 
-/** Field lines that all refusals of this content type have in common; made once for each of the two. */
-const commonLinesOf = (type: string, options: AnswerOptions): string => {
+/** Field lines that all refusals of this content type to this origin have in common; made once for each of the few. */
+const commonLinesOf = (type: string, origin: string, options: AnswerOptions): string => {
   const byType = commonLines.get(options) ?? new Map<string, string>()
-  const known = byType.get(type)
+  const key = origin === options.origins.frontend ? type : `${type} ${origin}`
+  const known = byType.get(key)
   if (known !== undefined) return known
-  const headers = sharedHeaders(options.corsOrigin)
+  const headers = sharedHeaders(origin)
   headers.push('content-type', type, 'cache-control', 'no-store', 'content-security-policy', REFUSAL_PAGE_POLICY)
   const made = headerLines(headers)
-  commonLines.set(options, byType.set(type, made))
+  commonLines.set(options, byType.set(key, made))
   return made
 }
 
@@ -135,7 +146,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const [type, text] = body(exchange, error)
   const length = Buffer.byteLength(text)
   const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
-  const lines = refusalLines(error, commonLinesOf(type, options), exchange)
+  const lines = refusalLines(error, commonLinesOf(type, readableBy(exchange, options.origins), options), exchange)
   const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
   response.whole({ status: error.statusCode, lines, headers }, latin1)
 }
@@ -143,7 +154,8 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
 /** The whole text that refuses what is no request, and is the last on its connection. */
 export const refusalText = (error: GatewayError, requestId: string, options: AnswerOptions): string => {
   const text = error.bodyText(requestId)
-  const lines = commonLinesOf(JSON_TYPE, options) + headerLines(Object.entries(error.headers).flat())
+  const lines =
+    commonLinesOf(JSON_TYPE, options.origins.frontend, options) + headerLines(Object.entries(error.headers).flat())
   const more = ['x-request-id', requestId, 'content-length', String(Buffer.byteLength(text)), 'connection', 'close']
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
   return `HTTP/1.1 ${error.statusCode} ${reason}\r\n${lines}${headerLines(more)}${dateLine()}\r\n${text}`

@@ -9,7 +9,7 @@ import { parseRedisUrl } from './redis-url.ts'
 import { readSecrets } from './secrets.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
-import { baseUrl } from './urls.ts'
+import { baseUrl, judgeUrl } from './urls.ts'
 
 /** All settings; what is wrong is noted with the reader, what is merely worth saying in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {
@@ -84,6 +84,10 @@ const readAllowedHosts = (reader: Reader): string[] => {
   return hosts
 }
 
+// `*` would let any page act for whoever pastes a token into it; `null` is what every sandboxed page sends.
+const readCorsOrigins = (reader: Reader): string[] =>
+  reader.list('CORS_ORIGINS').flatMap(text => judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? [])
+
 const readOrigins = (reader: Reader, port: number, warnings: string[]) => {
   const publicUrl = baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? `http://localhost:${port}`, false)
   const given = reader.text('FRONTEND_URL')
@@ -95,6 +99,7 @@ const readOrigins = (reader: Reader, port: number, warnings: string[]) => {
     publicUrl,
     publicUrlGiven: reader.given('PUBLIC_URL'),
     allowedHosts: readAllowedHosts(reader),
+    corsOrigins: readCorsOrigins(reader),
     frontendUrl,
     frontendUrlGiven: given !== undefined
   }

@@ -11,6 +11,8 @@ export interface Settings {
   readonly publicUrlGiven: boolean
   /** Hosts beside publicUrl's that backends are told, in lower case; `*`: any. */
   readonly allowedHosts: readonly string[]
+  /** Origins beside frontendUrl's whose pages may call. */
+  readonly corsOrigins: readonly string[]
   /** Origin and perhaps path of the frontend, without a trailing slash; equals publicUrl when unset. */
   readonly frontendUrl: string
   /** Whether FRONTEND_URL was given. */

@@ -23,6 +23,10 @@ const TABLE = [
     shown: 'PUBLIC_URL'
   },
   {
+    name: 'CORS_ORIGINS',
+    meaning: "Origins beside FRONTEND_URL's whose pages may call the gateway and private routes, comma-separated"
+  },
+  {
     name: 'ALLOWED_HOSTS',
     meaning:
       "Hosts beside PUBLIC_URL's that backends are told as Host and X-Forwarded-Host, ports included, comma-separated; `*`: any",

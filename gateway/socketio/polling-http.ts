@@ -11,7 +11,8 @@ const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-re
 
 export interface PollingForwarding {
   readonly upstreams: Upstreams
-  readonly addedHeaders: (exchange: Exchange) => readonly string[]
+  /** `[name, value, …]` to add to an answer that has the fields `passed`. */
+  readonly pollHeaders: (exchange: Exchange, passed: readonly string[]) => readonly string[]
   readonly ownCookies: OwnCookies
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
 }

@@ -65,14 +65,14 @@ export const createPollingTransport = (options: PollingOptions) => {
     exchange.underway = undefined
     const bytes = Buffer.from(body)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(bytes.length)]
-    const headers = [...fields, ...forwarding.addedHeaders(exchange), ...type]
+    const headers = [...fields, ...forwarding.pollHeaders(exchange, fields), ...type]
     exchange.response.whole({ status: 200, headers }, bytes.toString('latin1'))
   }
 
   /** The upstream's own refusal, without its body. */
   const answerFailure = (exchange: Exchange, head: ResponseHead) => {
     const passed = clientFields(head, forwarding, session.origin)
-    const headers = [...passed, ...forwarding.addedHeaders(exchange), 'content-length', '0']
+    const headers = [...passed, ...forwarding.pollHeaders(exchange, passed), 'content-length', '0']
     exchange.response.whole({ status: head.status < 400 ? 502 : head.status, headers }, '')
   }
 

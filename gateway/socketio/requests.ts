@@ -79,7 +79,10 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     const { response } = exchange
     if (opened === undefined || sessions.isHeld(opened.sid)) {
       const status = head.status >= 400 ? head.status : 502
-      response.whole({ status, headers: [...fields, ...forwarding.addedHeaders(exchange), 'content-length', '0'] }, '')
+      response.whole(
+        { status, headers: [...fields, ...forwarding.pollHeaders(exchange, fields), 'content-length', '0'] },
+        ''
+      )
       return
     }
     const { sid, sessionMs, pollMs } = opened
@@ -88,7 +91,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
     const cookies = cookiesOf(head, { upstream, strippedPrefix: route.stripPrefix ?? '', host: exchange.host })
-    const headers = [...fields, ...cookies, ...forwarding.addedHeaders(exchange), ...type]
+    const headers = [...fields, ...cookies, ...forwarding.pollHeaders(exchange, fields), ...type]
     response.whole({ status: 200, headers }, body.toString('latin1'))
   }
 

@@ -8,11 +8,12 @@ import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SocketForwarding } from '../websocket/forward.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { createPollingTransport, type PollingShare, type PollingTransport } from './polling.ts'
+import type { PollingForwarding } from './polling-http.ts'
 import { createSession, isProving, PROVE_MS, type Session, type SessionOrigin, type SessionParts } from './session.ts'
 import { createShare, storeAway } from './share.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'
 
-export interface SocketIoForwarding extends SocketForwarding, SessionParts {
+export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick<PollingForwarding, 'pollHeaders'> {
   readonly upstreams: Upstreams
   /** `[name, value, …]` on the gateway's own answers. */
   readonly ownHeaders: (exchange: Exchange) => readonly string[]

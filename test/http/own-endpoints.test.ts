@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import t from 'tap'
 import { answerRefusal } from '../../gateway/http/answer.ts'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
+import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { createOwnEndpoints } from '../../gateway/http/own-endpoints.ts'
 import { startListener } from '../support/http-listener.ts'
@@ -9,7 +10,7 @@ import { connectRaw } from '../support/raw-client.ts'
 
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
   // RX-02
-  const answers = { corsOrigin: 'http://localhost' }
+  const answers = { origins: createCrossOrigins('http://localhost', 'http://localhost', []) }
   let ran = false
   const own = await createOwnEndpoints({
     ...answers,

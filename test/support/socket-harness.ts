@@ -202,6 +202,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     },
     countRefusedEvent: () => undefined,
     ownHeaders: exchange => ['x-request-id', exchange.requestId],
+    pollHeaders: exchange => ['x-request-id', exchange.requestId],
     ...(options.socketio === undefined ? {} : { limits: options.socketio }),
     now
   })

@@ -1,0 +1,85 @@
+// Lets pages of the origins listed read what they are answered (Fetch, CORS protocol), and no other page.
+import type { Exchange } from './exchange.ts'
+import { fieldValue } from './server/request.ts'
+
+export interface CrossOrigins {
+  /** FRONTEND_URL's: named in answers of the gateway's own to whoever names no listed one. */
+  readonly frontend: string
+  /** FRONTEND_URL's and those of CORS_ORIGINS, as browsers write them. */
+  readonly listed: ReadonlySet<string>
+  /** Whether any of them is another than the gateway's own. */
+  readonly isUsed: boolean
+}
+
+export const EXPOSED = 'retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id'
+
+const VARY = ['vary', 'Origin']
+const NONE: readonly string[] = []
+export const PREFLIGHT_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+export const createCrossOrigins = (
+  publicUrl: string,
+  frontendUrl: string,
+  further: readonly string[]
+): CrossOrigins => {
+  const frontend = new URL(frontendUrl).origin
+  const listed = new Set([frontend, ...further])
+  return { frontend, listed, isUsed: listed.size > 1 || frontend !== new URL(publicUrl).origin }
+}
+
+/** The origin that an answer of the gateway's own may be read by. */
+export const readableBy = ({ head }: Exchange, { frontend, listed }: CrossOrigins): string =>
+  head.origin !== undefined && listed.has(head.origin) ? head.origin : frontend
+
+/** `OPTIONS` with an Origin and the method that a browser asks leave for (Fetch, CORS-preflight request). */
+export const preflightMethod = ({ request, head }: Exchange): string | undefined => {
+  if (request.method !== 'OPTIONS' || head.origin === undefined) return undefined
+  const asked = fieldValue(request.fields, 'access-control-request-method')
+  return asked !== undefined && /^[A-Za-z]{1,32}$/.test(asked) ? asked.toUpperCase() : undefined
+}
+
+/** `[name, value, …]` of the answer to a preflight: which methods and fields a listed page may send. */
+export const preflightFields = (exchange: Exchange): string[] => {
+  const method = preflightMethod(exchange)
+  const isFurther = method !== undefined && !PREFLIGHT_METHODS.split(', ').includes(method)
+  const fields = ['access-control-allow-methods', isFurther ? `${PREFLIGHT_METHODS}, ${method}` : PREFLIGHT_METHODS]
+  fields.push('access-control-max-age', '600')
+  const asked = fieldValue(exchange.request.fields, 'access-control-request-headers')
+  if (asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}$/.test(asked)) {
+    fields.push('access-control-allow-headers', asked)
+  }
+  return fields
+}
+
+const names = (fields: readonly string[], name: string): boolean => {
+  for (let i = 0; i < fields.length; i += 2) {
+    const one = fields[i] ?? ''
+    if (one.length === name.length && one.toLowerCase() === name) return true
+  }
+  return false
+}
+
+/**
+ * `[name, value, …]` to add to a forwarded answer with the fields `passed`. Backends that speak CORS themselves, and all of
+ * public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
+ */
+export const crossOriginFields = (
+  { head, route }: Exchange,
+  passed: readonly string[],
+  { listed, isUsed }: CrossOrigins
+): readonly string[] => {
+  const { origin } = head
+  if (route === undefined || route.public) return NONE
+  if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
+  if (names(passed, 'access-control-allow-origin')) return NONE
+  // Without credentials `*` stands for every name (Fetch, CORS-exposed header-name list).
+  return ['access-control-allow-origin', origin, 'access-control-expose-headers', `*, ${EXPOSED}`, ...VARY]
+}
+
+/** A session cookie makes every answer one with credentials: no leave of the backend's goes to pages of unlisted origins. */
+export const judgeCredentials = ({ head, route }: Exchange, passed: string[], { listed }: CrossOrigins): void => {
+  if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return
+  for (let i = passed.length - 2; i >= 0; i -= 2) {
+    if (passed[i]?.toLowerCase() === 'access-control-allow-credentials') passed.splice(i, 2)
+  }
+}

@@ -1,0 +1,234 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server } from 'socket.io'
+import t, { type Test } from 'tap'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const FRONTEND = 'https://app.example.org'
+const PARTNER = 'https://partner.example.org'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  env: { FRONTEND_URL: `${FRONTEND}/ui`, CORS_ORIGINS: `${PARTNER}:443/, http://intra.example:8080` },
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/api/*', upstream: 'raw' },
+      { path: '/pages/*', upstream: 'raw', browser: true },
+      { path: '/open/*', upstream: 'raw', public: true }
+    ]
+  }
+})
+const token = await world.tokenFor()
+
+const ask = (
+  path: string,
+  origin: string | undefined,
+  options: { method?: string; lines?: string; token?: string } = {}
+) =>
+  world.raw(
+    `${options.method ?? 'GET'} ${path} HTTP/1.1\r\nHost: gw\r\n${origin === undefined ? '' : `Origin: ${origin}\r\n`}` +
+      `${options.token === undefined ? '' : `Authorization: Bearer ${options.token}\r\n`}${options.lines ?? ''}\r\n`
+  )
+const answering = (fields = '') => raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${fields}\r\nok`)
+const cors = ({ headers }: { headers: Record<string, string> }) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('access-control-')))
+
+t.test('a private answer can be read by pages of the listed origins, and by no others', async t => {
+  // HD-30
+  answering()
+  for (const origin of [FRONTEND, PARTNER, 'http://intra.example:8080']) {
+    const answer = await ask('/api/x', origin, { token })
+    t.equal(answer.headers['access-control-allow-origin'], origin)
+    t.match(answer.headers['access-control-expose-headers'], /^\*, .*x-request-id/)
+    t.match(answer.headers.vary, /\bOrigin\b/)
+    t.equal(answer.headers['access-control-allow-credentials'], undefined)
+  }
+  for (const origin of [
+    undefined,
+    'null',
+    'https://evil.example',
+    `${FRONTEND}.evil.example`,
+    'http://app.example.org'
+  ]) {
+    const answer = await ask('/api/x', origin, { token })
+    t.equal(answer.status, 200)
+    t.same(cors(answer), {}, origin ?? 'no origin')
+    t.match(answer.headers.vary, /\bOrigin\b/)
+  }
+})
+
+t.test('a backend that speaks CORS itself is left alone, and so is every public route', async t => {
+  const own = 'Access-Control-Allow-Origin: https://own.example\r\nAccess-Control-Allow-Credentials: true\r\n'
+  answering(own)
+  const expected = {
+    'access-control-allow-origin': 'https://own.example',
+    'access-control-allow-credentials': 'true'
+  }
+  t.same(cors(await ask('/api/x', FRONTEND, { token })), expected)
+  t.same(cors(await ask('/open/x', 'https://evil.example')), expected)
+  t.same(cors(await ask('/pages/x', FRONTEND, { token })), expected)
+  t.same(
+    cors(await ask('/pages/x', 'https://evil.example', { token })),
+    { 'access-control-allow-origin': 'https://own.example' },
+    'no page of an unlisted origin reads what a session cookie opened'
+  )
+  answering()
+  t.same(cors(await ask('/open/x', FRONTEND)), {})
+})
+
+t.test('refusals and the gateway’s own answers name the origin that asked, when it is listed', async t => {
+  for (const path of ['/api/x', '/auth/me', '/nothing', '/api//x']) {
+    const answer = await ask(path, PARTNER)
+    t.ok(answer.status >= 400, path)
+    t.equal(answer.headers['access-control-allow-origin'], PARTNER, path)
+    t.equal(answer.headers.vary, 'Origin', path)
+    t.equal((await ask(path, 'https://evil.example')).headers['access-control-allow-origin'], FRONTEND, path)
+  }
+  t.equal((await ask('/auth/config', PARTNER)).headers['access-control-allow-origin'], PARTNER)
+})
+
+const PREFLIGHT = 'Access-Control-Request-Method: PATCH\r\nAccess-Control-Request-Headers: authorization,x-api\r\n'
+
+t.test('a preflight to a private route is answered here for listed origins, and never forwarded', async t => {
+  // HD-30
+  const before = raw.requests.length
+  for (const origin of [FRONTEND, PARTNER]) {
+    const answer = await ask('/api/x', origin, { method: 'OPTIONS', lines: PREFLIGHT })
+    t.equal(answer.status, 204)
+    t.equal(answer.headers['access-control-allow-origin'], origin)
+    t.match(answer.headers['access-control-allow-methods'], /PATCH/)
+    t.equal(answer.headers['access-control-allow-headers'], 'authorization,x-api')
+    t.equal(answer.headers['access-control-allow-credentials'], undefined)
+  }
+  const report = 'Access-Control-Request-Method: REPORT\r\n'
+  t.match(
+    (await ask('/api/x', FRONTEND, { method: 'OPTIONS', lines: report })).headers['access-control-allow-methods'],
+    /\bREPORT\b/
+  )
+  for (const origin of ['null', 'https://evil.example']) {
+    t.equal((await ask('/api/x', origin, { method: 'OPTIONS', lines: PREFLIGHT })).status, 401, origin)
+  }
+  t.equal(raw.requests.length, before)
+})
+
+t.test('a preflight to a public route is forwarded, without a body', async t => {
+  raw.respond(() => 'HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n\r\n')
+  const before = raw.requests.length
+  const answer = await world.raw(
+    `OPTIONS /open/x HTTP/1.1\r\nHost: gw\r\nOrigin: https://evil.example\r\n${PREFLIGHT}Content-Length: 3\r\n\r\nabc`
+  )
+  t.equal(answer.status, 204)
+  t.equal(answer.headers['access-control-allow-origin'], '*')
+  const request = raw.requests[before]
+  t.equal(request?.method, 'OPTIONS')
+  t.notMatch(request?.head, /content-length|transfer-encoding/i)
+  t.equal(request?.body, '')
+})
+
+t.test('CORS_ORIGINS holds origins, neither * nor null', async t => {
+  const read = (origins: string) => readSettings({ JWT_SECRET: TEST_SECRET, CORS_ORIGINS: origins }).corsOrigins
+  t.same(read('https://A.example:443, http://b.example:8080'), ['https://a.example', 'http://b.example:8080'])
+  for (const wrong of ['*', 'null', 'https://*.example', 'a.example', 'https://a.example/x'])
+    t.throws(() => read(wrong), wrong)
+})
+
+const serve = async (t: Test, listener: RequestListener) => {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { server, port: (server.address() as AddressInfo).port }
+}
+
+/** Runs in the page: reads, posts, uploads, streams, connects, and tells what it saw. */
+const SCRIPT = `(async ([gateway, token]) => {
+  const headers = { authorization: 'Bearer ' + token }
+  const read = await fetch(gateway + '/api/read', { headers })
+  const seen = { read: await read.text(), count: read.headers.get('x-total-count'), status: read.status }
+  const post = await fetch(gateway + '/api/echo', { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: '{"a":1}' })
+  seen.post = await post.text()
+  const upload = await fetch(gateway + '/api/length', { method: 'PUT', headers, body: new Blob([new Uint8Array(3_000_000)]) })
+  seen.upload = await upload.text()
+  const refused = await fetch(gateway + '/api/read')
+  seen.refused = (await refused.json()).code
+  const stream = (await fetch(gateway + '/api/stream', { headers })).body.pipeThrough(new TextDecoderStream()).getReader()
+  seen.stream = ''
+  while (!seen.stream.includes('two')) seen.stream += (await stream.read()).value
+  await stream.cancel()
+  seen.polling = await new Promise((resolve, reject) => {
+    const socket = io(gateway + '/messaging', { transports: ['polling'], auth: { token } })
+    socket.on('hello', text => { socket.disconnect(); resolve(text) })
+    socket.on('connect_error', reject)
+  })
+  return seen
+})`
+
+t.test(
+  'a page of another origin reads, posts, uploads, streams and polls in a real browser',
+  { timeout: 60_000 },
+  async t => {
+    const { server, port } = await serve(t, (req, res) => {
+      if (req.url?.startsWith('/socket.io/')) return
+      if (req.url === '/api/read') return void res.setHeader('x-total-count', '7').end('read')
+      if (req.url === '/api/echo') return void req.pipe(res)
+      if (req.url === '/api/stream') {
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        return void res.write('data: one\n\n', () => res.write('data: two\n\n'))
+      }
+      let length = 0
+      req.on('data', (chunk: Buffer) => {
+        length += chunk.length
+      })
+      req.on('end', () => res.end(String(length)))
+    })
+    const io = new Server(server)
+    t.teardown(() => io.close())
+    io.of('/messaging').on('connection', socket => socket.emit('hello', 'from afar'))
+    const page = await serve(
+      t,
+      (_, res) => void res.setHeader('content-type', 'text/html').end('<!doctype html><title>page</title>')
+    )
+    const origin = `http://127.0.0.1:${page.port}`
+    const gateway = await startGateway(t, {
+      postgres: world.postgres,
+      env: { CORS_ORIGINS: origin },
+      config: {
+        upstreams: { app: { url: `http://127.0.0.1:${port}` } },
+        routes: [
+          { path: '/api/*', upstream: 'app' },
+          { path: '/socket.io/*', upstream: 'app', socketio: { namespaces: { '/messaging': {} } } }
+        ]
+      }
+    })
+    const browser = await launchBrowser(t)
+    const open = async (host: string) => {
+      const tab = await browser.newPage()
+      await tab.goto(host)
+      await tab.addScriptTag({
+        path: new URL('../../node_modules/socket.io-client/dist/socket.io.min.js', import.meta.url).pathname
+      })
+      return tab
+    }
+    const listed = await open(origin)
+    t.same(await listed.evaluate(`${SCRIPT}(${JSON.stringify([gateway.url, token])})`), {
+      read: 'read',
+      count: '7',
+      status: 200,
+      post: '{"a":1}',
+      upload: '3000000',
+      refused: 'GW_UNAUTHENTICATED',
+      stream: 'data: one\n\ndata: two\n\n',
+      polling: 'from afar'
+    })
+    const unlisted = await open(`http://localhost:${page.port}`)
+    await t.rejects(unlisted.evaluate(`${SCRIPT}(${JSON.stringify([gateway.url, token])})`), /Failed to fetch/)
+  }
+)
