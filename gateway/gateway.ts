@@ -192,6 +192,7 @@ export const startGateway = async (
       const person = await users.loadPerson(id)
       return person === undefined || person.disabled ? undefined : person
     },
+    streamShares: settings.streamShares,
     cloudUnassignedMayPass,
     redis,
     upstreams,

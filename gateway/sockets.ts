@@ -1,7 +1,8 @@
 // WebSocket, Socket.IO and event streams share one registry: whoever loses a right loses the streams that it opened.
-import { Forbidden, type GatewayError, Unassigned, Unavailable } from './errors.ts'
+import { Forbidden, GatewayError, Unassigned, Unavailable } from './errors.ts'
 import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
-import { type AnswerOptions, addedHeaders, ownHeaders } from './http/answer.ts'
+import type { StreamShares } from './forward/stream-places.ts'
+import { type AnswerOptions, addedHeaders, asGatewayError, ownHeaders } from './http/answer.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
 import type { OwnCookies } from './http/fields.ts'
@@ -27,6 +28,8 @@ interface SocketParts {
   verifiedTokens: VerifiedTokens
   revocationsTrusted: () => boolean
   freshAccess: FreshAccess
+  /** What of an upstream's streams one person and one address may hold. */
+  streamShares: StreamShares
   cloudUnassignedMayPass: boolean
   redis: RedisStore | undefined
   upstreams: Upstreams
@@ -66,7 +69,13 @@ export const createSockets = (parts: SocketParts) => {
     return mayPass(governing, identity.user) ? governing : undefined
   }
 
-  const streams = createOpenStreams({ revocations, freshAccess: parts.freshAccess, mayPass, rejudge })
+  const streams = createOpenStreams({
+    shares: parts.streamShares,
+    revocations,
+    freshAccess: parts.freshAccess,
+    mayPass,
+    rejudge
+  })
   revocations.onChange(() => streams.onRevocationsChanged())
   const relays = createRelays()
   const forwarding = {
@@ -107,11 +116,26 @@ export const createSockets = (parts: SocketParts) => {
     now: Date.now
   })
 
-  const registerEventStream = (exchange: Exchange, end: () => void): (() => void) => {
+  const registerEventStream = (
+    exchange: Exchange,
+    upstream: Upstream,
+    end: () => void
+  ): (() => void) | GatewayError => {
     const { route, path, identity, requestId, client } = exchange
     if (route === undefined) return () => undefined
+    const leave = streams.admit({ upstream, userId: identity?.user.id, ip: client.key })
+    if (leave instanceof GatewayError) return leave
     const info = { kind: 'sse' as const, identity, route, path, requestId, ip: client.address }
-    return streams.register(info, { end, destroy: end }).close
+    try {
+      const { close } = streams.register(info, { end, destroy: end })
+      return () => {
+        close()
+        leave()
+      }
+    } catch (error) {
+      leave()
+      return asGatewayError(error)
+    }
   }
 
   const forwardUpgrade = (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {

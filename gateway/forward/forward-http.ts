@@ -3,7 +3,7 @@
 import {
   BadUpstreamResponse,
   BodyTooLarge,
-  type GatewayError,
+  GatewayError,
   RequestTimeout,
   Unavailable,
   UpstreamTimeout,
@@ -40,8 +40,8 @@ export interface Forwarding {
   readonly ownCookies: OwnCookies
   /** Answers a refusal, or breaks off an answer already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
-  /** An event stream has begun; returns what to call when it is over. `end` closes it. */
-  readonly onEventStream: (exchange: Exchange, end: () => void) => () => void
+  /** An event stream begins; returns what to call when it is over, or why there may be none. `end` closes it. */
+  readonly onEventStream: (exchange: Exchange, upstream: Upstream, end: () => void) => (() => void) | GatewayError
 }
 
 const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
@@ -215,6 +215,10 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
       host: this.#exchange.host,
       privacy: privateAnswersOf(this.#route)
     })
+    if (eventStream && whole === undefined) {
+      const refusal = this.#streamEvents(connection)
+      if (refusal !== undefined) return this.#cut(refusal)
+    }
     headers.push(...this.#forwarding.addedHeaders(this.#exchange, headers))
     const { status, reason } = head
     if (whole !== undefined) {
@@ -223,16 +227,18 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     }
     this.#response.taker = this
     this.#response.begin({ status, reason, headers }, head.contentLength)
-    if (eventStream) this.#streamEvents(connection)
   }
 
-  #streamEvents(connection: UpstreamConnection) {
-    connection.waitForever()
-    this.#streamOver = this.#forwarding.onEventStream(this.#exchange, () => {
+  #streamEvents(connection: UpstreamConnection): GatewayError | undefined {
+    const over = this.#forwarding.onEventStream(this.#exchange, this.#upstream, () => {
       this.#finish()
       connection.destroy()
       this.#response.end()
     })
+    if (over instanceof GatewayError) return over
+    this.#streamOver = over
+    connection.waitForever()
+    return undefined
   }
 
   onBody(chunk: Buffer, isLent: boolean) {

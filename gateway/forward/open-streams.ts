@@ -1,10 +1,10 @@
 // Every open stream is known by its person and token, and ends within a second of the right to it.
 import { randomBytes } from 'node:crypto'
-import { TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
+import { type GatewayError, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Revocations } from '../tokens/revocations.ts'
-import { createPlaces, type StreamLimits } from './stream-places.ts'
+import { createPlaces, type StreamAsker, type StreamShares } from './stream-places.ts'
 
 type StreamKind = 'websocket' | 'socketio' | 'sse'
 
@@ -61,7 +61,8 @@ interface OpenStreamsOptions {
   mayPass: (route: Route, user: User) => boolean
   /** The route that now governs a stream and still allows it; undefined: none does. Asked after a table was swapped. */
   rejudge: (stream: OpenStream) => Route | undefined
-  limits?: Partial<StreamLimits>
+  /** Absent: a tenth each. */
+  shares?: StreamShares | undefined
   /** Milliseconds since the epoch. */
   now?: () => number
 }
@@ -79,8 +80,8 @@ export interface StreamItem {
 }
 
 export interface OpenStreams {
-  /** Takes a place for a stream about to open; gives it back. Throws 429 or 503 when there is none. */
-  admit(who: { userId: number | undefined; ip: string }): () => void
+  /** Takes a place for a stream about to open; gives what gives it back, or a refusal (429, 503) when there is none. */
+  admit(asker: StreamAsker): (() => void) | GatewayError
   /** Throws when the token has ended meanwhile (between the decision and the 101). */
   register(info: StreamInfo, control: StreamControl): StreamHandle
   onRevocationsChanged(): void
@@ -108,13 +109,11 @@ const TICK_MS = 250
 const DRAIN_TICK_MS = 50
 /** Today's access must be known within this time, else the stream ends: the promise is one second. */
 const FRESH_ACCESS_MS = 800
-// Wide: one address may be a whole office, one person a monitoring tool; the total protects the process.
-const DEFAULT_LIMITS: StreamLimits = { perUser: 20_000, perIp: 20_000, total: 50_000 }
+const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
 
 export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
   const { revocations, mayPass } = options
   const now = options.now ?? Date.now
-  const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const instance = randomBytes(4).toString('hex')
   const entries = new Map<string, Entry>()
   // One wheel: a slot per second, holding the streams that end in it.
@@ -195,10 +194,10 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
     for (const [userId, ofUser] of stale) void judgeFresh(userId, ofUser)
   }
 
-  const places = createPlaces(limits)
+  const admit = createPlaces(options.shares ?? DEFAULT_SHARES)
 
   return {
-    admit: who => places.take(who),
+    admit,
     register(info, control) {
       const at = now()
       const { identity, maxLifetimeMs = 0 } = info

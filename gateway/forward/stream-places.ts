@@ -1,43 +1,60 @@
-// Nobody takes all the places for open streams: not one person, not one address.
+// Bounds the open streams of each upstream, and what of them one person or one address may hold.
 import { type GatewayError, RateLimited, Unavailable } from '../errors.ts'
+import type { Upstream } from '../routes/route.ts'
 
-export interface StreamLimits {
+/** Parts of an upstream's budget, above 0 and at most 1. */
+export interface StreamShares {
   readonly perUser: number
   readonly perIp: number
-  readonly total: number
 }
 
-/** Places by person and address, so that one of them can't take them all. */
-export const createPlaces = (limits: StreamLimits) => {
-  const byUser = new Map<number, number>()
-  const byIp = new Map<string, number>()
+/** Beside the connections for plain requests: streams never take one of those. */
+const STREAMS_PER_TARGET = 16_384
+/** Of this process, whatever the upstreams: each stream costs memory here. */
+const MAX_STREAMS = 50_000
+
+export interface StreamAsker {
+  readonly upstream: Upstream
+  /** undefined: not known yet, or nobody in particular. */
+  readonly userId: number | undefined
+  /** What limits count by; undefined: counted already. */
+  readonly ip: string | undefined
+}
+
+export const createPlaces = (shares: StreamShares) => {
+  // By the upstream's name, alone and followed by a person or an address.
+  const held = new Map<string, number>()
   let total = 0
-  const leave = <K>(counts: Map<K, number>, key: K) => {
-    const left = (counts.get(key) ?? 1) - 1
-    if (left === 0) counts.delete(key)
-    else counts.set(key, left)
+
+  const count = (key: string) => held.get(key) ?? 0
+  const add = (key: string, by: 1 | -1) => {
+    const now = count(key) + by
+    if (now === 0) held.delete(key)
+    else held.set(key, now)
   }
-  const refusalOf = (userId: number | undefined, ip: string): GatewayError | undefined => {
-    if (total >= limits.total) return new Unavailable({ reason: 'too-many-streams' })
-    const ofUser = userId === undefined ? 0 : (byUser.get(userId) ?? 0)
-    if (ofUser < limits.perUser && (byIp.get(ip) ?? 0) < limits.perIp) return undefined
-    return new RateLimited({ reason: 'too-many-streams', headers: { 'retry-after': '10' } })
-  }
-  return {
-    take({ userId, ip }: { userId: number | undefined; ip: string }): () => void {
-      const refusal = refusalOf(userId, ip)
-      if (refusal !== undefined) throw refusal
-      total++
-      byIp.set(ip, (byIp.get(ip) ?? 0) + 1)
-      if (userId !== undefined) byUser.set(userId, (byUser.get(userId) ?? 0) + 1)
-      let taken = true
-      return () => {
-        if (!taken) return
-        taken = false
-        total--
-        leave(byIp, ip)
-        if (userId !== undefined) leave(byUser, userId)
-      }
+  const refuse = () => new RateLimited({ reason: 'too-many-streams', headers: { 'retry-after': '10' } })
+
+  /** Takes a place for a stream, and gives what gives it back; or says why there is none. */
+  return ({ upstream, userId, ip }: StreamAsker): (() => void) | GatewayError => {
+    const { name, targets } = upstream
+    const budget = STREAMS_PER_TARGET * targets.length
+    const byUser = userId === undefined ? undefined : `${name}\nuser ${userId}`
+    const byIp = ip === undefined ? undefined : `${name}\nip ${ip}`
+    if (byUser !== undefined && count(byUser) >= Math.max(1, Math.floor(budget * shares.perUser))) return refuse()
+    if (byIp !== undefined) {
+      if (count(byIp) >= Math.max(1, Math.floor(budget * shares.perIp))) return refuse()
+      if (total >= MAX_STREAMS || count(name) >= budget) return new Unavailable({ reason: 'too-many-streams' })
+    }
+    const keys = byIp === undefined ? [] : [name, byIp]
+    if (byUser !== undefined) keys.push(byUser)
+    for (const key of keys) add(key, 1)
+    if (byIp !== undefined) total++
+    let isTaken = true
+    return () => {
+      if (!isTaken) return
+      isTaken = false
+      for (const key of keys) add(key, -1)
+      if (byIp !== undefined) total--
     }
   }
 }

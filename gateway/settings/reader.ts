@@ -28,6 +28,8 @@ export interface Reader {
   /** Milliseconds. */
   duration(name: VariableName, range?: Range): number
   optionalDuration(name: VariableName, range?: Range): number | undefined
+  /** A percentage as a part of 1. */
+  share(name: VariableName): number
   /** Comma-separated entries, without blanks around them. */
   list(name: VariableName): string[]
 }
@@ -92,6 +94,13 @@ export const createReader = (environment: Environment): Reader => {
     },
     integer: (name, range) => optionalInteger(name, range) ?? range.min,
     duration: (name, range) => optionalDuration(name, range) ?? 0,
+    share(name) {
+      const [, percent] = /^(\d{1,3}(?:\.\d{1,3})?)\s*%$/.exec(text(name) ?? '') ?? []
+      const share = Number(percent) / 100
+      if (share > 0 && share <= 1) return share
+      mistake(name, 'must be a percentage above 0% and at most 100%, such as 10%')
+      return 1
+    },
     list: name => entriesOf(text(name), () => mistake(name, 'holds an empty entry between commas'))
   }
 }

@@ -32,6 +32,8 @@ export interface Settings {
   readonly accessTokenConfirmMs: number
   readonly bootstrapAdmins: readonly BootstrapAdmin[]
   readonly rateLimit: RateLimit
+  /** Above 0 and at most 1. */
+  readonly streamShares: { readonly perUser: number; readonly perIp: number }
   readonly ldap: LdapSettings
   readonly cloudidp: CloudIdpSettings
   readonly ops: { readonly port: number | undefined; readonly host: string }

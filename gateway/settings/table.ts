@@ -71,6 +71,13 @@ const TABLE = [
   { name: 'RATE_LIMIT_TTL_MS', meaning: 'Window of the global limit', fallback: '60000' },
   { name: 'RATE_LIMIT_MAX', meaning: 'Requests per IP and window', fallback: '300' },
   {
+    name: 'STREAMS_PER_USER',
+    meaning:
+      'Share of an upstream’s open streams (16384 per target and process) that one person may hold: WebSockets, Socket.IO sessions, event streams',
+    fallback: '10%'
+  },
+  { name: 'STREAMS_PER_IP', meaning: 'The same for one client address', fallback: '10%' },
+  {
     name: 'AUTH_PROVIDERS',
     meaning: 'Active providers, of `ldap` and `cloudidp`, comma-separated',
     shown: 'all that are enabled'

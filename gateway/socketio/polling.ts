@@ -177,6 +177,7 @@ export const createPollingTransport = (options: PollingOptions) => {
       method: 'GET',
       head,
       body: undefined,
+      isStream: true,
       timeoutMs: options.pollMs,
       maxBytes: 2 * maxBytes + 1_000_000
     })

@@ -1,5 +1,5 @@
 // One Socket.IO session has one state, whichever transport carries it, and each of its namespaces ends when its right does.
-import type { GatewayError } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
 import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
@@ -81,9 +81,18 @@ export const createSession = (
   const handles = new Map<string, StreamHandle>()
   const rights = new Map<string, Right>()
   let refusedEvents = 0
+  let leavePlace: (() => void) | undefined
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
+  /** A session is one person's: its place counts for them from the first namespace that they ask for. */
+  const takePlace = (userId: number) => {
+    const taken = parts.streams.admit({ upstream: origin.upstream, userId, ip: undefined })
+    if (taken instanceof GatewayError) throw taken
+    leavePlace = taken
+  }
+
   const register = (namespace: string, judgedBy: Route, identity: Identity) => {
+    if (leavePlace === undefined) takePlace(identity.user.id)
     rights.set(namespace, { route: judgedBy, user: identity.user })
     const handle = parts.streams.register(
       { kind: 'socketio', identity, route: judgedBy, path, namespace, requestId, ip },
@@ -138,6 +147,7 @@ export const createSession = (
   const leave = () => {
     if (session.over) return
     session.over = true
+    leavePlace?.()
     for (const handle of handles.values()) handle.close()
     handles.clear()
     state.namespaces.clear()

@@ -1,5 +1,5 @@
 // The Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
-import { BadRequest, RateLimited } from '../errors.ts'
+import { BadRequest, GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
@@ -115,7 +115,8 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   }
 
   const hold = (sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession => {
-    const release = forwarding.streams.admit({ userId: undefined, ip: origin.ipKey })
+    const release = forwarding.streams.admit({ upstream: origin.upstream, userId: undefined, ip: origin.ipKey })
+    if (release instanceof GatewayError) throw release
     const session = start(origin, () => {
       release()
       // Kept until the sweep: its last word may still wait for a poll.

@@ -1,5 +1,5 @@
 // The WebSocket side of a Socket.IO route: a new session begins on it, or one that polls goes on there.
-import { BadRequest } from '../errors.ts'
+import { BadRequest, GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
@@ -114,12 +114,12 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       left = true
       release?.()
     }
-    try {
-      release = forwarding.streams.admit({ userId: undefined, ip: exchange.client.key })
-    } catch (error) {
+    const place = forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key })
+    if (place instanceof GatewayError) {
       leaveOnce()
-      throw error
+      throw place
     }
+    release = place
     openUpstream(
       forwarding,
       request,

@@ -13,6 +13,8 @@ interface Call {
   readonly head: string
   readonly body: Buffer | undefined
   readonly timeoutMs: number
+  /** It may wait for long, and counts among the streams. */
+  readonly isStream?: boolean
   /** Of the answer's body. */
   readonly maxBytes: number
 }
@@ -81,7 +83,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     }
     const begin = () => {
       attempts++
-      const acquired = pool.acquire(call.target)
+      const acquired = pool.acquire(call.target, undefined, call.isStream)
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
       const isDoubtful = acquired.idleSince > 0 && performance.now() - acquired.idleSince > DOUBTFUL_IDLE_MS

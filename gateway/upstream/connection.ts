@@ -39,7 +39,7 @@ export interface UpstreamConnection extends Waiting {
   finish(): void
   pause(): void
   resume(): void
-  /** From now on silence is no fault (an event stream). */
+  /** From now on silence is no fault, and it counts among the streams (an event stream). */
   waitForever(): void
   destroy(): void
   readonly destroyed: boolean
@@ -67,6 +67,8 @@ interface ConnectionEvents {
   /** The exchange is over and the socket is clean. */
   onFree(connection: UpstreamConnection, keepAliveMs: number): void
   onClosed(connection: UpstreamConnection): void
+  /** It carries an endless answer. */
+  onStream?(connection: UpstreamConnection): void
   /** A response head has come. */
   onAnswer?(connection: UpstreamConnection): void
   /** A request failed; told before its requester is. */
@@ -274,6 +276,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     waitForever() {
       connection.deadline = NEVER
       timeoutMs = NEVER
+      events.onStream?.(connection)
     },
     destroy,
     target,

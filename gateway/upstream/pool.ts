@@ -5,6 +5,8 @@ import { connectUpstream, type UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
 
 const MAX_CONNECTIONS = 8192
+/** Event streams and long polls, beside the connections of plain requests. */
+const MAX_STREAMS = 16_384
 const MAX_IDLE = 256
 /** A name may have another address by now: its connections end after so long, and new ones ask again. */
 const MAX_AGE_MS = 20_000
@@ -14,7 +16,8 @@ export interface TargetPool {
   readonly health: TargetHealth
   busy(): number
   connections(): number
-  acquire(): UpstreamConnection | undefined
+  /** @param isStream counts among the streams, which leave plain requests their connections */
+  acquire(isStream?: boolean): UpstreamConnection | undefined
   /** Ends what is past its deadline. */
   sweep(at: number): void
   /** Idle connections close now, busy ones when they become free. */
@@ -31,18 +34,23 @@ export const createTargetPool = (
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
   const open = new Set<UpstreamConnection>()
+  /** Those of `open` that carry a stream. */
+  const streams = new Set<UpstreamConnection>()
   const maxAgeMs =
     target.socketPath === undefined && net.isIP(target.host) === 0 ? MAX_AGE_MS : Number.POSITIVE_INFINITY
   let isClosing = false
   const events = {
     now,
+    onStream: (connection: UpstreamConnection) => void streams.add(connection),
     onFree(connection: UpstreamConnection) {
+      streams.delete(connection)
       const isOld = connection.idleSince - connection.openedAt > maxAgeMs
       if (isClosing || isOld || idle.length >= MAX_IDLE) return connection.destroy()
       idle.push(connection)
     },
     onClosed(connection: UpstreamConnection) {
       open.delete(connection)
+      streams.delete(connection)
       const at = idle.indexOf(connection)
       if (at !== -1) idle.splice(at, 1)
     },
@@ -58,12 +66,13 @@ export const createTargetPool = (
     health,
     busy: () => open.size - idle.length,
     connections: () => open.size,
-    acquire() {
-      const warm = idle.pop()
-      if (warm !== undefined) return warm
-      if (open.size >= MAX_CONNECTIONS) return undefined
-      const connection = connectUpstream(upstream, target, events)
+    acquire(isStream = false) {
+      if (isStream ? streams.size >= MAX_STREAMS : open.size - streams.size - idle.length >= MAX_CONNECTIONS) {
+        return undefined
+      }
+      const connection = idle.pop() ?? connectUpstream(upstream, target, events)
       open.add(connection)
+      if (isStream) streams.add(connection)
       return connection
     },
     sweep(at) {

@@ -12,7 +12,7 @@ interface UpstreamPool {
    * A connection to the fittest target, to none of `not` while there are others, or to the `only` one given; undefined when
    * it has all the connections it may have.
    */
-  acquire(only?: Target, not?: readonly Target[]): UpstreamConnection | undefined
+  acquire(only?: Target, not?: readonly Target[], isStream?: boolean): UpstreamConnection | undefined
   /** Idle connections close now, busy ones when they become free. */
   drain(): void
   readonly targets: number
@@ -97,10 +97,10 @@ const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions
   const [first] = members
   const single = members.length === 1 ? first : undefined
   return {
-    acquire(only?: Target, not: readonly Target[] = NOBODY): UpstreamConnection | undefined {
-      if (single !== undefined) return single.acquire()
-      if (only !== undefined) return members.find(({ target }) => target.url === only.url)?.acquire()
-      return choose(not)?.acquire()
+    acquire(only?: Target, not: readonly Target[] = NOBODY, isStream = false): UpstreamConnection | undefined {
+      if (single !== undefined) return single.acquire(isStream)
+      if (only !== undefined) return members.find(({ target }) => target.url === only.url)?.acquire(isStream)
+      return choose(not)?.acquire(isStream)
     },
     targets: members.length,
     connections: () => members.reduce((sum, member) => sum + member.connections(), 0),

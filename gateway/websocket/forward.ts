@@ -254,12 +254,8 @@ export const createForwardWebSocket =
   (forwarding: SocketForwarding) => (exchange: Exchange, route: Route, upstream: Upstream, offer: Offer) => {
     const refusal = judgeClientHandshake(exchange)
     if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
-    let leave: () => void
-    try {
-      leave = forwarding.streams.admit({ userId: exchange.identity?.user.id, ip: exchange.client.key })
-    } catch (error) {
-      return forwarding.refuse(exchange, error instanceof GatewayError ? error : new Internal({ cause: error }))
-    }
+    const leave = forwarding.streams.admit({ upstream, userId: exchange.identity?.user.id, ip: exchange.client.key })
+    if (leave instanceof GatewayError) return forwarding.refuse(exchange, leave)
     const request: UpgradeRequest = { exchange, route, upstream, offer, targets: targetsInTurn(upstream) }
     openUpstream(
       forwarding,

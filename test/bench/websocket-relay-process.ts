@@ -7,9 +7,9 @@ import { routeAt, startHarness, upstreamAt, WEBSOCKET } from '../support/socket-
 const [kind = 'splice', upstreamPort = '0'] = process.argv.slice(2)
 
 const startSplice = async () => {
-  const limits = { perUser: 100_000, perIp: 100_000, total: 100_000 }
+  const shares = { perUser: 1, perIp: 1 }
   const route = routeAt('/ws', upstreamAt(Number(upstreamPort)), { websocket: WEBSOCKET })
-  const { port, tokenFor } = await startHarness({ teardown: () => undefined }, { routes: [route], limits })
+  const { port, tokenFor } = await startHarness({ teardown: () => undefined }, { routes: [route], shares })
   return { port, token: await tokenFor() }
 }
 

@@ -12,7 +12,7 @@ import {
   Unauthenticated
 } from '../../gateway/errors.ts'
 import { createOpenStreams, type FreshAccess } from '../../gateway/forward/open-streams.ts'
-import type { StreamLimits } from '../../gateway/forward/stream-places.ts'
+import type { StreamShares } from '../../gateway/forward/stream-places.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { fieldValues, type HttpRequest } from '../../gateway/http/server/request.ts'
 import type { User } from '../../gateway/identity.ts'
@@ -120,7 +120,7 @@ export const person = (more: Partial<User> = {}): User => {
 export interface HarnessOptions {
   routes: Route[]
   times?: Partial<RelayTimes>
-  limits?: Partial<StreamLimits>
+  shares?: StreamShares
   freshAccess?: FreshAccess
   sidStore?: SidStore
   now?: () => number
@@ -147,7 +147,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     freshAccess: options.freshAccess ?? (async () => undefined),
     mayPass,
     now,
-    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    shares: options.shares,
     rejudge(stream) {
       const route = routeFor(stream.path)
       const governed = route && streamRoute(route, stream.namespace)

@@ -152,7 +152,7 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
 
 // WS-20
 t.test('one person, one address and all together can have only so many sockets', async t => {
-  const { ask, gateway } = await world(t, accept, {}, { limits: { perUser: 3, perIp: 5, total: 6 } })
+  const { ask, gateway } = await world(t, accept, {}, { shares: { perUser: 3 / 16_384, perIp: 5 / 16_384 } })
   for (let i = 0; i < 3; i++) t.equal((await ask()).status, 101)
   t.equal((await ask()).status, 429)
   const other = { authorization: `Bearer ${await gateway.tokenFor({ id: 8 })}` }
