@@ -13,8 +13,10 @@ import { forwardedHeaders } from './http/answer.ts'
 import { createClientAddress } from './http/client-address.ts'
 import { createCrossOrigins } from './http/cross-origin.ts'
 import type { Exchange } from './http/exchange.ts'
-import { listen } from './http/listener.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
+import { createCertificates, isWell } from './listener/certificates.ts'
+import { openListener } from './listener/listener.ts'
+import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
 import type { LoginOutcome } from './login/sign-in.ts'
 import { createAuditWatch } from './observe/audit-watch.ts'
@@ -39,9 +41,11 @@ import { createUpstreams } from './upstream/upstreams.ts'
 
 export interface Gateway {
   readonly port: number
+  /** Of the listener that redirects to PUBLIC_URL; undefined without one. */
+  readonly redirectPort: number | undefined
   /** Of the ops listener; undefined without one. */
   readonly opsPort: number | undefined
-  /** Reads the route files again. */
+  /** Reads the route files and the certificate files again; resolves to whether all of them are in use. */
   reload(): Promise<boolean>
   /** The OpenAPI document of the own endpoints; a primary of several workers has none. */
   openapi?(): unknown
@@ -71,6 +75,8 @@ export const startGateway = async (
   const directory = await startDirectory(settings, stores, tokenParts, log)
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const upstreams = createUpstreams({ log })
+  const certificates = siblings.certificates ?? (settings.tls && createCertificates({ tls: settings.tls, log }))
+  const violations = createViolations(log)
   const onTable = (table: RouteTable) => {
     upstreams.retain(table)
     observation.onTable(table)
@@ -116,7 +122,9 @@ export const startGateway = async (
     revocations: revocationState,
     upstreams: upstreams.status,
     audit: auditWatch.last,
-    directory: directory.state
+    directory: directory.state,
+    certificate: () => certificates?.state(),
+    proxyViolations: () => violations.count
   })
   const ownCookies = { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) }
   const basicTokenOf = createBasicToken(settings.publicUrl)
@@ -139,7 +147,8 @@ export const startGateway = async (
     upstreamDown: upstreams.hasDown,
     stalenessMs: feed.staleness,
     directory: directory.state,
-    directoryInsecure: settings.ldap.insecure
+    directoryInsecure: settings.ldap.insecure,
+    tlsWell: certificates && (() => isWell(certificates.state()))
   })
   const views = createWorkerViews({
     siblings,
@@ -212,14 +221,15 @@ export const startGateway = async (
     refuse,
     onEventStream: sockets.registerEventStream
   })
+  const clientAddress = createClientAddress(settings.trustProxy, element =>
+    log.warn(
+      { element },
+      'a trusted proxy sends X-Forwarded-For with an element that is no address; requests through it count as its own'
+    )
+  )
   const app = buildApp({
     clientStallMs: limits.clientStallMs,
-    clientAddress: createClientAddress(settings.trustProxy, element =>
-      log.warn(
-        { element },
-        'a trusted proxy sends X-Forwarded-For with an element that is no address; requests through it count as its own'
-      )
-    ),
+    clientAddress,
     routes: routes.current,
     limiter,
     rateLimit: settings.rateLimit,
@@ -247,12 +257,23 @@ export const startGateway = async (
   })
 
   await regranting.apply()
-  const listener = await listen(app.server, settings)
+  const listener = await openListener({
+    server: app.server,
+    settings,
+    certificates,
+    isTrusted: clientAddress.trusted,
+    onRefused: violations.note
+  })
+  const reload = async () => {
+    const read = await Promise.all([routes.reload(), certificates?.reload() ?? true])
+    return !read.includes(false)
+  }
   observation.nowReady()
   return {
     port: listener.port,
+    redirectPort: listener.redirectPort,
     opsPort: observation.opsPort,
-    reload: siblings.reload ?? routes.reload,
+    reload: siblings.reload ?? reload,
     openapi: () => own.app.swagger(),
     async close() {
       observation.nowDraining()

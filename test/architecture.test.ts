@@ -19,7 +19,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['login', 'websocket'],
   ['forward', 'directory', 'explain'],
   ['access', 'upstream', 'route-files', 'store'],
-  ['tokens', 'migrations'],
+  ['tokens', 'migrations', 'listener'],
   ['http'],
   ['limits', 'routes'],
   ['redis'],

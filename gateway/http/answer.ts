@@ -39,8 +39,16 @@ export const forwardedHeaders = (exchange: Exchange, passed: string[], { origins
   return headers
 }
 
+// RFC 6797 §7.2: over a secure transport only. Half a year.
+const HSTS = ['strict-transport-security', 'max-age=15552000']
+
+/** Whether the client speaks TLS, to us or to a trusted proxy that says so. */
+const isHttps = ({ request, peerTrusted, head }: Exchange): boolean =>
+  request.connection.isTls || (peerTrusted && head.forwardedProto?.toLowerCase() === 'https')
+
 /** `[name, value, …]` on each of the gateway's own answers (Fetch, CORS protocol). */
-const sharedHeaders = (origin: string): string[] => [
+const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
+  ...(overHttps ? HSTS : []),
   'access-control-allow-origin',
   origin,
   'access-control-expose-headers',
@@ -55,7 +63,7 @@ const sharedHeaders = (origin: string): string[] => [
 
 /** `[name, value, …]` on the gateway's own answers, refusals included. */
 export const ownHeaders = (exchange: Exchange, { origins }: AnswerOptions): string[] => [
-  ...sharedHeaders(readableBy(exchange, origins)),
+  ...sharedHeaders(readableBy(exchange, origins), isHttps(exchange)),
   ...addedHeaders(exchange)
 ]
 
@@ -82,12 +90,13 @@ const body = (exchange: Exchange, error: GatewayError): [type: string, body: str
 const commonLines = new WeakMap<AnswerOptions, Map<string, string>>()
 
 /** Field lines that all refusals of this content type to this origin have in common; made once for each of the few. */
-const commonLinesOf = (type: string, origin: string, options: AnswerOptions): string => {
+const commonLinesOf = (type: string, origin: string, overHttps: boolean, options: AnswerOptions): string => {
   const byType = commonLines.get(options) ?? new Map<string, string>()
-  const key = origin === options.origins.frontend ? type : `${type} ${origin}`
+  const kind = overHttps ? `${type} https` : type
+  const key = origin === options.origins.frontend ? kind : `${kind} ${origin}`
   const known = byType.get(key)
   if (known !== undefined) return known
-  const headers = sharedHeaders(origin)
+  const headers = sharedHeaders(origin, overHttps)
   headers.push('content-type', type, 'cache-control', 'no-store', 'content-security-policy', REFUSAL_PAGE_POLICY)
   const made = headerLines(headers)
   commonLines.set(options, byType.set(key, made))
@@ -146,16 +155,22 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const [type, text] = body(exchange, error)
   const length = Buffer.byteLength(text)
   const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
-  const lines = refusalLines(error, commonLinesOf(type, readableBy(exchange, options.origins), options), exchange)
+  const origin = readableBy(exchange, options.origins)
+  const lines = refusalLines(error, commonLinesOf(type, origin, isHttps(exchange), options), exchange)
   const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
   response.whole({ status: error.statusCode, lines, headers }, latin1)
 }
 
 /** The whole text that refuses what is no request, and is the last on its connection. */
-export const refusalText = (error: GatewayError, requestId: string, options: AnswerOptions): string => {
+export const refusalText = (
+  error: GatewayError,
+  requestId: string,
+  options: AnswerOptions,
+  overHttps: boolean
+): string => {
   const text = error.bodyText(requestId)
-  const lines =
-    commonLinesOf(JSON_TYPE, options.origins.frontend, options) + headerLines(Object.entries(error.headers).flat())
+  const common = commonLinesOf(JSON_TYPE, options.origins.frontend, overHttps, options)
+  const lines = common + headerLines(Object.entries(error.headers).flat())
   const more = ['x-request-id', requestId, 'content-length', String(Buffer.byteLength(text)), 'connection', 'close']
   const reason = STATUS_CODES[error.statusCode] ?? 'Error'
   return `HTTP/1.1 ${error.statusCode} ${reason}\r\n${lines}${headerLines(more)}${dateLine()}\r\n${text}`

@@ -16,7 +16,7 @@ const refusalFor = (fault: MessageFault): GatewayError => {
 
 /** The text that answers it. */
 export const answerFault = (
-  { peer }: ClientConnection,
+  { peer, isTls }: ClientConnection,
   fault: MessageFault,
   limiter: Limiter,
   { max, windowMs }: RateLimit,
@@ -26,5 +26,5 @@ export const answerFault = (
   const verdict = limiter.take('global', clientAddress(peer, undefined).key, max, windowMs)
   const over = !(verdict instanceof Promise) && !verdict.allowed
   const refusal = over ? new RateLimited({ headers: { 'retry-after': '1' } }) : refusalFor(fault)
-  return refusalText(refusal, randomUUID(), answers)
+  return refusalText(refusal, randomUUID(), answers, isTls)
 }

@@ -46,6 +46,8 @@ interface Checked {
   /** undefined: directory login is not active. */
   directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
   directoryInsecure: boolean
+  /** Whether the listener serves what its certificate files hold; undefined: it speaks no TLS. */
+  tlsWell: (() => boolean) | undefined
 }
 
 /** However often somebody asks, the database is asked once a second at most. */
@@ -63,6 +65,7 @@ export const createChecks = (checked: Checked): HealthParts['checks'] => {
     routes: word(checked.routesCurrent()),
     upstreams: word(!checked.upstreamDown()),
     revocations: word(checked.stalenessMs() <= REVOCATIONS_OLD_MS),
+    ...(checked.tlsWell === undefined ? {} : { tls: word(checked.tlsWell()) }),
     ...directoryOf(checked)
   })
 }

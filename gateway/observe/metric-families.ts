@@ -19,6 +19,10 @@ export interface MetricSources {
   readonly tokensByKey: () => readonly number[]
   readonly revocations: () => { known: number; stalenessMs: number }
   readonly upstreams: () => readonly UpstreamStatus[]
+  /** Of the listener; undefined: it speaks no TLS. */
+  readonly certificate: () => { readonly current: boolean; readonly pair: { readonly expiresAt: number } } | undefined
+  /** Connections closed over their PROXY header. */
+  readonly proxyViolations: () => number
   readonly logLinesDropped: () => number
   readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; entries: number }
   /** undefined: directory login is not active. */
@@ -36,6 +40,14 @@ const each = <T>(items: Iterable<T>, labels: (item: T) => Record<string, string>
   Array.from(items, item => ({ value: value(item), labels: labels(item) }))
 
 const keyName = (index: number): string => (index === 0 ? 'current' : `previous-${index}`)
+
+const certificateOf = (
+  sources: MetricSources,
+  read: (certificate: NonNullable<ReturnType<MetricSources['certificate']>>) => number
+): Value[] => {
+  const certificate = sources.certificate()
+  return certificate === undefined ? [] : one(read(certificate))
+}
 
 const targetsOf = (sources: MetricSources) =>
   sources
@@ -193,6 +205,24 @@ const ROWS: readonly Row[] = [
     'gauge',
     'Whether the last check of the audit log found it whole; absent before the first',
     sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok')))
+  ],
+  [
+    'tls_certificate_ok',
+    'gauge',
+    'Whether the listener serves what its certificate files hold; absent without TLS',
+    sources => certificateOf(sources, ({ current }) => Number(current))
+  ],
+  [
+    'tls_certificate_expires_timestamp_seconds',
+    'gauge',
+    'When the certificate that is served, or one of its chain, expires',
+    sources => certificateOf(sources, ({ pair }) => pair.expiresAt / 1000)
+  ],
+  [
+    'proxy_header_violations_total',
+    'counter',
+    'Connections of peers in TRUST_PROXY closed for want of a good PROXY header',
+    sources => one(sources.proxyViolations())
   ],
   ['log_lines_dropped_total', 'counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
   [

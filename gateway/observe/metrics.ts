@@ -23,6 +23,8 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_upstream_target_up: 'min',
   portaria_audit_chain_ok: 'min',
   portaria_directory_state: 'max',
+  portaria_tls_certificate_ok: 'min',
+  portaria_tls_certificate_expires_timestamp_seconds: 'min',
   portaria_insecure: 'max'
 }
 

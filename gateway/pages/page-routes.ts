@@ -5,7 +5,6 @@ import { ASSETS, type Asset, createAssets, type Page } from './assets.ts'
 import { pageHtml } from './page-html.ts'
 
 interface PageRoutesParts {
-  publicUrl: string
   /** Whether logins are also kept in a cookie. */
   browserSession: boolean
   /** CONTACT: whom somebody without access may ask. */
@@ -39,13 +38,11 @@ const FIVE_MINUTES = 'public, max-age=300'
 
 export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
   const assets = createAssets()
-  const isHttps = parts.publicUrl.startsWith('https:')
 
   const document = (page: Page) => {
     const facts = { 'browser-session': String(parts.browserSession), contact: parts.contact ?? '' }
     const html = pageHtml({ page, icon: assets.icon, facts })
     return async (_request: FastifyRequest, reply: FastifyReply) => {
-      if (isHttps) reply.header('strict-transport-security', 'max-age=31536000')
       return reply.headers(PAGE_HEADERS).send(html)
     }
   }

@@ -4,6 +4,7 @@ import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
+import { listenerWarnings, readListeners } from './listeners.ts'
 import type { Environment, Reader } from './reader.ts'
 import { parseRedisUrl } from './redis-url.ts'
 import { readSecrets } from './secrets.ts'
@@ -14,7 +15,7 @@ import { baseUrl, judgeUrl } from './urls.ts'
 /** All settings; what is wrong is noted with the reader, what is merely worth saying in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {
   const listener = readListeners(reader)
-  const origins = readOrigins(reader, listener.port, warnings)
+  const origins = readOrigins(reader, listener, warnings)
   const isListed = readProviders(reader)
   const ldap = readLdap(reader, isListed('ldap'), warnings)
   const cloudidp = readCloudIdp(reader, isListed('cloudidp'), origins, warnings)
@@ -54,22 +55,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
 
 const DAY_MS = 86_400_000
 const COUNT = { min: 1, max: 1_000_000_000 }
-const PORTS = { min: 0, max: 65_535 }
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
-
-const readListeners = (reader: Reader): Pick<Settings, 'port' | 'host' | 'ops'> => {
-  const port = reader.integer('PORT', PORTS)
-  const ops = { port: reader.optionalInteger('OPS_PORT', PORTS), host: readHost(reader, 'OPS_HOST') }
-  if (ops.port === port && port !== 0) reader.mistake('OPS_PORT', 'must not be the public PORT')
-  return { port, host: readHost(reader, 'HOST'), ops }
-}
-
-const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string => {
-  const host = reader.text(name) ?? ''
-  if (!/^[A-Za-z0-9_.:%-]{1,253}$/.test(host))
-    reader.mistake(name, 'must be an IP address or a host name, without a port')
-  return host
-}
 
 const HOST_AND_PORT = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
 
@@ -89,12 +75,14 @@ const readAllowedHosts = (reader: Reader): string[] => {
 const readCorsOrigins = (reader: Reader): string[] =>
   reader.list('CORS_ORIGINS').flatMap(text => judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? [])
 
-const readOrigins = (reader: Reader, port: number, warnings: string[]) => {
-  const publicUrl = baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? `http://localhost:${port}`, false)
+const readOrigins = (reader: Reader, listener: ReturnType<typeof readListeners>, warnings: string[]) => {
+  const own = `${listener.tls === undefined ? 'http' : 'https'}://localhost:${listener.port}`
+  const publicUrl = baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? own, false)
   const given = reader.text('FRONTEND_URL')
   if (publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)) {
     warnings.push('PUBLIC_URL is http://: passwords and tokens travel in clear text')
   }
+  warnings.push(...listenerWarnings(listener, publicUrl))
   const frontendUrl = given === undefined ? publicUrl : baseUrl(reader, 'FRONTEND_URL', given, true)
   return {
     publicUrl,

@@ -1,10 +1,17 @@
 // Describes the settings of the gateway.
+import type { CertificatePair } from './certificate-pair.ts'
 import type { RedisSettings } from './redis-url.ts'
 import type { SamplerSettings } from './tracing.ts'
 
 export interface Settings {
   readonly port: number
   readonly host: string
+  /** undefined: the listener speaks plain HTTP. */
+  readonly tls: TlsSettings | undefined
+  /** Of the plain listener that leads to publicUrl; undefined without one. */
+  readonly redirectPort: number | undefined
+  /** Whether peers in `trustProxy` begin connections with a PROXY header. */
+  readonly proxyProtocol: boolean
   /** Origin that browsers see, without a trailing slash. */
   readonly publicUrl: string
   /** Whether PUBLIC_URL was given. */
@@ -55,6 +62,13 @@ export interface Settings {
 export interface RateLimit {
   readonly max: number
   readonly windowMs: number
+}
+
+export interface TlsSettings {
+  readonly certFile: string
+  readonly keyFile: string
+  /** What the files held at the start. */
+  readonly pair: CertificatePair
 }
 
 /** `ldap:<login>` or `cloudidp:<stable subject>`. */

@@ -16,7 +16,11 @@ interface Row {
 const TABLE = [
   { name: 'PORT', meaning: 'Port of the listener', fallback: '3000' },
   { name: 'HOST', meaning: 'Address of the listener', fallback: '0.0.0.0' },
-  { name: 'PUBLIC_URL', meaning: 'The one origin that browsers see', shown: 'http://localhost:PORT' },
+  {
+    name: 'PUBLIC_URL',
+    meaning: 'The one origin that browsers see',
+    shown: 'http://localhost:PORT; https with TLS_CERT_FILE'
+  },
   {
     name: 'FRONTEND_URL',
     meaning: 'Base address of the frontend; its origin may call the gateway (CORS)',
@@ -48,6 +52,21 @@ const TABLE = [
   },
   { name: 'UPSTREAM_CONFIG', meaning: 'Folder of the route files', fallback: 'upstream-config' },
   { name: 'TRUST_PROXY', meaning: 'Proxies whose X-Forwarded-* count: IPs and CIDR blocks, comma-separated' },
+  {
+    name: 'TLS_CERT_FILE',
+    meaning: 'PEM chain: the listener speaks TLS 1.2 and 1.3 itself; read again when it changes and on SIGHUP'
+  },
+  { name: 'TLS_KEY_FILE', meaning: 'PEM private key of that certificate' },
+  {
+    name: 'REDIRECT_PORT',
+    meaning: 'A plain listener that answers 308 to PUBLIC_URL, path and query kept',
+    shown: 'off'
+  },
+  {
+    name: 'PROXY_PROTOCOL',
+    meaning: 'Peers in TRUST_PROXY must begin each connection with a PROXY header, version 1 or 2, before TLS',
+    fallback: 'false'
+  },
   {
     name: 'JWT_SECRET',
     meaning: 'Signs tokens and states; at least 32 bytes (`openssl rand -hex 32`)',

@@ -2,6 +2,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
 import type { Gateway } from '../gateway.ts'
+import { createCertificates } from '../listener/certificates.ts'
 import type { Log } from '../observe/logging.ts'
 import { openOpsListener } from '../observe/ops-listener.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -46,7 +47,15 @@ export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () =>
   let state: State = 'starting'
 
   const ready = () => [...members.values()].filter(({ port }) => port > 0)
-  const reload = createReload(() => ready().map(({ calls }) => calls), log)
+  const reloadRoutes = createReload(() => ready().map(({ calls }) => calls), log)
+  const certificates = settings.tls && createCertificates({ tls: settings.tls, log })
+  certificates?.onChange(next => {
+    for (const { calls } of ready()) calls.call('certificate.changed', [next]).catch(() => undefined)
+  })
+  const reload = async (): Promise<boolean> => {
+    const read = await Promise.all([reloadRoutes(), certificates?.reload() ?? true])
+    return !read.includes(false)
+  }
   const askAll = async (name: string, args: readonly unknown[], except: Member, timeoutMs: number) => {
     const others = ready().filter(member => member !== except)
     const answers = await Promise.allSettled(others.map(({ calls }) => calls.call(name, args, timeoutMs)))
@@ -62,13 +71,17 @@ export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () =>
       members.set(worker.id, member)
       calls.answer('ready', (port: number) => {
         member.port = port
+        // It may have changed since this worker asked for it.
+        if (certificates !== undefined) calls.call('certificate.changed', [certificates.state()]).catch(() => undefined)
         resolve(port)
       })
       calls.answer('failed', (text: string) => {
         member.failure = text
       })
+      calls.answer('settings', () => settings)
+      calls.answer('certificate', () => certificates?.state())
       calls.answer('ask', (name: string, args: unknown[]) => askAll(name, args, member, ASK_TIMEOUT_MS))
-      calls.answer('reload', () => reload())
+      calls.answer('reload', reload)
       worker.on('message', calls.receive)
       // The channel breaks when a worker is killed; its exit says so.
       worker.on('error', () => undefined)
@@ -156,6 +169,7 @@ export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () =>
 
   return {
     port,
+    redirectPort: settings.redirectPort,
     opsPort: ops?.port,
     reload,
     async close() {
@@ -166,6 +180,7 @@ export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () =>
         else calls.call('close').catch(() => undefined)
       }
       const isClean = await allGone(settings.drainTimeoutMs + CLOSE_GRACE_MS)
+      certificates?.close()
       await ops?.close()
       if (!isClean) throw new Error('a worker had to be ended')
     }

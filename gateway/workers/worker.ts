@@ -1,10 +1,12 @@
 // One worker: a whole gateway that shares its listener with its siblings and follows the primary process alone.
+import type { CertificateState } from '../listener/certificates.ts'
+import type { Settings } from '../settings/settings.ts'
 import { useCompiledCode } from './compiled-code.ts'
 
 useCompiledCode()
 const { startGateway } = await import('../gateway.ts')
 const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('../observe/logging.ts')
-const { readSettings } = await import('../settings/read-settings.ts')
+const { followCertificates } = await import('../listener/certificates.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('../siblings/channel.ts')
 const { siblingsThrough } = await import('../siblings/siblings.ts')
@@ -18,12 +20,16 @@ const primary = createCalls(message => {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 })
 process.on('message', primary.receive)
-const settings = readSettings()
+// Judged once: files that the environment names may be in the middle of a change when a worker is replaced.
+const settings = (await primary.call('settings')) as Settings
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE }))
 
 try {
   const withoutOps = { ...settings, ops: { ...settings.ops, port: undefined } }
-  const gateway = await startGateway(withoutOps, log, {}, siblingsThrough(primary))
+  const certificate = (await primary.call('certificate')) as CertificateState | undefined
+  const certificates =
+    certificate && followCertificates(certificate, take => primary.answer('certificate.changed', take))
+  const gateway = await startGateway(withoutOps, log, {}, siblingsThrough(primary, certificates))
   primary.answer('close', () => {
     gateway.close().then(
       () => process.exit(0),

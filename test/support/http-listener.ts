@@ -1,8 +1,7 @@
 // Serves requests by the gateway's own server side on a free port, without the rest of a gateway.
-
-import { listen } from '../../gateway/http/listener.ts'
 import type { HttpRequest } from '../../gateway/http/server/request.ts'
 import { createHttpServer } from '../../gateway/http/server/server.ts'
+import { openListener } from '../../gateway/listener/listener.ts'
 
 type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
 
@@ -16,7 +15,14 @@ export const startListener = async (
     ...(limits === undefined ? {} : { limits }),
     handler: { onRequest, onFault: (_, fault) => onFault(fault) }
   })
-  const listener = await listen(server, { port: 0, host: '127.0.0.1' })
+  const settings = { port: 0, host: '127.0.0.1', redirectPort: undefined, publicUrl: '', proxyProtocol: false }
+  const listener = await openListener({
+    server,
+    settings,
+    certificates: undefined,
+    isTrusted: () => false,
+    onRefused: () => undefined
+  })
   t.teardown(() => listener.drain(0))
   return { port: listener.port, server, listener }
 }

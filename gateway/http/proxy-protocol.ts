@@ -1,0 +1,100 @@
+// Reads the PROXY protocol header, version 1 or 2, with which a load balancer names the client of a connection.
+// The specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
+import { isIPv4, isIPv6 } from 'node:net'
+import { formatAddress } from '../values/addresses.ts'
+
+export interface NamedPeer {
+  /** IPv4 dotted, IPv6 as RFC 5952 writes it. */
+  readonly address: string
+  readonly port: number
+}
+
+type ProxyHeader =
+  /** All bytes so far are the beginning of a header. */
+  | { readonly state: 'incomplete' }
+  /** `peer` undefined: LOCAL or UNKNOWN, the connection speaks for itself. The bytes behind `length` are the client's. */
+  | { readonly state: 'complete'; readonly length: number; readonly peer: NamedPeer | undefined }
+  /** The connection must be closed; the reason holds none of its bytes. */
+  | { readonly state: 'refused'; readonly reason: string }
+
+/** §2.1: a whole header of version 1 has at most so many bytes, its CRLF included. */
+export const MAX_V1_BYTES = 107
+/** Of a header of version 2, TLVs included; real ones carry a client certificate's names at most. */
+export const MAX_V2_BYTES = 4096
+
+const V1_START = Buffer.from('PROXY ', 'latin1')
+const V2_SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+const V2_FIXED_BYTES = 16
+
+const INCOMPLETE: ProxyHeader = Object.freeze({ state: 'incomplete' })
+const refused = (reason: string): ProxyHeader => ({ state: 'refused', reason })
+
+/** @param bytes everything that came on this connection so far; asked again, with more, while `incomplete`. */
+export const readProxyHeader = (bytes: Buffer): ProxyHeader => {
+  if (startsAs(bytes, V1_START)) return bytes.length < V1_START.length ? INCOMPLETE : readV1(bytes)
+  if (startsAs(bytes, V2_SIGNATURE)) return bytes.length < V2_FIXED_BYTES ? judgeV2Start(bytes) : readV2(bytes)
+  return refused('no PROXY header')
+}
+
+/** Whether the bytes agree with a signature as far as both go. */
+const startsAs = (bytes: Buffer, signature: Buffer): boolean => {
+  const known = Math.min(bytes.length, signature.length)
+  return bytes.compare(signature, 0, known, 0, known) === 0
+}
+
+const readV1 = (bytes: Buffer): ProxyHeader => {
+  const end = bytes.indexOf('\n')
+  if (end === -1) return bytes.length < MAX_V1_BYTES ? INCOMPLETE : refused('a PROXY line without an end')
+  if (end >= MAX_V1_BYTES || bytes[end - 1] !== 0x0d) return refused('a PROXY line without its CRLF')
+  const line = bytes.toString('latin1', 0, end - 1)
+  const length = end + 1
+  // Whatever stands between UNKNOWN and the CRLF is ignored (§2.1).
+  if (/^PROXY UNKNOWN(?: |$)/.test(line)) return { state: 'complete', length, peer: undefined }
+  const [, family, source = '', destination = '', sourcePort = '', destinationPort = ''] =
+    /^PROXY (TCP[46]) ([0-9A-Fa-f:.]+) ([0-9A-Fa-f:.]+) (0|[1-9]\d{0,4}) (0|[1-9]\d{0,4})$/.exec(line) ?? []
+  if (family === undefined) return refused('a malformed PROXY line')
+  const isAddress = family === 'TCP4' ? isIPv4 : isIPv6
+  if (!isAddress(source) || !isAddress(destination)) return refused('an address of another family in a PROXY line')
+  if (Number(sourcePort) > 65535 || Number(destinationPort) > 65535) return refused('no port in a PROXY line')
+  return { state: 'complete', length, peer: { address: source, port: Number(sourcePort) } }
+}
+
+// Addresses of version 2 by family and transport (§2.2): bytes of the whole block. UDP never comes over a TCP connection.
+const UNSPECIFIED = 0x00
+const TCP4 = 0x11
+const TCP6 = 0x21
+const UNIX_STREAM = 0x31
+const ADDRESS_BYTES: Readonly<Record<number, number>> = { [UNSPECIFIED]: 0, [TCP4]: 12, [TCP6]: 36, [UNIX_STREAM]: 216 }
+
+const LOCAL = 0x20
+const PROXY = 0x21
+
+/** What the fixed part says wrong as early as it has come. */
+const judgeV2Start = (bytes: Buffer): ProxyHeader => {
+  const [command, family] = [bytes[12], bytes[13]]
+  if (command !== undefined && command !== LOCAL && command !== PROXY)
+    return refused('another version or command of the PROXY protocol')
+  if (command === PROXY && family !== undefined && ADDRESS_BYTES[family] === undefined)
+    return refused('an unknown address family in a PROXY header')
+  return INCOMPLETE
+}
+
+const readV2 = (bytes: Buffer): ProxyHeader => {
+  const early = judgeV2Start(bytes)
+  if (early.state === 'refused') return early
+  const following = bytes.readUInt16BE(14)
+  const length = V2_FIXED_BYTES + following
+  if (length > MAX_V2_BYTES) return refused('a PROXY header that is too long')
+  const isLocal = bytes[12] === LOCAL
+  const family = bytes[13] ?? UNSPECIFIED
+  if (!isLocal && following < (ADDRESS_BYTES[family] ?? 0)) return refused('a PROXY header too short for its addresses')
+  if (bytes.length < length) return INCOMPLETE
+  return { state: 'complete', length, peer: isLocal ? undefined : v2Peer(bytes, family) }
+}
+
+const v2Peer = (bytes: Buffer, family: number): NamedPeer | undefined => {
+  if (family === TCP4) return { address: bytes.subarray(16, 20).join('.'), port: bytes.readUInt16BE(24) }
+  if (family !== TCP6) return undefined
+  const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(16 + 2 * index))
+  return { address: formatAddress(groups), port: bytes.readUInt16BE(48) }
+}

@@ -1,0 +1,155 @@
+// Follows the certificate files of the listener: a pair that is good replaces the one before it, any other leaves it in use.
+import { randomBytes } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts'
+import type { TlsSettings } from '../settings/settings.ts'
+
+/** What a TLS listener needs for its next connection. */
+export interface CertificateState {
+  readonly pair: CertificatePair
+  /** Shared by all processes behind one listener, so that each resumes what another began; bytes as Latin-1. */
+  readonly ticketKeys: string
+  /** Whether the files hold this pair. */
+  readonly current: boolean
+}
+
+export interface Certificates {
+  state(): CertificateState
+  onChange(listener: (state: CertificateState) => void): void
+  /** Reads the files again; resolves to whether what they hold is in use. */
+  reload(): Promise<boolean>
+  close(): void
+}
+
+export interface CertificatesLog {
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+}
+
+export interface CertificatesParts {
+  readonly tls: TlsSettings
+  readonly log: CertificatesLog
+  /** How often names, inodes, sizes and times are compared; renewals swap links, which no file system announces alike. */
+  readonly pollMs?: number
+  /** When a pair that is not good is read again. */
+  readonly retryMs?: number
+}
+
+const POLL_MS = 500
+const RETRY_MS = 1000
+
+export const initialState = ({ pair }: TlsSettings): CertificateState => ({
+  pair,
+  ticketKeys: newTicketKeys(),
+  current: true
+})
+
+// RFC 5077 §4, as OpenSSL keeps them: name, HMAC key and AES key, 16 bytes each.
+const newTicketKeys = (): string => randomBytes(48).toString('latin1')
+
+export const createCertificates = (parts: CertificatesParts): Certificates => {
+  const { tls, log, pollMs = POLL_MS, retryMs = RETRY_MS } = parts
+  const listeners: ((state: CertificateState) => void)[] = []
+  let state = initialState(tls)
+  let known: string | undefined
+  let retryAt = Number.POSITIVE_INFINITY
+  let reading: Promise<boolean> | undefined
+  let isClosed = false
+
+  const settle = (next: CertificateState) => {
+    if (isClosed) return
+    state = next
+    for (const listener of listeners) listener(state)
+  }
+  const take = (read: Awaited<ReturnType<typeof readPair>>): boolean => {
+    retryAt = 'message' in read ? performance.now() + retryMs : Number.POSITIVE_INFINITY
+    if ('message' in read) {
+      if (!state.current) return false
+      const { variable, message } = read
+      log.warn(
+        { variable, fault: message },
+        'the certificate files cannot be used; the certificate before stays in use'
+      )
+      settle({ ...state, current: false })
+      return false
+    }
+    const isSame = read.cert === state.pair.cert && read.key === state.pair.key
+    if (isSame && state.current) return true
+    const expires = new Date(read.expiresAt).toISOString()
+    log.info({ expires }, isSame ? 'the certificate files can be used again' : 'a new certificate is in use')
+    settle({ pair: read, ticketKeys: isSame ? state.ticketKeys : newTicketKeys(), current: true })
+    return true
+  }
+  const reload = (): Promise<boolean> => {
+    reading ??= readPair(tls).then(read => {
+      reading = undefined
+      return take(read)
+    })
+    return reading
+  }
+  const poll = async () => {
+    const now = await fingerprint(tls)
+    if (isClosed || (now === known && performance.now() < retryAt)) return
+    // The first poll too: the files may have changed since the settings were read.
+    known = now
+    await reload()
+  }
+
+  const timer = setInterval(() => void poll(), pollMs)
+  timer.unref()
+  return {
+    state: () => state,
+    onChange: listener => void listeners.push(listener),
+    reload,
+    close() {
+      isClosed = true
+      clearInterval(timer)
+    }
+  }
+}
+
+/**
+ * Those of another process, which follows the files for all that share a listener: a process that starts while the files
+ * are broken serves what the others do.
+ * @param subscribe passes on each state after the initial one
+ */
+export const followCertificates = (
+  initial: CertificateState,
+  subscribe: (take: (state: CertificateState) => void) => void
+): Certificates => {
+  const listeners: ((state: CertificateState) => void)[] = []
+  let state = initial
+  subscribe(next => {
+    state = next
+    for (const listener of listeners) listener(state)
+  })
+  return {
+    state: () => state,
+    onChange: listener => void listeners.push(listener),
+    reload: async () => state.current,
+    close: () => undefined
+  }
+}
+
+/** Whether the files hold what is served, and that has not expired. */
+export const isWell = ({ current, pair }: CertificateState): boolean => current && pair.expiresAt > Date.now()
+
+const readPair = async ({ certFile, keyFile }: TlsSettings) => {
+  const [cert, key] = await Promise.all([certFile, keyFile].map(textOf))
+  const read = judgePair(cert, key)
+  if ('message' in read || read.expiresAt > Date.now()) return read
+  return { variable: 'TLS_CERT_FILE', message: 'has expired' } as const
+}
+
+const textOf = (file: string): Promise<string | undefined> => readFile(file, 'utf8').catch(() => undefined)
+
+/** Follows links. Never rejects. */
+const fingerprint = async ({ certFile, keyFile }: TlsSettings): Promise<string> => {
+  const identities = await Promise.all([certFile, keyFile].map(identityOf))
+  return identities.join('\n')
+}
+
+const identityOf = async (file: string): Promise<string> => {
+  const stats = await stat(file, { bigint: true }).catch(() => undefined)
+  return stats === undefined ? '-' : `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
+}

@@ -1,0 +1,107 @@
+// Takes connections at a port and hands on those that may speak HTTP: behind their PROXY header, inside their TLS.
+import { constants } from 'node:crypto'
+import { createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'
+import type { CertificateState } from './certificates.ts'
+import { takeProxyHeader } from './proxied-connection.ts'
+
+interface Accepted {
+  /** A TLSSocket when the connection is secure. */
+  readonly socket: Socket
+  /** Whom the connection comes from: the socket's own peer, or whom its PROXY header names. */
+  readonly peer: string | undefined
+  readonly isSecure: boolean
+}
+
+export interface FrontParts {
+  readonly accept: (accepted: Accepted) => void
+  /** undefined: plain HTTP. */
+  readonly certificate: CertificateState | undefined
+  /** Peers that must send a PROXY header; undefined: none does. */
+  readonly sendsProxyHeader: ((peer: string | undefined) => boolean) | undefined
+  /** A connection was closed before it spoke HTTP, for this reason. */
+  readonly onRefused: (reason: string, peer: string | undefined) => void
+}
+
+export interface Front {
+  /** Not listening yet. */
+  readonly server: Server
+  /** For connections to come; those that are open keep theirs. */
+  useCertificate(state: CertificateState): void
+  /** Ends connections that have not spoken HTTP yet. */
+  endEarly(): void
+}
+
+/** For a PROXY header, and for a TLS handshake. */
+const EARLY_MS = 10_000
+
+export const createFront = ({ accept, certificate, sendsProxyHeader, onRefused }: FrontParts): Front => {
+  const early = new Set<Socket>()
+  const accepts = (connection: Socket, accepted: Accepted) => {
+    early.delete(connection)
+    accept(accepted)
+  }
+  const tls = certificate === undefined ? undefined : createTls(certificate, accepts)
+  const greet = (socket: Socket, peer: string | undefined) => {
+    if (tls === undefined) accepts(socket, { socket, peer, isSecure: false })
+    else tls.greet(socket, peer)
+  }
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
+    early.add(socket)
+    socket.on('close', () => early.delete(socket))
+    // Until the connection is handed over, a reset matters to no one else.
+    socket.on('error', () => socket.destroy())
+    const peer = socket.remoteAddress
+    if (sendsProxyHeader?.(peer) !== true) return greet(socket, peer)
+    takeProxyHeader(
+      socket,
+      EARLY_MS,
+      named => greet(socket, named?.address ?? peer),
+      reason => onRefused(reason, peer)
+    )
+  })
+  return {
+    server,
+    useCertificate: state => tls?.server.setSecureContext(secureContext(state)),
+    endEarly() {
+      for (const socket of early) socket.destroy()
+    }
+  }
+}
+
+const secureContext = ({ pair, ticketKeys }: CertificateState): SecureContextOptions => ({
+  cert: pair.cert,
+  key: pair.key,
+  minVersion: 'TLSv1.2',
+  // A client that asks for new keys again and again costs us more than it costs itself.
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  ticketKeys: Buffer.from(ticketKeys, 'latin1')
+})
+
+const createTls = (
+  state: CertificateState,
+  accepts: (connection: Socket, accepted: Accepted) => void
+): { server: TlsServer; greet: (connection: Socket, peer: string | undefined) => void } => {
+  const greeted = new Map<string, { connection: Socket; peer: string | undefined }>()
+  const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
+  // It listens nowhere: connections are brought to it.
+  const server = createTlsServer(options, socket => {
+    const known = greeted.get(connectionKey(socket))
+    if (known === undefined) socket.destroy()
+    else accepts(known.connection, { socket, peer: known.peer, isSecure: true })
+  })
+  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  return {
+    server,
+    greet(connection, peer) {
+      const key = connectionKey(connection)
+      greeted.set(key, { connection, peer })
+      connection.on('close', () => greeted.delete(key))
+      server.emit('connection', connection)
+    }
+  }
+}
+
+/** The same for a connection and for the TLS inside it. */
+const connectionKey = ({ remoteAddress, remotePort, localAddress }: Socket): string =>
+  `${remoteAddress} ${remotePort} ${localAddress}`

@@ -1,0 +1,85 @@
+// Opens the public listener and the one that redirects to it, and gives both up without cutting a request that could finish.
+import type { AddressInfo, Server } from 'node:net'
+import type { HttpServer } from '../http/server/server.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { Certificates } from './certificates.ts'
+import { createFront, type Front, type FrontParts } from './front.ts'
+import { createRedirectServer } from './redirect.ts'
+
+interface ListenerParts {
+  readonly server: HttpServer
+  readonly settings: Pick<Settings, 'port' | 'host' | 'redirectPort' | 'publicUrl' | 'proxyProtocol'>
+  /** undefined: plain HTTP. */
+  readonly certificates: Certificates | undefined
+  /** Whether a peer is one of TRUST_PROXY. */
+  readonly isTrusted: (peer: string | undefined) => boolean
+  readonly onRefused: FrontParts['onRefused']
+}
+
+interface Listener {
+  readonly port: number
+  /** Of the listener that redirects; undefined without one. */
+  readonly redirectPort: number | undefined
+  /** Takes no more connections; requests under way may finish, and after `timeoutMs` what is left is cut. */
+  drain(timeoutMs: number): Promise<void>
+}
+
+interface Open {
+  readonly front: Front
+  readonly http: HttpServer
+  readonly port: number
+}
+
+export const openListener = async (parts: ListenerParts): Promise<Listener> => {
+  const { settings, certificates } = parts
+  const main = await open(parts, parts.server, settings.port, certificates)
+  const all = [main]
+  try {
+    if (settings.redirectPort !== undefined)
+      all.push(await open(parts, createRedirectServer(settings.publicUrl), settings.redirectPort, undefined))
+  } catch (error) {
+    main.front.server.close()
+    throw error
+  }
+  return {
+    port: main.port,
+    redirectPort: all[1]?.port,
+    async drain(timeoutMs) {
+      await Promise.all(all.map(one => drain(one, timeoutMs)))
+      certificates?.close()
+    }
+  }
+}
+
+const open = async (
+  { settings, isTrusted, onRefused }: ListenerParts,
+  http: HttpServer,
+  port: number,
+  certificates: Certificates | undefined
+): Promise<Open> => {
+  const front = createFront({
+    accept: ({ socket, peer, isSecure }) => http.accept(socket, { peer, isTls: isSecure }),
+    certificate: certificates?.state(),
+    sendsProxyHeader: settings.proxyProtocol ? isTrusted : undefined,
+    onRefused
+  })
+  certificates?.onChange(front.useCertificate)
+  return { front, http, port: await listen(front.server, port, settings.host) }
+}
+
+const listen = (server: Server, port: number, host: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      const address = server.address() as AddressInfo
+      resolve(address.port)
+    })
+  })
+
+const drain = async ({ front, http }: Open, timeoutMs: number): Promise<void> => {
+  const closed = new Promise(resolve => front.server.close(resolve))
+  front.endEarly()
+  await http.drain(timeoutMs)
+  await closed
+}

@@ -1,0 +1,46 @@
+// Reads the PROXY header at the beginning of a connection, and leaves what follows it to the next reader.
+import type { Socket } from 'node:net'
+import { type NamedPeer, readProxyHeader } from '../http/proxy-protocol.ts'
+
+/**
+ * Calls `done` once with whom the header names, or destroys the socket and calls `onRefused`. A connection that ends
+ * before its header does is no violation: balancers look whether the port is open.
+ */
+export const takeProxyHeader = (
+  socket: Socket,
+  timeoutMs: number,
+  done: (peer: NamedPeer | undefined) => void,
+  onRefused: (reason: string) => void
+): void => {
+  let bytes: Buffer = Buffer.alloc(0)
+  const stop = () => {
+    clearTimeout(timer)
+    socket.off('readable', look)
+    socket.off('end', end)
+    socket.off('close', stop)
+  }
+  const refuse = (reason: string) => {
+    stop()
+    socket.destroy()
+    onRefused(reason)
+  }
+  const end = () => {
+    stop()
+    socket.destroy()
+  }
+  const look = () => {
+    const chunk = socket.read() as Buffer | null
+    if (chunk === null) return
+    bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
+    const header = readProxyHeader(bytes)
+    if (header.state === 'incomplete') return
+    if (header.state === 'refused') return refuse(header.reason)
+    stop()
+    if (header.length < bytes.length) socket.unshift(bytes.subarray(header.length))
+    done(header.peer)
+  }
+  const timer = setTimeout(() => refuse('no PROXY header in time'), timeoutMs)
+  socket.on('readable', look)
+  socket.on('end', end)
+  socket.on('close', stop)
+}

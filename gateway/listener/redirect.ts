@@ -1,0 +1,30 @@
+// Answers every request of a plain listener with 308 to the same path and query on PUBLIC_URL.
+import { createHttpServer, type HttpServer } from '../http/server/server.ts'
+
+const REFUSED = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'
+/** More would be a redirect loop of somebody else, or an attack. */
+const MAX_TARGET_LENGTH = 8192
+
+/** @param publicUrl without a slash at its end */
+export const createRedirectServer = (publicUrl: string): HttpServer =>
+  createHttpServer({
+    handler: {
+      onRequest({ target, response }) {
+        response.keepAlive = false
+        const location = redirectLocation(publicUrl, target)
+        response.whole({ status: 308, headers: ['location', location, 'content-length', '0'] }, '')
+      },
+      onFault: () => REFUSED
+    }
+  })
+
+/** Path and query of a request target (RFC 9112 §3.2) on another origin; only its origin where it has no path. */
+export const redirectLocation = (publicUrl: string, target: string): string => {
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
+  if (path.length > MAX_TARGET_LENGTH || !/^[/?]/.test(path)) return `${publicUrl}/`
+  const absolute = path.startsWith('?') ? `/${path}` : path
+  return (
+    publicUrl +
+    absolute.replace(/[^!-~]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
+  )
+}

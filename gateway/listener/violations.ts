@@ -1,0 +1,35 @@
+// Counts connections that were closed over their PROXY header, and says so in the log once a minute at most.
+
+interface Violations {
+  /** A connection was closed for this reason. */
+  note(reason: string, peer: string | undefined): void
+  readonly count: number
+}
+
+interface ViolationsLog {
+  warn(details: object, message: string): void
+}
+
+const QUIET_MS = 60_000
+
+/** @param now milliseconds of a monotonic clock */
+export const createViolations = (log: ViolationsLog, now: () => number = () => performance.now()): Violations => {
+  let count = 0
+  let told = 0
+  let quietUntil = Number.NEGATIVE_INFINITY
+  return {
+    note(reason, peer) {
+      count++
+      if (now() < quietUntil) return
+      quietUntil = now() + QUIET_MS
+      log.warn(
+        { fault: reason, peer, connections: count - told },
+        'closed connections of a peer in TRUST_PROXY that did not begin with a good PROXY header'
+      )
+      told = count
+    },
+    get count() {
+      return count
+    }
+  }
+}

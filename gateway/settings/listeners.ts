@@ -1,0 +1,72 @@
+// The listeners' settings are judged: where they listen, whether they speak TLS, and what peers begin with.
+import { readFileSync } from 'node:fs'
+import { judgePair } from './certificate-pair.ts'
+import type { Reader } from './reader.ts'
+import type { Settings, TlsSettings } from './settings.ts'
+
+type ListenerSettings = Pick<Settings, 'port' | 'host' | 'ops' | 'tls' | 'redirectPort' | 'proxyProtocol'>
+
+const PORTS = { min: 0, max: 65_535 }
+
+export const readListeners = (reader: Reader): ListenerSettings => {
+  const port = reader.integer('PORT', PORTS)
+  const ops = { port: reader.optionalInteger('OPS_PORT', PORTS), host: readHost(reader, 'OPS_HOST') }
+  const redirectPort = reader.optionalInteger('REDIRECT_PORT', PORTS)
+  if (ops.port === port && port !== 0) reader.mistake('OPS_PORT', 'must not be the public PORT')
+  if (redirectPort !== undefined && redirectPort !== 0 && (redirectPort === port || redirectPort === ops.port))
+    reader.mistake('REDIRECT_PORT', 'must be neither PORT nor OPS_PORT')
+  return {
+    port,
+    host: readHost(reader, 'HOST'),
+    ops,
+    tls: readTls(reader),
+    redirectPort,
+    proxyProtocol: readProxyProtocol(reader)
+  }
+}
+
+/** What is worth saying of them beside the address that browsers see. */
+export const listenerWarnings = ({ tls, redirectPort }: ListenerSettings, publicUrl: string): string[] => {
+  const warnings: string[] = []
+  if (publicUrl.startsWith('https:')) return warnings
+  if (tls !== undefined)
+    warnings.push('TLS_CERT_FILE is set and PUBLIC_URL is http://: links and cookies are those of plain HTTP')
+  if (redirectPort !== undefined)
+    warnings.push('REDIRECT_PORT is set and PUBLIC_URL is http://: it leads to plain HTTP')
+  return warnings
+}
+
+const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string => {
+  const host = reader.text(name) ?? ''
+  if (!/^[A-Za-z0-9_.:%-]{1,253}$/.test(host))
+    reader.mistake(name, 'must be an IP address or a host name, without a port')
+  return host
+}
+
+const readTls = (reader: Reader): TlsSettings | undefined => {
+  const certFile = reader.text('TLS_CERT_FILE')
+  const keyFile = reader.text('TLS_KEY_FILE')
+  if (certFile === undefined && keyFile === undefined) return undefined
+  if (certFile === undefined) reader.mistake('TLS_CERT_FILE', 'is needed with TLS_KEY_FILE')
+  if (keyFile === undefined) reader.mistake('TLS_KEY_FILE', 'is needed with TLS_CERT_FILE')
+  if (certFile === undefined || keyFile === undefined) return undefined
+  const pair = judgePair(textOf(certFile), textOf(keyFile))
+  if (!('message' in pair)) return { certFile, keyFile, pair }
+  reader.mistake(pair.variable, pair.message)
+  return undefined
+}
+
+const textOf = (file: string): string | undefined => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+const readProxyProtocol = (reader: Reader): boolean => {
+  const proxyProtocol = reader.boolean('PROXY_PROTOCOL')
+  if (proxyProtocol && !reader.given('TRUST_PROXY'))
+    reader.mistake('TRUST_PROXY', 'is needed with PROXY_PROTOCOL: it names the peers that send PROXY headers')
+  return proxyProtocol
+}

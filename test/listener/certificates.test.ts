@@ -1,0 +1,126 @@
+// CF-13
+import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { type CertificateState, createCertificates } from '../../gateway/listener/certificates.ts'
+import { judgePair } from '../../gateway/settings/certificate-pair.ts'
+import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
+
+const read = ({ certFile, keyFile }: CertificateFiles) => ({
+  cert: readFileSync(certFile, 'utf8'),
+  key: readFileSync(keyFile, 'utf8')
+})
+
+/** Certificates `one` and `two`, and followed files that hold the first. */
+const world = (t: Pick<typeof import('tap').default, 'testdir' | 'teardown'>) => {
+  const folder = t.testdir({ live: {} })
+  const authority = createCertificateAuthority(folder)
+  const [one, two, expired] = [
+    authority.issue('one'),
+    authority.issue('two'),
+    authority.issue('old', { expired: true })
+  ]
+  const live = { certFile: join(folder, 'live/tls.crt'), keyFile: join(folder, 'live/tls.key') }
+  const use = (from: CertificateFiles) => {
+    copyFileSync(from.certFile, live.certFile)
+    copyFileSync(from.keyFile, live.keyFile)
+  }
+  use(one)
+  const pair = judgePair(read(one).cert, read(one).key)
+  if ('message' in pair) throw new Error(pair.message)
+  const lines: string[] = []
+  const states: CertificateState[] = []
+  let next: (() => void) | undefined
+  const certificates = createCertificates({
+    tls: { ...live, pair },
+    log: { info: (_, message) => lines.push(message), warn: (_, message) => lines.push(message) },
+    pollMs: 20,
+    retryMs: 40
+  })
+  certificates.onChange(state => {
+    states.push(state)
+    next?.()
+  })
+  t.teardown(certificates.close)
+  // The watch alone keeps no process alive.
+  const alive = setInterval(() => undefined, 1000)
+  t.teardown(() => clearInterval(alive))
+  const until = async (isWanted: (state: CertificateState) => boolean) => {
+    while (!states.some(isWanted))
+      await new Promise<void>(resolve => {
+        next = resolve
+      })
+  }
+  return { folder, authority, one, two, expired, live, use, certificates, lines, states, until }
+}
+
+t.test('a new pair comes into use when its files are replaced, with new ticket keys', async t => {
+  const { two, use, certificates, lines, states, until } = world(t)
+  const before = certificates.state()
+  use(two)
+  await until(({ pair }) => pair.cert === read(two).cert)
+  const after = states.at(-1)
+  t.match(after, { current: true, pair: read(two) })
+  t.not(after?.ticketKeys, before.ticketKeys)
+  t.strictSame(lines.at(-1), 'a new certificate is in use')
+})
+
+t.test(
+  'a pair written one file after the other is taken when both are there, and said to be broken once meanwhile',
+  async t => {
+    const { two, live, lines, states, until } = world(t)
+    copyFileSync(two.certFile, live.certFile)
+    await until(({ current }) => !current)
+    copyFileSync(two.keyFile, live.keyFile)
+    await until(({ current, pair }) => current && pair.key === read(two).key)
+    t.match(states.at(-1), { current: true, pair: read(two) })
+    t.equal(lines.filter(line => line.includes('cannot be used')).length, 1)
+  }
+)
+
+t.test('what is no pair, has expired or is gone leaves the old one in use', async t => {
+  const { one, expired, live, certificates, use } = world(t)
+  const broken: (() => void)[] = [
+    () => writeFileSync(live.certFile, 'nonsense'),
+    () => writeFileSync(live.keyFile, 'nonsense'),
+    () => unlinkSync(live.keyFile),
+    () => use(expired)
+  ]
+  for (const breakIt of broken) {
+    breakIt()
+    t.equal(await certificates.reload(), false)
+    t.match(certificates.state(), { current: false, pair: read(one) })
+    use(one)
+    t.equal(await certificates.reload(), true)
+    t.match(certificates.state(), { current: true, pair: read(one) })
+  }
+})
+
+t.test('a link that is swapped, as Kubernetes does with secrets, is followed', async t => {
+  const { folder, two, until, states } = world(t)
+  const linked = join(folder, 'live')
+  mkdirSync(join(folder, 'next'))
+  copyFileSync(two.certFile, join(folder, 'next/tls.crt'))
+  copyFileSync(two.keyFile, join(folder, 'next/tls.key'))
+  renameSync(linked, join(folder, 'before'))
+  symlinkSync(join(folder, 'next'), linked)
+  await until(({ current }) => current)
+  t.match(states.at(-1)?.pair, read(two))
+})
+
+t.test('a pair is judged by what it is', async t => {
+  const { one, two, authority } = world(t)
+  const good = read(one)
+  t.match(judgePair(`${good.cert}${authority.ca}`, good.key), { expiresAt: Number })
+  t.strictSame(judgePair(undefined, good.key), { variable: 'TLS_CERT_FILE', message: 'cannot be read' })
+  t.strictSame(judgePair(good.cert, undefined), { variable: 'TLS_KEY_FILE', message: 'cannot be read' })
+  t.match(judgePair('', good.key), { variable: 'TLS_CERT_FILE' })
+  t.match(judgePair(good.cert, ''), { variable: 'TLS_KEY_FILE' })
+  t.match(judgePair(good.cert, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'), { message: 'must not be encrypted' })
+  t.match(judgePair(good.cert, read(two).key), { variable: 'TLS_KEY_FILE', message: /^is not the key/ })
+  t.match(
+    judgePair(`${authority.ca}${good.cert}`, good.key),
+    { message: /^is not the key/ },
+    'the chain begins with its leaf'
+  )
+})

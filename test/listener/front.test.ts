@@ -1,0 +1,175 @@
+// RX-02, HD-10
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import net from 'node:net'
+import tls from 'node:tls'
+import t from 'tap'
+import { initialState } from '../../gateway/listener/certificates.ts'
+import { createFront, type FrontParts } from '../../gateway/listener/front.ts'
+import { judgePair } from '../../gateway/settings/certificate-pair.ts'
+import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
+
+type Test = Pick<typeof import('tap').default, 'testdir' | 'teardown'>
+
+const stateOf = ({ certFile, keyFile }: CertificateFiles) => {
+  const pair = judgePair(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'))
+  if ('message' in pair) throw new Error(pair.message)
+  return initialState({ certFile, keyFile, pair })
+}
+
+/** A listener that answers every line with whom it takes for its peer. */
+const startFront = async (t: Test, parts: Partial<FrontParts>) => {
+  const refusals: string[] = []
+  const front = createFront({
+    accept: ({ socket, peer, isSecure }) => {
+      socket.on('error', () => socket.destroy())
+      socket.on('end', () => socket.end())
+      socket.on('data', data => socket.write(`${peer} ${isSecure} ${data}`))
+    },
+    certificate: undefined,
+    sendsProxyHeader: undefined,
+    onRefused: reason => refusals.push(reason),
+    ...parts
+  })
+  front.server.listen(0, '127.0.0.1')
+  await once(front.server, 'listening')
+  t.teardown(() => {
+    front.endEarly()
+    front.server.close()
+  })
+  return { front, refusals, port: (front.server.address() as net.AddressInfo).port }
+}
+
+const dial = async (t: Test, port: number, localAddress = '127.0.0.1') => {
+  const socket = net.connect({ port, host: '127.0.0.1', localAddress, noDelay: true })
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+const written = (socket: net.Socket, bytes: Buffer) =>
+  new Promise<void>(resolve => socket.write(bytes, () => setImmediate(resolve)))
+
+/** A reset is an end as well. */
+const closed = (socket: net.Socket) =>
+  new Promise<void>(resolve => {
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve())
+  })
+
+const HEADER = Buffer.from('PROXY TCP4 203.0.113.9 10.0.0.1 40001 443\r\n')
+const isProxy = (peer: string | undefined) => peer === '127.0.0.1'
+
+t.test('the address of a PROXY header is the peer, however the bytes are split', async t => {
+  const { port } = await startFront(t, { sendsProxyHeader: isProxy })
+  const bytes = Buffer.concat([HEADER, Buffer.from('hello')])
+  for (let cut = 1; cut < bytes.length; cut++) {
+    const socket = await dial(t, port)
+    await written(socket, bytes.subarray(0, cut))
+    await written(socket, bytes.subarray(cut))
+    let text = ''
+    while (!text.endsWith('hello') && !text.endsWith('o')) text += String((await once(socket, 'data'))[0])
+    t.match(text, /^203\.0\.113\.9 false h/, `cut at ${cut}`)
+    socket.destroy()
+  }
+})
+
+t.test('TLS begins behind the PROXY header, also in the same segment', async t => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { port } = await startFront(t, { sendsProxyHeader: isProxy, certificate: stateOf(authority.issue('one')) })
+  for (const cut of [0, 1, HEADER.length - 1, HEADER.length, HEADER.length + 1, HEADER.length + 100]) {
+    const socket = await dial(t, port)
+    // What TLS writes first leaves together with the header, cut where this round wants it.
+    const relay = net.createServer({ pauseOnConnect: false }, async inner => {
+      const hello = Buffer.concat([HEADER, (await once(inner, 'data'))[0] as Buffer])
+      await written(socket, hello.subarray(0, cut))
+      await written(socket, hello.subarray(cut))
+      inner.pipe(socket).pipe(inner)
+    })
+    relay.listen(0, '127.0.0.1')
+    await once(relay, 'listening')
+    const client = tls.connect({
+      port: (relay.address() as net.AddressInfo).port,
+      host: '127.0.0.1',
+      ca: authority.ca,
+      servername: 'localhost'
+    })
+    client.write('hello')
+    const [data] = await once(client, 'data')
+    t.equal(String(data), '203.0.113.9 true hello', `cut at ${cut}`)
+    client.destroy()
+    relay.close()
+  }
+})
+
+t.test('a peer that must send a PROXY header and does not is closed without an answer', async t => {
+  const { port, refusals } = await startFront(t, { sendsProxyHeader: isProxy })
+  const socket = await dial(t, port)
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  socket.on('data', () => t.fail('answered'))
+  await closed(socket)
+  t.strictSame(refusals, ['no PROXY header'])
+})
+
+t.test('a balancer that only looks whether the port is open is no violation', async t => {
+  const { port, refusals } = await startFront(t, { sendsProxyHeader: isProxy })
+  const socket = await dial(t, port)
+  socket.end()
+  socket.resume()
+  await closed(socket)
+  t.strictSame(refusals, [])
+})
+
+t.test('a peer that may not send PROXY headers is taken at its own address, and its bytes as they are', async t => {
+  const { port } = await startFront(t, { sendsProxyHeader: isProxy })
+  const socket = await dial(t, port, '127.0.0.2')
+  socket.write(HEADER)
+  const [data] = await once(socket, 'data')
+  t.equal(String(data), `127.0.0.2 false ${HEADER}`)
+})
+
+t.test('LOCAL and UNKNOWN keep the peer', async t => {
+  const { port } = await startFront(t, { sendsProxyHeader: isProxy })
+  const local = Buffer.from('\r\n\r\n\0\r\nQUIT\n\x20\0\0\0', 'latin1')
+  for (const header of [Buffer.from('PROXY UNKNOWN\r\n'), local]) {
+    const socket = await dial(t, port)
+    socket.write(Buffer.concat([header, Buffer.from('x')]))
+    t.equal(String((await once(socket, 'data'))[0]), '127.0.0.1 false x')
+  }
+})
+
+t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate to new connections', async t => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { port, front } = await startFront(t, { certificate: stateOf(authority.issue('one')) })
+  const options = { port, host: '127.0.0.1', ca: authority.ca, servername: 'localhost' }
+  const connect = async (more: tls.ConnectionOptions = {}) => {
+    const socket = tls.connect({ ...options, ...more })
+    t.teardown(() => socket.destroy())
+    await once(socket, 'secureConnect')
+    return socket
+  }
+  const first = await connect({ ALPNProtocols: ['h2', 'http/1.1'] })
+  t.equal(first.getPeerCertificate().subject.CN, 'one')
+  t.equal(first.alpnProtocol, 'http/1.1')
+  t.equal((await connect({ maxVersion: 'TLSv1.2' })).getProtocol(), 'TLSv1.2')
+  await t.rejects(connect({ minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }))
+
+  front.useCertificate(stateOf(authority.issue('two')))
+  t.equal((await connect()).getPeerCertificate().subject.CN, 'two')
+  first.write('still')
+  t.equal(String((await once(first, 'data'))[0]), '127.0.0.1 true still')
+})
+
+t.test('what is no TLS is closed, and what never speaks is ended with the listener', async t => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { port, front } = await startFront(t, { certificate: stateOf(authority.issue('one')) })
+  const plain = await dial(t, port)
+  plain.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  plain.resume()
+  await closed(plain)
+  const silent = await dial(t, port)
+  await written(silent, Buffer.from([0x16]))
+  front.endEarly()
+  silent.resume()
+  await closed(silent)
+})

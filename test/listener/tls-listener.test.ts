@@ -1,0 +1,196 @@
+// CF-13, CF-14
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { join } from 'node:path'
+import type tls from 'node:tls'
+import t, { type Test } from 'tap'
+import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { freePort, startRedis, until } from '../support/redis.ts'
+
+t.setTimeout(120_000)
+
+const config = (url: string) => ({
+  upstreams: { back: { url } },
+  routes: [
+    { path: '/open/*', upstream: 'back', public: true },
+    { path: '/ws', upstream: 'back', websocket: {} }
+  ]
+})
+
+const certificateFiles = (t: Test) => {
+  const folder = t.testdir({})
+  const authority = createCertificateAuthority(folder)
+  const live = { certFile: join(folder, 'live.crt'), keyFile: join(folder, 'live.key') }
+  const use = (from: CertificateFiles) => {
+    copyFileSync(from.certFile, live.certFile)
+    copyFileSync(from.keyFile, live.keyFile)
+  }
+  const [one, two] = [authority.issue('one'), authority.issue('two')]
+  use(one)
+  const env = { TLS_CERT_FILE: live.certFile, TLS_KEY_FILE: live.keyFile, PUBLIC_URL: 'https://gw.example' }
+  return { authority, live, use, one, two, env }
+}
+
+interface Answer {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  body: string
+  /** Common name of the certificate that was served. */
+  servedBy: string
+}
+
+/** One request on a connection of its own unless an agent keeps it. */
+const get = (port: number, ca: string, path: string, agent: Agent | false = false): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path, ca, servername: 'localhost', agent }
+    const req = request(options, res => {
+      const servedBy = String((res.socket as tls.TLSSocket).getPeerCertificate().subject?.CN)
+      let body = ''
+      res.on('data', chunk => {
+        body += chunk
+      })
+      res.on('end', () => resolve({ status: res.statusCode ?? 0, headers: res.headers, body, servedBy }))
+      res.on('error', reject)
+    })
+    req.on('error', reject)
+    req.end()
+  })
+
+t.test('the listener speaks TLS: backends learn it, own answers carry HSTS, and forwarded ones do not', async t => {
+  const { authority, env } = certificateFiles(t)
+  const upstream = await startRawUpstream(t)
+  const world = await startGateway(t, { config: config(upstream.url), env })
+  const health = await get(world.port, authority.ca, '/health')
+  t.match(health, { status: 200, headers: { 'strict-transport-security': 'max-age=15552000' } })
+  t.match(JSON.parse(health.body), { status: 'ok', checks: { tls: 'ok' } })
+  const refused = await get(world.port, authority.ca, '/nowhere')
+  t.match(refused, { status: 401, headers: { 'strict-transport-security': 'max-age=15552000' } })
+
+  const forwarded = await get(world.port, authority.ca, '/open/x')
+  t.equal(forwarded.status, 200)
+  t.equal(forwarded.headers['strict-transport-security'], undefined)
+  t.match(upstream.received(), /\r\nx-forwarded-proto: https\r\n/)
+})
+
+t.test('a certificate is replaced under load: no request fails, and the new one is served within 2 s', async t => {
+  const { authority, env, use, two } = certificateFiles(t)
+  const upstream = await startRawUpstream(t)
+  const world = await startGateway(t, { config: config(upstream.url), env })
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+  t.teardown(() => agent.destroy())
+  let isOver = false
+  const failures: unknown[] = []
+  const statuses = new Map<number, number>()
+  const client = async (kept: Agent | false) => {
+    while (!isOver) {
+      try {
+        const { status } = await get(world.port, authority.ca, '/open/x', kept)
+        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+  }
+  const clients = [...Array.from({ length: 6 }, () => client(agent)), client(false), client(false)]
+  t.equal((await get(world.port, authority.ca, '/health')).servedBy, 'one')
+  use(two)
+  const from = performance.now()
+  await until(async () => (await get(world.port, authority.ca, '/health')).servedBy === 'two')
+  t.ok(performance.now() - from < 2000, `${Math.round(performance.now() - from)} ms`)
+  isOver = true
+  await Promise.all(clients)
+  t.same(failures, [])
+  t.strictSame([...statuses.keys()], [200], `${statuses.get(200)} requests`)
+  t.equal((await world.logged(line => line.msg === 'a new certificate is in use')).level, 30)
+})
+
+t.test('a broken certificate leaves the old one: log, health and metric say so until it is repaired', async t => {
+  const { authority, env, live, use, two } = certificateFiles(t)
+  const world = await startGateway(t, { config: config('http://127.0.0.1:9'), env: { ...env, OPS_PORT: '0' } })
+  const metric = async (name: string) => {
+    const text = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
+    return Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])
+  }
+  t.equal(await metric('portaria_tls_certificate_ok'), 1)
+  const expires = await metric('portaria_tls_certificate_expires_timestamp_seconds')
+  t.equal(new Date(expires * 1000).getUTCFullYear(), 2099)
+
+  writeFileSync(live.keyFile, readFileSync(two.keyFile))
+  t.match(await world.logged(line => line.msg.startsWith('the certificate files cannot be used')), {
+    level: 40,
+    variable: 'TLS_KEY_FILE'
+  })
+  const { servedBy, body } = await get(world.port, authority.ca, '/health')
+  t.equal(servedBy, 'one')
+  t.match(JSON.parse(body), { status: 'degraded', checks: { tls: 'degraded' } })
+  t.equal(await metric('portaria_tls_certificate_ok'), 0)
+  t.equal(await world.gateway.reload(), false)
+
+  use(two)
+  t.equal(await world.gateway.reload(), true)
+  t.match(await get(world.port, authority.ca, '/health'), { servedBy: 'two', body: /"tls":"ok"/ })
+})
+
+t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {
+  const { env } = certificateFiles(t)
+  const world = await startGateway(t, { env: { ...env, REDIRECT_PORT: '0' } })
+  const ask = (method: string, path: string, body?: string) =>
+    fetch(`http://127.0.0.1:${world.gateway.redirectPort}${path}`, {
+      method,
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body })
+    })
+  const answers = [
+    await ask('GET', '/a/b?c=d'),
+    await ask('POST', '/a/b?c=d', 'x'.repeat(100_000)),
+    await ask('HEAD', '/')
+  ]
+  for (const answer of answers) t.equal(answer.status, 308)
+  t.strictSame(
+    answers.map(({ headers }) => headers.get('location')),
+    ['https://gw.example/a/b?c=d', 'https://gw.example/a/b?c=d', 'https://gw.example/']
+  )
+  t.equal(answers[0]?.headers.get('strict-transport-security'), null)
+})
+
+t.test(
+  'several workers serve the certificate that one process follows, also one that starts while it is broken',
+  async t => {
+    const { authority, env, live, use, two } = certificateFiles(t)
+    const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
+    const port = await freePort()
+    const gateway = spawnGateway(t, {
+      ...baseEnv(routeFile(t, config(backend.url)).folder),
+      JWT_SECRET: TEST_SECRET,
+      DATABASE_URL: postgres.url,
+      REDIS_URL: redis.url,
+      PORT: String(port),
+      WORKERS: '2',
+      ...env
+    })
+    await gateway.logged('listening')
+    const served = async () => (await get(port, authority.ca, '/health')).servedBy
+    t.equal(await served(), 'one')
+    use(two)
+    await gateway.logged('a new certificate is in use')
+    // Each worker takes some of so many connections.
+    const all = async () => new Set(await Promise.all(Array.from({ length: 24 }, served)))
+    await until(async () => [...(await all())].join() === 'two')
+
+    writeFileSync(live.certFile, 'nonsense')
+    await gateway.logged('the certificate files cannot be used; the certificate before stays in use')
+    for (const pid of gateway.workers()) {
+      process.kill(pid, 'SIGKILL')
+      await until(() => gateway.workers().length === 2 && !gateway.workers().includes(pid))
+      await until(async () => (await all().catch(() => new Set())).size > 0)
+    }
+    t.strictSame([...(await all())], ['two'])
+    t.match(JSON.parse((await get(port, authority.ca, '/health')).body), { checks: { tls: 'degraded' } })
+    gateway.signal('SIGTERM')
+    t.equal(await gateway.ended, 0)
+  }
+)
