@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { BrowserSession } from './access/browser-session.ts'
+import { jwksRoutes } from './account/jwks-routes.ts'
 import { personalTokenRoutes } from './account/personal-token-routes.ts'
 import { sessionRoutes } from './account/session-routes.ts'
 import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
@@ -90,6 +91,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   const personalTokens = tokensKnownAtOnce(stores.personalTokens, feed.catchUp)
   sessionRoutes(app, { sessions })
   personalTokenRoutes(app, { personalTokens })
+  jwksRoutes(app, tokenParts)
   clientTokenRoutes(app, {
     clients: stores.clients,
     tokens,

@@ -191,7 +191,12 @@ export const startGateway = async (
         ...views
       })
   })
-  const upstreamRequest = createUpstreamRequest({ tokens, ownCookies, toldHost: createToldHost(settings) })
+  const upstreamRequest = createUpstreamRequest({
+    tokens,
+    assertions: tokenParts.assertions,
+    ownCookies,
+    toldHost: createToldHost(settings)
+  })
   const sockets = createSockets({
     routes: routes.current,
     revocations,
@@ -282,6 +287,7 @@ export const startGateway = async (
       await routes.close()
       await regranting.close()
       await own.close()
+      tokenParts.assertionFeed.close()
       await tokenParts.uses.close()
       await directory.close()
       await feed.close()

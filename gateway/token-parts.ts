@@ -6,13 +6,20 @@ import { listenAccessChanges } from './store/access-changes.ts'
 import { clientUse } from './store/clients.ts'
 import { personalTokenUse } from './store/personal-tokens.ts'
 import { sessionUse } from './store/sessions.ts'
+import { updateSigningKeys } from './store/signing-keys.ts'
 import type { Stores } from './stores.ts'
 import { createAccessTokens } from './tokens/access-token.ts'
+import { startAssertionFeed } from './tokens/assertion-feed.ts'
+import { createAssertions } from './tokens/assertions.ts'
 import { createPersonalTokens } from './tokens/personal-tokens.ts'
 import { startRevocationFeed } from './tokens/revocation-feed.ts'
 import { createRevocations } from './tokens/revocations.ts'
+import { sealingSecret } from './tokens/sealed-keys.ts'
+import { planKeys } from './tokens/signing-keys.ts'
 import { createTokenUses } from './tokens/token-uses.ts'
 import { createVerifiedTokens } from './tokens/verified-tokens.ts'
+
+const GATEWAY_ACTOR = { id: null, username: 'gateway' }
 
 export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 
@@ -52,12 +59,23 @@ export const startTokens = async (
     },
     log
   })
+  const secrets = [settings.jwt.secret, ...settings.jwt.previousSecrets].map(sealingSecret)
+  const assertions = createAssertions({ issuer: settings.publicUrl, secrets })
+  const rotationS = settings.assertionKeyRotationMs / 1000
+  const assertionFeed = await startAssertionFeed({
+    assertions,
+    read: isStart =>
+      updateSigningKeys(database, GATEWAY_ACTOR, (rows, nowS) => planKeys(rows, { secrets, rotationS, nowS, isStart })),
+    log
+  })
   const mostStalenessMs = settings.revocationMaxStalenessMs
   return {
     tokens,
     revocations,
     feed,
     verifiedTokens,
+    assertions,
+    assertionFeed,
     uses,
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
     /** A session that cannot be written down now is, once its token is used. */

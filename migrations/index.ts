@@ -7,6 +7,7 @@ import { GrantedAccess } from './0005-granted-access.ts'
 import { Sessions } from './0007-sessions.ts'
 import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
+import { SigningKeys } from './0010-signing-keys.ts'
 
 export const migrations = [
   FirstSchema,
@@ -16,5 +17,6 @@ export const migrations = [
   GrantedAccess,
   Sessions,
   Clients,
-  PersonalTokens
+  PersonalTokens,
+  SigningKeys
 ]

@@ -43,6 +43,7 @@ const OPTIONS: readonly UpstreamOption[] = [
   { name: 'clientCertFile', read: ({ clientCertificate }) => clientCertificate && fingerprint(clientCertificate.cert) },
   { name: 'serverName', read: ({ serverName }) => serverName },
   { name: 'sharedCache', read: ({ sharedCache }) => sharedCache, isLooser: turnedOn },
+  { name: 'assertion', read: ({ assertion }) => assertion, isLooser: turnedOn },
   { name: 'preserveHost', read: ({ preserveHost }) => preserveHost, isLooser: turnedOn },
   { name: 'identityHeaders', read: ({ identityHeaders }) => identityFields(identityHeaders), isLooser: added },
   { name: 'requestHeaders.set', read: ({ requestHeaders }) => setFields(requestHeaders), isLooser: added },

@@ -8,6 +8,7 @@ import { addDiff } from './diff.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addExplain } from './explain.ts'
 import { addGrant } from './grant.ts'
+import { addKeys } from './keys.ts'
 import { addMatrix } from './matrix.ts'
 import { addMigrate } from './migrate.ts'
 import { addRelink } from './relink.ts'
@@ -26,6 +27,7 @@ const COMMANDS = [
   addUnlock,
   addRelink,
   addClient,
+  addKeys,
   addAudit,
   addToken,
   addDoctor

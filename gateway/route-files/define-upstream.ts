@@ -32,6 +32,7 @@ export const defineUpstream = async (
     connectTimeoutMs: duration(data.connectTimeout ?? DEFAULTS.connectTimeout, 'connectTimeout'),
     ...certificates,
     preserveHost: data.preserveHost ?? false,
+    assertion: data.assertion ?? false,
     sharedCache: data.sharedCache ?? false,
     ...defineHeaders(data, placeOf, complaints),
     healthCheck: data.healthCheck && {

@@ -22,6 +22,7 @@ export interface UpstreamData {
   readonly clientKeyFile?: string
   readonly serverName?: string
   readonly preserveHost?: boolean
+  readonly assertion?: boolean
   readonly sharedCache?: boolean
   readonly requestHeaders?: HeaderRulesData
   readonly responseHeaders?: HeaderRulesData
@@ -236,6 +237,7 @@ const upstream = record('an upstream', 'A backend, or several interchangeable on
     'orders.internal',
     { pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})$' }
   ),
+  assertion: flag('Sends x-user-assertion: who asks, as a JWT that /auth/jwks.json verifies.'),
   preserveHost: flag('Sends the Host that the client asked for instead of that of the address. Needs PUBLIC_URL.'),
   requestHeaders: headerRules('Changes what the backend receives.', { 'X-Api-Version': '2' }, 'Accept-Language'),
   responseHeaders: headerRules('Changes what clients receive.', { 'X-Frame-Options': 'DENY' }, 'Server'),

@@ -26,6 +26,7 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   ['POST', '/auth/refresh', 'login'],
   ['POST', '/auth/logout', 'login-or-client'],
   ['POST', '/auth/token', 'public'],
+  ['GET', '/auth/jwks.json', 'public'],
   ['GET', '/auth/tokens', 'login'],
   ['POST', '/auth/tokens', 'login'],
   ['DELETE', '/auth/tokens/:id', 'login'],

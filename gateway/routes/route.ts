@@ -23,6 +23,8 @@ export interface Upstream {
   readonly serverName: string | undefined
   /** The backend gets the Host that the client asked for, not the target's. */
   readonly preserveHost: boolean
+  /** Requests carry who asks as a signed JWT. */
+  readonly assertion: boolean
   readonly requestHeaders: HeaderRules | undefined
   readonly responseHeaders: HeaderRules | undefined
   readonly identityHeaders: readonly IdentityHeader[] | undefined

@@ -32,6 +32,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
       expiresInMs: reader.duration('JWT_EXPIRES_IN', { min: 1000, max: 365 * DAY_MS })
     },
     accessTokenConfirmMs: reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * DAY_MS }),
+    assertionKeyRotationMs: reader.duration('ASSERTION_KEY_ROTATION', { min: 3_600_000, max: 3660 * DAY_MS }),
     bootstrapAdmins: readBootstrapAdmins(reader),
     streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
     rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },

@@ -37,6 +37,7 @@ export interface Settings {
     readonly expiresInMs: number
   }
   readonly accessTokenConfirmMs: number
+  readonly assertionKeyRotationMs: number
   readonly bootstrapAdmins: readonly BootstrapAdmin[]
   readonly rateLimit: RateLimit
   /** Above 0 and at most 1. */

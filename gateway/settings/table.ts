@@ -86,6 +86,7 @@ const TABLE = [
     meaning: 'An access token is refused while its owner has not been confirmed by a login or a recheck for so long',
     fallback: '30d'
   },
+  { name: 'ASSERTION_KEY_ROTATION', meaning: 'Age at which a new key signs assertions', fallback: '90d' },
   { name: 'BOOTSTRAP_ADMINS', meaning: 'First Admins: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated' },
   { name: 'RATE_LIMIT_TTL_MS', meaning: 'Window of the global limit', fallback: '60000' },
   { name: 'RATE_LIMIT_MAX', meaning: 'Requests per IP and window', fallback: '300' },

@@ -73,6 +73,8 @@ export interface UpstreamHeadParts {
   isSecret?: ((value: string) => boolean) | undefined
   /** Of the upstream; undefined: none. */
   rules: RequestRules | undefined
+  /** The line that asserts who asks; '': none. */
+  assertion: string
   /** Further fields (lower case) that are not passed. */
   without?: ReadonlySet<string>
 }
@@ -91,7 +93,7 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
     (forwarded.prefix === '' ? '' : `x-forwarded-prefix: ${forwarded.prefix}\r\n`) +
     (rules?.removes('x-real-ip') ? '' : `x-real-ip: ${exchange.client.address}\r\n`) +
-    `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}` +
+    `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}${parts.assertion}` +
     (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity))
   )
 }

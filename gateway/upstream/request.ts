@@ -5,6 +5,7 @@ import type { OwnCookies } from '../http/fields.ts'
 import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
+import type { Assertions } from '../tokens/assertions.ts'
 import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
 import { holdsOwnToken } from './headers/own-tokens.ts'
@@ -15,6 +16,7 @@ interface UpstreamRequestOptions {
   /** Names of cookies that only the gateway may see. */
   ownCookies: OwnCookies
   toldHost: ToldHost
+  assertions: Pick<Assertions, 'lineFor'>
 }
 
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
@@ -46,7 +48,7 @@ const foreignCookies = (
   return kept.length === 0 ? undefined : kept.join(';').trim()
 }
 
-export const createUpstreamRequest = ({ tokens, ownCookies, toldHost }: UpstreamRequestOptions) => {
+export const createUpstreamRequest = ({ tokens, ownCookies, toldHost, assertions }: UpstreamRequestOptions) => {
   // On public routes and the HTTP side of Socket.IO a backend's own credentials pass; a Portaria token never does unasked.
   const isSecret = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
@@ -64,6 +66,10 @@ export const createUpstreamRequest = ({ tokens, ownCookies, toldHost }: Upstream
         exchange.identity === undefined || (route.forwardToken && exchange.identity.kind !== 'personal'),
       cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
       isSecret: judges,
+      assertion:
+        upstream?.assertion && exchange.identity !== undefined
+          ? assertions.lineFor(exchange.identity, upstream.name)
+          : '',
       rules: upstream === undefined ? undefined : requestRulesOf(upstream)
     }
   }

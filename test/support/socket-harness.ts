@@ -58,6 +58,7 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
   clientCertificate: undefined,
   serverName: undefined,
   preserveHost: false,
+  assertion: false,
   sharedCache: false,
   requestHeaders: undefined,
   responseHeaders: undefined,
@@ -182,6 +183,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
         passAuthorization: false,
         cookie: exchange.head.cookie,
         rules: undefined,
+        assertion: '',
         without
       }),
     addedHeaders: exchange => ['x-request-id', exchange.requestId],

@@ -24,6 +24,7 @@ const upstreamAt = (port: number): Upstream => ({
   clientCertificate: undefined,
   serverName: undefined,
   preserveHost: false,
+  assertion: false,
   sharedCache: false,
   requestHeaders: undefined,
   responseHeaders: undefined,

@@ -1,0 +1,40 @@
+// Makes the next key that signs assertions, ahead of its time.
+import type { Command } from 'commander'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { verifyingSecrets } from './command-settings.ts'
+import { withDatabase } from './open-store.ts'
+
+const ACTOR = { id: null, username: 'cli' }
+
+export const addKeys = (program: Command, cli: Cli): void => {
+  const keys = program.command('keys').description('keys that sign assertions for backends')
+  addCommand(keys, 'rotate', 'make a new key; it signs ten minutes after its publication', ['keys rotate']).action(
+    (options: CommonOptions) => run(cli, options, () => rotate(cli))
+  )
+}
+
+const rotate = async (cli: Cli): Promise<Report> => {
+  const secrets = verifyingSecrets(cli.environment)
+  if (secrets.length === 0) throw new CannotRun('JWT_SECRET is needed: keys are kept encrypted under it')
+  const { sealingSecret } = await import('../tokens/sealed-keys.ts')
+  const { planKeys } = await import('../tokens/signing-keys.ts')
+  const { updateSigningKeys } = await import('../store/signing-keys.ts')
+  const sealing = secrets.map(sealingSecret)
+  const options = { secrets: sealing, rotationS: Number.POSITIVE_INFINITY, isStart: false }
+  return withDatabase(cli.environment, async database => {
+    let isRotated = false
+    const { rows } = await updateSigningKeys(database, ACTOR, (known, nowS) => {
+      const plan = planKeys(known, { ...options, nowS, rotate: true })
+      isRotated = plan.add.length > 0
+      return plan
+    })
+    const [newest] = rows
+    if (!isRotated || newest === undefined) throw new CannotRun('No key was made')
+    const signsFrom = new Date(newest.signsFrom * 1000).toISOString()
+    return {
+      found: false,
+      json: { kid: newest.kid, signsFrom },
+      text: ({ green }) => green(`Key ${newest.kid} is published and signs from ${signsFrom}.`)
+    }
+  })
+}

@@ -1,0 +1,60 @@
+// Keeps the keys that sign assertions, and changes them under a lock that all instances share.
+import type { EntityManager } from 'typeorm'
+import type { KeyPlan, SigningKeyRow } from '../tokens/signing-keys.ts'
+import { type Actor, appendAudit } from './audit-entry.ts'
+import type { Database } from './database.ts'
+import { query } from './query.ts'
+
+/** Any constant; the same for all versions of the gateway. */
+const KEY_LOCK = 7_263_544_003
+
+interface KeysRead {
+  readonly rows: readonly SigningKeyRow[]
+  /** Seconds since the epoch by the database's clock. */
+  readonly nowS: number
+}
+
+type Plan = (rows: readonly SigningKeyRow[], nowS: number) => KeyPlan
+
+/** Applies what `plan` says has to change, and returns the keys as they are then. */
+export const updateSigningKeys = async (database: Database, actor: Actor, plan: Plan): Promise<KeysRead> => {
+  const seen = await database.read(readKeys)
+  if (isNothing(plan(seen.rows, seen.nowS))) return seen
+  return database.write(async manager => {
+    await query(manager, 'SELECT pg_advisory_xact_lock($1)', [KEY_LOCK])
+    const { rows, nowS } = await readKeys(manager)
+    const planned = plan(rows, nowS)
+    await apply(manager, planned)
+    for (const kid of planned.setAside)
+      await appendAudit(manager, { actor, action: 'key.set-aside', target: `key:${kid}` })
+    for (const { kid } of planned.add) await appendAudit(manager, { actor, action: 'key.create', target: `key:${kid}` })
+    return readKeys(manager)
+  })
+}
+
+const isNothing = ({ add, reseal, setAside, remove }: KeyPlan): boolean =>
+  add.length + reseal.length + setAside.length + remove.length === 0
+
+const readKeys = async (manager: EntityManager): Promise<KeysRead> => {
+  const rows = await query<SigningKeyRow>(manager, READ)
+  const [clock] = await query<{ now: number }>(manager, 'SELECT extract(epoch FROM clock_timestamp())::float8 AS now')
+  return { rows, nowS: clock?.now ?? 0 }
+}
+
+const apply = async (manager: EntityManager, { add, reseal, setAside, remove }: KeyPlan) => {
+  for (const { kid, publicJwk, sealed, signsFrom } of add)
+    await query(manager, ADD, [kid, JSON.stringify(publicJwk), JSON.stringify(sealed), signsFrom])
+  for (const { kid, sealed } of reseal)
+    await query(manager, 'UPDATE signing_keys SET sealed = $2 WHERE kid = $1', [kid, JSON.stringify(sealed)])
+  await query(manager, 'UPDATE signing_keys SET set_aside_at = now() WHERE kid = ANY($1::text[])', [setAside])
+  await query(manager, 'DELETE FROM signing_keys WHERE kid = ANY($1::text[])', [remove])
+}
+
+const READ = `
+  SELECT kid, public_jwk AS "publicJwk", sealed, extract(epoch FROM signs_from)::float8 AS "signsFrom",
+    coalesce(extract(epoch FROM set_aside_at), 0)::float8 AS "setAsideAt"
+  FROM signing_keys ORDER BY signs_from DESC, kid`
+
+const ADD = `
+  INSERT INTO signing_keys (kid, public_jwk, sealed, signs_from)
+  VALUES ($1, $2::jsonb, $3::jsonb, to_timestamp($4::float8)) ON CONFLICT DO NOTHING`

@@ -1,0 +1,39 @@
+// Keeps the keys of assertions as the database has them, and has the next one made in time.
+import type { Logger } from 'pino'
+import type { Assertions } from './assertions.ts'
+import type { SigningKeyRow } from './signing-keys.ts'
+
+interface AssertionFeedOptions {
+  assertions: Pick<Assertions, 'learn'>
+  /** Makes what is missing and reads the keys; at a start, a key that no secret opens is replaced. */
+  read: (isStart: boolean) => Promise<{ rows: readonly SigningKeyRow[]; nowS: number }>
+  log: Pick<Logger, 'warn' | 'info'>
+}
+
+/** A new key is published ten minutes before it signs. */
+const EVERY_MS = 60_000
+
+export const startAssertionFeed = async ({ assertions, read, log }: AssertionFeedOptions) => {
+  let failing = false
+  const update = async (isStart: boolean) => {
+    const { rows, nowS } = await read(isStart)
+    assertions.learn(rows, nowS)
+  }
+  await update(true)
+  const timer = setInterval(async () => {
+    try {
+      await update(false)
+      if (failing) log.info('the keys of assertions are read again')
+      failing = false
+    } catch (error) {
+      if (!failing)
+        log.warn(
+          { err: error, reason: 'signing-keys-unreadable' },
+          'the keys of assertions cannot be read; the known ones stay in use'
+        )
+      failing = true
+    }
+  }, EVERY_MS)
+  timer.unref()
+  return { close: () => clearInterval(timer) }
+}

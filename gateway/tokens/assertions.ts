@@ -1,0 +1,107 @@
+// Signs who a person is for one upstream, so that it need not trust the network (RFC 7519, ES256).
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import type { Identity, User } from '../identity.ts'
+import type { SealingSecret } from './sealed-keys.ts'
+import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
+
+export interface Assertions {
+  /** `x-user-assertion: …` with its line break, remembered for each token and upstream; '' while no key can sign. */
+  lineFor(identity: Identity, audience: string): string
+  /** What /auth/jwks.json publishes. */
+  publicKeys(): readonly PublicJwk[]
+  /** The keys as they are now; `nowS` by the database's clock. */
+  learn(rows: readonly SigningKeyRow[], nowS: number): void
+}
+
+interface AssertionOptions {
+  /** `iss`. */
+  issuer: string
+  secrets: readonly SealingSecret[]
+  /** Monotonic, milliseconds. */
+  clock?: () => number
+}
+
+interface Signer {
+  readonly kid: string
+  readonly key: KeyObject
+  readonly header: string
+}
+
+interface Signed {
+  readonly line: string
+  readonly signer: Signer
+  /** By the monotonic clock. */
+  readonly renewAtMs: number
+}
+
+const LIFE_S = 5 * 60
+/** A backend gets at least so much of it. */
+const RENEW_BEFORE_S = 2 * 60
+/** Backends whose clock is behind accept an assertion from its first moment. */
+const BACKDATED_S = 5
+
+const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+const personClaims = (user: User) => ({
+  sub: String(user.id),
+  name: user.name,
+  email: user.email,
+  provider: user.provider,
+  username: user.username,
+  perfis: user.profiles,
+  profiles: user.profiles,
+  areas: user.areas,
+  areaPrincipal: user.areaPrincipal,
+  accessStatus: user.accessStatus
+})
+
+export const createAssertions = (options: AssertionOptions): Assertions => {
+  const { issuer, secrets, clock = () => performance.now() } = options
+  const signed = new WeakMap<Identity, Map<string, Signed>>()
+  let rows: readonly SigningKeyRow[] = []
+  let signer: Signer | undefined
+  /** The database's time at the monotonic clock's zero: a jump of this machine's clock changes nothing. */
+  let zeroS = 0
+
+  const nowS = () => zeroS + clock() / 1000
+
+  const choose = () => {
+    const found = signerAmong(rows, secrets, nowS())
+    if (found === undefined || found.kid === signer?.kid) return
+    const key = createPrivateKey({ key: found.privateJwk, format: 'jwk' })
+    signer = { kid: found.kid, key, header: encode({ alg: 'ES256', typ: 'JWT', kid: found.kid }) }
+  }
+
+  const make = (identity: Identity, audience: string, by: Signer): Signed => {
+    const issuedAt = Math.floor(nowS())
+    const expiresAt = Math.min(issuedAt + LIFE_S, identity.expiresAt)
+    const times = { iat: issuedAt - BACKDATED_S, exp: expiresAt }
+    const text = `${by.header}.${encode({ ...personClaims(identity.user), iss: issuer, aud: audience, ...times })}`
+    // RFC 7518 §3.4: R and S side by side.
+    const signature = sign('sha256', Buffer.from(text), { key: by.key, dsaEncoding: 'ieee-p1363' })
+    const line = `x-user-assertion: ${text}.${signature.toString('base64url')}\r\n`
+    return { line, signer: by, renewAtMs: clock() + Math.max(expiresAt - issuedAt - RENEW_BEFORE_S, 1) * 1000 }
+  }
+
+  return {
+    lineFor(identity, audience) {
+      if (signer === undefined) return ''
+      let byAudience = signed.get(identity)
+      const known = byAudience?.get(audience)
+      if (known !== undefined && known.signer === signer && clock() < known.renewAtMs) return known.line
+      const made = make(identity, audience, signer)
+      if (byAudience === undefined) {
+        byAudience = new Map()
+        signed.set(identity, byAudience)
+      }
+      byAudience.set(audience, made)
+      return made.line
+    },
+    publicKeys: () => rows.map(({ publicJwk }) => publicJwk),
+    learn(read, databaseNowS) {
+      zeroS = databaseNowS - clock() / 1000
+      rows = read
+      choose()
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// Decides which keys sign assertions, which are published, and when the next one is made: the same on every instance.
+import { createHash, generateKeyPairSync, type JsonWebKey } from 'node:crypto'
+import { reseal, type Sealed, type SealingSecret, seal, unseal } from './sealed-keys.ts'
+
+/** A key as the database knows it; times in seconds by the database's clock. */
+export interface SigningKeyRow {
+  readonly kid: string
+  readonly publicJwk: PublicJwk
+  readonly sealed: Sealed
+  readonly signsFrom: number
+  /** 0: it is in use. */
+  readonly setAsideAt: number
+}
+
+/** RFC 7517 §4, RFC 7518 §6.2.1. */
+export type PublicJwk = JsonWebKey & { kid: string; alg: 'ES256'; use: 'sig' }
+
+/** What has to change, decided under a lock that all instances share. */
+export interface KeyPlan {
+  readonly add: readonly SigningKeyRow[]
+  readonly reseal: readonly Pick<SigningKeyRow, 'kid' | 'sealed'>[]
+  readonly setAside: readonly string[]
+  readonly remove: readonly string[]
+}
+
+interface PlanOptions {
+  readonly secrets: readonly SealingSecret[]
+  /** Age at which a key is followed by the next; seconds. */
+  readonly rotationS: number
+  /** By the database's clock. */
+  readonly nowS: number
+  /** Whether a key that no secret opens is replaced: at a start, and not while others may still open it. */
+  readonly isStart: boolean
+  /** Make the next key whatever the age of the last. */
+  readonly rotate?: boolean
+}
+
+/** A new key is published for so long before it signs, so that verifiers have fetched it. */
+const PUBLISHED_BEFORE_S = 10 * 60
+/** What a key signed is valid for five minutes; verifiers' clocks may be behind. */
+const PUBLISHED_AFTER_S = 60 * 60
+const ASIDE_PUBLISHED_S = 24 * 60 * 60
+
+const newKey = ({ secrets, nowS }: PlanOptions, signsFrom: number): SigningKeyRow => {
+  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { crv, kty, x, y } = pair.publicKey.export({ format: 'jwk' })
+  // RFC 7638: the members in lexical order, nothing between them.
+  const kid = createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url')
+  const text = JSON.stringify(pair.privateKey.export({ format: 'jwk' }))
+  const publicJwk: PublicJwk = { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as PublicJwk
+  return { kid, publicJwk, sealed: seal(secrets, kid, text, nowS), signsFrom, setAsideAt: 0 }
+}
+
+export const planKeys = (rows: readonly SigningKeyRow[], options: PlanOptions): KeyPlan => {
+  const { secrets, rotationS, nowS, isStart, rotate = false } = options
+  const inUse = rows.filter(({ setAsideAt }) => setAsideAt === 0)
+  const closed = isStart ? inUse.filter(({ kid, sealed }) => unseal(secrets, kid, sealed) === undefined) : []
+  const setAside = closed.map(({ kid }) => kid)
+  const open = inUse.filter(({ kid }) => !setAside.includes(kid))
+  const newest = Math.max(...open.map(({ signsFrom }) => signsFrom))
+  const isDue = rotate || nowS - newest > rotationS
+  // The very first signs at once: nothing signed before it.
+  const add = open.length === 0 ? [newKey(options, nowS)] : isDue ? [newKey(options, nowS + PUBLISHED_BEFORE_S)] : []
+  const changed = open.flatMap(({ kid, sealed }) => {
+    const better = reseal(secrets, kid, sealed, nowS)
+    return better === undefined ? [] : [{ kid, sealed: better }]
+  })
+  return { add, reseal: changed, setAside, remove: rows.filter(row => isOver(row, open, nowS)).map(({ kid }) => kid) }
+}
+
+/** Whether nothing that a key signed can be valid any more. */
+const isOver = (row: SigningKeyRow, inUse: readonly SigningKeyRow[], nowS: number): boolean => {
+  if (row.setAsideAt !== 0) return nowS - row.setAsideAt > ASIDE_PUBLISHED_S
+  const successors = inUse.filter(({ signsFrom }) => signsFrom > row.signsFrom).map(({ signsFrom }) => signsFrom)
+  return successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S
+}
+
+/** The key that signs now: the newest whose time has come and that a secret opens. */
+export const signerAmong = (
+  rows: readonly SigningKeyRow[],
+  secrets: readonly SealingSecret[],
+  nowS: number
+): { kid: string; privateJwk: JsonWebKey } | undefined => {
+  const due = rows.filter(({ signsFrom }) => signsFrom <= nowS)
+  due.sort((a, b) => Number(a.setAsideAt !== 0) - Number(b.setAsideAt !== 0) || b.signsFrom - a.signsFrom)
+  for (const { kid, sealed } of due) {
+    const text = unseal(secrets, kid, sealed)
+    if (text !== undefined) return { kid, privateJwk: JSON.parse(text) as JsonWebKey }
+  }
+  return undefined
+}

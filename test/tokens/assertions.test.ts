@@ -1,0 +1,170 @@
+import { createRemoteJWKSet, jwtVerify } from 'jose'
+import t from 'tap'
+import { reseal, seal, sealingSecret, unseal } from '../../gateway/tokens/sealed-keys.ts'
+import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
+import { portaria } from '../support/cli.ts'
+import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const postgres = await startPostgres(t)
+const raw = await startRawUpstream(t)
+raw.respond(() => OK)
+const options = {
+  postgres,
+  config: {
+    upstreams: { orders: { url: raw.url, assertion: true }, plain: { url: raw.url } },
+    routes: [
+      { path: '/orders/*', upstream: 'orders' },
+      { path: '/plain/*', upstream: 'plain' },
+      { path: '/open/*', upstream: 'orders', public: true },
+      { path: '/socket', upstream: 'orders', websocket: {} }
+    ]
+  },
+  env: { PUBLIC_URL: 'http://localhost:3000' }
+}
+const [first, second] = await Promise.all([startGateway(t, options), startGateway(t, options)])
+
+const assertionOf = async (world: World, path: string, token: string): Promise<string | undefined> => {
+  await world.fetch(path, { token, headers: { 'x-user-assertion': 'forged', X_User_Assertion: 'forged' } })
+  return /^x-user-assertion: (.*)\r$/im.exec(`${raw.requests.at(-1)?.head}\r\n`)?.[1]
+}
+
+const keysOf = async (world: World) => {
+  const answer = await fetch(`${world.url}/auth/jwks.json`)
+  t.match(answer.headers.get('cache-control'), 'max-age=300')
+  return ((await answer.json()) as { keys: { kid: string; d?: string }[] }).keys
+}
+
+t.test('a backend verifies who asks with a standard library and the published keys', async t => {
+  const token = await first.tokenFor({ id: 7, profiles: ['Agente'], areas: ['Norte'] })
+  const assertion = (await assertionOf(first, '/orders/7', token)) ?? ''
+  const keys = createRemoteJWKSet(new URL(`${second.url}/auth/jwks.json`))
+  const { payload, protectedHeader } = await jwtVerify(assertion, keys, {
+    issuer: 'http://localhost:3000',
+    audience: 'orders',
+    algorithms: ['ES256']
+  })
+  t.match(protectedHeader, { alg: 'ES256', kid: String })
+  t.match(payload, {
+    sub: '7',
+    name: 'Maria Souza',
+    email: 'maria@corp.example',
+    provider: 'ldap',
+    username: 'maria',
+    perfis: ['Agente'],
+    profiles: ['Agente'],
+    areas: ['Norte'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned'
+  })
+  const life = Number(payload.exp) - Number(payload.iat)
+  t.ok(life > 0 && life <= 310, `${life} s`)
+  await t.rejects(jwtVerify(assertion, keys, { audience: 'billing' }), 'it is good for one upstream')
+})
+
+t.test('both instances use one key, made once; nothing private is published', async t => {
+  const [one, other] = await Promise.all([keysOf(first), keysOf(second)])
+  t.same(one, other)
+  t.equal(one.length, 1)
+  t.notOk(one.some(key => 'd' in key))
+  const rows = await postgres.query('SELECT sealed::text AS sealed FROM signing_keys')
+  t.notMatch(JSON.stringify(rows), /"d"/)
+})
+
+t.test('it is there for private routes of upstreams that want it, once, and never outlives the token', async t => {
+  const token = await first.tokenFor({}, { exp: Math.floor(Date.now() / 1000) + 30 })
+  const assertion = await assertionOf(first, '/orders/1', token)
+  t.equal(assertion, await assertionOf(first, '/orders/2', token), 'remembered')
+  const [, payload = ''] = assertion?.split('.') ?? []
+  const { exp } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { exp: number }
+  t.ok(exp <= Math.floor(Date.now() / 1000) + 30)
+  t.equal((raw.requests.at(-1)?.head.match(/assertion/gi) ?? []).length, 1, 'what the client sent is gone')
+  t.equal(await assertionOf(first, '/plain/1', token), undefined)
+  t.equal(await assertionOf(first, '/open/1', token), undefined)
+  const upgrade = ['GET /socket HTTP/1.1', 'Host: a', `Authorization: Bearer ${token}`, 'Connection: Upgrade']
+  const handshake = ['Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']
+  await first.raw(`${[...upgrade, ...handshake].join('\r\n')}\r\n\r\n`).catch(() => undefined)
+  t.match(raw.requests.at(-1)?.head, /x-user-assertion: ey/, 'upgrades carry it too')
+})
+
+t.test('"keys rotate" publishes a key that signs ten minutes later; the one before it goes on signing', async t => {
+  const env = { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET }
+  const [before] = await keysOf(first)
+  const rotated = await portaria(['keys', 'rotate', '--json'], { env })
+  t.equal(rotated.code, 0, rotated.stderr)
+  const { kid, signsFrom } = rotated.json<{ kid: string; signsFrom: string }>()
+  const ahead = new Date(signsFrom).getTime() - Date.now()
+  t.ok(ahead > 590_000 && ahead < 610_000)
+  const third = await startGateway(t, options)
+  t.same((await keysOf(third)).map(key => key.kid).sort(), [kid, before?.kid].sort())
+  const assertion = await assertionOf(third, '/orders/1', await third.tokenFor())
+  t.match(JSON.parse(Buffer.from(assertion?.split('.')[0] ?? '', 'base64url').toString()), { kid: before?.kid })
+})
+
+t.test('a change of JWT_SECRET in its safe order keeps the keys; a secret lost makes new ones, on record', async t => {
+  const database = await postgres.newDatabase()
+  const FIRST = 'the first secret of this test and of nothing else'
+  const NEXT = 'the next secret of this test and of nothing else'
+  const start = (env: Record<string, string>) =>
+    startGateway(t, { ...options, postgres: { url: database }, env: { ...options.env, ...env } })
+  const kids = async (world: World) => (await keysOf(world)).map(({ kid }) => kid)
+  const [original] = await kids(await start({ JWT_SECRET: FIRST }))
+  const steps = [
+    { JWT_SECRET: FIRST, JWT_PREVIOUS_SECRETS: NEXT },
+    { JWT_SECRET: NEXT, JWT_PREVIOUS_SECRETS: FIRST },
+    { JWT_SECRET: NEXT }
+  ]
+  for (const env of steps) t.same(await kids(await start(env)), [original], JSON.stringify(env))
+  const UNANNOUNCED = 'a third secret that was announced to no instance before'
+  const lost = await start({ JWT_SECRET: UNANNOUNCED })
+  const after = await kids(lost)
+  t.equal(after.length, 2, 'what the old key signed can still be verified')
+  const assertion = await assertionOf(lost, '/orders/1', await signToken(UNANNOUNCED))
+  t.not(JSON.parse(Buffer.from(assertion?.split('.')[0] ?? '', 'base64url').toString()).kid, original)
+  const actions = await postgres.query('SELECT action FROM audit_events ORDER BY id', [], database)
+  t.same(
+    actions.map(({ action }) => action),
+    ['key.create', 'key.set-aside', 'key.create']
+  )
+})
+
+t.test('keys follow each other by age, by the clock of the database alone', async t => {
+  const secrets = [sealingSecret('a'), sealingSecret('b')]
+  const DAY = 86_400
+  let rows: SigningKeyRow[] = []
+  const step = (nowS: number, more: object = {}) => {
+    const plan = planKeys(rows, { secrets, rotationS: 90 * DAY, nowS, isStart: false, ...more })
+    rows = [...plan.add, ...rows].filter(({ kid }) => !plan.remove.includes(kid))
+    return plan
+  }
+  step(1000)
+  const [key] = rows
+  t.match(signerAmong(rows, secrets, 1000), { kid: key?.kid }, 'the very first signs at once')
+  t.same(step(1000 + 89 * DAY).add, [])
+  const made = step(1001 + 90 * DAY).add[0]
+  t.match(signerAmong(rows, secrets, 1001 + 90 * DAY), { kid: key?.kid }, 'published before it signs')
+  t.match(signerAmong(rows, secrets, 1001 + 90 * DAY + 601), { kid: made?.kid })
+  step(1001 + 90 * DAY + 1200)
+  t.equal(rows.length, 2, 'the old one stays published while something it signed may be valid')
+  step(1001 + 90 * DAY + 2 * 3600)
+  t.same(
+    rows.map(({ kid }) => kid),
+    [made?.kid]
+  )
+})
+
+t.test('a key is kept under each secret that some instance names, and under no other for long', async t => {
+  const [old, next, other] = ['old', 'next', 'other'].map(sealingSecret)
+  if (old === undefined || next === undefined || other === undefined) throw new Error('no secrets')
+  const first = seal([old], 'kid', 'text', 0)
+  t.equal(unseal([other], 'kid', first), undefined)
+  t.equal(unseal([old], 'another kid', first), undefined, 'it cannot be moved to another key')
+  const both = reseal([next, old], 'kid', first, 10) ?? {}
+  t.same(Object.keys(both).sort(), [old.id, next.id].sort())
+  t.equal(unseal([next], 'kid', both), 'text')
+  t.equal(reseal([old], 'kid', both, 20), undefined, 'an instance that does not know the new one leaves it alone')
+  t.ok(old.id in (reseal([next], 'kid', both, 1800) ?? {}))
+  const dropped = reseal([next], 'kid', both, 4000) ?? {}
+  t.same(Object.keys(dropped), [next.id], 'once nobody has named the old secret for an hour, it opens nothing')
+})
