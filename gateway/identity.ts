@@ -19,6 +19,28 @@ export interface User {
   accessStatus: AccessStatus
 }
 
+/** Who a provider says has logged in. `subject` is stable for one person at one issuer; an e-mail never is. */
+export interface ProvenPerson {
+  provider: Provider
+  issuer: string
+  subject: string
+  name: string
+  email: string
+  username: string
+  /** Names of the groups that the provider put this person in: DNs from a directory. undefined: not known. */
+  groups?: readonly string[] | undefined
+  /** `tid` of an ID token. */
+  tenant?: string | undefined
+  /** The provider left groups out of its list: nothing is granted. */
+  groupsCutOff?: boolean | undefined
+  /** Every login that leads to this account of the directory: under other settings each could be its subject. */
+  names?: readonly string[] | undefined
+  /** When the directory made the entry. */
+  entryCreatedAt?: Date | undefined
+  /** What the directory's filter was filled with, to look the account up again. */
+  login?: string | undefined
+}
+
 /** What was presented: the token of a person's login, of a service account, or a person's own access token. */
 export type TokenKind = 'login' | 'client' | 'personal'
 

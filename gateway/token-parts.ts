@@ -97,7 +97,7 @@ export const startTokens = async (
         target: `user:${user.id}`
       })
       // Here at once; the others hear of it.
-      revocations.learn({ tokens: [{ tokenId, expiresAt }] })
+      revocations.learn({ tokens: [{ jti: tokenId, expiresAt }] })
     }
   }
 }

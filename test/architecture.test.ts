@@ -15,7 +15,8 @@ const ROWS: readonly (readonly string[])[] = [
   ['token-parts'],
   ['stores'],
   ['siblings'],
-  ['account', 'admin', 'cloud', 'pages', 'socketio', 'observe'],
+  ['account', 'admin', 'cloud', 'pages', 'socketio'],
+  ['observe'],
   ['login', 'websocket'],
   ['forward', 'directory', 'explain'],
   ['access', 'upstream', 'route-files', 'store'],
@@ -123,11 +124,8 @@ const SAME_NAME_ALLOWED = new Set([
   'Environment',
   'Log',
   'Page',
-  'PersonVersion',
   'Probe',
-  'RevokedToken',
   'Side',
-  'SyncedPerson',
   'createGate',
   'judgePerson'
 ])

@@ -1,57 +1,27 @@
 // Admins see how the gateway, its upstreams and its stores fare, and the last hour's traffic.
 import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
+import type { LimiterStatus } from '../limits/limiter.ts'
+import type { AuditState } from '../observe/audit-watch.ts'
+import type { TrafficPoint } from '../observe/traffic.ts'
+import type { Complaint } from '../route-files/complaint.ts'
+import type { UpstreamStatus } from '../upstream/upstreams.ts'
 import { statusSchema, trafficQuery, trafficSchema } from './status-schemas.ts'
-
-interface TargetView {
-  url: string
-  state: string
-  since: number
-  reason: string | undefined
-  busy: number
-  connections: number
-  faults: Readonly<Record<string, number>>
-}
-
-interface TrafficStep {
-  at: number
-  requests: number
-  allowed: number
-  refused: number
-  failed: number
-  codes: Readonly<Record<string, number>>
-  p50Ms: number
-  p95Ms: number
-  logins: number
-  loginsRefused: number
-}
 
 /** Each is read when it is asked for; none may be costly. Times are ms since the epoch where they are numbers. */
 interface StatusParts {
   checks: () => Promise<Readonly<Record<string, string>>>
   startedAt: Date
-  upstreams: () => readonly { name: string; targets: readonly TargetView[] }[]
-  limiter: () => {
-    mode: string
-    since: number
-    reason?: string | undefined
-    commands: number
-    entries: number
-    leases: number
-  }
+  upstreams: () => readonly UpstreamStatus[]
+  limiter: () => LimiterStatus
   reload: () => {
     ok: boolean
     loadedAt: Date
     checksum: string
     routes: number
-    complaints: readonly { file: string; line: number; column: number; message: string }[]
+    complaints: readonly Complaint[]
   }
-  audit: () => {
-    state: string
-    entries: number
-    firstBroken: number | undefined
-    checkedAt: Date | undefined
-  }
+  audit: () => AuditState
   revocations: () => { known: number; stalenessMs: number }
   streams: () => Readonly<Record<string, number>>
   /** Names of settings. */
@@ -62,7 +32,7 @@ export interface StatusRoutesParts {
   status: {
     ask: () => Promise<Status>
     /** @param since ms since the epoch */
-    traffic: { stepMs: number; since: (since: number) => Promise<readonly TrafficStep[]> }
+    traffic: { stepMs: number; since: (since: number) => Promise<readonly TrafficPoint[]> }
   }
 }
 

@@ -1,7 +1,7 @@
 // The cloud provider is asked for a login, and its answer has become a proven person or a failure with a reason.
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
-import type { ProvenPerson } from '../login/sign-in.ts'
+import type { ProvenPerson } from '../identity.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { isRecord } from '../values/records.ts'

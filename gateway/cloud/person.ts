@@ -1,6 +1,6 @@
 // What a provider says about somebody has become a person with a stable subject, or a reason why they may not enter.
 
-import type { ProvenPerson } from '../login/sign-in.ts'
+import type { ProvenPerson } from '../identity.ts'
 import { OPEN_TENANTS } from '../settings/cloud.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { OAuthFailure, quoted } from './failure.ts'

@@ -1,29 +1,8 @@
 // Somebody whom a provider vouches for is recorded as a person and given the gateway's own token.
 import { LoginFailed } from '../errors.ts'
-import type { AccountProvider, Provider, User } from '../identity.ts'
+import type { AccountProvider, ProvenPerson, User } from '../identity.ts'
+import type { StoredPerson } from '../store/users.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
-
-/** Who a provider says has logged in. `subject` is stable for one person at one issuer; an e-mail never is. */
-export interface ProvenPerson {
-  provider: Provider
-  issuer: string
-  subject: string
-  name: string
-  email: string
-  username: string
-  /** Names of the groups that the provider put this person in: DNs from a directory. undefined: not known. */
-  groups?: readonly string[] | undefined
-  /** `tid` of an ID token. */
-  tenant?: string | undefined
-  /** The provider left groups out of its list: nothing is granted. */
-  groupsCutOff?: boolean | undefined
-  /** Every login that leads to this account of the directory. */
-  names?: readonly string[] | undefined
-  /** When the directory made the entry. */
-  entryCreatedAt?: Date | undefined
-  /** What the directory's filter was filled with. */
-  login?: string | undefined
-}
 
 export interface LoginContext {
   requestId: string
@@ -40,16 +19,13 @@ export interface LoginOutcome extends LoginContext {
   userId: number | undefined
 }
 
-interface SyncedPerson {
-  user: User
-  version: number
-  disabled: boolean
-}
-
 interface SignInParts {
   tokens: Pick<AccessTokens, 'issue'>
   /** Creates or updates the person and the link, and loads profiles and areas. Throws `GW_UNAVAILABLE` when the database is away. */
-  syncPerson: (person: ProvenPerson, context: LoginContext) => Promise<SyncedPerson>
+  syncPerson: (
+    person: ProvenPerson,
+    context: LoginContext
+  ) => Promise<Pick<StoredPerson, 'user' | 'version' | 'disabled'>>
   /** The login is listed among the person's sessions from now on; never throws. */
   beginSession: (token: string, context: LoginContext) => Promise<void>
   onOutcome: (outcome: LoginOutcome) => void

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
 
-interface AuditState {
+export interface AuditState {
   readonly state: 'unknown' | 'ok' | 'broken'
   readonly entries: number
   /** Number of the first entry that is not what was written; undefined when all are. */

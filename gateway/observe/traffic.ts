@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { outcomeOf } from './access-log.ts'
 import { answeredAfterMs } from './request-counters.ts'
 
-interface TrafficPoint {
+export interface TrafficPoint {
   /** Begin of the step, ms since the epoch. */
   readonly at: number
   readonly requests: number

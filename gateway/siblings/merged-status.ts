@@ -4,10 +4,10 @@ import type { Status } from '../admin/status-routes.ts'
 type UpstreamView = Status['upstreams'][number]
 type TargetView = UpstreamView['targets'][number]
 
-const addCounts = (all: readonly Readonly<Record<string, number>>[]): Record<string, number> => {
-  const sum: Record<string, number> = {}
-  for (const counts of all) for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
-  return sum
+const addCounts = <K extends string>(all: readonly Readonly<Record<K, number>>[]): Record<K, number> => {
+  const sum: Partial<Record<K, number>> = {}
+  for (const counts of all) for (const name in counts) sum[name] = (sum[name] ?? 0) + counts[name]
+  return sum as Record<K, number>
 }
 
 /** The first of the words that anybody says; the first who says it. */

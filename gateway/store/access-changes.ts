@@ -1,25 +1,11 @@
 // Every instance on this Postgres hears of a changed access or an ended token as soon as it is committed.
 import pg from 'pg'
 import type { EntityManager } from 'typeorm'
+import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
 import { ACCESS_CHANNEL } from './embedded-notifications.ts'
 import { query } from './query.ts'
-
-export interface PersonVersion {
-  userId: number
-  version: number
-  lowestAccepted: number
-}
-
-export interface RevokedToken {
-  jti: string
-  /** Seconds since the epoch, as in `exp` (RFC 7519 §4.1.4). */
-  expiresAt: number
-}
-
-/** `many`: too much for a message; read it with `changesSince`. */
-export type AccessChange = ({ kind: 'token' } & RevokedToken) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
 
 const MANY = 50
 

@@ -1,7 +1,7 @@
 // Whoever a provider has confirmed is a person of ours, up to date, however many of their logins arrive at once.
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
-import type { Provider } from '../identity.ts'
+import type { ProvenPerson } from '../identity.ts'
 import type { Grants } from '../routes/grants.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'
 import { type AuditEntry, appendAudit } from './audit-entry.ts'
@@ -14,28 +14,8 @@ import { getPerson, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
 
-export interface ConfirmedPerson {
-  provider: Provider
-  issuer: string
-  /** Stable and unique at this issuer. Never an e-mail. */
-  subject: string
-  name: string
-  email: string
-  /** Normalised login; what a `ldap:` entry of BOOTSTRAP_ADMINS is compared with. */
-  username: string
+export interface ConfirmedPerson extends ProvenPerson {
   bootstrapAdmins?: readonly BootstrapAdmin[]
-  /** Names of the groups that the provider put this person in; undefined: not known, those last seen stand. */
-  groups?: readonly string[] | undefined
-  /** `tid` of the ID token. */
-  tenant?: string | undefined
-  /** The provider left groups out: nothing is granted. */
-  groupsCutOff?: boolean | undefined
-  /** Every login that leads to this account of the directory: under other settings each could be its subject. */
-  names?: readonly string[] | undefined
-  /** When the directory made the entry. */
-  entryCreatedAt?: Date | undefined
-  /** What the directory's filter was filled with, to look the account up again. */
-  login?: string | undefined
 }
 
 export interface SyncedPerson extends StoredPerson {

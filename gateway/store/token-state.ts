@@ -1,7 +1,8 @@
 // What ended before its time is kept: revoked tokens, and the versions below which a person's tokens are stale.
 import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'
-import { announce, type PersonVersion, type RevokedToken } from './access-changes.ts'
+import type { PersonVersion, RevokedToken } from '../tokens/revocations.ts'
+import { announce } from './access-changes.ts'
 import { type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'

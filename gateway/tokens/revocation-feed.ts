@@ -2,29 +2,22 @@
 import type { Logger } from 'pino'
 import { coalesce } from '../values/coalesce.ts'
 import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'
-import type { PersonVersion, Revocations, RevokedToken } from './revocations.ts'
+import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** News as the store reads it; `cursor` is where the next read goes on. */
 interface StateRead extends PersonalTokenNews {
-  readonly tokens: readonly RevokedTokenRow[]
+  readonly tokens: readonly RevokedToken[]
   readonly versions: readonly PersonVersion[]
   readonly cursor: string
   readonly at: number
 }
-
-interface RevokedTokenRow {
-  readonly jti: string
-  readonly expiresAt: number
-}
-
-type HeardChange = ({ kind: 'token' } & RevokedTokenRow) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
 
 interface FeedSource {
   loadRevocations(): Promise<StateRead>
   changesSince(cursor: string): Promise<StateRead>
   purgeExpired(): Promise<void>
   /** Hears of each change as it is committed. */
-  listen(on: { onChange: (change: HeardChange) => void; onLost: () => void; onRestored: () => void }): {
+  listen(on: { onChange: (change: AccessChange) => void; onLost: () => void; onRestored: () => void }): {
     close(): Promise<void>
   }
 }
@@ -50,8 +43,6 @@ interface FeedOptions {
 const POLL_MS = 2000
 const PURGE_EVERY_MS = 60 * 60 * 1000
 
-const toRevoked = ({ jti, expiresAt }: RevokedTokenRow): RevokedToken => ({ tokenId: jti, expiresAt })
-
 /** Resolves when everything known to the database is known here; rejects when it cannot be read. */
 export const startRevocationFeed = async (options: FeedOptions): Promise<RevocationFeed> => {
   const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
@@ -62,7 +53,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   let failing = false
 
   const learn = (read: StateRead) => {
-    revocations.learn({ tokens: read.tokens.map(toRevoked), versions: read.versions })
+    revocations.learn({ tokens: read.tokens, versions: read.versions })
     personalTokens.learn(read)
     cursor = read.cursor
     completeAt = read.at
@@ -84,8 +75,8 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
 
   const read = coalesce(readOnce)
 
-  const onChange = (change: HeardChange) => {
-    if (change.kind === 'token') revocations.learn({ tokens: [toRevoked(change)] })
+  const onChange = (change: AccessChange) => {
+    if (change.kind === 'token') revocations.learn({ tokens: [change] })
     else if (change.kind === 'person') revocations.learn({ versions: [change] })
     // Access tokens carry the access of their owner as it is now.
     if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) void read()

@@ -11,10 +11,13 @@ export interface PersonVersion {
 }
 
 export interface RevokedToken {
-  readonly tokenId: string
+  readonly jti: string
   /** Seconds since the epoch: afterwards the token is refused for its age alone. */
   readonly expiresAt: number
 }
+
+/** A change as all instances hear of it; `many`: more than a message holds, to be read from the database. */
+export type AccessChange = ({ kind: 'token' } & RevokedToken) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
 
 interface News {
   tokens?: readonly RevokedToken[]
@@ -39,9 +42,9 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
   const versions = new Map<number, PersonVersion>()
   const listeners: (() => void)[] = []
 
-  const learnToken = ({ tokenId, expiresAt }: RevokedToken): boolean => {
-    if (tokens.has(tokenId) || expiresAt <= now() / 1000) return false
-    tokens.set(tokenId, expiresAt)
+  const learnToken = ({ jti, expiresAt }: RevokedToken): boolean => {
+    if (tokens.has(jti) || expiresAt <= now() / 1000) return false
+    tokens.set(jti, expiresAt)
     return true
   }
 

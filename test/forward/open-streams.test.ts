@@ -95,7 +95,7 @@ t.test('a stale token is judged by one look at today’s access, and only once f
     [[], []]
   )
   t.same(asked.toSorted(), [1, 2])
-  revocations.learn({ tokens: [{ tokenId: 'another', expiresAt: START / 1000 + 10 }] })
+  revocations.learn({ tokens: [{ jti: 'another', expiresAt: START / 1000 + 10 }] })
   await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
   t.equal(asked.length, 2, 'nobody is asked about again')
   t.equal(streams.counts().sse, 2)
@@ -128,7 +128,7 @@ t.test('a swapped table ends what it no longer allows, and judges by its own rol
 // WS-16
 t.test('nothing is registered for a token that has ended meanwhile, nor while draining', async t => {
   const { streams, revocations, identity, open, clock } = world(t)
-  revocations.learn({ tokens: [{ tokenId: 'token-1', expiresAt: START / 1000 + 60 }] })
+  revocations.learn({ tokens: [{ jti: 'token-1', expiresAt: START / 1000 + 60 }] })
   t.throws(() => open(identity(1)), { code: 'GW_TOKEN_REVOKED' })
   t.throws(() => open(identity(2, { expiresAt: clock.now / 1000 })), { code: 'GW_TOKEN_EXPIRED' })
   await streams.drain(0)
@@ -158,7 +158,7 @@ t.test('ten thousand streams are judged in a few milliseconds', async t => {
   for (let i = 1; i <= 10_000; i++) open(identity(i))
   const victim = open(identity(10_001))
   const started = performance.now()
-  revocations.learn({ tokens: [{ tokenId: 'token-10001', expiresAt: START / 1000 + 60 }] })
+  revocations.learn({ tokens: [{ jti: 'token-10001', expiresAt: START / 1000 + 60 }] })
   await until(() => victim.ends.length > 0, 'ended')
   t.ok(performance.now() - started < 250)
   t.equal(streams.list(1, 1).total, 10_000)

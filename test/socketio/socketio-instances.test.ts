@@ -149,7 +149,7 @@ t.test(
     const gone = once(client, 'disconnect')
     const startedAt = performance.now()
     const { tokenId, expiresAt } = gateways[0].verified.identify(token)
-    for (const gateway of gateways) gateway.revocations.learn({ tokens: [{ tokenId, expiresAt }] })
+    for (const gateway of gateways) gateway.revocations.learn({ tokens: [{ jti: tokenId, expiresAt }] })
     await gone
     t.ok(performance.now() - startedAt < 1000)
     await until(() => reasons.length > 0, 'told')

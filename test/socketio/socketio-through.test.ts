@@ -174,7 +174,7 @@ for (const [name, transports] of Object.entries(TRANSPORTS)) {
       const gone = once(client, 'disconnect')
       const startedAt = performance.now()
       const { tokenId, expiresAt } = gateway.verified.identify(token)
-      gateway.revocations.learn({ tokens: [{ tokenId, expiresAt }] })
+      gateway.revocations.learn({ tokens: [{ jti: tokenId, expiresAt }] })
       t.equal((await gone)[0], 'io server disconnect')
       t.ok(performance.now() - startedAt < 1000)
       await until(() => reasons.length > 0, 'the upstream is told')

@@ -5,6 +5,7 @@ import type net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import type { Identity } from '../../gateway/identity.ts'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
@@ -68,6 +69,8 @@ const upstreamCloseCode = (received: Buffer): number | undefined => {
 }
 
 // WS-14, WS-16
+const endOf = ({ tokenId, expiresAt }: Identity) => ({ jti: tokenId, expiresAt })
+
 t.test(
   'a side that vanishes without a word is told of to the other: 1011 for the upstream, 1001 for the client',
   async t => {
@@ -163,7 +166,7 @@ t.test('expiry, logout, lost role and a reloaded route each end exactly their so
   const bystander = await open({ id: 4 })
   const started = performance.now()
   gateway.revocations.learn({
-    tokens: [gateway.verified.identify(revoked.token)],
+    tokens: [endOf(gateway.verified.identify(revoked.token))],
     versions: [
       { userId: 1, version: 1, lowestAccepted: 0 },
       { userId: 2, version: 1, lowestAccepted: 0 }
@@ -191,7 +194,7 @@ t.test(
     const frame = buildFrame(2, Buffer.alloc(1000, 1), false)
     peer.socket.write(frame.subarray(0, 500))
     await until(() => raw.frames().length === 500, 'half')
-    gateway.revocations.learn({ tokens: [gateway.verified.identify(token)] })
+    gateway.revocations.learn({ tokens: [endOf(gateway.verified.identify(token))] })
     await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
     peer.socket.write(Buffer.concat([frame.subarray(500), buildFrame(1, Buffer.from('secret'), false)]))
     await until(() => raw.closeCode() === 4401, 'told')
@@ -199,7 +202,7 @@ t.test(
     const second = await open()
     second.peer.socket.write(frame.subarray(0, 500))
     await until(() => second.raw.frames().length === 500, 'half')
-    gateway.revocations.learn({ tokens: [gateway.verified.identify(second.token)] })
+    gateway.revocations.learn({ tokens: [endOf(gateway.verified.identify(second.token))] })
     const started = performance.now()
     await second.raw.closed
     t.ok(performance.now() - started < 1000, 'a frame that is never finished does not hold the socket')
@@ -299,7 +302,7 @@ t.test('WebSocketServer peers see the close of a gateway end as clean', async t 
   await once(socket, 'open')
   const [peer] = (await connected) as [WebSocket]
   const both = Promise.all([once(socket, 'close'), once(peer, 'close')])
-  gateway.revocations.learn({ tokens: [gateway.verified.identify(token)] })
+  gateway.revocations.learn({ tokens: [endOf(gateway.verified.identify(token))] })
   const [[clientCode], [peerCode]] = await both
   t.equal(clientCode, 4401)
   t.equal(peerCode, 1001)

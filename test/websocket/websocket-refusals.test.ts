@@ -172,7 +172,7 @@ t.test('clients that vanish between request and 101 leave nothing behind', async
   await until(() => waiting.length > 0, 'asked')
   const early = rawWebSocket(gateway.port, { headers: { authorization: `Bearer ${token}` } })
   await until(() => waiting.length === 31, 'all asked')
-  gateway.revocations.learn({ tokens: [{ tokenId: gateway.verified.identify(token).tokenId, expiresAt: 9e9 }] })
+  gateway.revocations.learn({ tokens: [{ jti: gateway.verified.identify(token).tokenId, expiresAt: 9e9 }] })
   for (const [socket, request] of waiting) accept(socket, request)
   for (const raw of await Promise.all([...pending, early])) t.match(raw.head(), /^HTTP\/1\.1 401 /, 'revoked meanwhile')
   await until(() => upstream.sockets.size === 0, 'no upstream socket is left')

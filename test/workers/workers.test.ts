@@ -356,7 +356,8 @@ t.test('when every worker is gone and none can be started again the gateway exit
 })
 
 t.test('the state of several workers tells sums of what is counted and the worst of what can be wrong', async t => {
-  const target = { url: 'http://a', state: 'up', since: 's', reason: '', busy: 1, connections: 2, faults: { reset: 1 } }
+  const faults = { reset: 1, 'bad-response': 0, timeout: 0, unreachable: 0 }
+  const target = { url: 'http://a', state: 'up' as const, since: 's', reason: '', busy: 1, connections: 2, faults }
   const well: Status = {
     status: 'ok',
     checks: { database: 'ok', directory: 'insecure' },
