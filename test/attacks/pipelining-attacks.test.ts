@@ -1,0 +1,170 @@
+import net from 'node:net'
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { isAlive } from '../support/oracles.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/open/*', upstream: 'raw', public: true },
+      { path: '/api/*', upstream: 'raw' }
+    ]
+  }
+})
+const until = async (condition: () => boolean) => {
+  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+}
+const post = (path: string, body: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: gw\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+
+t.test('thousands of pipelined requests that nobody reads the answers of hold nobody up', async t => {
+  // RW-01, RX-23
+  const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+  const flood = Buffer.from(request.repeat(Math.ceil(65_536 / request.length)).slice(0, 65_536))
+  const before = process.memoryUsage()
+  const sockets: net.Socket[] = []
+  for (let i = 0; i < 100; i++) {
+    const socket = net.connect(world.port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.pause()
+    socket.write(flood)
+    sockets.push(socket)
+  }
+  const started = performance.now()
+  let slowest = 0
+  while (performance.now() - started < 2000) {
+    const asked = performance.now()
+    t.equal((await world.fetch('/health')).status, 200)
+    slowest = Math.max(slowest, performance.now() - asked)
+  }
+  const now = process.memoryUsage()
+  // The test's own sockets and log lines are in there too.
+  const grown = (now.heapUsed + now.external - before.heapUsed - before.external) / 1e6
+  t.ok(slowest < 2000, `the slowest of others waited ${Math.round(slowest)} ms`)
+  t.ok(grown < 200, `${Math.round(grown)} MB more`)
+  for (const socket of sockets) socket.destroy()
+  world.log.length = 0
+})
+
+t.test('a request waits for the answer to the one before it, whatever it is', async t => {
+  // RW-21, SM-15
+  let release = () => {}
+  raw.respond(({ method }) => {
+    if (method !== 'POST') return OK
+    return socket => {
+      release = () => socket.write(OK)
+    }
+  })
+  const connection = await world.connect()
+  const before = raw.requests.length
+  connection.send(`${post('/open/x', 'create')}DELETE /open/x HTTP/1.1\r\nHost: gw\r\n\r\n`)
+  await until(() => raw.requests.length === before + 1)
+  for (let i = 0; i < 3; i++) await world.fetch('/health')
+  t.equal(raw.requests.length, before + 1, 'the DELETE has not overtaken the POST')
+  release()
+  t.match(await connection.response(), { status: 200 })
+  t.match(await connection.response(), { status: 200 })
+  t.same(
+    raw.requests.slice(before).map(({ method }) => method),
+    ['POST', 'DELETE']
+  )
+  connection.destroy()
+})
+
+t.test('a refused request with a body, and what follows it, loses no answer that is due', async t => {
+  // RW-16, SM-14
+  raw.respond(() => OK)
+  for (let i = 0; i < 20; i++) {
+    const connection = await world.connect()
+    const before = raw.requests.length
+    connection.send(
+      `${post('/open/done', 'executed')}${post('/api/refused', 'x'.repeat(200_000))}${post('/open/no', 'more')}`
+    )
+    t.match(await connection.response(), { status: 200 }, 'what was executed is told')
+    t.match(await connection.response(), { status: 401, headers: { connection: 'close' } })
+    t.equal(await connection.closed(), '')
+    t.same(
+      raw.requests.slice(before).map(({ target }) => target),
+      ['/open/done']
+    )
+    connection.destroy()
+  }
+})
+
+t.test('a length that a number does not hold exactly, or a Host of several, goes no further', async t => {
+  // RW-22, RT-28
+  const before = raw.requests.length
+  const bad = [
+    'POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 18446744073709551615\r\n\r\n',
+    'POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 9007199254740992\r\n\r\n',
+    'GET /open/x HTTP/1.1\r\nHost: gw,evil.example\r\n\r\n'
+  ]
+  for (const bytes of bad) t.match(await world.raw(bytes), { status: 400, body: /GW_BAD_REQUEST/ }, bytes.slice(0, 70))
+  t.equal(raw.requests.length, before)
+})
+
+t.test('Max-Forwards counts the gateways that may still pass on OPTIONS and TRACE', async t => {
+  // RFC 9110 §7.6.2
+  raw.respond(() => OK)
+  const ask = (method: string, value: string) =>
+    world.raw(`${method} /open/x HTTP/1.1\r\nHost: gw\r\nMax-Forwards: ${value}\r\n\r\n`)
+  const before = raw.requests.length
+  t.match(await ask('OPTIONS', '0'), { status: 204, headers: { allow: /OPTIONS/ } })
+  t.match(await ask('TRACE', '0'), { status: 405 })
+  t.equal(raw.requests.length, before, 'nothing was passed on')
+  await ask('OPTIONS', '2')
+  t.match(raw.requests.at(-1)?.head, /^max-forwards: 1\r$/im)
+  await ask('GET', '0')
+  t.match(raw.requests.at(-1)?.head, /^max-forwards: 0\r$/im, 'other methods keep it')
+  await ask('OPTIONS', 'many')
+  t.match(raw.requests.at(-1)?.head, /^max-forwards: many\r$/im)
+})
+
+t.test('own endpoints answer with a slash at their end as without', async t => {
+  t.equal((await world.raw('GET /health/ HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 200)
+  const auth = `Authorization: Bearer ${await world.tokenFor()}\r\n`
+  const me = (path: string) => world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\n${auth}\r\n`)
+  t.same(JSON.parse((await me('/auth/me/')).body), JSON.parse((await me('/auth/me')).body))
+})
+
+t.test('a path that is costly to read is read only once the limiter has let it pass', async t => {
+  // RW-26
+  const limited = await startGateway(t, {
+    postgres: world.postgres,
+    env: { RATE_LIMIT_MAX: '5', RATE_LIMIT_TTL_MS: '3600000' },
+    config: { upstreams: { raw: { url: raw.url } }, routes: [{ path: '/open/*', upstream: 'raw', public: true }] }
+  })
+  const costly = ['a%2F'.repeat(2000), '%C4%B1'.repeat(1300)].map(
+    path => `GET /open/${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
+  )
+  const connection = await limited.connect()
+  for (let i = 0; i < 5; i++) {
+    connection.send('GET /open/x HTTP/1.1\r\nHost: gw\r\n\r\n')
+    await connection.response()
+  }
+  const count = 400
+  const from = process.cpuUsage()
+  for (let i = 0; i < count; i++) {
+    connection.send(costly[i % 2] ?? '')
+    t.equal((await connection.response()).status, 429)
+  }
+  const { user } = process.cpuUsage(from)
+  t.ok(user / count < 1000, `${Math.round(user / count)} µs each, the test's own part included`)
+  connection.destroy()
+})
+
+t.test('a body that is malformed behind a request under way is refused, and its upstream let go', async t => {
+  // SM-12, RX-05
+  raw.respond(() => OK)
+  const connection = await world.connect()
+  connection.send('POST /open/x HTTP/1.1\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n')
+  await until(() => raw.received().endsWith('3\r\nabc\r\n'))
+  connection.send('nonsense\r\n')
+  t.match(await connection.response(), { status: 400, headers: { connection: 'close' } })
+  await connection.closed()
+  t.ok(await world.logged(line => line.path === '/open/x' && line.reason === 'malformed-body'))
+  t.equal(await isAlive(world, raw), undefined)
+})
