@@ -14,6 +14,7 @@ import { createClientAddress } from './http/client-address.ts'
 import { createCrossOrigins } from './http/cross-origin.ts'
 import type { Exchange } from './http/exchange.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
+import { createConnectionPlaces } from './http/server/connection-places.ts'
 import { createCertificates, isWell } from './listener/certificates.ts'
 import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
@@ -232,9 +233,18 @@ export const startGateway = async (
       'a trusted proxy sends X-Forwarded-For with an element that is no address; requests through it count as its own'
     )
   )
+  const places = createConnectionPlaces({
+    most: settings.connectionsPerIp,
+    clientAddress,
+    ask: siblings.reload && (claims => siblings.ask('connections', claims)),
+    onRefused: (address, count) =>
+      log.warn({ address, count }, 'connections closed: a client address has as many as CONNECTIONS_PER_IP allows')
+  })
+  siblings.answer('connections', places.answer)
   const app = buildApp({
     clientStallMs: limits.clientStallMs,
     clientAddress,
+    places,
     routes: routes.current,
     limiter,
     rateLimit: settings.rateLimit,

@@ -39,6 +39,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     ldap,
     cloudidp,
     logLevel: readLogLevel(reader),
+    connectionsPerIp: reader.integer('CONNECTIONS_PER_IP', COUNT),
     drainTimeoutMs: reader.duration('DRAIN_TIMEOUT', { min: 0, max: MAX_TIMER_MS }),
     loginFailures: {
       perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),

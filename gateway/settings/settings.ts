@@ -47,6 +47,7 @@ export interface Settings {
   readonly ops: { readonly port: number | undefined; readonly host: string }
   readonly logLevel: string
   readonly workers: number
+  readonly connectionsPerIp: number
   readonly drainTimeoutMs: number
   readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
   readonly revocationMaxStalenessMs: number | undefined

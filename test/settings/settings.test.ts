@@ -59,6 +59,7 @@ t.test('a secret is all it takes; every default is the documented one', async t 
     ops: { port: undefined, host: '127.0.0.1' },
     logLevel: 'info',
     workers: 1,
+    connectionsPerIp: 1000,
     drainTimeoutMs: 10_000,
     loginFailures: { perIp: 20, windowMs: 300_000 },
     revocationMaxStalenessMs: undefined,

@@ -2,6 +2,7 @@
 import type net from 'node:net'
 import { flushSoon } from '../write-batch.ts'
 import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './connection.ts'
+import type { ConnectionPlaces } from './connection-places.ts'
 import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 
@@ -21,6 +22,8 @@ export const DEFAULT_LIMITS: HttpServerLimits = {
 interface HttpServerOptions {
   readonly handler: MessageHandler
   readonly limits?: Partial<HttpServerLimits>
+  /** How many connections an address may have; undefined: any number. */
+  readonly places?: ConnectionPlaces | undefined
 }
 
 interface AcceptOptions {
@@ -46,6 +49,7 @@ const TICK_MS = 500
 /** One for each event loop: connections are judged by one timer, and go on in turns. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const { places } = options
   const connections = new Map<Connection, net.Socket>()
   const turns = createTurns()
   let onEmpty: (() => void) | undefined
@@ -68,7 +72,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const stalls = watchStalls(connections, limits.stallMs)
 
   const onClose = (connection: Connection) => {
-    connections.delete(connection)
+    if (!connections.delete(connection)) return
+    places?.leave(connection.peer)
     connection.onClose()
     if (connections.size === 0) onEmpty?.()
   }
@@ -85,6 +90,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
 
   return {
     accept(socket, { peer = socket.remoteAddress, isTls = false } = {}) {
+      if (places?.enter(peer) === false) return void socket.destroy()
       const connection = new Connection(socket, host, peer, isTls)
       connections.set(connection, socket)
       socket.on('data', (bytes: Buffer) => {

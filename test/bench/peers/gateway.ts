@@ -56,6 +56,8 @@ export const launchGateway = async (world: World, start: GatewayStart) => {
     env: {
       PORT: `${port}`,
       HOST: '127.0.0.1',
+      // All clients of the bench come from one address.
+      CONNECTIONS_PER_IP: '1000000',
       PUBLIC_URL: `http://127.0.0.1:${port}`,
       JWT_SECRET: world.secret,
       ...stores,

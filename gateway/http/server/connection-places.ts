@@ -1,0 +1,112 @@
+// Counts the connections of each client address, those at the gateway's other processes too, and refuses one too many.
+import type { ClientAddressOf } from '../client-address.ts'
+
+/** A client address and how many connections it has at all processes, as far as the one that says so knows. */
+type Claim = readonly [key: string, total: number]
+
+export interface ConnectionPlaces {
+  /** Takes a place for a connection of this peer; false: its address has as many as it may. */
+  enter(peer: string | undefined): boolean
+  leave(peer: string | undefined): void
+  /** Another process asks: gives what is held here, for each claim in turn. */
+  answer(claims: unknown): number[]
+}
+
+interface PlacesOptions {
+  readonly most: number
+  /** Trusted proxies are exempt: whom they speak for is not known yet. */
+  readonly clientAddress: ClientAddressOf
+  /** Asks all other processes; each gives its `answer`. */
+  readonly ask?: ((claims: readonly Claim[]) => Promise<readonly unknown[]>) | undefined
+  /** Told at most once a minute, with how many were refused since. */
+  readonly onRefused?: (key: string, count: number) => void
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number
+}
+
+/** An address with this part of its places at one process is asked about at the others. */
+const TOLD_PART = 16
+const ASK_EVERY_MS = 100
+/** What others hold is forgotten unless they say so again. */
+const KNOWN_MS = 1000
+const TOLD_EVERY_MS = 60_000
+
+export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces => {
+  const { most, clientAddress, ask, now = () => performance.now() } = options
+  const here = new Map<string, number>()
+  const elsewhere = new Map<string, { count: number; at: number }>()
+  const many = new Set<string>()
+  const tell = createTeller(now, options.onRefused)
+  const fewest = Math.max(1, Math.floor(most / TOLD_PART))
+  let isAsking = false
+
+  const heldElsewhere = (key: string): number => {
+    const known = elsewhere.get(key)
+    return known === undefined || now() - known.at > KNOWN_MS ? 0 : known.count
+  }
+
+  const askOthers = async (of: NonNullable<typeof ask>) => {
+    isAsking = true
+    while (many.size > 0) {
+      const keys = [...many]
+      const answers = await of(keys.map(key => [key, (here.get(key) ?? 0) + heldElsewhere(key)]))
+      const at = now()
+      for (const [key, known] of elsewhere) if (at - known.at > KNOWN_MS) elsewhere.delete(key)
+      keys.forEach((key, index) => {
+        elsewhere.set(key, { count: answers.reduce<number>((sum, one) => sum + countAt(one, index), 0), at })
+      })
+      await new Promise(resolve => setTimeout(resolve, ASK_EVERY_MS).unref())
+    }
+    isAsking = false
+  }
+
+  return {
+    enter(peer) {
+      if (clientAddress.trusted(peer)) return true
+      const { key } = clientAddress(peer, undefined)
+      const held = here.get(key) ?? 0
+      if (held + heldElsewhere(key) >= most) {
+        tell(key)
+        return false
+      }
+      here.set(key, held + 1)
+      if (ask === undefined || held + 1 < fewest) return true
+      many.add(key)
+      if (!isAsking) void askOthers(ask)
+      return true
+    },
+    leave(peer) {
+      if (clientAddress.trusted(peer)) return
+      const { key } = clientAddress(peer, undefined)
+      const left = (here.get(key) ?? 1) - 1
+      if (left < fewest) many.delete(key)
+      if (left === 0) here.delete(key)
+      else here.set(key, left)
+    },
+    answer(claims) {
+      const at = now()
+      return (Array.isArray(claims) ? claims : []).map(([key, total]: Claim) => {
+        const held = here.get(key) ?? 0
+        if (!many.has(key)) elsewhere.set(key, { count: Math.max(0, total - held), at })
+        return held
+      })
+    }
+  }
+}
+
+const countAt = (answer: unknown, index: number): number => {
+  const count: unknown = Array.isArray(answer) ? answer[index] : 0
+  return typeof count === 'number' ? count : 0
+}
+
+const createTeller = (now: () => number, onRefused: PlacesOptions['onRefused']) => {
+  let toldAt = Number.NEGATIVE_INFINITY
+  let count = 0
+  return (key: string) => {
+    count++
+    if (now() - toldAt < TOLD_EVERY_MS) return
+    onRefused?.(key, count)
+    toldAt = now()
+    count = 0
+  }
+}

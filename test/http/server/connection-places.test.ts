@@ -1,0 +1,64 @@
+// RX-17, RW-01
+import t from 'tap'
+import { createClientAddress } from '../../../gateway/http/client-address.ts'
+import { type ConnectionPlaces, createConnectionPlaces } from '../../../gateway/http/server/connection-places.ts'
+import { startGateway } from '../../support/gateway.ts'
+
+const clientAddress = createClientAddress(['10.0.0.0/8'])
+const entered = (places: ConnectionPlaces, peer: string, count: number) =>
+  Array.from({ length: count }, () => places.enter(peer)).filter(Boolean).length
+
+t.test('an address has its places and no more, whatever others have', async t => {
+  const told: [string, number][] = []
+  let clock = 0
+  const places = createConnectionPlaces({
+    most: 10,
+    clientAddress,
+    onRefused: (key, count) => told.push([key, count]),
+    now: () => clock
+  })
+  t.equal(entered(places, '192.0.2.1', 12), 10)
+  t.equal(entered(places, '192.0.2.2', 12), 10)
+  t.equal(entered(places, '2001:db8::1', 6) + entered(places, '2001:db8::2', 6), 10, 'one /64 is one address')
+  t.equal(entered(places, '10.1.2.3', 100), 100, 'trusted proxies are exempt')
+  places.leave('192.0.2.1')
+  t.equal(entered(places, '192.0.2.1', 2), 1)
+  t.same(told, [['192.0.2.1', 1]], 'said once a minute')
+  clock = 60_001
+  t.notOk(places.enter('192.0.2.1'))
+  t.equal(told.length, 2)
+  t.equal(told[1]?.[1], 7)
+})
+
+t.test('several processes count together', async t => {
+  const all: ConnectionPlaces[] = []
+  const ask = (from: () => ConnectionPlaces | undefined) => async (claims: unknown) =>
+    all.filter(one => one !== from()).map(one => one.answer(claims))
+  for (let i = 0; i < 3; i++) all.push(createConnectionPlaces({ most: 32, clientAddress, ask: ask(() => all[i]) }))
+  const turn = () => new Promise(resolve => setImmediate(resolve))
+  let count = 0
+  for (let round = 0; round < 60; round++) {
+    if (all[round % 3]?.enter('192.0.2.9')) count++
+    // As fast as one asks again.
+    await new Promise(resolve => setTimeout(resolve, 5))
+    await turn()
+  }
+  // What comes between two questions is not known yet.
+  t.ok(count >= 32 && count < 60, `${count} of 32`)
+})
+
+t.test('a connection too many is closed at once, and one that ends makes room', async t => {
+  const world = await startGateway(t, { env: { CONNECTIONS_PER_IP: '3' } })
+  const held = [await world.connect(), await world.connect(), await world.connect()]
+  const refused = await world.connect()
+  t.equal(await refused.closed(), '')
+  await world.logged(line => line.level === 40 && line.address === '127.0.0.1')
+  held[0]?.destroy()
+  for (;;) {
+    const answer = await world.raw('GET /health HTTP/1.1\r\nHost: gw\r\n\r\n').catch(() => undefined)
+    if (answer === undefined) continue
+    t.equal(answer.status, 200)
+    break
+  }
+  for (const connection of held) connection.destroy()
+})
