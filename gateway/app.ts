@@ -13,6 +13,7 @@ import {
   MethodNotAllowed,
   Unauthenticated
 } from './errors.ts'
+import { answerForwardAuth, beginForwardAuth, isForwardAuth, refuseForwardAuth } from './forward/forward-auth.ts'
 import { type AnswerOptions, answerAsRecipient, answerPreflight, answerRefusal, asGatewayError } from './http/answer.ts'
 import type { ClientAddressOf } from './http/client-address.ts'
 import { preflightMethod } from './http/cross-origin.ts'
@@ -66,7 +67,7 @@ const ANSWERED = Symbol('answered')
 const YES = true
 const NO = false
 
-/** Steps in columns: which of them a request, an upgrade, or a request with an expectation goes through. */
+/** Steps in columns: which of them a request, an upgrade, one with an expectation, or a proxy's question goes through. */
 const column = (table: readonly (readonly [Step, ...boolean[]])[], which: number): readonly Step[] =>
   table.filter(row => row[which] === true).map(([step]) => step)
 
@@ -88,6 +89,17 @@ const createSteps = (parts: AppParts) => {
   const authenticate = createAuthenticate(parts.authentication)
   const limitRoute = createLimitRoute(parts.limiter)
   const authorize = createAuthorize(parts.authorization)
+
+  /** The request that a proxy names takes the place of its own. */
+  const readNamed: Step = exchange => {
+    exchange.refusal = beginForwardAuth(exchange)
+    return undefined
+  }
+
+  const answerProxy: Step = exchange => {
+    if (!exchange.response.isGone) answerForwardAuth(exchange, parts.answers)
+    return ANSWERED
+  }
 
   /** CORS preflights to private routes are answered here, to public ones forwarded like any request. */
   const preflight: Step = exchange => {
@@ -149,26 +161,36 @@ const createSteps = (parts: AppParts) => {
 
   // biome-ignore format: a table
   const table = [
-    //                   request  upgrade  expectation
-    [matchPlain,         YES,     YES,     YES],
-    [limitRate,          YES,     YES,     YES],
-    [matchUnusual,       YES,     YES,     YES],
-    [preflight,          YES,     NO,      YES],
-    [readOffer,          NO,      YES,     NO ],
-    [authenticate,       YES,     YES,     YES],
-    [limitRoute,         YES,     YES,     YES],
-    [authorize,          YES,     YES,     YES],
-    [refuseExpectation,  NO,      NO,      YES],
-    [endForwards,        YES,     NO,      NO ],
-    [switchProtocols,    NO,      YES,     NO ],
-    [answerOrForward,    YES,     YES,     NO ]
+    //                   request  upgrade  expectation  forward-auth
+    [readNamed,          NO,      NO,      NO,          YES],
+    [matchPlain,         YES,     YES,     YES,         YES],
+    [limitRate,          YES,     YES,     YES,         YES],
+    [matchUnusual,       YES,     YES,     YES,         YES],
+    [preflight,          YES,     NO,      YES,         NO ],
+    [readOffer,          NO,      YES,     NO,          NO ],
+    [authenticate,       YES,     YES,     YES,         YES],
+    [limitRoute,         YES,     YES,     YES,         YES],
+    [authorize,          YES,     YES,     YES,         YES],
+    [refuseExpectation,  NO,      NO,      YES,         NO ],
+    [endForwards,        YES,     NO,      NO,          NO ],
+    [switchProtocols,    NO,      YES,     NO,          NO ],
+    [answerOrForward,    YES,     YES,     NO,          NO ],
+    [answerProxy,        NO,      NO,      NO,          YES]
   ] as const
-  return { request: column(table, 1), upgrade: column(table, 2), expectation: column(table, 3) }
+  return {
+    request: column(table, 1),
+    upgrade: column(table, 2),
+    expectation: column(table, 3),
+    forwardAuth: column(table, 4)
+  }
 }
 
 export const buildApp = (parts: AppParts): App => {
   const steps = createSteps(parts)
-  const refuse = (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, parts.answers)
+  const refuse = (exchange: Exchange, error: GatewayError) => {
+    if (exchange.forwardAuth === undefined) answerRefusal(exchange, error, parts.answers)
+    else refuseForwardAuth(exchange, error, parts.answers)
+  }
 
   /** Runs the steps in order, without a turn of the event loop unless one of them has to wait. */
   const run = (steps: readonly Step[], exchange: Exchange, from: number): void => {
@@ -203,6 +225,7 @@ export const buildApp = (parts: AppParts): App => {
   const onRequest = (request: HttpRequest) => {
     const exchange = new Exchange(request, parts.clientAddress, hooks)
     parts.onOpen?.(exchange)
+    if (isForwardAuth(request)) return run(steps.forwardAuth, exchange, 0)
     if (expectsMore(request)) return run(steps.expectation, exchange, 0)
     exchange.awaitsContinue = request.head.expect !== undefined && request.versionMinor > 0
     run(asksUpgrade(request) ? steps.upgrade : steps.request, exchange, 0)

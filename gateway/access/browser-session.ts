@@ -99,10 +99,12 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
   }
 
   const judgeOrigin = (exchange: Exchange): void => {
-    const { request, head, route } = exchange
+    const { method, request, head, route } = exchange
     const site = fieldValue(request.fields, 'sec-fetch-site')
-    const changes = !SAFE_METHODS.has(request.method) || head.upgrade?.toLowerCase() === 'websocket'
-    const ownEndpoint = route?.upstream === undefined
+    const opensSocket =
+      head.upgrade?.toLowerCase() === 'websocket' || fieldValue(request.fields, 'sec-fetch-mode') === 'websocket'
+    const changes = opensSocket || !SAFE_METHODS.has(method)
+    const ownEndpoint = route?.upstream === undefined && route?.external !== true
     // A link from elsewhere may open a page; it may not ask the session anything, and not change anything.
     if (site !== undefined && site !== 'same-origin' && (changes || (ownEndpoint && site !== 'none'))) {
       throw new BadOrigin({ reason: 'cookie-cross-site' })
@@ -126,10 +128,9 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       return token
     },
     loginAddress(exchange) {
-      const { request, route } = exchange
+      const { method, request, route } = exchange
       if (route?.browser !== true || !wantsPage(exchange)) return undefined
-      if (!SAFE_METHODS.has(request.method) || fieldValue(request.fields, 'x-requested-with') !== undefined)
-        return undefined
+      if (!SAFE_METHODS.has(method) || fieldValue(request.fields, 'x-requested-with') !== undefined) return undefined
       const target = exchange.path + exchange.query
       const kept = target.length <= RETURN_LENGTH && /^\/(?![/\\])/.test(target) ? target : '/'
       return `/auth/login?returnTo=${encodeURIComponent(kept)}`

@@ -11,7 +11,7 @@ import {
 import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import { isPlainPath } from '../routes/canonical-path.ts'
-import type { RouteTable } from '../routes/route.ts'
+import type { RouteMatch, RouteTable } from '../routes/route.ts'
 
 const MAX_TARGET_LENGTH = 8192
 
@@ -44,15 +44,17 @@ const originForm = (target: string, host: string | undefined): string | undefine
 }
 
 /** `http://host/path?query` or `/path?query` without what an origin-form leaves out; undefined: neither. */
-const targetOf = ({ request, head }: Exchange): string | undefined =>
-  request.target.startsWith('/') ? request.target : originForm(request.target, head.host)
+const targetOf = ({ target, head }: Exchange): string | undefined =>
+  target.startsWith('/') ? target : originForm(target, head.host)
 
 const targetFault = (exchange: Exchange): GatewayError | undefined => {
-  if (exchange.request.target.length > MAX_TARGET_LENGTH) return new UriTooLong({ reason: 'target-too-long' })
+  if (exchange.target.length > MAX_TARGET_LENGTH) return new UriTooLong({ reason: 'target-too-long' })
   const target = targetOf(exchange)
   if (target === undefined) return new BadPath({ reason: 'target-form' })
   return target.includes('#') ? new BadPath({ reason: 'fragment' }) : undefined
 }
+
+const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
 interface MatchRoute {
   /** Records what is wrong with the head, or the route of a path that is plain. What costs more waits for `matchUnusual`. */
@@ -64,8 +66,11 @@ interface MatchRoute {
 /** In two steps, since a path may be written so that it costs a lot to read, and the limiter comes between. */
 export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
   const match = (exchange: Exchange, rawPath: string) => {
-    const method = preflightMethod(exchange) ?? exchange.request.method
-    const match = current().match(method, rawPath)
+    const method = preflightMethod(exchange) ?? exchange.method
+    const found = current().match(method, rawPath)
+    // What is judged for a proxy is never forwarded, and what is forwarded is never judged for one.
+    const isOther = found.route !== undefined && found.route.external !== (exchange.forwardAuth !== undefined)
+    const match = isOther ? NO_ROUTE : found
     exchange.match = match
     if (match.route !== undefined) {
       exchange.route = match.route
@@ -74,7 +79,7 @@ export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
   }
   return {
     matchPlain(exchange) {
-      exchange.refusal = headFault(exchange) ?? targetFault(exchange)
+      exchange.refusal ??= headFault(exchange) ?? targetFault(exchange)
       if (exchange.refusal !== undefined) return
       const target = targetOf(exchange) ?? ''
       const question = target.indexOf('?')

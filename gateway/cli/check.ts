@@ -40,7 +40,7 @@ const check = async (
   const settings = withSettings ? judgeSettings(environment) : { mistakes: [], warnings: [], groupSources: undefined }
   const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
   const routes = await judgeRoutes(folder, { publicUrlGiven, groupSources: settings.groupSources })
-  const proxied = routes.table?.routes.filter(route => route.upstream !== undefined).length ?? 0
+  const proxied = routes.table?.routes.filter(route => route.upstream !== undefined || route.external).length ?? 0
   const found = routes.complaints.length > 0 || settings.mistakes.length > 0
   return {
     found,

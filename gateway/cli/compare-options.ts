@@ -28,6 +28,7 @@ export const added = (was: OptionValue, now: OptionValue): boolean => {
 }
 
 const OPTIONS: readonly Option[] = [
+  { name: 'external', read: ({ external }) => external },
   { name: 'upstream', read: ({ upstream }) => upstream?.name },
   { name: 'stripPrefix', read: ({ stripPrefix }) => stripPrefix },
   { name: 'maxBody', read: ({ maxBodyBytes }) => maxBodyBytes },

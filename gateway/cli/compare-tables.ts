@@ -52,13 +52,13 @@ interface Group {
 
 /** Asks both tables every request that could tell them apart, as everybody. */
 export const compareTables = (before: RouteTable, after: RouteTable, options: DecideOptions): Comparison => {
-  const routes = [...before.routes, ...after.routes].filter(route => route.upstream !== undefined)
+  const routes = [...before.routes, ...after.routes].filter(isWritten)
   const { paths, methods, isComplete } = representativeRequests(routes)
   const groups = new Map<string, Group>()
   for (const path of paths) {
     for (const method of methods) {
       const [was, now] = [before.match(method.method, path), after.match(method.method, path)]
-      if (was.route?.upstream === undefined && now.route?.upstream === undefined) continue
+      if (!isWritten(was.route) && !isWritten(now.route)) continue
       const key = `${keyOf(was)} → ${keyOf(now)}`
       const group = groups.get(key) ?? { was, now, methods: new Map(), example: { method: method.method, path } }
       group.methods.set(method.method, method)
@@ -74,6 +74,10 @@ export const compareTables = (before: RouteTable, after: RouteTable, options: De
     isComplete
   }
 }
+
+/** Of the route files, not the gateway's own. */
+const isWritten = (route: Route | undefined): route is Route =>
+  route?.upstream !== undefined || route?.external === true
 
 const keyOf = (match: RouteMatch): string => match.route?.id ?? match.refusal ?? ''
 

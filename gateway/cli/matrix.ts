@@ -26,7 +26,7 @@ export const addMatrix = (program: Command, cli: Cli): void => {
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
   const { routes } = await readTable(routeFolder(environment, config))
   const mayPass = cloudUnassignedMayPass(environment)
-  const listed = routes.filter(route => own || route.upstream !== undefined)
+  const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
   const rows = accessMatrix(listed, { cloudUnassignedMayPass: mayPass }).map(({ id, route, allowed }) => ({
     id,
     upstream: route.upstream?.name ?? "the gateway's own",

@@ -121,7 +121,7 @@ const candidatesOf = (table: RouteTable, method: string, path: string, match: Ro
   const winner = match.route ?? fits.filter(route => takesMethod(route, method)).sort(order)[0]
   return fits.sort(order).map(route => {
     if (route === match.route) return { route, chosen: true, why: 'the most specific route that takes this method' }
-    if (isOurs && route.upstream !== undefined) {
+    if (isOurs && (route.upstream !== undefined || route.external)) {
       return { route, chosen: false, why: "this path belongs to the gateway, route files don't reach it" }
     }
     if (route === winner) return { route, chosen: false, why: 'it would be the one, but the path is refused' }

@@ -32,8 +32,8 @@ export const readableBy = ({ head }: Exchange, { frontend, listed }: CrossOrigin
   head.origin !== undefined && listed.has(head.origin) ? head.origin : frontend
 
 /** `OPTIONS` with an Origin and the method that a browser asks leave for (Fetch, CORS-preflight request). */
-export const preflightMethod = ({ request, head }: Exchange): string | undefined => {
-  if (request.method !== 'OPTIONS' || head.origin === undefined) return undefined
+export const preflightMethod = ({ method, request, head }: Exchange): string | undefined => {
+  if (method !== 'OPTIONS' || head.origin === undefined) return undefined
   const asked = fieldValue(request.fields, 'access-control-request-method')
   return asked !== undefined && /^[A-Za-z]{1,32}$/.test(asked) ? asked.toUpperCase() : undefined
 }

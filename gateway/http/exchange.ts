@@ -33,6 +33,11 @@ export class Exchange implements ExchangeOwner {
   readonly peerTrusted: boolean
   /** The client sent `Expect: 100-continue` and still waits for it (RFC 9110 §10.1.1). */
   awaitsContinue = false
+  /** Of the request that is judged: this one, or the one that a proxy names at /auth/forward. */
+  method: string
+  target: string
+  /** A proxy asks whether another request may pass, and how it wants to hear; undefined: this request itself is meant. */
+  forwardAuth: 'plain' | 'nginx' | undefined = undefined
   /** The query as it came, with its `?`; '' without one. */
   query = ''
   /** The host that the backend is told; '' until it is asked. */
@@ -68,6 +73,8 @@ export class Exchange implements ExchangeOwner {
     const { head, connection, response } = request
     const given = head.requestId
     this.request = request
+    this.method = request.method
+    this.target = request.target
     this.response = response
     this.head = head
     this.peerTrusted = clientAddress.trusted(connection.peer)

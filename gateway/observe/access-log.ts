@@ -65,10 +65,10 @@ const whyFields = ({ error, response, upgraded }: Exchange): string => {
  * by field costs several times the writing: all values but the path are the gateway's own words, numbers and ids.
  */
 const fieldsOf = (exchange: Exchange): string => {
-  const { request, route, identity, client, upstreamMs, headMs } = exchange
+  const { route, identity, client, upstreamMs, headMs } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
-    `,"requestId":"${requestId}","method":"${request.method}","path":${pathOf(exchange)}` +
+    `,"requestId":"${requestId}","method":"${exchange.method}","path":${pathOf(exchange)}` +
     (route === undefined ? '' : remembered(routeFields, route, routeField)) +
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +

@@ -48,7 +48,9 @@ export const defineRoute = (
   judgeCombinations(data, say)
   judgeRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, placeOf, say)
-  return hasPath ? { route, isSound: complaints.length === before && route.upstream !== undefined } : undefined
+  return hasPath
+    ? { route, isSound: complaints.length === before && (route.upstream !== undefined || route.external) }
+    : undefined
 }
 
 const assemble = (
@@ -72,6 +74,7 @@ const assemble = (
     forwardToken: data.forwardToken ?? false,
     browser: data.browser ?? false,
     basic: data.basic ?? false,
+    external: data.external ?? false,
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
     rateLimit: data.rateLimit && {
       max: data.rateLimit.max,
@@ -193,6 +196,16 @@ const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: 
   }
 }
 
+const FORWARDING_ONLY = [
+  'upstream',
+  'stripPrefix',
+  'timeout',
+  'maxBody',
+  'forwardToken',
+  'websocket',
+  'socketio'
+] as const
+
 const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
   if (data.public === true) {
     if (data.roles !== undefined) say('a public route has no roles: choose one', 'roles')
@@ -201,6 +214,11 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
     const by = data.rateLimit?.by
     if (by === 'user' || by === 'both')
       say(`a public route knows nobody, so "by: ${by}" has no meaning`, 'rateLimit', 'by')
+  }
+  if (data.external === true) {
+    for (const key of FORWARDING_ONLY) {
+      if (data[key] !== undefined) say(`"${key}" has no meaning on an external route: nothing is forwarded`, key)
+    }
   }
   if (data.basic === true) {
     if (data.public === true) say('a public route asks for no token, so "basic" has no meaning', 'basic')

@@ -34,7 +34,7 @@ const SOUND: Judgement = {
 /** Judges the value of a document by the schema. Nothing is coerced and no default is filled in. */
 export const judgeSchema = (document: YamlDocument): Judgement => {
   if (validate(document.value)) return SOUND
-  const errors = (validate.errors ?? []).filter(error => error.keyword !== 'propertyNames')
+  const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames' && keyword !== 'if')
   const faults = errors.map(error => ({ path: pathOf(error), error }))
   const faulty = new Set(faults.map(({ path }) => keyOf(path)))
   const above = new Set(faults.flatMap(({ path }) => path.map((_, index) => keyOf(path.slice(0, index)))))

@@ -38,7 +38,8 @@ export interface HeaderRulesData {
 
 export interface RouteData {
   readonly path: string
-  readonly upstream: string
+  readonly upstream?: string
+  readonly external?: boolean
   readonly methods?: readonly string[]
   readonly roles?: readonly string[]
   readonly public?: boolean
@@ -377,6 +378,7 @@ const route = record(
     public: flag('Lets everybody through: the token is not judged and no identity is passed on.'),
     requireAssigned: flag('Refuses people without profile and area.'),
     forwardToken: flag('Passes the Authorization header on.'),
+    external: flag('Instead of upstream: judged for a proxy in front at /auth/forward, never forwarded.'),
     basic: flag('Accepts an access token (pt_…) as the password of Basic, for git, npm and their kind.'),
     browser: flag('Accepts the session cookie (BROWSER_SESSION) and sends navigations without one to the login page.'),
     stripPrefix: text('a path that begins with /', 'Removed from the path before it is forwarded.', '/api'),
@@ -395,7 +397,12 @@ const route = record(
     websocket,
     socketio
   },
-  { required: ['path', 'upstream'], examples: [{ path: '/api/orders/*', upstream: 'orders', roles: ['Admin'] }] }
+  {
+    required: ['path'],
+    if: { required: ['external'], properties: { external: { const: true } } },
+    else: { title: 'a route', required: ['upstream'] },
+    examples: [{ path: '/api/orders/*', upstream: 'orders', roles: ['Admin'] }]
+  }
 )
 
 const grant = record(

@@ -9,7 +9,7 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Oddities worth a look before the files are used; none is a mistake for certain. */
 export const weakerNeighbours = (table: RouteTable): Complaint[] =>
   table.routes
-    .filter(route => route.upstream !== undefined && !route.coversBelow)
+    .filter(route => (route.upstream !== undefined || route.external) && !route.coversBelow)
     .flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
 
 /** Backends that match prefixes (nginx, PHP, Jetty) run what serves `/api/admin` for `/api/admin/x` too. */

@@ -53,7 +53,7 @@ const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: 
   if (route.socketio !== undefined) return allow('socketio')
   if (user === undefined) return refuse(401, Unauthenticated.code, 'no-token')
   // The gateway's own endpoints (`/auth/me`, logout) stay open to whoever has just logged in.
-  const isProxied = route.upstream !== undefined
+  const isProxied = route.upstream !== undefined || route.external
   return judgePerson(user, route, cloudUnassignedMayPass || !isProxied)
 }
 

@@ -59,6 +59,7 @@ const ownRoute = (method: string | undefined, path: string, access: Access): Wri
   forwardToken: false,
   browser: false,
   basic: false,
+  external: false,
   stripPrefix: undefined,
   rateLimit: undefined,
   timeoutMs: undefined,

@@ -68,6 +68,7 @@ const numbered = (route: WrittenRoute): Route => ({
   forwardToken: route.forwardToken,
   browser: route.browser,
   basic: route.basic,
+  external: route.external,
   stripPrefix: route.stripPrefix,
   rateLimit: route.rateLimit,
   timeoutMs: route.timeoutMs,

@@ -141,6 +141,8 @@ export interface Route {
   readonly browser: boolean
   /** An access token may be the password of Basic. */
   readonly basic: boolean
+  /** Judged for a proxy in front at /auth/forward, never forwarded; such a route has no upstream. */
+  readonly external: boolean
   /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */
   readonly stripPrefix: string | undefined
   readonly rateLimit: RouteRateLimit | undefined

@@ -22,23 +22,27 @@ export const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
 export const encodeList = (items: readonly string[]): string =>
   items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
 
-/** Field lines `[name, value, …]` for a user; absent values give no line at all. */
-const identityHeaders = (user: User): string[] => {
-  const lines: string[] = []
-  const add = (name: string, value: string) => {
-    if (value !== '') lines.push(name, value)
-  }
-  add('x-user-id', String(user.id))
-  add('x-user-name', encodeValue(user.name))
-  add('x-user-email', encodeValue(user.email))
-  add('x-user-username', encodeValue(user.username))
-  add('x-user-provider', user.provider)
-  add('x-user-profiles', encodeList(user.profiles))
-  add('x-user-areas', encodeList(user.areas))
-  add('x-user-area-principal', encodeValue(user.areaPrincipal))
-  add('x-user-access-status', user.accessStatus)
-  return lines
-}
+/** `[name, value, …]` of all identity headers; '' where there is no value, or no user. */
+export const identityFields = (user: User | undefined): string[] => [
+  'x-user-id',
+  user === undefined ? '' : String(user.id),
+  'x-user-name',
+  encodeValue(user?.name ?? ''),
+  'x-user-email',
+  encodeValue(user?.email ?? ''),
+  'x-user-username',
+  encodeValue(user?.username ?? ''),
+  'x-user-provider',
+  user?.provider ?? '',
+  'x-user-profiles',
+  encodeList(user?.profiles ?? []),
+  'x-user-areas',
+  encodeList(user?.areas ?? []),
+  'x-user-area-principal',
+  encodeValue(user?.areaPrincipal ?? ''),
+  'x-user-access-status',
+  user?.accessStatus ?? ''
+]
 
 const blocks = new WeakMap<Identity, string>()
 
@@ -46,9 +50,9 @@ const blocks = new WeakMap<Identity, string>()
 export const identityHeaderBlock = (identity: Identity): string => {
   const known = blocks.get(identity)
   if (known !== undefined) return known
-  const lines = identityHeaders(identity.user)
+  const fields = identityFields(identity.user)
   let block = ''
-  for (let i = 0; i < lines.length; i += 2) block += `${lines[i]}: ${lines[i + 1]}\r\n`
+  for (let i = 0; i < fields.length; i += 2) if (fields[i + 1] !== '') block += `${fields[i]}: ${fields[i + 1]}\r\n`
   blocks.set(identity, block)
   return block
 }

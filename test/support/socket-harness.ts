@@ -81,6 +81,7 @@ export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> =
   forwardToken: false,
   browser: false,
   basic: false,
+  external: false,
   stripPrefix: undefined,
   rateLimit: undefined,
   timeoutMs: undefined,

@@ -1,0 +1,74 @@
+// Judges a request for a proxy in front: reads which one its headers name, and answers with who asks or why not.
+import { BadRequest, Forbidden, type GatewayError } from '../errors.ts'
+import { type AnswerOptions, answerRefusal, ownHeaders } from '../http/answer.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { fieldValues, type HttpRequest } from '../http/server/request.ts'
+import { identityFields } from '../upstream/identity-headers.ts'
+
+const PATH = '/auth/forward'
+// RFC 9110 §9.1; no longer than any method that routes may name.
+const METHOD = /^[A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]{0,31}$/
+
+/** In this one spelling: whatever else could be read so is a path like any other. */
+export const isForwardAuth = ({ target }: HttpRequest): boolean =>
+  target.startsWith(PATH) && (target.length === PATH.length || target.charCodeAt(PATH.length) === 0x3f)
+
+/** The one method and the one target that the proxy names, of exactly one family of headers. */
+const readNamed = ({ fields }: HttpRequest): { method: string; target: string } | undefined => {
+  const forwarded = [fieldValues(fields, 'x-forwarded-method'), fieldValues(fields, 'x-forwarded-uri')]
+  const original = [fieldValues(fields, 'x-original-method'), fieldValues(fields, 'x-original-url')]
+  const isFor = (family: string[][], other: string[][]) =>
+    family.every(values => values.length === 1) && other.every(values => values.length === 0)
+  const family = isFor(forwarded, original) ? forwarded : isFor(original, forwarded) ? original : undefined
+  const [[method = ''] = [], [written = ''] = []] = family ?? []
+  const absolute = /^https?:\/\/[^/?#\\]+(.*)$/i.exec(written)
+  const target = absolute === null ? written : absolute[1]?.startsWith('/') ? absolute[1] : `/${absolute[1]}`
+  return METHOD.test(method) && target.startsWith('/') ? { method, target } : undefined
+}
+
+/** From here on the exchange is about the request that is named. Only a proxy of TRUST_PROXY may name one. */
+export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined => {
+  const { request } = exchange
+  const query = request.target.slice(PATH.length)
+  exchange.forwardAuth = query === '?mode=nginx' ? 'nginx' : 'plain'
+  exchange.path = PATH
+  if (!exchange.peerTrusted) return new Forbidden({ reason: 'forward-auth-peer' })
+  if (query !== '' && query !== '?' && query !== '?mode=nginx') return new BadRequest({ reason: 'forward-auth-mode' })
+  const named = readNamed(request)
+  if (named === undefined) return new BadRequest({ reason: 'forward-auth-headers' })
+  exchange.path = ''
+  exchange.method = named.method
+  exchange.target = named.target
+  return undefined
+}
+
+/** 200 with every identity header, empty where there is no value: a proxy that copies them overwrites what a client sent. */
+export const answerForwardAuth = (exchange: Exchange, options: AnswerOptions): void => {
+  const identity = identityFields(exchange.identity?.user)
+  const headers = [...ownHeaders(exchange, options), ...identity, 'cache-control', 'no-store', 'content-length', '0']
+  exchange.response.whole({ status: 200, headers }, '')
+}
+
+/** nginx's auth_request knows 2xx, 401 and 403; any other answer is a fault to it, so the rest travels in headers. */
+export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
+  const login = error.statusCode === 401 ? options.loginAddress?.(exchange) : undefined
+  const isKnown = login === undefined && (error.statusCode === 401 || error.statusCode === 403)
+  if (exchange.forwardAuth !== 'nginx' || isKnown) {
+    answerRefusal(exchange, error, options)
+    return
+  }
+  exchange.error = error
+  const text = error.bodyText(exchange.requestId)
+  const told = login === undefined ? ['x-auth-status', String(error.statusCode)] : ['x-auth-location', login]
+  const length = String(Buffer.byteLength(text))
+  const more = [
+    'content-type',
+    'application/json; charset=utf-8',
+    'cache-control',
+    'no-store',
+    'content-length',
+    length
+  ]
+  const headers = [...ownHeaders(exchange, options), ...Object.entries(error.headers).flat(), ...told, ...more]
+  exchange.response.whole({ status: login === undefined ? 403 : 401, headers }, Buffer.from(text).toString('latin1'))
+}

@@ -1,0 +1,112 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
+import { startGateway } from '../support/gateway.ts'
+import { findNginx } from '../support/provision.ts'
+import { rawExchange } from '../support/raw-client.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { recipeBlock } from '../support/recipe.ts'
+import { freePort, until } from '../support/redis.ts'
+
+const NAME = 'forward-auth-nginx'
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+
+const startNginx = async (t: Test, gateway: number, app: number): Promise<number> => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-nginx-'))
+  const port = await freePort()
+  const server = recipeBlock(NAME, 'nginx', {
+    'listen 80;': `listen 127.0.0.1:${port};`,
+    '127.0.0.1:3000': `127.0.0.1:${gateway}`,
+    '127.0.0.1:8080': `127.0.0.1:${app}`
+  })
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path ${folder}/${name};`)
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off;\nmaster_process off;\npid ${folder}/pid;\nevents {}\nhttp {\naccess_log off;\n${paths.join('\n')}\n${server}}\n`
+  )
+  const words = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')]
+  const child = spawn(findNginx() ?? 'nginx', words, { stdio: 'ignore' })
+  t.teardown(async () => {
+    const ended = once(child, 'exit')
+    if (child.exitCode === null && child.kill('SIGKILL')) await ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await until(async () => {
+    if (child.exitCode !== null) throw new Error(readFileSync(join(folder, 'error.log'), 'utf8'))
+    return accepts(port)
+  })
+  return port
+}
+
+t.test(
+  'nginx in front, by the recipe’s own text: who may pass passes, with our identity and nobody else’s',
+  async t => {
+    // RT-34, HD-01, HD-02
+    const app = await startRawUpstream(t)
+    const env = Object.fromEntries(
+      recipeBlock(NAME, 'sh')
+        .trim()
+        .split('\n')
+        .map(line => line.split('=') as [string, string])
+    )
+    const { routes } = parse(recipeBlock(NAME, 'yaml')) as { routes: { path: string }[] }
+    const few = { path: '/app/few', external: true, rateLimit: { max: 1, window: '1h' } }
+    const world = await startGateway(t, { env, config: { routes: [...routes, few] } })
+    const port = await startNginx(t, world.port, app.port)
+    const [agent, admin] = [await world.tokenFor({ id: 7 }), await world.tokenFor({ id: 8, profiles: ['Admin'] })]
+    const ask = async (path: string, bearer: string, lines = '', method = 'GET') => {
+      const before = app.requests.length
+      const auth = bearer === '' ? '' : `Authorization: Bearer ${bearer}\r\n`
+      const answer = await rawExchange(
+        port,
+        `${method} ${path} HTTP/1.1\r\nHost: app.example.org\r\nConnection: close\r\n${auth}${lines}\r\n`
+      )
+      return { answer, request: app.requests[before] }
+    }
+    const forged =
+      'X-User-Id: 1\r\nX_User_Id: 1\r\nX-User-Profiles: Admin\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /app/public/x\r\n' +
+      'X-Original-URL: /app/public/x\r\nX-Original-Method: GET\r\n'
+    for (const lines of ['', forged]) {
+      const passed = await ask('/app/x?a=1', agent, lines)
+      t.equal(passed.answer.status, 200)
+      t.equal(passed.request?.target, '/app/x?a=1')
+      const identity = passed.request?.headers.filter(([name]) => /^x[-_]user/i.test(name)) ?? []
+      t.same(Object.fromEntries(identity)['X-User-Id'], '7')
+      t.same(Object.fromEntries(identity)['X-User-Profiles'], 'Agente')
+      t.equal(identity.length, 9)
+      t.notMatch(passed.request?.head, /authorization/i)
+
+      const open = await ask('/app/public/x', '', lines)
+      t.equal(open.answer.status, 200)
+      t.same(
+        open.request?.headers.filter(([name]) => /^x[-_]user/i.test(name)),
+        [],
+        'no identity on a public route'
+      )
+
+      t.equal((await ask('/app/x', admin, lines)).answer.status, 403)
+      t.equal((await ask('/app/x', '', lines)).answer.status, 401)
+      t.equal((await ask('/app/public/../x', '', lines)).answer.status, 400)
+      t.equal((await ask('/auth/forward', agent, lines)).answer.status, 404)
+    }
+    t.equal((await ask('/app/few', agent)).answer.status, 200)
+    const limited = (await ask('/app/few', agent)).answer
+    t.equal(limited.status, 429)
+    t.match(limited.headers['retry-after'], /^\d+$/)
+    const navigation = 'Accept: text/html\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n'
+    const redirected = (await ask('/app/x', '', navigation)).answer
+    t.equal(redirected.status, 302)
+    t.match(redirected.headers.location, /\/auth\/login\?returnTo=%2Fapp%2Fx$/)
+    t.equal((await ask('/auth/config', '')).answer.status, 200)
+  }
+)

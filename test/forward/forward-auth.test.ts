@@ -1,0 +1,220 @@
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { complaintsOf } from '../support/route-files.ts'
+
+const raw = await startRawUpstream(t)
+const world = await startGateway(t, {
+  env: { TRUST_PROXY: '127.0.0.1', BROWSER_SESSION: 'true' },
+  config: {
+    upstreams: { raw: { url: raw.url } },
+    routes: [
+      { path: '/app/*', external: true, roles: ['Agente'] },
+      { path: '/app/admin/*', external: true, roles: ['Admin'] },
+      { path: '/app/public/*', external: true, public: true },
+      { path: '/only/read', external: true, methods: ['GET'] },
+      { path: '/app/few', external: true, rateLimit: { max: 1, window: '1h' } },
+      { path: '/pages/*', external: true, browser: true },
+      { path: '/api/*', upstream: 'raw' }
+    ],
+    tests: ['GET /app/admin/x as Agente -> 403', 'GET /app/x as Agente -> allow']
+  }
+})
+const person = { id: 7, name: 'Ana Sá', email: '', username: 'ana', profiles: ['Agente'] }
+const token = await world.tokenFor(person)
+
+type Fields = readonly (readonly [string, string])[]
+const caddy = (method: string, uri: string): Fields => [
+  ['X-Forwarded-Method', method],
+  ['X-Forwarded-Uri', uri]
+]
+const nginx = (method: string, uri: string): Fields => [
+  ['X-Original-Method', method],
+  ['X-Original-URL', uri]
+]
+const ask = (fields: Fields, options: { bearer?: string | undefined; mode?: string; port?: number } = {}) => {
+  const { bearer = token, mode = '' } = options
+  const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const auth = bearer === '' ? '' : `Authorization: Bearer ${bearer}\r\n`
+  return world.raw(`GET /auth/forward${mode} HTTP/1.1\r\nHost: gw\r\n${auth}${lines}\r\n`)
+}
+const NGINX = '?mode=nginx'
+const identityOf = ({ headers }: { headers: Record<string, string> }) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('x-user-')))
+
+const EMPTY = {
+  'x-user-id': '',
+  'x-user-name': '',
+  'x-user-email': '',
+  'x-user-username': '',
+  'x-user-provider': '',
+  'x-user-profiles': '',
+  'x-user-areas': '',
+  'x-user-area-principal': '',
+  'x-user-access-status': ''
+}
+
+t.test('a request that may pass is answered with all nine identity headers, and nothing else', async t => {
+  for (const fields of [
+    caddy('GET', '/app/x?a=1'),
+    nginx('POST', '/app/x'),
+    nginx('GET', 'https://app.example.org/app/x')
+  ]) {
+    const answer = await ask([...fields, ['X-User-Id', '1'], ['X_User_Email', 'root@corp.example']])
+    t.equal(answer.status, 200)
+    t.equal(answer.body, '')
+    t.equal(answer.headers['cache-control'], 'no-store')
+    t.same(identityOf(answer), {
+      ...EMPTY,
+      'x-user-id': '7',
+      'x-user-name': 'Ana S%C3%A1',
+      'x-user-username': 'ana',
+      'x-user-provider': 'ldap',
+      'x-user-profiles': 'Agente',
+      'x-user-areas': 'Geral',
+      'x-user-area-principal': 'Geral',
+      'x-user-access-status': 'assigned'
+    })
+  }
+  const open = await ask(caddy('GET', '/app/public/x'))
+  t.equal(open.status, 200)
+  t.same(identityOf(open), EMPTY, 'empty on public routes, so that copying them removes what a client sent')
+  t.equal((await ask(caddy('HEAD', '/only/read'))).status, 200)
+})
+
+t.test('it is judged as on the main road', async t => {
+  for (const [method, uri, status, code] of [
+    ['GET', '/app/admin/x', 403, 'GW_FORBIDDEN'],
+    ['GET', '/app/%61dmin/x', 403, 'GW_FORBIDDEN'],
+    ['GET', '/app/./admin/x', 400, 'GW_BAD_PATH'],
+    ['GET', '/app//admin/x', 400, 'GW_BAD_PATH'],
+    ['GET', '/app/public/../admin/x', 400, 'GW_BAD_PATH'],
+    ['GET', '/app/ADMIN/x', 400, 'GW_BAD_PATH'],
+    ['GET', '/app/x#/public/', 400, 'GW_BAD_PATH'],
+    ['POST', '/only/read', 405, 'GW_METHOD_NOT_ALLOWED'],
+    ['GET', '/api/x', 404, 'GW_NO_ROUTE'],
+    ['GET', '/auth/me', 404, 'GW_NO_ROUTE'],
+    ['GET', '/nothing', 404, 'GW_NO_ROUTE']
+  ] as const) {
+    const answer = await ask(caddy(method, uri))
+    t.equal(answer.status, status, `${method} ${uri}`)
+    t.match(JSON.parse(answer.body), { code }, uri)
+    const mapped = await ask(nginx(method, uri), { mode: NGINX })
+    t.equal(mapped.status, 403, uri)
+    t.equal(mapped.headers['x-auth-status'], status === 403 ? undefined : String(status), uri)
+  }
+  for (const mode of ['', NGINX]) t.equal((await ask(caddy('GET', '/app/x'), { bearer: '', mode })).status, 401)
+  t.equal((await ask(caddy('GET', '/app/few'))).status, 200)
+  const limited = await ask(nginx('GET', '/app/few'), { mode: NGINX })
+  t.match(limited.headers, { 'x-auth-status': '429', 'retry-after': /^\d+$/ })
+})
+
+t.test('exactly one family of headers is read, each of them once, by its own spelling', async t => {
+  // RT-34, HD-02
+  const good = caddy('GET', '/app/public/x')
+  const other = nginx('GET', '/app/public/x')
+  for (const fields of [
+    [],
+    good.slice(0, 1),
+    good.slice(1),
+    other.slice(0, 1),
+    [...good, ...other],
+    [...good, ...other.slice(1)],
+    [...good, ...good.slice(1)],
+    [...good, ...good.slice(0, 1)],
+    [
+      ['X_Forwarded_Method', 'GET'],
+      ['X_Forwarded_Uri', '/app/public/x']
+    ],
+    [
+      ['X-Forwarded-Method', 'GET'],
+      ['X-Original-URL', '/app/public/x']
+    ],
+    caddy('', '/app/public/x'),
+    caddy('GET /app HTTP/1.1', '/app/public/x'),
+    caddy('GET', ''),
+    caddy('GET', 'app/public/x'),
+    caddy('GET', '//')
+  ] as Fields[]) {
+    t.equal((await ask(fields, { bearer: '' })).status, 400, JSON.stringify(fields))
+    const mapped = await ask(fields, { bearer: '', mode: NGINX })
+    t.match(mapped, { status: 403, headers: { 'x-auth-status': '400' } })
+  }
+  t.equal((await ask([...good, ['X_Forwarded_Uri', '/app/admin/x']], { bearer: '' })).status, 200)
+  t.equal((await ask(good, { mode: '?mode=other' })).status, 400)
+})
+
+t.test('whoever is not a proxy of TRUST_PROXY learns nothing', async t => {
+  const strict = await startGateway(t, {
+    postgres: world.postgres,
+    config: { upstreams: {}, routes: [{ path: '/app/*', external: true, public: true }] }
+  })
+  for (const mode of ['', NGINX]) {
+    const answer = await strict.raw(
+      `GET /auth/forward${mode} HTTP/1.1\r\nHost: gw\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /app/x\r\n\r\n`
+    )
+    t.equal(answer.status, 403)
+    t.match(JSON.parse(answer.body), { code: 'GW_FORBIDDEN' })
+    t.same(identityOf(answer), {})
+  }
+})
+
+t.test('an external route is no route when it is asked directly', async t => {
+  // RT-34, RT-35
+  for (const path of ['/app/x', '/app/public/x', '/pages/x']) {
+    const answer = await world.fetch(path, { token })
+    t.equal(answer.status, 404, path)
+    t.match(await answer.json(), { code: 'GW_NO_ROUTE' })
+    t.equal((await world.fetch(path)).status, 401, 'as any unknown path')
+  }
+  const named = { 'x-original-url': '/app/public/x', 'x-original-method': 'GET' }
+  t.equal((await world.fetch('/app/admin/x', { token, headers: named })).status, 404)
+  t.equal(raw.requests.length, 0)
+})
+
+const NAVIGATION = [
+  ['Accept', 'text/html'],
+  ['Sec-Fetch-Mode', 'navigate'],
+  ['Sec-Fetch-Dest', 'document']
+] as const
+
+t.test('a navigation goes to the login page, and a session cookie is heard as on the main road', async t => {
+  const redirected = await ask([...caddy('GET', '/pages/x?a=1'), ...NAVIGATION], { bearer: '' })
+  t.equal(redirected.status, 302)
+  const login = '/auth/login?returnTo=%2Fpages%2Fx%3Fa%3D1'
+  t.equal(redirected.headers.location, login)
+  const mapped = await ask([...nginx('GET', '/pages/x?a=1'), ...NAVIGATION], { bearer: '', mode: NGINX })
+  t.match(mapped, { status: 401, headers: { 'x-auth-location': login } })
+  t.equal(mapped.headers.location, undefined)
+  t.equal((await ask([...caddy('POST', '/pages/x'), ...NAVIGATION], { bearer: '' })).status, 401)
+
+  const cookie = ['Cookie', `portaria_session=${token}`] as const
+  t.equal((await ask([...caddy('GET', '/pages/x'), cookie], { bearer: '' })).status, 200)
+  const from = (method: string, origin: string, ...more: Fields) =>
+    ask([...caddy(method, '/pages/x'), cookie, ['Origin', origin], ...more], { bearer: '' })
+  t.equal((await from('POST', 'http://localhost:3000')).status, 200)
+  t.equal((await from('POST', 'https://evil.example')).status, 403, 'the method that counts is the one named')
+  t.equal((await from('GET', 'https://evil.example', ['Sec-Fetch-Mode', 'websocket'])).status, 403)
+})
+
+t.test('what only forwarding can obey is an error on an external route', async t => {
+  const complaints = async (route: string) =>
+    (
+      await complaintsOf(t, { 'a.yaml': `upstreams: { up: { url: http://h } }\nroutes: [{ path: /a, ${route} }]\n` })
+    ).map(text => text.replace(/^\S+ /, ''))
+  for (const key of [
+    'upstream: up',
+    'stripPrefix: /a',
+    'timeout: 3s',
+    'maxBody: 1KB',
+    'forwardToken: true',
+    'websocket: {}'
+  ]) {
+    const name = key.split(':')[0]
+    t.same(await complaints(`external: true, ${key}`), [
+      `"${name}" has no meaning on an external route: nothing is forwarded`
+    ])
+  }
+  t.same(await complaints('external: false'), ['a route needs the key "upstream"'])
+  t.same(await complaints('external: true'), [])
+})
