@@ -1,5 +1,5 @@
 // WebSocket, Socket.IO and event streams share one registry: whoever loses a right loses the streams that it opened.
-import { Forbidden, GatewayError, Unassigned, Unavailable } from './errors.ts'
+import { Forbidden, GatewayError, Unassigned, Unauthenticated, Unavailable } from './errors.ts'
 import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
 import type { StreamShares } from './forward/stream-places.ts'
 import { type AnswerOptions, addedHeaders, asGatewayError, ownHeaders } from './http/answer.ts'
@@ -15,6 +15,7 @@ import { streamRoute } from './socketio/namespaces.ts'
 import { createMemorySidStore } from './socketio/sid-store.ts'
 import { createRedisSidStore } from './socketio/sid-store-redis.ts'
 import type { Revocations } from './tokens/revocations.ts'
+import { isFromElsewhere } from './tokens/token-addresses.ts'
 import type { VerifiedTokens } from './tokens/verified-tokens.ts'
 import { upstreamHeadStart } from './upstream/head.ts'
 import type { createUpstreamRequest } from './upstream/request.ts'
@@ -103,9 +104,11 @@ export const createSockets = (parts: SocketParts) => {
       ...crossOriginFields(exchange, passed, parts.answers.origins)
     ],
     sidStore: parts.redis === undefined ? createMemorySidStore() : createRedisSidStore(parts.redis),
-    identify(token) {
+    identify(token, ip) {
       if (!parts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
-      return parts.verifiedTokens.identify(token)
+      const identity = parts.verifiedTokens.identify(token)
+      if (isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
+      return identity
     },
     judge,
     countRefusedEvent(route, namespace) {

@@ -21,7 +21,8 @@ export interface Carrier {
 export interface SessionParts {
   readonly streams: OpenStreams
   readonly sidStore: SidStore
-  readonly identify: (token: string) => Identity
+  /** Who a token that came from this address says is asking; throws 401. */
+  readonly identify: (token: string, ip: string) => Identity
   readonly judge: (route: Route, user: User) => GatewayError | undefined
   /** Milliseconds since the epoch. */
   readonly now: () => number
@@ -166,7 +167,7 @@ export const createSession = (
   const gate = createGate({
     route,
     state,
-    identify: parts.identify,
+    identify: token => parts.identify(token, ip),
     judge: parts.judge,
     pids: parts.sidStore,
     now: parts.now,
