@@ -262,6 +262,7 @@ t.test('an owner who has not been confirmed for ACCESS_TOKEN_CONFIRM has to log 
   const { token } = await make(ana.token)
   t.ok((await felt(strict, token, 200)) < 1000)
   await postgres.query(`UPDATE users SET last_login_at = now() - interval '2 minutes' WHERE id = ${ana.id}`)
+  await postgres.query('DELETE FROM directory_accounts')
   const late = await startGateway(t, { ...options, env: { ...options.env, ACCESS_TOKEN_CONFIRM: '1m' } })
   t.match(await ask(late, token), { status: 401, text: /GW_LOGIN_REQUIRED/ })
   await login('ana')

@@ -108,6 +108,8 @@ const accessToken = async (expiresAt = inAnHour()): Promise<Holder> => {
 
 /** Milliseconds from now until each of them has ended. */
 const openAll = async (world: World, token: string) => {
+  // A new token is known to the other instance a moment after it was made.
+  while ((await world.fetch('/plain', { token })).status !== 200);
   const answer = await world.fetch('/events', { token })
   const reader = answer.body?.getReader()
   await reader?.read()

@@ -17,7 +17,7 @@ const routes = [
 
 const worldOf = (t: Teardown, url: string) =>
   startGateway(t, {
-    config: { upstreams: { raw: { url, timeout: '300ms' } }, routes },
+    config: { upstreams: { raw: { url, timeout: '300ms', idleTimeout: '300ms' } }, routes },
     env: { LOGIN_FAILURES_PER_IP: '1000000', LOG_LEVEL: 'error' },
     limits: { clientStallMs: 1000 }
   })
