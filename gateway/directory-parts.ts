@@ -1,7 +1,7 @@
 // The directory is at hand, watched, and asked again about the people who are logged in.
 import type { Logger } from 'pino'
 import { createDirectory, type Directory } from './directory/directory.ts'
-import { type DirectoryState, startDirectoryWatch } from './login/directory-watch.ts'
+import { type DirectoryState, startDirectoryWatch } from './directory/watch.ts'
 import { startRecheck } from './login/recheck.ts'
 import { mayHaveTwoNames } from './settings/directory.ts'
 import type { Settings } from './settings/settings.ts'

@@ -32,6 +32,7 @@ import type { Settings } from './settings/settings.ts'
 import { createWorkerViews } from './siblings/merged-views.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
 import { createSockets, type Sockets } from './sockets.ts'
+import { createLoginNames } from './store/login-names.ts'
 import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
@@ -100,7 +101,12 @@ export const startGateway = async (
   })
   onTable(routes.current())
   const regranting = createRegranting({ database, table: routes.current, log })
-  const loginAudit = createLoginAudit(audit, log)
+  const loginAudit = createLoginAudit({
+    audit,
+    personOf: createLoginNames(database).personOf,
+    secret: settings.jwt.secret,
+    log
+  })
   const auditWatch = createAuditWatch(audit, log)
   const onOutcome = (outcome: LoginOutcome) => {
     loginAudit.record(outcome)

@@ -10,7 +10,7 @@ export class DirectoryAccounts implements MigrationInterface {
         user_id integer PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
         login text NOT NULL,
         checked_at timestamptz NOT NULL,
-        confirmed_at timestamptz NOT NULL,
+        confirmed_at timestamptz,
         missing_since timestamptz,
         ended_at timestamptz
       );

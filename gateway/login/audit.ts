@@ -1,9 +1,9 @@
-// Every login is on record, also the refused ones; recording never fails or delays a login.
+// Every login is on record; refused ones name a person only if there is one, and a flood of them becomes a sum.
+import { createHmac, hkdfSync } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
+import type { LoginNames } from '../store/login-names.ts'
 import type { LoginOutcome } from './sign-in.ts'
-
-const MAX_PENDING = 1000
 
 interface LoginAudit {
   record(outcome: LoginOutcome): void
@@ -11,39 +11,130 @@ interface LoginAudit {
   flush(): Promise<void>
 }
 
-export const createLoginAudit = (audit: Pick<AuditLog, 'append'>, log: Logger): LoginAudit => {
-  const pending = new Set<Promise<void>>()
-  let lost = 0
+interface LoginAuditParts {
+  readonly audit: Pick<AuditLog, 'append'>
+  readonly personOf: LoginNames['personOf']
+  /** JWT_SECRET: the key of the hash of unknown names is derived from it. */
+  readonly secret: string
+  readonly log: Pick<Logger, 'info' | 'debug' | 'error'>
+  /** Monotonic ms. */
+  readonly clock?: () => number
+}
 
-  const store = async (outcome: LoginOutcome) => {
-    const { ok, provider, reason, username, userId, requestId, ip } = outcome
+/** So many refusals have an entry of their own at once, and one more every now and then. */
+const BURST = 60
+const REFILL_MS = 5_000
+const SUM_EVERY_MS = 60_000
+
+export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
+  const { audit, log, clock = () => performance.now() } = parts
+  const nameOf = createNames(parts)
+  const pending = new Set<Promise<void>>()
+  const sums = createSums(entry => keep(append(entry)), clock)
+  let bucket = { left: BURST, at: clock() }
+
+  const append = async (entry: Parameters<AuditLog['append']>[0]): Promise<void> => {
     try {
-      await audit.append({
-        actor: { id: userId ?? null, username, requestId, ip },
-        action: ok ? 'login' : 'login.failed',
-        target: userId === undefined ? '' : `user:${userId}`,
-        details: { provider, reason }
-      })
+      await audit.append(entry)
     } catch (error) {
+      const { requestId } = entry.actor
       log.error({ err: error, requestId, reason: 'audit-unwritten' }, 'a login could not be put on record')
     }
+  }
+  const keep = (work: Promise<void>): void => {
+    const kept = work.finally(() => pending.delete(kept))
+    pending.add(kept)
+  }
+  const isAffordable = (): boolean => {
+    const now = clock()
+    const left = Math.min(BURST, bucket.left + (now - bucket.at) / REFILL_MS)
+    bucket = { left: left >= 1 ? left - 1 : left, at: now }
+    return left >= 1
+  }
+  const refuse = async (outcome: LoginOutcome): Promise<void> => {
+    const { provider, reason, requestId, ip } = outcome
+    const { name, userId } = await nameOf(outcome)
+    log.info({ requestId, provider, reason, user: userId, name, ip, ok: false }, 'login refused')
+    await append({
+      actor: { id: null, username: name, requestId, ip },
+      action: 'login.failed',
+      target: userId === undefined ? '' : `user:${userId}`,
+      details: { provider, reason }
+    })
   }
 
   return {
     record(outcome) {
-      const { ok, provider, reason, userId, requestId, ip } = outcome
-      log.info({ requestId, provider, reason, user: userId, ip, ok }, ok ? 'login' : 'login refused')
-      if (pending.size >= MAX_PENDING) {
-        lost++
-        if (lost % MAX_PENDING === 1)
-          log.error({ lost, reason: 'audit-overflow' }, 'logins come faster than they can be put on record')
-        return
-      }
-      const stored = store(outcome).finally(() => pending.delete(stored))
-      pending.add(stored)
+      const { ok, provider, reason, username, userId, requestId, ip } = outcome
+      if (ok) {
+        log.info({ requestId, provider, reason, user: userId, ip, ok }, 'login')
+        const actor = { id: userId ?? null, username, requestId, ip }
+        const target = userId === undefined ? '' : `user:${userId}`
+        keep(append({ actor, action: 'login', target, details: { provider, reason } }))
+      } else if (reason === 'ldap-not-active') {
+        // Anybody can ask for what is switched off, as often as they like.
+        log.debug({ requestId, provider, reason, ip, ok }, 'login refused')
+      } else if (isAffordable()) keep(refuse(outcome))
+      else sums.add(provider, reason)
     },
     flush: async () => {
+      sums.write()
       await Promise.all(pending)
+    }
+  }
+}
+
+/** What is said of somebody who was refused: a password typed as a name must be written nowhere. */
+const createNames = ({ personOf, secret }: LoginAuditParts) => {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login names', 32))
+  const hashOf = (name: string): string => {
+    const hash = createHmac('sha256', key).update(name).digest('base64url')
+    return name === '' ? '' : `unknown:${hash.slice(0, 16)}`
+  }
+  return async ({
+    provider,
+    username,
+    userId
+  }: LoginOutcome): Promise<{ name: string; userId: number | undefined }> => {
+    // The others do not pass on what was typed: an ID token or a proven identifier said it.
+    if (provider !== 'ldap' || userId !== undefined) return { name: username, userId }
+    const person = await personOf(username).catch(() => undefined)
+    return person === undefined
+      ? { name: hashOf(username), userId: undefined }
+      : { name: person.username, userId: person.id }
+  }
+}
+
+/** Refusals beyond those that have an entry of their own: one entry a minute for each reason. */
+const createSums = (append: (entry: Parameters<AuditLog['append']>[0]) => void, clock: () => number) => {
+  const counts = new Map<string, { provider: string; reason: string; count: number }>()
+  let since = clock()
+  let timer: NodeJS.Timeout | undefined
+
+  const write = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    const seconds = Math.max(1, Math.round((clock() - since) / 1000))
+    for (const { provider, reason, count } of counts.values()) {
+      append({
+        actor: { id: null, username: '' },
+        action: 'login.failed',
+        target: '',
+        details: { provider, reason, count, seconds }
+      })
+    }
+    counts.clear()
+  }
+
+  return {
+    write,
+    add(provider: string, reason: string) {
+      const topic = `${provider} ${reason}`
+      const sum = counts.get(topic) ?? { provider, reason, count: 0 }
+      counts.set(topic, { ...sum, count: sum.count + 1 })
+      if (timer !== undefined) return
+      since = clock()
+      timer = setTimeout(write, SUM_EVERY_MS).unref()
     }
   }
 }

@@ -65,14 +65,14 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       const { username, password } = request.body
       const { requestId, client } = request.exchange
       const context = { requestId, ip: client.address, userAgent: request.headers['user-agent'] }
+      const login = directory?.normaliseLogin(username)
       const report = (reason: string) =>
-        onOutcome({ ...context, provider: 'ldap', ok: false, reason, username, userId: undefined })
+        onOutcome({ ...context, provider: 'ldap', ok: false, reason, username: login ?? username, userId: undefined })
       const refused = (reason: string, cause: unknown) => {
         report(reason)
         return new LoginFailed({ reason, cause })
       }
       if (directory === undefined) throw refused('ldap-not-active', undefined)
-      const login = directory.normaliseLogin(username)
       let person: DirectoryPerson
       try {
         const attempt = { login, password, ipKey: client.key }

@@ -76,9 +76,9 @@ export const confirmAccount = async (manager: EntityManager, userId: number, log
 }
 
 const LOGGED_IN = `
-  INSERT INTO directory_accounts (user_id, login, checked_at, confirmed_at) VALUES ($1, $2, now(), now())
+  INSERT INTO directory_accounts (user_id, login, checked_at) VALUES ($1, $2, now())
   ON CONFLICT (user_id) DO UPDATE SET
-    login = excluded.login, checked_at = now(), confirmed_at = now(), missing_since = NULL, ended_at = NULL`
+    login = excluded.login, checked_at = now(), missing_since = NULL, ended_at = NULL`
 const CONFIRM = `
   UPDATE directory_accounts SET checked_at = now(), confirmed_at = now(), missing_since = NULL WHERE user_id = $1`
 const MISS = `

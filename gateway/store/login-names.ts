@@ -9,6 +9,8 @@ export interface LoginNames {
   accountOf(login: string): Promise<string | undefined>
   /** From now on `logins` lead to `account`. Gives those that did not before. */
   join(account: string, logins: readonly string[]): Promise<readonly string[]>
+  /** The one person of the directory whom a login names; undefined when there is none, or more than one. */
+  personOf(login: string): Promise<{ readonly id: number; readonly username: string } | undefined>
 }
 
 /** Each throws `GW_UNAVAILABLE` when the database is away. */
@@ -19,6 +21,13 @@ export const createLoginNames = (database: Database): LoginNames => ({
       if (key === undefined) return undefined
       const [row] = await query<{ account: string }>(manager, ACCOUNT, [key])
       return row?.account
+    }),
+  personOf: login =>
+    database.read(async manager => {
+      const key = storableKey(login)
+      if (key === undefined) return undefined
+      const [person, another] = await query<{ id: number; username: string }>(manager, PERSON, [key])
+      return another === undefined ? person : undefined
     }),
   join: (account, logins) =>
     database.read(async manager => {
@@ -36,6 +45,11 @@ export const loginsOfPerson = async (manager: EntityManager, id: number, usernam
 }
 
 const ACCOUNT = 'SELECT account FROM login_names WHERE login = $1'
+const PERSON = `
+  SELECT u.id, u.username FROM users u
+  WHERE lower(u.username) = lower(coalesce((SELECT account FROM login_names WHERE login = $1), $1))
+    AND EXISTS (SELECT FROM provider_links l WHERE l.user_id = u.id AND l.provider = 'ldap')
+  LIMIT 2`
 const LOGINS = `
   SELECT login FROM login_names WHERE account = $2
   UNION SELECT login FROM directory_accounts WHERE user_id = $1

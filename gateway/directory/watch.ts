@@ -1,6 +1,6 @@
 // Knows in the background whether the directory answers, and says so when that changes.
 import type { Logger } from 'pino'
-import { DirectoryFailure } from '../directory/failure.ts'
+import { DirectoryFailure } from './failure.ts'
 
 /** `refused`: it answers, but lets the service account in no more. */
 export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown'

@@ -1,0 +1,73 @@
+// What keeps people from logging in shows in /health and as one warning per change, whether or not anybody tries.
+// LD-20, DF-05
+import t from 'tap'
+import { startGateway, type World } from '../support/gateway.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const ldap = await startOpenLdap(t)
+const postgres = await startPostgres(t)
+const service = {
+  ...ldap.env,
+  LDAP_USER_DN_TEMPLATE: '',
+  LDAP_BIND_DN: ldap.admin.dn,
+  LDAP_BIND_PASSWORD: ldap.admin.password,
+  LDAP_TIMEOUT_MS: '900',
+  LOG_LEVEL: 'warn'
+}
+
+const healthOf = async (world: World) =>
+  (await (await world.fetch('/health')).json()) as { status: string; checks: Record<string, string> }
+
+const stateIs = async (world: World, state: string): Promise<void> => {
+  while ((await healthOf(world)).checks.directory !== state);
+}
+
+t.test('a directory that goes away and comes back is one warning each, at LOG_LEVEL=warn', async t => {
+  const world = await startGateway(t, { postgres, env: service })
+  await stateIs(world, 'ok')
+  t.match(await healthOf(world), { status: 'ok' })
+  await ldap.stop()
+  const login = await world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'maria', password: ldap.password })
+  })
+  t.equal(login.status, 401)
+  await stateIs(world, 'away')
+  t.match(await healthOf(world), { status: 'degraded' })
+  await ldap.start()
+  await stateIs(world, 'ok')
+  t.match(
+    world.log.filter(({ reason }) => /^directory-/.test(String(reason))).map(({ level, reason }) => [level, reason]),
+    [
+      [40, 'directory-away'],
+      [40, 'directory-ok']
+    ]
+  )
+})
+
+t.test('a frozen directory is away, and so is one whose certificate is not trusted', async t => {
+  ldap.freeze()
+  t.teardown(ldap.thaw)
+  await stateIs(await startGateway(t, { postgres, env: service }), 'away')
+  ldap.thaw()
+  const distrusted = { ...service, LDAP_URL: ldap.ldapsUrl }
+  const world = await startGateway(t, { postgres, env: distrusted })
+  await stateIs(world, 'away')
+  await world.logged(({ reason, err }) => reason === 'directory-away' && /TLS/.test(JSON.stringify(err)))
+})
+
+t.test('a refused service account shows as refused; the log says what to check, and no password', async t => {
+  const env = { ...service, LDAP_BIND_PASSWORD: 'nao-e-a-senha-dela' }
+  const world = await startGateway(t, { postgres, env })
+  await stateIs(world, 'refused')
+  t.match(await healthOf(world), { status: 'degraded' })
+  t.match(await world.logged(({ reason }) => reason === 'directory-refused'), { msg: /LDAP_BIND_DN/ })
+  t.notMatch(world.logText(), /nao-e-a-senha-dela/)
+})
+
+t.test('without directory login /health does not speak of it', async t => {
+  const world = await startGateway(t, { postgres })
+  t.notOk('directory' in (await healthOf(world)).checks)
+})

@@ -1,0 +1,72 @@
+// Logins are on record, whatever floods in, and a password typed as a name is written nowhere.
+// LD-21, AD-08, RW-13, RW-19, RW-25
+import t, { type Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const ldap = await startOpenLdap(t)
+
+const startWorld = async (t: Test, env: Record<string, string> = {}) => {
+  const postgres = await startPostgres(t)
+  const world = await startGateway(t, { postgres, env: { ...ldap.env, TRUST_PROXY: '127.0.0.1', ...env } })
+  const login = async (username: string, password: string, from: string): Promise<number> => {
+    const answer = await world.fetch('/auth/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
+      body: JSON.stringify({ username, password })
+    })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  return { postgres, world, login }
+}
+
+t.test('who was refused is named when known, by any name of the account, else by a keyed hash', async t => {
+  const { postgres, world, login } = await startWorld(t, {
+    LDAP_USER_DN_TEMPLATE: '',
+    LDAP_BIND_DN: ldap.admin.dn,
+    LDAP_BIND_PASSWORD: ldap.admin.password,
+    LDAP_SEARCH_FILTER: '(|(uid={{username}})(mail={{username}}))'
+  })
+  const secret = 'Minha-Senha-Secreta-7'
+  t.equal(await login('maria@corp.example', SAMPLE_PASSWORD, '192.0.2.1'), 200)
+  t.equal(await login('maria@corp.example', 'errada', '192.0.2.1'), 401)
+  t.equal(await login(secret, 'maria', '192.0.2.1'), 401)
+  t.equal(await login(secret, 'maria de novo', '192.0.2.1'), 401)
+  await world.logged(({ reason }) => reason === 'unknown-user')
+  await world.gateway.close()
+  const rows = await postgres.query(
+    "SELECT actor_id, actor_username, target FROM audit_events WHERE action = 'login.failed' ORDER BY id"
+  )
+  t.match(rows, [
+    { actor_id: null, actor_username: 'maria', target: /^user:\d+$/ },
+    { actor_id: null, actor_username: /^unknown:[\w-]{16}$/, target: '' },
+    { actor_id: null, actor_username: /^unknown:[\w-]{16}$/, target: '' }
+  ])
+  t.equal(rows[1]?.actor_username, rows[2]?.actor_username, 'the same name is recognised')
+  const everything = JSON.stringify(await postgres.query('SELECT * FROM audit_events'))
+  for (const text of [everything, world.logText()]) t.notMatch(text.toLowerCase(), secret.toLowerCase())
+})
+
+t.test('under a flood of refusals every success is on record, and the refusals are summed up', async t => {
+  const { postgres, world, login } = await startWorld(t)
+  const flood = Array.from({ length: 400 }, (_, n) => login(`ninguem${n}`, 'x', `203.0.${n >> 8}.${n & 255}`))
+  const good = Array.from({ length: 40 }, (_, n) => login('maria', SAMPLE_PASSWORD, `198.51.100.${n}`))
+  t.same([...new Set(await Promise.all(good))], [200])
+  t.same([...new Set(await Promise.all(flood))], [401])
+  await world.gateway.close()
+  const [successes] = await postgres.query("SELECT count(*)::int AS n FROM audit_events WHERE action = 'login'")
+  t.equal(successes?.n, 40)
+  const refusals = await postgres.query("SELECT details FROM audit_events WHERE action = 'login.failed'")
+  t.ok(refusals.length < 100, `${refusals.length} entries`)
+  const counted = refusals.reduce((sum, { details }) => sum + ((details as { count?: number }).count ?? 1), 0)
+  t.equal(counted, 400)
+})
+
+t.test('with directory login off an anonymous POST leaves no row', async t => {
+  const { postgres, world, login } = await startWorld(t, { LDAP_ENABLED: 'false' })
+  for (let n = 0; n < 20; n++) t.equal(await login('maria', 'x', `203.0.113.${n}`), 401)
+  await world.gateway.close()
+  t.same(await postgres.query("SELECT 1 FROM audit_events WHERE action LIKE 'login%'"), [])
+})
