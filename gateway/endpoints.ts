@@ -6,6 +6,8 @@ import { jwksRoutes } from './account/jwks-routes.ts'
 import { personalTokenRoutes } from './account/personal-token-routes.ts'
 import { sessionRoutes } from './account/session-routes.ts'
 import { type AdminParts, adminRoutes } from './admin/admin-routes.ts'
+import type { OAuthClient } from './cloud/client.ts'
+import { providerLogoutRoutes } from './cloud/logout-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import type { Directory } from './directory/directory.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
@@ -32,14 +34,19 @@ interface EndpointParts
   tokenParts: TokenParts
   /** undefined: directory login is not active. */
   directory: Directory | undefined
+  /** undefined: no cloud login. */
+  cloud: OAuthClient | undefined
   /** undefined: BROWSER_SESSION is off. */
   sessionCookies: BrowserSession | undefined
   onOutcome: (outcome: LoginOutcome) => void
   log: Logger
 }
 
+const CUT_OFF =
+  'the provider cut off the list of groups of a person: nothing is granted to them (send group ids or app roles of this application only)'
+
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
-  const { settings, stores, tokenParts, sessionCookies, onOutcome, log } = parts
+  const { settings, stores, tokenParts, cloud, sessionCookies, onOutcome, log } = parts
   const { database, users, audit, redis } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(database)
@@ -48,7 +55,14 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     tokens,
     onOutcome,
     beginSession: tokenParts.beginSession,
-    syncPerson: person => users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
+    async syncPerson(person, { requestId }) {
+      const synced = await users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
+      const isGranted = parts.routes().grants.list.some(({ provider }) => provider === person.provider)
+      if (person.groupsCutOff === true && isGranted) {
+        log.warn({ requestId, user: synced.user.id, reason: 'groups-cut-off' }, CUT_OFF)
+      }
+      return synced
+    }
   })
   const throttle = createLoginThrottle({
     ldap: settings.ldap,
@@ -64,6 +78,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   loginRoutes(app, {
     sessionCookies,
     cloudidpActive: settings.cloudidp.active,
+    cloudidpName: settings.cloudidp.name,
     directory: parts.directory,
     throttle,
     rememberAddress: loginMemory.rememberAddress,
@@ -73,12 +88,24 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   oauthRoutes(app, {
     sessionCookies,
     settings,
+    client: cloud,
     signIn,
     usedStates: { use: (nonce, expiresAtMs) => loginMemory.useOAuthState(nonce, new Date(expiresAtMs)) },
     onOutcome,
     log
   })
+  providerLogoutRoutes(app, {
+    client: settings.cloudidp.issuer === undefined ? undefined : cloud,
+    async endSessions(logout, from) {
+      const ended = await stores.providerSessions.end(logout, from)
+      await feed.catchUp()
+      return ended
+    },
+    log
+  })
   tokenRoutes(app, {
+    // Whoever logs out is logged out here, also while the provider is away.
+    providerLogoutUrl: async () => cloud?.logoutUrl().catch(() => undefined),
     tokens,
     loadPerson: async id => {
       const person = await users.loadPerson(id)

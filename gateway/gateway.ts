@@ -6,6 +6,7 @@ import { bearerTokenOf } from './access/connection-token.ts'
 import { statusOf } from './admin/status-routes.ts'
 import { buildApp } from './app.ts'
 import { isAttemptCookie } from './cloud/attempts.ts'
+import { createOAuthClient } from './cloud/client.ts'
 import { startDirectory } from './directory-parts.ts'
 import { registerEndpoints } from './endpoints.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
@@ -23,6 +24,7 @@ import type { LoginOutcome } from './login/sign-in.ts'
 import { createAuditWatch } from './observe/audit-watch.ts'
 import { createChecks } from './observe/health.ts'
 import { startObservation } from './observe/observation.ts'
+import { watchReachability } from './observe/reachability.ts'
 import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import type { RouteTable } from './routes/route.ts'
@@ -119,7 +121,17 @@ export const startGateway = async (
     const { ok, loadedAt, checksum, lastError } = routes.status()
     return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
   }
+  const cloud = settings.cloudidp.active ? createOAuthClient({ settings: settings.cloudidp, log }) : undefined
+  const provider =
+    cloud &&
+    watchReachability({
+      reach: cloud.reach,
+      log,
+      away: 'the cloud provider cannot be reached; nobody can log in there until it can',
+      back: 'the cloud provider can be reached again'
+    })
   observation.attach({
+    provider: () => provider?.state(),
     streams: streamCounts,
     refusedEvents,
     limiter: limiter.status,
@@ -148,6 +160,7 @@ export const startGateway = async (
   }
 
   const checks = createChecks({
+    provider: provider?.state,
     pingDatabase: database.ping,
     limiterDegraded: () => limiter.status().mode === 'degraded',
     routesCurrent: () => routes.status().ok,
@@ -189,6 +202,7 @@ export const startGateway = async (
         stores,
         tokenParts,
         directory: directory.directory,
+        cloud,
         sessionCookies,
         onOutcome,
         log,
@@ -300,6 +314,7 @@ export const startGateway = async (
       observation.nowDraining()
       await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       upstreams.close()
+      provider?.close()
       await routes.close()
       await regranting.close()
       await own.close()

@@ -39,6 +39,8 @@ export interface ProvenPerson {
   entryCreatedAt?: Date | undefined
   /** What the directory's filter was filled with, to look the account up again. */
   login?: string | undefined
+  /** `sid` of an ID token: the session at the provider (OpenID Connect Back-Channel Logout 1.0 §2.1). */
+  providerSession?: string | undefined
 }
 
 /** What was presented: the token of a person's login, of a service account, or a person's own access token. */

@@ -7,6 +7,7 @@ import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
 import { openDatabase } from './store/database.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
+import { createProviderSessions } from './store/provider-sessions.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
 import { createTokenState } from './store/token-state.ts'
 import { type AccessRules, createUsers, type Users } from './store/users.ts'
@@ -27,6 +28,7 @@ export const openStores = async (settings: Settings, log: Logger, rules: () => A
     audit: createAuditLog(database),
     tokenState: createTokenState(database),
     sessions: createSessions(database),
+    providerSessions: createProviderSessions(database),
     clients: createClients(database),
     personalTokens: createPersonalTokenStore(database),
     redis,

@@ -1,6 +1,7 @@
 // Tokens are issued, verified, remembered and ended, and this instance hears of every end.
 import type { Logger } from 'pino'
-import type { Identity } from './identity.ts'
+import type { Identity, ProvenPerson } from './identity.ts'
+import type { LoginContext } from './login/sign-in.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { clientUse } from './store/clients.ts'
@@ -26,7 +27,7 @@ export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 /** Resolves when everything that has been ended before is known here. */
 export const startTokens = async (
   settings: Settings,
-  { database, tokenState, sessions, clients, personalTokens: personalTokenStore }: Stores,
+  { database, tokenState, sessions, providerSessions, clients, personalTokens: personalTokenStore }: Stores,
   log: Logger
 ) => {
   const tokens = createAccessTokens(settings.jwt)
@@ -79,10 +80,13 @@ export const startTokens = async (
     uses,
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
     /** A session that cannot be written down now is, once its token is used. */
-    async beginSession(token: string, { ip, userAgent = '' }: { ip: string; userAgent?: string | undefined }) {
+    async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson) {
       try {
-        for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() }))
+        for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() })) {
           await sessions.begin(login, { ip, userAgent })
+          const { issuer, subject, providerSession: sid } = person
+          if (person.provider === 'cloudidp') await providerSessions.begin({ ...login, issuer, subject, sid })
+        }
       } catch (error) {
         log.warn(
           { err: error, reason: 'session-unwritten' },

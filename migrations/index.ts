@@ -4,6 +4,7 @@ import { LoginPermits } from './0002-login-permits.ts'
 import { LoginNames } from './0003-login-names.ts'
 import { DirectoryAccounts } from './0004-directory-accounts.ts'
 import { GrantedAccess } from './0005-granted-access.ts'
+import { ProviderSessions } from './0006-provider-sessions.ts'
 import { Sessions } from './0007-sessions.ts'
 import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
@@ -15,6 +16,7 @@ export const migrations = [
   LoginNames,
   DirectoryAccounts,
   GrantedAccess,
+  ProviderSessions,
   Sessions,
   Clients,
   PersonalTokens,

@@ -33,7 +33,7 @@ const ROWS: readonly (readonly string[])[] = [
 const HOMES: Record<string, RegExp> = {
   jose: /^gateway\/tokens\//,
   ldapts: /^gateway\/directory\/session\.ts$/,
-  'openid-client': /^gateway\/cloud\/client\.ts$/,
+  'openid-client': /^gateway\/cloud\/(?:client|verify-id-token)\.ts$/,
   ioredis: /^gateway\/redis\//,
   typeorm: /^(?:gateway\/store|migrations)\//,
   pg: /^gateway\/store\//,

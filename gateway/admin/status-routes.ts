@@ -47,7 +47,7 @@ export const statusOf = async (parts: StatusParts) => {
   const { loadedAt, ...reload } = parts.reload()
   const audit = parts.audit()
   return {
-    status: Object.values(checks).includes('degraded') ? 'degraded' : 'ok',
+    status: Object.values(checks).some(check => check === 'degraded' || check === 'away') ? 'degraded' : 'ok',
     checks,
     startedAt: parts.startedAt.toISOString(),
     upstreams: parts.upstreams().map(({ name, targets }) => ({

@@ -3,22 +3,26 @@ import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
 import type { ProvenPerson } from '../identity.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
-import { boundedMap } from '../values/bounded-map.ts'
-import { isRecord } from '../values/records.ts'
+import type { ProviderLogout } from '../store/provider-sessions.ts'
 import type { Attempt } from './attempts.ts'
+import { claimedSurroundings } from './claimed-groups.ts'
 import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { judgeDirectIdToken, tenantIssuer } from './id-token.ts'
+import { judgeDirectIdToken } from './id-token.ts'
+import { judgeLogoutToken } from './logout-token.ts'
 import { type Claims, judgePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
+import { createProviderKeys } from './provider-keys.ts'
 import {
   createProviderMetadata,
   isTemplate,
   judgeAnswerIssuer,
   type ProviderMetadata,
   profileSource,
+  reachProvider,
   readJson
 } from './provider-metadata.ts'
+import { createIdTokenVerifier } from './verify-id-token.ts'
 
 /** What the provider sent the browser back with (RFC 6749 §4.1.2, RFC 9207 §2). */
 interface AuthorizationAnswer {
@@ -31,6 +35,12 @@ export interface OAuthClient {
   authorizationUrl(attempt: Attempt): Promise<string>
   /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
   identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
+  /** Where the browser goes to end its session at the provider; undefined when the provider publishes no such address. */
+  logoutUrl(): Promise<string | undefined>
+  /** Whose sessions a logout token ends. Throws LogoutTokenError, OAuthFailure. */
+  judgeLogout(token: string): Promise<ProviderLogout>
+  /** Resolves when the provider answers. Throws OAuthFailure. */
+  reach(): Promise<void>
 }
 
 interface OAuthClientOptions {
@@ -44,15 +54,14 @@ interface OAuthClientOptions {
 
 const DEADLINE_MS = 10_000
 const MAX_ACCESS_TOKEN_LENGTH = 16 * 1024
-const MAX_KEYS = 200
-const MAX_ISSUERS = 100
 
 export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   const { settings, log, now = Date.now, deadlineMs = DEADLINE_MS } = options
   const limits = { insecure: settings.insecure, timeoutMs: deadlineMs / 2 }
   const metadataOf = createProviderMetadata({ settings, log, now, fetch: createProviderFetch(limits) })
   const authentication = createClientAuthentication(settings.clientSecret !== '', waysOf(settings.clientSecret))
-  const verifyIdToken = createIdTokenVerifier(settings.clientId, createProviderFetch(limits))
+  const keysOf = createProviderKeys(createProviderFetch(limits), settings.insecure, now)
+  const verifyIdToken = createIdTokenVerifier(settings.clientId, keysOf)
 
   const identify = async (answer: AuthorizationAnswer, attempt: Attempt, signal: AbortSignal) => {
     const metadata = await metadataOf()
@@ -66,7 +75,10 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
         : judgeDirectIdToken(idToken, settings.clientId, now())
     if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
-    return judgePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
+    const person = judgePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
+    return isOpenId && claims !== undefined
+      ? { ...person, ...claimedSurroundings(settings.groupsClaim, claims, profile) }
+      : person
   }
 
   return {
@@ -85,7 +97,21 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       })
       return href
     },
-    identify: (answer, attempt) => withDeadline(deadlineMs, signal => identify(answer, attempt, signal))
+    identify: (answer, attempt) => withDeadline(deadlineMs, signal => identify(answer, attempt, signal)),
+    async logoutUrl() {
+      const { end_session_endpoint: address } = settings.issuer === undefined ? {} : await metadataOf()
+      if (address === undefined || !isAllowedAddress(address, settings.insecure)) return undefined
+      const url = new URL(address)
+      url.searchParams.set('client_id', settings.clientId)
+      url.searchParams.set('post_logout_redirect_uri', settings.successRedirectUrl.split('#', 1)[0] ?? '')
+      return url.href
+    },
+    judgeLogout: token =>
+      withDeadline(deadlineMs, async () => {
+        const metadata = await metadataOf()
+        return judgeLogoutToken(token, { clientId: settings.clientId, metadata, keysOf, now: now() })
+      }),
+    reach: () => withDeadline(deadlineMs, () => reachProvider(settings, createProviderFetch(limits)))
   }
 }
 
@@ -174,44 +200,6 @@ const requestTokens = async (
   if (accessToken.length > MAX_ACCESS_TOKEN_LENGTH)
     throw new OAuthFailure('provider-nonsense', 'an access token of absurd length')
   return { accessToken, idToken, config }
-}
-
-/** Judges ID tokens by the discovered keys (OpenID Connect Core §3.1.3.7); keys are kept, and renewed at most once a minute. */
-const createIdTokenVerifier = (clientId: string, fetch: ProviderFetch) => {
-  let keptFor: ProviderMetadata | undefined
-  const configs = boundedMap<string, oidc.Configuration>(MAX_ISSUERS)
-
-  const keysFetch: ProviderFetch = async (url, request) => {
-    const response = await fetch(url, request)
-    if (response.status !== 200) return response
-    const body = await readJson(response)
-    if (!Array.isArray(body.keys) || body.keys.length > MAX_KEYS)
-      throw new OAuthFailure('provider-nonsense', 'no usable key set')
-    return Response.json({ keys: body.keys.filter(isRecord) })
-  }
-
-  const configOf = (metadata: ProviderMetadata, issuer: string): oidc.Configuration => {
-    if (keptFor !== metadata) configs.clear()
-    keptFor = metadata
-    const kept = configs.get(issuer)
-    if (kept !== undefined) return kept
-    const config = configure({ ...metadata, issuer }, clientId, oidc.None(), keysFetch)
-    oidc.useIdTokenResponseType(config)
-    configs.set(issuer, config)
-    return config
-  }
-
-  return async (idToken: string | undefined, nonce: string, metadata: ProviderMetadata): Promise<Claims> => {
-    if (idToken === undefined) throw new OAuthFailure('id-token-missing', 'the provider sent no ID token')
-    const issuer = isTemplate(metadata) ? tenantIssuer(idToken, clientId, metadata.issuer) : metadata.issuer
-    const carrier = new URL('https://id-token.invalid')
-    carrier.hash = new URLSearchParams({ id_token: idToken }).toString()
-    try {
-      return await oidc.implicitAuthentication(configOf(metadata, issuer), carrier, nonce)
-    } catch (error) {
-      throw asOAuthFailure(error, 'id-token-invalid')
-    }
-  }
 }
 
 const readProfile = async (

@@ -12,6 +12,8 @@ export interface ProviderMetadata {
   readonly token_endpoint: string
   readonly jwks_uri?: string
   readonly userinfo_endpoint?: string
+  /** OpenID Connect RP-Initiated Logout 1.0 §2.1. */
+  readonly end_session_endpoint?: string
   readonly token_endpoint_auth_methods_supported?: string[]
   readonly id_token_signing_alg_values_supported?: string[]
   readonly authorization_response_iss_parameter_supported?: boolean
@@ -86,9 +88,26 @@ export const profileSource = (settings: CloudIdpSettings): string => {
   return address.split(/[?#]/, 1)[0] ?? address
 }
 
+const baseOf = (issuer: string): string =>
+  issuer.replace(/\/\.well-known\/openid-configuration$/, '').replace(/\/$/, '')
+
+const discoveryAddress = (issuer: string): string => `${baseOf(issuer)}/.well-known/openid-configuration`
+
+/** Resolves when the provider answers, whatever it says; one that is out of order says 5xx. Throws OAuthFailure. */
+export const reachProvider = async ({ issuer, tokenUrl }: CloudIdpSettings, fetch: ProviderFetch): Promise<void> => {
+  const address = issuer === undefined ? tokenUrl : discoveryAddress(issuer)
+  try {
+    const { status } = await fetch(address, { method: 'GET', headers: { accept: 'application/json' } })
+    if (status >= 500 || (issuer !== undefined && status !== 200))
+      throw new OAuthFailure('provider-error', `the provider answers ${status}`)
+  } catch (error) {
+    throw asOAuthFailure(error, 'provider-unreachable')
+  }
+}
+
 const discover = async (issuer: string, { fetch, settings }: MetadataOptions): Promise<ProviderMetadata> => {
-  const base = issuer.replace(/\/\.well-known\/openid-configuration$/, '').replace(/\/$/, '')
-  const response = await fetch(`${base}/.well-known/openid-configuration`, {
+  const base = baseOf(issuer)
+  const response = await fetch(discoveryAddress(issuer), {
     method: 'GET',
     headers: { accept: 'application/json' }
   })
@@ -156,6 +175,7 @@ const pick = (document: Record<string, unknown>): ProviderMetadata => {
     token_endpoint: String(document.token_endpoint),
     ...text('jwks_uri'),
     ...text('userinfo_endpoint'),
+    ...text('end_session_endpoint'),
     ...texts('token_endpoint_auth_methods_supported'),
     ...texts('id_token_signing_alg_values_supported'),
     authorization_response_iss_parameter_supported: document.authorization_response_iss_parameter_supported === true

@@ -11,6 +11,8 @@ import { type StateReason, type VerifiedState, verifyState } from './state.ts'
 
 interface OAuthRoutesParts {
   settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>
+  /** One of its own unless given. */
+  client?: OAuthClient | undefined
   signIn: SignIn
   usedStates: UsedStates
   /** Told of every login that failed after its state was accepted. What fails in `signIn` is told there. */
@@ -35,12 +37,14 @@ const CLOCK_DIFFERENCE_MS = 60_000
  */
 export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void => {
   const { settings, now = Date.now } = parts
-  const client = createOAuthClient({
-    settings: settings.cloudidp,
-    log: parts.log,
-    now,
-    ...(parts.providerDeadlineMs === undefined ? {} : { deadlineMs: parts.providerDeadlineMs })
-  })
+  const client =
+    parts.client ??
+    createOAuthClient({
+      settings: settings.cloudidp,
+      log: parts.log,
+      now,
+      ...(parts.providerDeadlineMs === undefined ? {} : { deadlineMs: parts.providerDeadlineMs })
+    })
   const attempts = {
     secrets: [settings.jwt.secret, ...settings.jwt.previousSecrets],
     maxAgeMs: settings.cloudidp.stateMaxAgeMs,

@@ -12,6 +12,8 @@ import type { LoginThrottle } from './throttle.ts'
 
 interface LoginRoutesParts {
   cloudidpActive: boolean
+  /** CLOUDIDP_NAME. */
+  cloudidpName?: string | undefined
   /** undefined: directory login is not active. */
   directory: Directory | undefined
   throttle: LoginThrottle
@@ -40,13 +42,14 @@ const configSchema = {
     cloudidp: {
       type: 'object',
       required: ['enabled', 'startUrl'],
-      properties: { enabled: { type: 'boolean' }, startUrl: { type: 'string' } }
+      properties: { enabled: { type: 'boolean' }, startUrl: { type: 'string' }, name: { type: 'string' } }
     }
   }
 } as const
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
-  const { cloudidpActive, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookies } = parts
+  const { cloudidpActive, cloudidpName, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookies } =
+    parts
   const isNews = createReports(() => performance.now())
 
   app.get(
@@ -54,7 +57,11 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
     { schema: { summary: 'Which login providers are active', response: { 200: configSchema } } },
     async () => ({
       ldap: { enabled: directory !== undefined },
-      cloudidp: { enabled: cloudidpActive, startUrl: '/auth/oauth/cloudidp/start' }
+      cloudidp: {
+        enabled: cloudidpActive,
+        startUrl: '/auth/oauth/cloudidp/start',
+        ...(cloudidpName === undefined ? {} : { name: cloudidpName })
+      }
     })
   )
 

@@ -27,7 +27,7 @@ interface SignInParts {
     context: LoginContext
   ) => Promise<Pick<StoredPerson, 'user' | 'version' | 'disabled'>>
   /** The login is listed among the person's sessions from now on; never throws. */
-  beginSession: (token: string, context: LoginContext) => Promise<void>
+  beginSession: (token: string, context: LoginContext, person: ProvenPerson) => Promise<void>
   onOutcome: (outcome: LoginOutcome) => void
 }
 
@@ -48,7 +48,7 @@ export const createSignIn =
       throw new LoginFailed({ reason: 'person-disabled' })
     }
     const token = await tokens.issue(user, version)
-    await beginSession(token, context)
+    await beginSession(token, context, person)
     onOutcome({ ...outcome, ok: true, reason: 'ok' })
     return { token, user }
   }

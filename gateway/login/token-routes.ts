@@ -1,10 +1,11 @@
 // What the bearer of a token may ask about it: who am I, today's access, and the end of it.
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { type Identity, tokenAnswerSchema, type User, userSchema } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
+import { isRecord } from '../values/records.ts'
 
 interface PersonToday {
   user: User
@@ -19,15 +20,30 @@ interface TokenRoutesParts {
   loadPerson: (id: number) => Promise<PersonToday | undefined>
   /** Ends a login durably and everywhere. */
   revokeLogin: (identity: Identity, context: { requestId: string; ip: string }) => Promise<void>
+  /** Where a browser ends its session at the cloud provider; undefined: nowhere, or not known just now. */
+  providerLogoutUrl: () => Promise<string | undefined>
   /** BROWSER_SESSION: the login may also be kept in a cookie. */
   sessionCookies?: SessionCookies | undefined
 }
+
+const logoutSchema = {
+  type: 'object',
+  required: ['logoutUrl'],
+  properties: { logoutUrl: { type: 'string', description: 'Where the browser ends the session at the cloud provider' } }
+} as const
+
+/** Somebody who came from the cloud provider, and asks in so many words to be logged out there too. */
+const wantsProviderLogout = ({ body, headers }: FastifyRequest, { user }: Identity): boolean =>
+  user.provider === 'cloudidp' &&
+  isRecord(body) &&
+  body.provider === true &&
+  /(?:^|,)\s*application\/json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
 
 /** When the session ends, in seconds since the epoch: pages that cannot read a cookie can warn in time. */
 const tellExpiry = (reply: FastifyReply, { expiresAt }: Identity) => reply.header('portaria-session-expires', expiresAt)
 
 export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void => {
-  const { tokens, loadPerson, revokeLogin, sessionCookies } = parts
+  const { tokens, loadPerson, revokeLogin, providerLogoutUrl, sessionCookies } = parts
 
   app.get(
     '/auth/me',
@@ -62,12 +78,14 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
 
   app.post(
     '/auth/logout',
-    { schema: { summary: 'Ends this login everywhere', response: { 204: { type: 'null' } } } },
+    { schema: { summary: 'Ends this login everywhere', response: { 200: logoutSchema, 204: { type: 'null' } } } },
     async (request, reply) => {
       const { requestId, client } = request.exchange
-      await revokeLogin(identityOf(request.exchange), { requestId, ip: client.address })
+      const login = identityOf(request.exchange)
+      await revokeLogin(login, { requestId, ip: client.address })
       if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.end())
-      return reply.code(204).send()
+      const logoutUrl = wantsProviderLogout(request, login) ? await providerLogoutUrl() : undefined
+      return logoutUrl === undefined ? reply.code(204).send() : { logoutUrl }
     }
   )
 }

@@ -1,5 +1,6 @@
 // Anybody may ask whether the gateway and what it stands on are well; nobody learns names, hosts or versions.
 import type { FastifyInstance } from 'fastify'
+import type { Reachability } from './reachability.ts'
 
 /**
  * `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
@@ -48,6 +49,8 @@ interface Checked {
   directoryInsecure: boolean
   /** Whether the listener serves what its certificate files hold; undefined: it speaks no TLS. */
   tlsWell: (() => boolean) | undefined
+  /** undefined: no cloud login. */
+  provider: (() => Reachability) | undefined
 }
 
 /** However often somebody asks, the database is asked once a second at most. */
@@ -65,6 +68,7 @@ export const createChecks = (checked: Checked): HealthParts['checks'] => {
     routes: word(checked.routesCurrent()),
     upstreams: word(!checked.upstreamDown()),
     revocations: word(checked.stalenessMs() <= REVOCATIONS_OLD_MS),
+    ...(checked.provider === undefined ? {} : { provider: checked.provider() }),
     ...(checked.tlsWell === undefined ? {} : { tls: word(checked.tlsWell()) }),
     ...directoryOf(checked)
   })

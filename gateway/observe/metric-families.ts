@@ -4,6 +4,7 @@ import type { LimiterStatus } from '../limits/limiter.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstreams.ts'
 import { type Family, requestFamilies, type Value } from './metric-requests.ts'
+import type { Reachability } from './reachability.ts'
 import type { RequestCounters } from './request-counters.ts'
 
 export interface MetricSources {
@@ -24,6 +25,8 @@ export interface MetricSources {
   /** Connections closed over their PROXY header. */
   readonly proxyViolations: () => number
   readonly logLinesDropped: () => number
+  /** undefined: no cloud login. */
+  readonly provider: () => Reachability | undefined
   readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; entries: number }
   /** undefined: directory login is not active. */
   readonly directory: () => string | undefined
@@ -55,6 +58,8 @@ const targetsOf = (sources: MetricSources) =>
     .flatMap(({ name, targets }) =>
       targets.map(target => ({ ...target, labels: { upstream: name, target: target.url } }))
     )
+
+const PROVIDER_STATES: readonly Reachability[] = ['ok', 'away', 'unknown']
 
 const ROWS: readonly Row[] = [
   ['ready', 'gauge', 'Whether requests are wanted', sources => one(Number(sources.isReady()))],
@@ -223,6 +228,21 @@ const ROWS: readonly Row[] = [
     'counter',
     'Connections of peers in TRUST_PROXY closed for want of a good PROXY header',
     sources => one(sources.proxyViolations())
+  ],
+  [
+    'provider_state',
+    'gauge',
+    'What was last found of the cloud provider: 1 for its state',
+    sources => {
+      const found = sources.provider()
+      return found === undefined
+        ? []
+        : each(
+            PROVIDER_STATES,
+            state => ({ state }),
+            state => Number(state === found)
+          )
+    }
   ],
   ['log_lines_dropped_total', 'counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
   [

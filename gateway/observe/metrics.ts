@@ -21,6 +21,7 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_revocations: 'max',
   portaria_revocations_staleness_seconds: 'max',
   portaria_upstream_target_up: 'min',
+  portaria_provider_state: 'max',
   portaria_audit_chain_ok: 'min',
   portaria_directory_state: 'max',
   portaria_tls_certificate_ok: 'min',

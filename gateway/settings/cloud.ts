@@ -46,7 +46,9 @@ export const readCloudIdp = (
     authorizationUrl: endpoint('CLOUDIDP_AUTHORIZATION_URL', active) ?? '',
     tokenUrl: endpoint('CLOUDIDP_TOKEN_URL', active) ?? '',
     profileUrl: endpoint('CLOUDIDP_PROFILE_URL', active) ?? '',
-    scope: readScope(reader, issuer !== undefined)
+    scope: readScope(reader, issuer !== undefined),
+    groupsClaim: readGroupsClaim(reader),
+    name: readName(reader)
   }
   if (active) judgeActive(reader, cloudidp, warnings)
   return cloudidp
@@ -117,6 +119,20 @@ const readAllowedTenants = (reader: Reader): readonly string[] | undefined => {
   else if (tenants.some(tenant => tenant !== '*' && !/^[\w.-]{1,128}$/.test(tenant)))
     reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'must hold tenant ids, separated by commas, or be *')
   return tenants
+}
+
+const readGroupsClaim = (reader: Reader): string => {
+  const claim = reader.text('CLOUDIDP_GROUPS_CLAIM') ?? 'groups'
+  if (claim.length > 256 || /[\s\p{Cc}]/u.test(claim))
+    reader.mistake('CLOUDIDP_GROUPS_CLAIM', 'must be the name of a claim such as groups or realm_access.roles')
+  return claim
+}
+
+const readName = (reader: Reader): string | undefined => {
+  const name = reader.text('CLOUDIDP_NAME')
+  if (name !== undefined && ([...name].length > 64 || /[\p{Cc}\p{Bidi_Control}]/u.test(name)))
+    reader.mistake('CLOUDIDP_NAME', 'must be one line of at most 64 characters')
+  return name
 }
 
 const readScope = (reader: Reader, hasIssuer: boolean): string => {

@@ -120,4 +120,8 @@ export interface CloudIdpSettings {
   readonly tokenUrl: string
   readonly profileUrl: string
   readonly scope: string
+  /** Claim that lists groups or roles. */
+  readonly groupsClaim: string
+  /** Of the provider, for the login button. */
+  readonly name: string | undefined
 }

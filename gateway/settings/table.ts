@@ -190,6 +190,12 @@ const TABLE = [
     meaning: 'Scopes, separated by blanks',
     shown: '`openid profile email User.Read`; with CLOUDIDP_ISSUER `openid profile email`'
   },
+  {
+    name: 'CLOUDIDP_GROUPS_CLAIM',
+    meaning: 'Claim that lists groups or roles, in the ID token, else in userinfo; needs CLOUDIDP_ISSUER',
+    fallback: 'groups'
+  },
+  { name: 'CLOUDIDP_NAME', meaning: "The provider's name on the login button" },
   { name: 'OPS_PORT', meaning: 'Second listener for `/metrics`, `/live`, `/ready`', shown: 'off' },
   { name: 'OPS_HOST', meaning: 'Its address', fallback: '127.0.0.1' },
   { name: 'LOG_LEVEL', meaning: 'trace, debug, info, warn, error, fatal or silent', fallback: 'info' },

@@ -73,6 +73,8 @@ const PURGES = [
   "DELETE FROM used_oauth_states WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM sessions WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM personal_tokens WHERE expires_at < now() - interval '5 minutes'",
+  'DELETE FROM provider_sessions WHERE expires_at < now()',
+  "DELETE FROM used_logout_tokens WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_permits WHERE expires_at < now() - interval '5 minutes'",
   "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"
 ]

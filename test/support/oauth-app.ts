@@ -95,6 +95,8 @@ export const startOAuthApp = async (t: Teardown, options: OAuthAppOptions = {}):
     tokenUrl: `${MICROSOFT}/token`,
     profileUrl: 'https://graph.microsoft.com/v1.0/me',
     scope: 'openid profile email',
+    groupsClaim: 'groups',
+    name: undefined,
     ...options.cloudidp
   }
   const people: ProvenPerson[] = []

@@ -1,0 +1,57 @@
+// Reads what an ID token says beside who somebody is: groups or roles, tenant, and the session at the provider.
+import type { ProvenPerson } from '../identity.ts'
+import { isRecord } from '../values/records.ts'
+import type { Claims } from './person.ts'
+
+const MAX_VALUE_LENGTH = 512
+
+type ClaimedGroups = Pick<ProvenPerson, 'groups' | 'groupsCutOff'>
+
+type Surroundings = ClaimedGroups & Pick<ProvenPerson, 'tenant' | 'providerSession'>
+
+/** Only for claims that the keys of an issuer vouch for. */
+export const claimedSurroundings = (groupsClaim: string, idToken: Claims, profile: Claims): Surroundings => ({
+  ...claimedGroups(groupsClaim, idToken, profile),
+  tenant: typeof idToken.tid === 'string' ? idToken.tid : undefined,
+  providerSession: typeof idToken.sid === 'string' && idToken.sid !== '' ? idToken.sid : undefined
+})
+
+/**
+ * The values of a claim in the ID token, else in userinfo; none when neither has it: a provider leaves it out for people
+ * without groups. A list that was replaced by a reference (Entra: `_claim_names`, `hasgroups`) is cut off.
+ *
+ * @param claim its name, or the way to it with dots, as in `realm_access.roles`
+ */
+const claimedGroups = (claim: string, idToken: Claims, profile: Claims): ClaimedGroups => {
+  for (const claims of [idToken, profile]) {
+    if (isCutOff(claim, claims)) return { groups: [], groupsCutOff: true }
+    const groups = valuesOf(valueAt(claims, claim))
+    if (groups !== undefined) return { groups, groupsCutOff: false }
+  }
+  return { groups: [], groupsCutOff: false }
+}
+
+// https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference (groups overage claim)
+const isCutOff = (claim: string, claims: Claims): boolean => {
+  const names = claims._claim_names
+  if (isRecord(names) && Object.hasOwn(names, claim)) return true
+  const isGroups = claim === 'groups' && claims.groups === undefined
+  return isGroups && (claims.hasgroups === true || claims.hasgroups === 'true')
+}
+
+// A name that holds dots (a URL, say) is looked for as it is first.
+const valueAt = (claims: Claims, claim: string): unknown => {
+  if (Object.hasOwn(claims, claim)) return claims[claim]
+  let value: unknown = claims
+  for (const step of claim.split('.')) {
+    if (!isRecord(value) || !Object.hasOwn(value, step)) return undefined
+    value = value[step]
+  }
+  return value
+}
+
+const valuesOf = (value: unknown): string[] | undefined => {
+  if (typeof value === 'string') return value === '' ? [] : [value]
+  if (!Array.isArray(value)) return undefined
+  return value.filter(item => typeof item === 'string' && item !== '' && item.length <= MAX_VALUE_LENGTH)
+}

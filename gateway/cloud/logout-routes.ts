@@ -1,0 +1,71 @@
+// Ends sessions when the cloud provider says so: OpenID Connect Back-Channel Logout 1.0.
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { NotFound } from '../errors.ts'
+import type { ProviderSessions } from '../store/provider-sessions.ts'
+import type { OAuthClient } from './client.ts'
+import { OAuthFailure } from './failure.ts'
+import { LogoutTokenError } from './logout-token.ts'
+
+interface LogoutRoutesParts {
+  /** undefined: no issuer vouches for logout tokens. */
+  client: Pick<OAuthClient, 'judgeLogout'> | undefined
+  endSessions: ProviderSessions['end']
+  log: Pick<FastifyBaseLogger, 'info' | 'warn'>
+}
+
+const FORM = 'application/x-www-form-urlencoded'
+
+const errorSchema = {
+  type: 'object',
+  description: 'As OpenID Connect Back-Channel Logout 1.0 §2.8 says',
+  required: ['error', 'error_description'],
+  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
+} as const
+
+export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions, log }: LogoutRoutesParts): void => {
+  // Forms are read here alone: anywhere else they would let another site's page post as its visitor.
+  app.register(async scope => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
+    scope.addContentTypeParser('*', (_request, payload, done) => {
+      payload.resume()
+      payload.on('end', () => done(null, undefined))
+    })
+    scope.post<{ Body: string | undefined }>(
+      '/auth/oauth/cloudidp/backchannel-logout',
+      {
+        schema: {
+          summary: 'The cloud provider ends sessions (OpenID Connect Back-Channel Logout)',
+          response: { 200: { type: 'null' }, 400: errorSchema }
+        }
+      },
+      async ({ body, exchange }, reply) => {
+        if (client === undefined) throw new NotFound({ reason: 'no-issuer' })
+        const from = { requestId: exchange.requestId, ip: exchange.client.address }
+        try {
+          const logout = await client.judgeLogout(readToken(body))
+          const sessions = await endSessions(logout, from)
+          if (sessions === undefined) throw new LogoutTokenError('the logout token was used before')
+          log.info({ ...from, sessions }, 'the cloud provider ended sessions')
+          return reply.code(200).send()
+        } catch (error) {
+          if (!(error instanceof LogoutTokenError || error instanceof OAuthFailure)) throw error
+          log.warn({ ...from, reason: 'logout-token', err: error }, 'a logout of the cloud provider was refused')
+          // What the provider itself said or did not say is not for whoever posts here.
+          const description =
+            error instanceof LogoutTokenError ? error.message : 'the logout token cannot be judged now'
+          return reply.code(400).send({ error: 'invalid_request', error_description: description })
+        }
+      }
+    )
+  })
+}
+
+/** Exactly one `logout_token` (§2.5); other parameters are ignored. */
+const readToken = (body: string | undefined): string => {
+  if (typeof body !== 'string') throw new LogoutTokenError(`the body must be ${FORM}`)
+  const [token, ...more] = new URLSearchParams(body).getAll('logout_token')
+  if (token === undefined || token === '' || more.length > 0)
+    throw new LogoutTokenError('the body must hold exactly one logout_token')
+  return token
+}

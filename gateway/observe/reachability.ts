@@ -1,0 +1,52 @@
+// Asks in the background whether something that logins need can be reached, and says so once per change.
+import type { Log } from '../values/log.ts'
+
+export type Reachability = 'ok' | 'away' | 'unknown'
+
+interface ReachabilityWatch {
+  state(): Reachability
+  close(): void
+}
+
+interface WatchParts {
+  /** Resolves when it can be reached; it bounds its own time. */
+  reach: () => Promise<void>
+  log: Log
+  /** What is said when it is away, and when it is back. */
+  away: string
+  back: string
+  okPauseMs?: number
+  awayPauseMs?: number
+}
+
+const OK_PAUSE_MS = 30_000
+const AWAY_PAUSE_MS = 3_000
+
+export const watchReachability = (parts: WatchParts): ReachabilityWatch => {
+  const { reach, log, away, back, okPauseMs = OK_PAUSE_MS, awayPauseMs = AWAY_PAUSE_MS } = parts
+  let state: Reachability = 'unknown'
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  const look = async (): Promise<void> => {
+    const failure = await reach().then(
+      () => undefined,
+      (error: unknown) => ({ error })
+    )
+    if (isClosed) return
+    const next = failure === undefined ? 'ok' : 'away'
+    if (next === 'away' && state !== 'away') log.warn({ err: failure?.error, reason: 'login-provider-away' }, away)
+    if (next === 'ok' && state === 'away') log.warn({ reason: 'login-provider-back' }, back)
+    state = next
+    timer = setTimeout(look, next === 'ok' ? okPauseMs : awayPauseMs)
+    timer.unref()
+  }
+  void look()
+  return {
+    state: () => state,
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+    }
+  }
+}

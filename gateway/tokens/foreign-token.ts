@@ -1,0 +1,46 @@
+// Verifies a signed token of another issuer by the keys that this issuer has published.
+import { createLocalJWKSet, decodeProtectedHeader, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose'
+
+interface ForeignTokenRules {
+  readonly issuer: string
+  readonly audience: string
+  /** `alg` values that are accepted; only those with public keys. */
+  readonly algorithms: readonly string[]
+  /** Seconds by which clocks may differ. */
+  readonly clockToleranceS: number
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** `kid` of the header, unverified; undefined without one, or when this is no JWT. */
+export const keyIdOf = (token: string): string | undefined => {
+  try {
+    return decodeProtectedHeader(token).kid
+  } catch {
+    return undefined
+  }
+}
+
+/** The verified claims and `typ`, or why there are none: `signature`, `claims` (which one) or `malformed`. */
+export const verifyForeignToken = async (
+  token: string,
+  keys: JSONWebKeySet,
+  { issuer, audience, algorithms, clockToleranceS, now }: ForeignTokenRules
+): Promise<{ claims: JWTPayload; typ: string | undefined } | { fault: string }> => {
+  try {
+    const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(keys), {
+      issuer,
+      audience,
+      algorithms: [...algorithms],
+      clockTolerance: clockToleranceS,
+      currentDate: new Date(now),
+      requiredClaims: ['iat', 'exp']
+    })
+    return { claims: payload, typ: protectedHeader.typ }
+  } catch (error) {
+    if (error instanceof errors.JWTClaimValidationFailed) return { fault: `claim ${error.claim}` }
+    if (error instanceof errors.JWTExpired) return { fault: 'claim exp' }
+    if (error instanceof errors.JOSEError) return { fault: error.code }
+    return { fault: 'malformed' }
+  }
+}

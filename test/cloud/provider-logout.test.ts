@@ -1,0 +1,236 @@
+// The cloud provider's groups, key rotation, logout in both directions, and its absence.
+import { randomUUID } from 'node:crypto'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import t from 'tap'
+import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
+import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+const BACKCHANNEL = '/auth/oauth/cloudidp/backchannel-logout'
+const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47'
+
+const provider = await startFaultyProvider(t)
+provider.metadata = { end_session_endpoint: `${provider.issuer}/end?x=1` }
+const env = {
+  CLOUDIDP_ENABLED: 'true',
+  CLOUDIDP_ISSUER: provider.issuer,
+  CLOUDIDP_CLIENT_ID: 'portaria',
+  CLOUDIDP_CLIENT_SECRET: 'a client secret that nothing may show',
+  CLOUDIDP_TENANT_ID: TENANT,
+  CLOUDIDP_NAME: 'Contoso'
+}
+const GRANTS = [
+  { claim: 'g-1', profiles: ['Supervisor'], areas: ['Vendas'] },
+  { claim: 'g-2', tenant: TENANT.toUpperCase(), profiles: ['Agente'], areas: ['Suporte'] }
+]
+const postgres = await startPostgres(t)
+const world = await startGateway(t, { env, postgres, config: { grants: GRANTS } })
+const second = await startGateway(t, { env, postgres, config: { grants: GRANTS } })
+
+interface Session {
+  token: string
+  user: Record<string, unknown>
+}
+
+const logIn = async (claims: Record<string, unknown> = {}): Promise<Session> => {
+  provider.claims = claims
+  const browser = createCloudBrowser()
+  const started = await browser.get(`${world.url}/auth/oauth/cloudidp/start`)
+  // The callback is registered at PUBLIC_URL, which is not where this test listens.
+  const callback = new URL(provider.authorize(started.headers.get('location') ?? ''))
+  const jar = browser.cookies.get(world.url)
+  const cookie = [...(jar ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
+  const done = await world.fetch(callback.pathname + callback.search, { headers: { cookie } })
+  t.equal(done.status, 302)
+  return readFragment(done.headers.get('location') ?? '') as unknown as Session
+}
+
+const nowS = () => Math.floor(Date.now() / 1000)
+
+const logoutToken = (claims: Record<string, unknown>): Promise<string> => {
+  const right = { iss: provider.issuer, aud: 'portaria', iat: nowS(), exp: nowS() + 120, jti: randomUUID() }
+  return provider.sign(JSON.parse(JSON.stringify({ ...right, events: { [EVENT]: {} }, ...claims })))
+}
+
+const post = async (token: string, at = world.url) => {
+  const answer = await fetch(at + BACKCHANNEL, { method: 'POST', body: new URLSearchParams({ logout_token: token }) })
+  const text = await answer.text()
+  return {
+    status: answer.status,
+    body: text === '' ? undefined : JSON.parse(text),
+    store: answer.headers.get('cache-control')
+  }
+}
+
+const statusOf = async (token: string, at = world) => (await at.fetch('/auth/me', { token })).status
+
+t.test('groups of the ID token, else of userinfo, give what the grants say', async t => {
+  provider.profile = { sub: 'ana' }
+  t.match((await logIn({ sub: 'ana', groups: ['g-1', 'other'] })).user, {
+    profiles: ['Supervisor'],
+    areaPrincipal: 'Vendas'
+  })
+  t.match((await logIn({ sub: 'ana', groups: ['g-2'], tid: TENANT })).user, { profiles: ['Agente'] })
+  provider.profile = { sub: 'bia', groups: 'g-1' }
+  t.match((await logIn({ sub: 'bia' })).user, { profiles: ['Supervisor'], accessStatus: 'assigned' })
+  provider.profile = { sub: 'ana' }
+  t.match((await logIn({ sub: 'ana' })).user, { profiles: [], accessStatus: 'unassigned' })
+})
+
+t.test('a list of groups that the provider cut off grants nothing, and log and administration say so', async t => {
+  provider.profile = { sub: 'caio' }
+  await logIn({ sub: 'caio', groups: ['g-1'] })
+  for (const cut of [{ _claim_names: { groups: 'src1' } }, { hasgroups: true }]) {
+    const { user } = await logIn({ sub: 'caio', ...cut })
+    t.match(user, { profiles: [], accessStatus: 'unassigned' })
+    const token = await world.tokenFor({ profiles: ['Admin'] })
+    const item = await (await world.fetch(`/auth/admin/users/${user.id}`, { token })).json()
+    t.match(item, { groupsCutOff: true, granted: [] })
+  }
+  t.match(await world.logged(({ reason }) => reason === 'groups-cut-off'), { level: 40, msg: /cut off/ })
+})
+
+// OA-16, RW-30
+t.test('a login right after the provider has changed its keys succeeds at the first try', async t => {
+  provider.profile = { sub: 'rui' }
+  const asked = provider.asked.jwks
+  const { privateKey, publicKey } = await generateKeyPair('RS256')
+  const { sign, keys } = provider
+  t.teardown(() => Object.assign(provider, { sign, keys }))
+  provider.sign = claims => new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'two' }).sign(privateKey)
+  provider.keys = [{ ...(await exportJWK(publicKey)), kid: 'two', use: 'sig', alg: 'RS256' }, ...keys]
+  await logIn({ sub: 'rui' })
+  await logIn({ sub: 'rui' })
+  t.equal(provider.asked.jwks, asked + 1)
+  for (let n = 0; n < 5; n += 1) {
+    const foreign = await new SignJWT({}).setProtectedHeader({ alg: 'RS256', kid: `unknown-${n}` }).sign(privateKey)
+    t.equal((await post(foreign)).status, 400)
+  }
+  t.equal(provider.asked.jwks, asked + 1, 'tokens that anybody may send do not make the gateway ask again and again')
+})
+
+// OA-24
+t.test('the provider ends one session by sid, or all of a person by sub, on every instance', async t => {
+  provider.profile = { sub: 'eva' }
+  const [one, two] = [await logIn({ sub: 'eva', sid: 's-1' }), await logIn({ sub: 'eva', sid: 's-2' })]
+  provider.profile = { sub: 'leo' }
+  const leo = await logIn({ sub: 'leo', sid: 's-3' })
+  t.match(await post(await logoutToken({ sub: 'eva', sid: 's-1' })), {
+    status: 200,
+    body: undefined,
+    store: 'no-store'
+  })
+  t.equal(await statusOf(one.token), 401)
+  for (let status = 200; status !== 401; ) status = await statusOf(one.token, second)
+  t.equal(await statusOf(two.token), 200)
+  t.match(await post(await logoutToken({ sub: 'eva' }), second.url), { status: 200 })
+  t.equal(await statusOf(two.token, second), 401)
+  t.equal(await statusOf(leo.token), 200)
+  t.match(await post(await logoutToken({ sub: 'leo', sid: 's-3' })), { status: 200 })
+  t.match(await post(await logoutToken({ sid: 'nobody' })), { status: 200 }, 'nothing to end is a success')
+  const admin = await world.tokenFor({ profiles: ['Admin'] })
+  const { items } = (await (await world.fetch(`/auth/admin/users/${leo.user.id}/audit`, { token: admin })).json()) as {
+    items: object[]
+  }
+  t.match(items[0], { action: 'logout.provider', actor: { username: 'cloudidp' } })
+})
+
+// OA-02, OA-11
+t.test('a logout token that is not right, or was used before, ends nothing', async t => {
+  provider.profile = { sub: 'zoe' }
+  const { token } = await logIn({ sub: 'zoe', sid: 's-9' })
+  const right = { sub: 'zoe', sid: 's-9' }
+  const other = (await generateKeyPair('RS256')).privateKey
+  const signed = (header: { alg: string; kid?: string; typ?: string }) => async () =>
+    new SignJWT({ ...right, iss: provider.issuer, aud: 'portaria', events: { [EVENT]: {} }, jti: randomUUID() })
+      .setProtectedHeader(header)
+      .setIssuedAt()
+      .setExpirationTime('2m')
+      .sign(
+        header.alg === 'HS256'
+          ? Buffer.from(env.CLOUDIDP_CLIENT_SECRET)
+          : header.typ === undefined
+            ? other
+            : provider.privateKey
+      )
+  const wrong: Record<string, () => Promise<string>> = {
+    'no events': () => logoutToken({ ...right, events: undefined }),
+    'another event': () => logoutToken({ ...right, events: { other: {} } }),
+    'an event that is no object': () => logoutToken({ ...right, events: { [EVENT]: true } }),
+    'a nonce': () => logoutToken({ ...right, nonce: 'n' }),
+    'no sub and no sid': () => logoutToken({}),
+    'no jti': () => logoutToken({ ...right, jti: undefined }),
+    'another audience': () => logoutToken({ ...right, aud: 'other' }),
+    'another issuer': () => logoutToken({ ...right, iss: 'https://other.example' }),
+    'an end long ago': () => logoutToken({ ...right, exp: nowS() - 120 }),
+    'no end': () => logoutToken({ ...right, exp: undefined }),
+    'a start to come': () => logoutToken({ ...right, iat: nowS() + 600, exp: nowS() + 900 }),
+    'another key': signed({ alg: 'RS256', kid: 'one' }),
+    'the client secret as key': signed({ alg: 'HS256', kid: 'one' }),
+    'another type': signed({ alg: 'RS256', kid: 'one', typ: 'at+jwt' }),
+    'no JWT': async () => 'abc'
+  }
+  for (const [what, make] of Object.entries(wrong)) {
+    t.match(await post(await make()), { status: 400, body: { error: 'invalid_request' }, store: 'no-store' }, what)
+  }
+  const form = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"logout_token":"x"}' }
+  t.equal((await fetch(world.url + BACKCHANNEL, form)).status, 400)
+  t.equal(await statusOf(token), 200)
+  const good = await logoutToken({ ...right, sid: 'another' })
+  t.equal((await post(good)).status, 200)
+  t.equal((await post(good, second.url)).status, 400, 'used before, on another instance')
+  t.equal(await statusOf(token), 200)
+})
+
+t.test('who logs out here is told where to log out at the provider, if they ask and came from there', async t => {
+  provider.profile = { sub: 'bob' }
+  const logOut = async (token: string, body: unknown, accept = 'application/json') => {
+    const headers = { accept, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
+    const more = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await world.fetch('/auth/logout', { method: 'POST', token, headers, ...more })
+    return {
+      status: answer.status,
+      body: answer.status === 200 ? ((await answer.json()) as { logoutUrl: string }) : undefined
+    }
+  }
+  const { status, body } = await logOut((await logIn({ sub: 'bob' })).token, { provider: true })
+  t.equal(status, 200)
+  const url = new URL(body?.logoutUrl ?? '')
+  t.equal(url.origin + url.pathname, `${provider.issuer}/end`)
+  t.same(Object.fromEntries(url.searchParams), {
+    x: '1',
+    client_id: 'portaria',
+    post_logout_redirect_uri: 'http://localhost:3000/auth/login'
+  })
+  t.equal((await logOut((await logIn({ sub: 'bob' })).token, undefined)).status, 204)
+  t.equal((await logOut((await logIn({ sub: 'bob' })).token, { provider: false })).status, 204)
+  t.equal((await logOut((await logIn({ sub: 'bob' })).token, { provider: true }, 'text/html')).status, 204)
+  t.equal((await logOut(await world.tokenFor({ provider: 'ldap' }), { provider: true })).status, 204)
+})
+
+t.test('the login page knows the name of the provider, and /health whether it answers', async t => {
+  t.match(await (await world.fetch('/auth/config')).json(), { cloudidp: { enabled: true, name: 'Contoso' } })
+  const checkOf = async (at: typeof world) =>
+    (await (await at.fetch('/health')).json()) as {
+      status: string
+      checks: Record<string, string>
+    }
+  for (let provider = ''; provider !== 'ok'; ) provider = (await checkOf(world)).checks.provider ?? ''
+  provider.faults.discovery = res => answerJson(res, {}, 503)
+  const late = await startGateway(t, { env })
+  await late.logged(({ reason, level }) => reason === 'login-provider-away' && level === 40)
+  t.match(await checkOf(late), { status: 'degraded', checks: { provider: 'away' } })
+  delete provider.faults.discovery
+  await late.logged(({ reason }) => reason === 'login-provider-back')
+  t.match(await checkOf(late), { checks: { provider: 'ok' } })
+})
+
+t.test('without CLOUDIDP_ISSUER there is no back-channel logout', async t => {
+  const { CLOUDIDP_ISSUER: _, ...without } = env
+  const plain = await startGateway(t, { env: without })
+  const answer = await plain.fetch(BACKCHANNEL, { method: 'POST', body: new URLSearchParams({ logout_token: 'x' }) })
+  t.equal(answer.status, 404)
+  t.match(await answer.json(), { code: 'GW_NOT_FOUND' })
+})
