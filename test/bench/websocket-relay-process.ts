@@ -2,7 +2,8 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
-import { routeAt, startHarness, upstreamAt, WEBSOCKET } from '../support/socket-harness.ts'
+import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
+import { startHarness } from '../support/socket-harness.ts'
 
 const [kind = 'splice', upstreamPort = '0'] = process.argv.slice(2)
 

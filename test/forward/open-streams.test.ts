@@ -3,7 +3,8 @@ import t from 'tap'
 import { createOpenStreams, type FreshAccess, type StreamEnd } from '../../gateway/forward/open-streams.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
-import { person, routeAt, until, upstreamAt } from '../support/socket-harness.ts'
+import { person, routeAt, upstreamAt } from '../support/routes.ts'
+import { until } from '../support/socket-harness.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown

@@ -10,6 +10,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '60' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     direction: { type: 'string', default: 'both' },
+    packets: { type: 'string' },
     target: { type: 'string' },
     runs: { type: 'string' },
     save: { type: 'boolean', default: false },
@@ -17,6 +18,26 @@ const { values } = parseArgs({
   }
 })
 const seed = Number(values.seed)
+if (values.packets !== undefined || values.direction === 'sockets') {
+  const { fuzzSocketPackets } = await import('./socket-packets.ts')
+  const startedAt = performance.now()
+  const until = startedAt + Number(values.seconds) * 1000
+  const wanted = values.packets === undefined ? Number.POSITIVE_INFINITY : Number(values.packets)
+  let found = 0
+  const { packets, passed, delivered } = fuzzSocketPackets({
+    seed,
+    goesOn: done => done < wanted && (wanted !== Number.POSITIVE_INFINITY || performance.now() < until) && found < 20,
+    onFault(fault, trace) {
+      found++
+      console.log(`FAULT ${fault}\n${trace}\n`)
+    }
+  })
+  const perSecond = Math.round(packets / ((performance.now() - startedAt) / 1000))
+  console.log(
+    `seed ${seed}: ${packets} packets, ${passed} passed, ${delivered} deliveries, ${perSecond} packets/s, ${found} faults`
+  )
+  process.exit(found === 0 ? 0 : 1)
+}
 if (values.target !== undefined) {
   const { target, save, coverage } = values
   const runs = values.runs === undefined ? undefined : Number(values.runs)

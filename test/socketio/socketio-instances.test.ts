@@ -8,7 +8,8 @@ import { openRedis } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import { createRedisSidStore } from '../../gateway/socketio/sid-store-redis.ts'
 import { startRedis } from '../support/redis.ts'
-import { type Harness, routeAt, startHarness, until, upstreamAt } from '../support/socket-harness.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
+import { type Harness, startHarness, until } from '../support/socket-harness.ts'
 import { once } from '../support/socketio-event.ts'
 
 interface Teardown {

@@ -9,7 +9,7 @@ import { readEngineQuery } from '../../gateway/socketio/engineio-request.ts'
 import { createGate, type GateState, NOTHING_DUE } from '../../gateway/socketio/gate.ts'
 import { readSocketIoPacket } from '../../gateway/socketio/packets.ts'
 import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
-import { person, routeAt, upstreamAt } from '../support/socket-harness.ts'
+import { person, routeAt, upstreamAt } from '../support/routes.ts'
 
 const stock = (text: string): { type: number; nsp: string } | undefined => {
   const decoder = new Decoder()

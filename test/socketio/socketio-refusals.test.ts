@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import t from 'tap'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import { routeAt, startHarness, until, upstreamAt } from '../support/socket-harness.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
+import { startHarness, until } from '../support/socket-harness.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown

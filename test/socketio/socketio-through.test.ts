@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
 import t from 'tap'
-import { routeAt, startHarness, until, upstreamAt } from '../support/socket-harness.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
+import { startHarness, until } from '../support/socket-harness.ts'
 import { once } from '../support/socketio-event.ts'
 
 interface Teardown {

@@ -9,15 +9,8 @@ import type { Identity } from '../../gateway/identity.ts'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import {
-  person,
-  routeAt,
-  startHarness,
-  startRawUpstream,
-  until,
-  upstreamAt,
-  WEBSOCKET
-} from '../support/socket-harness.ts'
+import { person, routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
+import { startHarness, startRawUpstream, until } from '../support/socket-harness.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown

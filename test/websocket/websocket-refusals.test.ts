@@ -3,7 +3,8 @@ import type net from 'node:net'
 import t from 'tap'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { rawWebSocket, type UpgradeOptions } from '../support/raw-websocket.ts'
-import { routeAt, startHarness, startRawUpstream, until, upstreamAt, WEBSOCKET } from '../support/socket-harness.ts'
+import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
+import { startHarness, startRawUpstream, until } from '../support/socket-harness.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown

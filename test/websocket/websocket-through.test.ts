@@ -12,7 +12,8 @@ import { buildFrame } from '../../gateway/websocket/frames.ts'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import { routeAt, startHarness, startRawUpstream, until, upstreamAt, WEBSOCKET } from '../support/socket-harness.ts'
+import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
+import { startHarness, startRawUpstream, until } from '../support/socket-harness.ts'
 
 interface Teardown {
   teardown(fn: () => unknown): unknown

@@ -1,0 +1,85 @@
+// Targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
+import type { User } from '../../gateway/identity.ts'
+import type { Route, Target, Upstream } from '../../gateway/routes/route.ts'
+
+const PLACE = { file: 'test', line: 1, column: 1 }
+
+export const targetAt = (port: number): Target => ({
+  url: `http://127.0.0.1:${port}`,
+  tls: false,
+  host: '127.0.0.1',
+  port,
+  socketPath: undefined,
+  authority: `127.0.0.1:${port}`
+})
+
+export const upstreamAt = (...ports: number[]): Upstream => ({
+  name: 'backend',
+  targets: ports.map(targetAt),
+  timeoutMs: 2000,
+  idleTimeoutMs: 2000,
+  connectTimeoutMs: 1000,
+  ca: undefined,
+  clientCertificate: undefined,
+  serverName: undefined,
+  preserveHost: false,
+  assertion: false,
+  sharedCache: false,
+  requestHeaders: undefined,
+  responseHeaders: undefined,
+  identityHeaders: undefined,
+  healthCheck: undefined,
+  place: PLACE
+})
+
+export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> = {}): Route => ({
+  number: 0,
+  coversBelow: path.endsWith('/*'),
+  id: path,
+  path,
+  methods: undefined,
+  upstream,
+  public: false,
+  roles: undefined,
+  requireAssigned: false,
+  tokenKinds: undefined,
+  forwardToken: false,
+  browser: false,
+  basic: false,
+  external: false,
+  stripPrefix: undefined,
+  rateLimit: undefined,
+  timeoutMs: undefined,
+  maxBodyBytes: undefined,
+  allowInPath: [],
+  websocket: undefined,
+  socketio: undefined,
+  place: PLACE,
+  ...more
+})
+
+export const WEBSOCKET = {
+  origins: [],
+  tokenInQuery: false,
+  maxMessageBytes: 1024 * 1024,
+  messagesPerSecond: 0,
+  idleTimeoutMs: 0,
+  maxLifetimeMs: 0
+} as const
+
+export const person = (more: Partial<User> = {}): User => {
+  const profiles = more.profiles ?? ['Agente']
+  return {
+    id: 7,
+    name: 'Maria Souza',
+    email: 'maria@corp.example',
+    username: 'maria',
+    provider: 'ldap',
+    perfis: profiles,
+    profiles,
+    areas: ['Geral'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned',
+    ...more
+  }
+}
