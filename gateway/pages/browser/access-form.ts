@@ -17,9 +17,9 @@ interface Props {
 export const AccessForm = ({ person, onDone }: Props): VNode => {
   const allProfiles = useLoad<ListOf<Named>>('profiles').data?.items ?? []
   const allAreas = useLoad<ListOf<Named>>('areas?pageSize=200').data
-  const [profiles, setProfiles] = useState<readonly string[]>(person.profiles)
-  const [areas, setAreas] = useState<readonly string[]>(person.areas)
-  const [main, setMain] = useState(person.areaPrincipal)
+  const [profiles, setProfiles] = useState<readonly string[]>(person.assigned.profiles)
+  const [areas, setAreas] = useState<readonly string[]>(person.assigned.areas)
+  const [main, setMain] = useState(person.assigned.areaPrincipal)
   const [wanted, setWanted] = useState('')
   const [isBusy, setBusy] = useState(false)
   const known = allAreas?.items.map(area => area.name) ?? []
@@ -46,6 +46,19 @@ export const AccessForm = ({ person, onDone }: Props): VNode => {
     setBusy(false)
     onDone(answer.status === 200 ? text('saved') : problemOf(answer), answer.status !== 200)
   }
+  /** Groups that give this profile or area. */
+  const groupsOf = (kind: 'profiles' | 'areas', name: string): string =>
+    person.granted
+      .filter(part => part[kind].some(one => one.toLowerCase() === name.toLowerCase()))
+      .map(({ group }) => group)
+      .join('; ')
+  const granted = (kind: 'profiles' | 'areas', name: string) => {
+    const groups = groupsOf(kind, name)
+    return (
+      groups !== '' && html` <small class="quiet granted"><bdi>${text('grantedBy', { group: groups })}</bdi></small>`
+    )
+  }
+  const onlyGranted = person.areas.filter(area => groupsOf('areas', area) !== '' && !areas.includes(area))
   const toggle = (name: string) =>
     setProfiles(profiles.includes(name) ? profiles.filter(other => other !== name) : [...profiles, name])
 
@@ -53,14 +66,18 @@ export const AccessForm = ({ person, onDone }: Props): VNode => {
     <fieldset><legend>${text('profiles')}</legend><div class="checks">
       ${allProfiles.map(
         ({ name }) =>
-          html`<label key=${name}><input type="checkbox" name="profile" value=${name} checked=${profiles.includes(name)} onChange=${() => toggle(name)} />${name}</label>`
+          // What only a group gives cannot be unticked here.
+          html`<label key=${name}><input type="checkbox" name="profile" value=${name}
+            checked=${profiles.includes(name) || groupsOf('profiles', name) !== ''}
+            disabled=${!profiles.includes(name) && groupsOf('profiles', name) !== ''}
+            onChange=${() => toggle(name)} />${name}${granted('profiles', name)}</label>`
       )}</div></fieldset>
     <fieldset><legend>${text('areas')}</legend>
-      ${areas.length === 0 && html`<p class="quiet">${text('noAreas')}</p>`}
+      ${areas.length + onlyGranted.length === 0 && html`<p class="quiet">${text('noAreas')}</p>`}
       <ul class="chips">${areas.map(
         area =>
           html`<li key=${area}><bdi>${area}</bdi><button type="button" class="remove" aria-label=${text('removeArea', { name: area })} onClick=${() => removeArea(area)}>×</button></li>`
-      )}</ul>
+      )}${onlyGranted.map(area => html`<li key=${`granted ${area}`} data-granted><bdi>${area}</bdi>${granted('areas', area)}</li>`)}</ul>
       <div class="filters"><p class="grow"><label for="new-area">${text('addArea')}</label>
         <input id="new-area" list="areas" value=${wanted} maxlength="256" autocomplete="off" dir="auto"
           onInput=${(event: InputEvent) => setWanted((event.target as HTMLInputElement).value)}
@@ -78,6 +95,8 @@ export const AccessForm = ({ person, onDone }: Props): VNode => {
       <select id="main-area" value=${main} onChange=${(event: Event) => setMain((event.target as HTMLSelectElement).value)}>
         ${areas.map(area => html`<option key=${area} value=${area}>${area}</option>`)}</select></p>`
     }
+    ${person.granted.length > 0 && html`<p class="quiet">${text('grantedOnly')}</p>`}
+    ${person.groupsCutOff && html`<p class="notice" data-error="true">${text('groupsCutOff')}</p>`}
     <p class="quiet">${text('accessNote')}</p>
     <button type="submit" class="main" disabled=${isBusy}>${text('save')}</button>
   </form>`

@@ -72,7 +72,7 @@ const Top = ({ user, place, onLanguage }: { user: User; place: Place; onLanguage
   }}>${text('skip')}</a>
   <header class="top"><a class="brand" href="#/people"><span class="mark" aria-hidden="true"></span><span>Portaria</span></a>
     <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
-    <button type="button" id="logout" onClick=${() => logOut(user).then(() => location.assign('/auth/login'))}>${text('logout')}</button></div>
+    <button type="button" id="logout" onClick=${() => logOut(user).then(url => location.assign(url ?? '/auth/login'))}>${text('logout')}</button></div>
     <nav aria-label=${text('sections')}>${SECTIONS.map(
       section =>
         html`<a key=${section} href=${`#/${section}`} aria-current=${section === place.section ? 'page' : undefined}>${text(section)}</a>`

@@ -8,6 +8,8 @@ export interface Doors {
   readonly ldap: boolean
   /** '' when the provider is not active. */
   readonly cloudUrl: string
+  /** Of the provider; '' when it has none. */
+  readonly cloudName: string
 }
 
 export interface Notice {
@@ -40,12 +42,13 @@ export const noticeFor = ({ status, code, requestId, retryAfter }: Answer<unknow
 }
 
 export const findDoors = async (): Promise<Doors | Notice> => {
-  const answer = await ask<{ ldap: { enabled: boolean }; cloudidp: { enabled: boolean; startUrl: string } }>(
-    '/auth/config'
-  )
+  const answer = await ask<{
+    ldap: { enabled: boolean }
+    cloudidp: { enabled: boolean; startUrl: string; name?: string }
+  }>('/auth/config')
   if (answer.status !== 200) return noticeFor(answer)
   const { ldap, cloudidp } = answer.body
-  return { ldap: ldap.enabled, cloudUrl: cloudidp.enabled ? cloudidp.startUrl : '' }
+  return { ldap: ldap.enabled, cloudUrl: cloudidp.enabled ? cloudidp.startUrl : '', cloudName: cloudidp.name ?? '' }
 }
 
 export const startCloudLogin = (cloudUrl: string): void => {

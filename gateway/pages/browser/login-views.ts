@@ -85,7 +85,7 @@ export const OutView = ({ doors, notice, onIn, onNotice }: OutProps): VNode => h
     doors !== undefined &&
     doors.cloudUrl !== '' &&
     html`<button type="button" class="wide" id="cloud" onClick=${() => startCloudLogin(doors.cloudUrl)}>
-      <span class="cloud" aria-hidden="true"></span>${text('cloud')}</button>`
+      <span class="cloud" aria-hidden="true"></span>${doors.cloudName === '' ? text('cloud') : text('cloudNamed', { name: doors.cloudName })}</button>`
   }
   ${doors !== undefined && !doors.ldap && doors.cloudUrl === '' && html`<p>${text('none')}</p>`}`
 

@@ -99,7 +99,8 @@ const App = (): VNode => {
   })
 
   const leaveAccount = async () => {
-    if (user !== undefined) await logOut(user)
+    const elsewhere = user === undefined ? undefined : await logOut(user)
+    if (elsewhere !== undefined) return location.assign(elsewhere)
     out({ key: 'loggedOut', isError: false })
   }
 

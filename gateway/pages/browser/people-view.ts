@@ -1,13 +1,27 @@
 // Admins find people: those who wait for access first, anybody by a few letters.
+import { BulkAccess, idsOf } from './bulk-access.ts'
 import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
-import { Name, nameOf, Pager, State, Table, Waiting } from './console-parts.ts'
-import { dateTime } from './language.ts'
+import { Name, nameOf, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
+import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { User } from './session.ts'
 import { text } from './words-console.ts'
 
 export interface Person extends User {
   readonly disabled: boolean
+  /** What an Admin assigned. */
+  readonly assigned: {
+    readonly profiles: readonly string[]
+    readonly areas: readonly string[]
+    readonly areaPrincipal: string
+  }
+  /** What the route files give to groups of the person. */
+  readonly granted: readonly {
+    readonly group: string
+    readonly profiles: readonly string[]
+    readonly areas: readonly string[]
+  }[]
+  readonly groupsCutOff: boolean
   readonly lastLoginAt: string
 }
 
@@ -19,7 +33,15 @@ export const PersonState = ({ person }: { person: Person }): VNode =>
     ? html`<${State} is="bad">${text('disabled')}<//>`
     : html`<${State} is=${person.accessStatus === 'assigned' ? 'ok' : 'warn'}>${text(person.accessStatus)}<//>`
 
-const Row = ({ person }: { person: Person }): VNode => html`<tr>
+interface RowProps {
+  readonly person: Person
+  readonly isSelected: boolean
+  readonly onSelect: () => void
+}
+
+const Row = ({ person, isSelected, onSelect }: RowProps): VNode => html`<tr>
+  <td data-label=${text('select', { name: '' })}><input type="checkbox" name="select" checked=${isSelected}
+    aria-label=${text('select', { name: nameOf(person).slice(0, 80) })} onChange=${onSelect} /></td>
   <th scope="row" data-label=${text('name')}><a href=${`#/people/${person.id}`}><${Name} of=${nameOf(person)} /></a></th>
   <td data-label=${text('username')}><${Name} of=${person.username} /> <small class="quiet">${person.provider}</small></td>
   <td data-label=${text('status')}><${PersonState} person=${person} /></td>
@@ -35,6 +57,27 @@ export const PeopleView = (): VNode => {
   const wanted = useRested(search.trim(), REST_MS)
   const query = queryOf({ search: wanted, accessStatus, page, pageSize: PAGE_SIZE })
   const loaded = useLoad<ListOf<Person>>(`users?${query}`)
+  const [selected, setSelected] = useState<ReadonlySet<number>>(new Set())
+  const [isOpen, setOpen] = useState(false)
+  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const shown = loaded.data?.items ?? []
+  const toggle = (id: number) => {
+    const next = new Set(selected)
+    if (!next.delete(id)) next.add(id)
+    setSelected(next)
+  }
+  const selectAll = async () => {
+    const ids = await idsOf({ search: wanted, accessStatus })
+    if (ids === undefined) setOutcome({ words: text('unreachable'), isError: true })
+    else setSelected(new Set(ids))
+  }
+  const settle = (words: string, isError: boolean) => {
+    setOutcome({ words, isError })
+    if (words === text('bulkNothing')) return
+    setOpen(false)
+    setSelected(new Set())
+    loaded.reload()
+  }
   const first = (change: () => void) => {
     setPage(1)
     change()
@@ -52,11 +95,22 @@ export const PeopleView = (): VNode => {
           <option value="assigned">${text('onlyAssigned')}</option>
         </select></p>
     </form>
+    <${OutcomeLine} outcome=${outcome} />
+    <div class="buttons" id="selection">
+      <button type="button" id="select-page" onClick=${() => setSelected(new Set([...selected, ...shown.map(({ id }) => id)]))}>${text('selectPage')}</button>
+      <button type="button" id="select-all" onClick=${selectAll}>${text('selectAll', { n: number(loaded.data?.total ?? 0) })}</button>
+      ${
+        selected.size > 0 &&
+        html`<span role="status">${text('selected', { n: number(selected.size) })}</span>
+        <button type="button" id="select-none" onClick=${() => setSelected(new Set())}>${text('selectNone')}</button>
+        <button type="button" class="main" id="bulk-open" onClick=${() => setOpen(true)}>${text('bulkOpen')}</button>`
+      }</div>
+    ${isOpen && selected.size > 0 && html`<${BulkAccess} ids=${[...selected]} onDone=${settle} onClose=${() => setOpen(false)} />`}
     <${Waiting} loaded=${loaded} />
     ${
       loaded.data !== undefined &&
-      html`<${Table} label=${text('people')} heads=${[text('name'), text('username'), text('status'), text('profiles'), text('areas'), text('lastLogin')]}>
-        ${loaded.data.items.map(person => html`<${Row} key=${person.id} person=${person} />`)}
+      html`<${Table} label=${text('people')} heads=${[html`<span class="sr">${text('select', { name: '' })}</span>`, text('name'), text('username'), text('status'), text('profiles'), text('areas'), text('lastLogin')]}>
+        ${loaded.data.items.map(person => html`<${Row} key=${person.id} person=${person} isSelected=${selected.has(person.id)} onSelect=${() => toggle(person.id)} />`)}
       <//>
       <${Pager} ...${loaded.data} onPage=${setPage} />`
     }`

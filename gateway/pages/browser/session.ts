@@ -105,10 +105,18 @@ export const onNews = (listener: (news: News) => void): (() => void) => {
   return () => channel.removeEventListener('message', hear)
 }
 
-/** Ends the login here and everywhere it is used. Resolves even when the gateway cannot be reached. */
-export const logOut = async (user: Pick<User, 'id'>): Promise<void> => {
-  const leaving = send('/auth/logout', { method: 'POST' })
+/**
+ * Ends the login here and everywhere it is used. Resolves even when the gateway cannot be reached; with where the session
+ * at the cloud provider ends, when that is known.
+ */
+export const logOut = async (user: Pick<User, 'id' | 'provider'>): Promise<string | undefined> => {
+  const isFromCloud = user.provider === 'cloudidp'
+  const leaving = send<{ logoutUrl?: string }>('/auth/logout', {
+    method: 'POST',
+    ...(isFromCloud ? { body: { provider: true } } : {})
+  })
   forget()
-  await leaving
+  const { status, body } = await leaving
   announce({ kind: 'logout', userId: user.id })
+  return status === 200 && typeof body.logoutUrl === 'string' ? body.logoutUrl : undefined
 }
