@@ -20,6 +20,7 @@ import type { VerifiedTokens } from './tokens/verified-tokens.ts'
 import { upstreamHeadStart } from './upstream/head.ts'
 import type { createUpstreamRequest } from './upstream/request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
+import { ownText } from './values/own-text.ts'
 import { createForwardWebSocket, type SocketLog } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
 
@@ -128,7 +129,14 @@ export const createSockets = (parts: SocketParts) => {
     if (route === undefined) return () => undefined
     const leave = streams.admit({ upstream, userId: identity?.user.id, ip: client.key })
     if (leave instanceof GatewayError) return leave
-    const info = { kind: 'sse' as const, identity, route, path, requestId, ip: client.address }
+    const info = {
+      kind: 'sse' as const,
+      identity,
+      route,
+      path: ownText(path),
+      requestId: ownText(requestId),
+      ip: client.address
+    }
     try {
       const { close } = streams.register(info, { end, destroy: end })
       return () => {

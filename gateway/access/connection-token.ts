@@ -2,6 +2,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
 import type { ClientConnection } from '../http/server/request.ts'
+import { ownText } from '../values/own-text.ts'
 
 interface Brought {
   authorization: string
@@ -18,11 +19,12 @@ export const bearerTokenOf = ({ request, head }: Exchange): string | undefined =
   const known = last.get(request.connection)
   if (known?.authorization === authorization) return known.token
 
-  const token = bearerToken(authorization)
+  const own = ownText(authorization)
+  const token = bearerToken(own)
   if (token === undefined) return undefined
-  if (known === undefined) last.set(request.connection, { authorization, token })
+  if (known === undefined) last.set(request.connection, { authorization: own, token })
   else {
-    known.authorization = authorization
+    known.authorization = own
     known.token = token
   }
   return token

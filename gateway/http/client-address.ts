@@ -10,6 +10,7 @@ import {
   parseNetwork
 } from '../values/addresses.ts'
 import { boundedMap } from '../values/bounded-map.ts'
+import { ownText } from '../values/own-text.ts'
 
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */
@@ -116,7 +117,7 @@ const createMemory = (find: (text: string) => Known | undefined) => {
     if (known !== undefined) return known
     const found = find(text)
     if (found === undefined) return undefined
-    memory.set(text, found)
+    memory.set(ownText(text), found)
     return found
   }
 }

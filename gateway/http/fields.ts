@@ -1,4 +1,5 @@
 // Each request header name is judged once: what it means to the gateway, and whether a client may send it upstream.
+import { ownText } from '../values/own-text.ts'
 
 export const PASS = 0
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
@@ -173,6 +174,6 @@ export const headerKind = (name: string): number => {
   const known = remembered.get(name)
   if (known !== undefined) return known
   const kind = judge(name)
-  if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, kind)
+  if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(ownText(name), kind)
   return kind
 }

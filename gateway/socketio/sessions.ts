@@ -5,6 +5,7 @@ import { forwardedPath } from '../routes/forwarded-path.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
+import { ownText } from '../values/own-text.ts'
 import type { SocketForwarding } from '../websocket/forward.ts'
 import type { Relay } from '../websocket/relay.ts'
 import { createPollingTransport, type PollingShare, type PollingTransport } from './polling.ts'
@@ -49,8 +50,8 @@ export const originOf = (exchange: Exchange, route: Route, upstream: Upstream, t
   route,
   upstream,
   target,
-  path: exchange.path,
-  requestId: exchange.requestId,
+  path: ownText(exchange.path),
+  requestId: ownText(exchange.requestId),
   ip: exchange.client.address,
   ipKey: exchange.client.key
 })

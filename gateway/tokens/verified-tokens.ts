@@ -3,6 +3,7 @@
 import { GatewayError, TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { boundedMap } from '../values/bounded-map.ts'
+import { ownText } from '../values/own-text.ts'
 import type { AccessTokens } from './access-token.ts'
 import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
 import type { Revocations, Standing } from './revocations.ts'
@@ -69,8 +70,16 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     misses++
     const identity = tokens.judge(token)
     if (identity instanceof GatewayError) return identity
-    const entry: Remembered = { token, signature, identity, standing: 'valid', epoch: -1, usedMinute: 0 }
-    remembered.set(signature, entry)
+    const own = ownText(token)
+    const entry: Remembered = {
+      token: own,
+      signature: own.slice(own.lastIndexOf('.') + 1),
+      identity,
+      standing: 'valid',
+      epoch: -1,
+      usedMinute: 0
+    }
+    remembered.set(entry.signature, entry)
     return entry
   }
 

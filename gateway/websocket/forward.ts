@@ -11,6 +11,7 @@ import type { UpstreamFault } from '../upstream/connection.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
+import { ownText } from '../values/own-text.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
 import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './handshake.ts'
 import type { Ending, Side } from './leg.ts'
@@ -195,8 +196,8 @@ const infoOf = ({ identity, path, requestId, client }: Exchange, route: Route): 
   kind: 'websocket',
   identity,
   route,
-  path,
-  requestId,
+  path: ownText(path),
+  requestId: ownText(requestId),
   ip: client.address,
   maxLifetimeMs: route.websocket?.maxLifetimeMs ?? 0
 })
