@@ -1,4 +1,5 @@
 // Settings become a running gateway: stores opened, parts made and handed to each other, then the listener.
+import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createBasicToken } from './access/basic-token.ts'
 import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
@@ -312,6 +313,8 @@ export const startGateway = async (
     openapi: () => own.app.swagger(),
     async close() {
       observation.nowDraining()
+      // Whoever balances takes this instance out meanwhile.
+      if (settings.drainDelayMs > 0) await setTimeout(settings.drainDelayMs)
       await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       upstreams.close()
       provider?.close()

@@ -7,6 +7,7 @@ import type { Decision } from '../routes/decide.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
+import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
 import { askerOfToken, type TokenAsker } from './token-asker.ts'
 
@@ -14,6 +15,7 @@ interface ExplainOptions extends CommonOptions {
   readonly as?: readonly string[]
   readonly token?: string
   readonly config?: string
+  readonly headers?: boolean
 }
 
 export const addExplain = (program: Command, cli: Cli): void => {
@@ -30,6 +32,7 @@ export const addExplain = (program: Command, cli: Cli): void => {
     .option('--as <who...>', 'profiles of one person, or anonymous, unassigned, cloud-unassigned (default: everybody)')
     .option('--token <token>', 'ask as the person of this token; - reads it from standard input')
     .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .option('--headers', 'list the header lines that the backend receives')
     .action((method: string, path: string, event: string | undefined, options: ExplainOptions) =>
       run(cli, options, () =>
         method.toUpperCase() === 'EVENT'
@@ -96,11 +99,18 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
     { method, target, asker: who.asker, tokenFault: who.fault },
     { cloudUnassignedMayPass: cloudUnassignedMayPass(environment) }
   )
+  const { route } = explanation.match
+  const isListed = options.headers === true && explanation.forwarded !== undefined && route !== undefined
+  const received = isListed ? receivedHeaders(route, who.asker) : undefined
   const isForEverybody = options.as === undefined && options.token === undefined
   return {
     found: false,
-    json: { ...explanationJson(explanation), ...(who.note === undefined ? {} : { note: who.note }) },
-    text: terminal => textOf(explanation, who, isForEverybody, terminal)
+    json: {
+      ...explanationJson(explanation),
+      ...(who.note === undefined ? {} : { note: who.note }),
+      ...(received === undefined ? {} : { headers: received.lines, removed: received.removed })
+    },
+    text: terminal => textOf(explanation, who, isForEverybody, terminal) + headersText(received, terminal)
   }
 }
 
@@ -109,6 +119,19 @@ const whoAsks = async (cli: Cli, { as, token }: ExplainOptions): Promise<TokenAs
   const read = readAsker(as?.join(' ') ?? 'anonymous')
   if (read.complaint !== undefined) throw new CannotRun(read.complaint)
   return { asker: read.asker, fault: undefined, note: undefined }
+}
+
+const headersText = (received: ReceivedHeaders | undefined, { dim }: Terminal): string => {
+  if (received === undefined) return ''
+  const { lines, removed } = received
+  const lost = removed.length === 0 ? [] : [dim(plain(`From the client do not pass: ${removed.join(', ')}`))]
+  return [
+    '',
+    '',
+    'The backend receives, beside what the client sent:',
+    ...lines.map(line => `  ${plain(line)}`),
+    ...lost
+  ].join('\n')
 }
 
 const textOf = (explanation: Explanation, who: TokenAsker, isForEverybody: boolean, terminal: Terminal): string => {

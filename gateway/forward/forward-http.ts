@@ -20,7 +20,7 @@ import type { Requester, UpstreamConnection, UpstreamFault } from '../upstream/c
 import { freeMemory } from '../upstream/free-memory.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
-import type { ResponseHead } from '../upstream/parser.ts'
+import { type ResponseHead, reasonOf } from '../upstream/parser.ts'
 import { clientHead, clientTrailers } from '../upstream/response-head.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 
@@ -47,7 +47,7 @@ export interface Forwarding {
 const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
   unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
   reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
-  'bad-response': cause => new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' }),
+  'bad-response': cause => new BadUpstreamResponse({ cause, reason: reasonOf(cause) }),
   timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
 }
 

@@ -40,6 +40,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     cloudidp,
     logLevel: readLogLevel(reader),
     connectionsPerIp: reader.integer('CONNECTIONS_PER_IP', COUNT),
+    drainDelayMs: reader.duration('DRAIN_DELAY', { min: 0, max: MAX_TIMER_MS }),
     drainTimeoutMs: reader.duration('DRAIN_TIMEOUT', { min: 0, max: MAX_TIMER_MS }),
     loginFailures: {
       perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),

@@ -48,6 +48,8 @@ export interface Settings {
   readonly logLevel: string
   readonly workers: number
   readonly connectionsPerIp: number
+  /** After SIGTERM, with the readiness already failing. */
+  readonly drainDelayMs: number
   readonly drainTimeoutMs: number
   readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
   readonly revocationMaxStalenessMs: number | undefined

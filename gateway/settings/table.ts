@@ -209,6 +209,11 @@ const TABLE = [
     meaning: 'Connections of one client address (IPv6 /64), over all workers; peers in TRUST_PROXY are exempt',
     fallback: '1000'
   },
+  {
+    name: 'DRAIN_DELAY',
+    meaning: 'How long after SIGTERM `/ready` fails before the listener stops accepting',
+    fallback: '0'
+  },
   { name: 'DRAIN_TIMEOUT', meaning: 'How long SIGTERM waits for requests and sockets', fallback: '10s' },
   { name: 'LOGIN_FAILURES_PER_IP', meaning: 'Failed directory logins per client IP and window', fallback: '20' },
   { name: 'LOGIN_FAILURES_WINDOW', meaning: 'That window', fallback: '5m' },

@@ -2,7 +2,7 @@
 import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/route.ts'
 import type { Requester, UpstreamConnection, UpstreamFault } from './connection.ts'
-import type { ResponseHead } from './parser.ts'
+import { type ResponseHead, reasonOf } from './parser.ts'
 import type { Upstreams } from './upstreams.ts'
 
 interface Call {
@@ -33,7 +33,7 @@ export interface PendingCall {
 const DOUBTFUL_IDLE_MS = 1000
 
 const faultOf = (fault: UpstreamFault, cause: unknown): GatewayError => {
-  if (fault === 'bad-response') return new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' })
+  if (fault === 'bad-response') return new BadUpstreamResponse({ cause, reason: reasonOf(cause) })
   if (fault === 'timeout') return new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
   return new UpstreamUnreachable({ cause, reason: `upstream-${fault}` })
 }

@@ -5,7 +5,7 @@ import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from './dial.ts'
 import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
-import { BadResponse, createResponseParser, type ResponseSink } from './parser.ts'
+import { BadResponse, createResponseParser, Http2Only, isHttp2Frame, type ResponseSink } from './parser.ts'
 
 /** What went wrong with an upstream; `detail` is for the log alone. */
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
@@ -73,6 +73,8 @@ interface ConnectionEvents {
   onAnswer?(connection: UpstreamConnection): void
   /** A request failed; told before its requester is. */
   onFault?(fault: UpstreamFault, nothingSent: boolean): void
+  /** The target turned out to speak HTTP/2 only. */
+  onHttp2?(): void
   now(): number
 }
 
@@ -83,6 +85,10 @@ const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
 // One for all plain sockets, small bodies included: bytes are copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
+/** By code when it is read, by its text when a write met it first (EPROTO). */
+const isNoCommonProtocol = ({ code, message }: NodeJS.ErrnoException): boolean =>
+  code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL' ||
+  (code === 'EPROTO' && message.includes('alert no application protocol'))
 
 export const connectUpstream = (upstream: Upstream, target: Target, events: ConnectionEvents): UpstreamConnection => {
   const parser = createResponseParser()
@@ -117,6 +123,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
     destroy()
     if (failed === undefined) return
     events.onFault?.(fault, nothingSent)
+    if (cause instanceof Http2Only) events.onHttp2?.()
     failed.onFault(fault, cause, nothingSent)
   }
 
@@ -153,6 +160,10 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
 
   const take = (bytes: Buffer): boolean => {
     if (connection.destroyed) return false
+    if (unsent !== undefined && isHttp2Frame(bytes)) {
+      fail('bad-response', new Http2Only('HTTP/2 frames'))
+      return false
+    }
     if (unsent !== undefined) {
       // Whatever this is, it answers no request of ours; the one that waits goes elsewhere.
       fail('reset', new Error('bytes that no request asked for'), true)
@@ -164,7 +175,7 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
       parser.take(bytes)
     } catch (error) {
       if (!(error instanceof BadResponse)) throw error
-      fail('bad-response', error)
+      fail('bad-response', isHttp2Frame(bytes) ? new Http2Only('HTTP/2 frames') : error)
       return false
     }
     chooseBuffer(bytes.length)
@@ -206,6 +217,8 @@ export const connectUpstream = (upstream: Upstream, target: Target, events: Conn
   const onError = (error: NodeJS.ErrnoException) => {
     firstError ??= error
     if (connection.destroyed) return
+    // We offer http/1.1 alone (RFC 7301 §3.2).
+    if (isNoCommonProtocol(error)) return fail('bad-response', new Http2Only('no common protocol'))
     if (!connected) return fail('unreachable', error, true)
     // A write that the kernel refused at once took nothing of a request whose head was all that was written.
     fail('reset', error, unsent !== undefined || (error.syscall === 'write' && !written))

@@ -28,10 +28,25 @@ export interface ResponseSink {
 
 export class BadResponse extends Error {}
 
+/** The backend speaks HTTP/2 and nothing else. */
+export class Http2Only extends BadResponse {}
+
+/** What an HTTP/2 server says first: a SETTINGS or GOAWAY frame of the connection itself (RFC 9113 §3.4, §4.1). */
+export const isHttp2Frame = (bytes: Buffer): boolean =>
+  bytes.length >= 9 &&
+  bytes.readUIntBE(0, 3) <= MAX_FIRST_FRAME_BYTES &&
+  (bytes[3] === 4 || bytes[3] === 7) &&
+  bytes.readUInt32BE(5) === 0
+
+/** Why a bad answer was refused, as the log says it. */
+export const reasonOf = (cause: unknown): string =>
+  cause instanceof Http2Only ? 'upstream-http2-only' : 'upstream-nonsense'
+
 export const MAX_HEAD_BYTES = 32 * 1024
 const MAX_TRAILER_BYTES = 8 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
+const MAX_FIRST_FRAME_BYTES = 16_384
 const PREFIX = 'HTTP/1.'
 const HEAD_END = '\r\n\r\n'
 /** A longer beginning is not looked at as text: the head must end in it, and a body beyond it is no small one. */

@@ -29,7 +29,8 @@ export const createTargetPool = (
   upstream: Upstream,
   target: Target,
   health: TargetHealth,
-  now: () => number
+  now: () => number,
+  onHttp2: () => void
 ): TargetPool => {
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
@@ -55,7 +56,8 @@ export const createTargetPool = (
       if (at !== -1) idle.splice(at, 1)
     },
     onAnswer: (connection: UpstreamConnection) => health.answered(connection.openedAt),
-    onFault: health.failed
+    onFault: health.failed,
+    onHttp2
   }
   const close = () => {
     isClosing = true

@@ -6,6 +6,8 @@ import { type TargetHealthStatus, watchTarget } from './health.ts'
 import { createTargetPool, type TargetPool } from './pool.ts'
 
 const SWEEP_MS = 100
+const SAID_AGAIN_MS = 60_000
+const HTTP2_ONLY = 'an upstream target speaks HTTP/2 only: its requests fail, since backends are spoken to in HTTP/1.1'
 
 interface UpstreamPool {
   /**
@@ -91,7 +93,13 @@ const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions
         else log?.info(fields, 'an upstream target is back')
       }
     })
-    return createTargetPool(upstream, target, health, now)
+    let saidAt = Number.NEGATIVE_INFINITY
+    const onHttp2 = () => {
+      if (now() - saidAt < SAID_AGAIN_MS) return
+      saidAt = now()
+      log?.warn({ upstream: upstream.name, target: target.url }, HTTP2_ONLY)
+    }
+    return createTargetPool(upstream, target, health, now, onHttp2)
   })
   const choose = createChoice(members)
   const [first] = members

@@ -9,7 +9,7 @@ import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { UpstreamFault } from '../upstream/connection.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
-import type { ResponseHead } from '../upstream/parser.ts'
+import { type ResponseHead, reasonOf } from '../upstream/parser.ts'
 import { clientHead } from '../upstream/response-head.ts'
 import { ownText } from '../values/own-text.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
@@ -63,7 +63,7 @@ const endingOf = (code: StreamEnd): Ending => ({ code, reason: END_REASONS[code]
 const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
   unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
   reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
-  'bad-response': cause => new BadUpstreamResponse({ cause, reason: 'upstream-nonsense' }),
+  'bad-response': cause => new BadUpstreamResponse({ cause, reason: reasonOf(cause) }),
   timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
 }
 

@@ -1,6 +1,7 @@
 // Several processes share the listener and are one gateway to everybody outside: one start, one reload, one drain.
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gateway } from '../gateway.ts'
 import { createCertificates } from '../listener/certificates.ts'
 import type { Log } from '../observe/logging.ts'
@@ -175,6 +176,7 @@ export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () =>
     async close() {
       state = 'draining'
       for (const pause of pauses) clearTimeout(pause)
+      if (settings.drainDelayMs > 0) await sleep(settings.drainDelayMs)
       for (const { worker, calls, port } of members.values()) {
         if (port === 0) worker.process.kill('SIGKILL')
         else calls.call('close').catch(() => undefined)

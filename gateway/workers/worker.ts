@@ -25,7 +25,8 @@ const settings = (await primary.call('settings')) as Settings
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE }))
 
 try {
-  const withoutOps = { ...settings, ops: { ...settings.ops, port: undefined } }
+  // The ops listener and the wait before the drain are the primary's.
+  const withoutOps = { ...settings, drainDelayMs: 0, ops: { ...settings.ops, port: undefined } }
   const certificate = (await primary.call('certificate')) as CertificateState | undefined
   const certificates =
     certificate && followCertificates(certificate, take => primary.answer('certificate.changed', take))

@@ -150,6 +150,18 @@ t.test('ready ends with the first thing that draining does, while requests still
   await closed
 })
 
+t.test('with DRAIN_DELAY new requests are served for so long after ready has ended', async t => {
+  const { world, raw } = await startWorld(t, { DRAIN_DELAY: '700ms' })
+  raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
+  const before = performance.now()
+  const closed = world.gateway.close()
+  t.equal((await ops(world, '/ready')).status, 503)
+  t.equal((await world.fetch('/open/new', { headers: { connection: 'close' } })).status, 200)
+  await closed
+  t.ok(performance.now() - before >= 690)
+  await t.rejects(world.fetch('/open/new'))
+})
+
 t.test('before the gateway listens it lives, but is not ready', async t => {
   const settings = readSettings({ JWT_SECRET: TEST_SECRET, OPS_PORT: '0' })
   const observation = await startObservation(settings, createLog({}, { write() {} }))

@@ -1,0 +1,74 @@
+// Lists the header lines that a backend receives for a request, with placeholders for what only a live request knows.
+import type { NamedAsker } from '../explain/askers.ts'
+import type { User } from '../identity.ts'
+import type { IdentityHeader, Route } from '../routes/route.ts'
+import { encodeList, encodeValue } from '../upstream/identity-headers.ts'
+
+export interface ReceivedHeaders {
+  /** `name: value`, what is in angle brackets differs by request. */
+  readonly lines: readonly string[]
+  /** Names that do not pass from the client, beside those that never do. */
+  readonly removed: readonly string[]
+}
+
+const IDENTITY: readonly IdentityHeader[] = [
+  { name: 'x-user-id', attribute: 'id' },
+  { name: 'x-user-name', attribute: 'name' },
+  { name: 'x-user-email', attribute: 'email' },
+  { name: 'x-user-username', attribute: 'username' },
+  { name: 'x-user-provider', attribute: 'provider' },
+  { name: 'x-user-profiles', attribute: 'profiles' },
+  { name: 'x-user-areas', attribute: 'areas' },
+  { name: 'x-user-area-principal', attribute: 'areaPrincipal' },
+  { name: 'x-user-access-status', attribute: 'accessStatus' }
+]
+
+/** The headers of a request that this route forwards for this asker. */
+export const receivedHeaders = (route: Route, asker: NamedAsker): ReceivedHeaders => {
+  const { upstream } = route
+  if (upstream === undefined) return { lines: [], removed: [] }
+  const hasIdentity = !route.public && route.socketio === undefined
+  const named = hasIdentity ? [...IDENTITY, ...(upstream.identityHeaders ?? [])] : []
+  const [standard, own] = [named.slice(0, IDENTITY.length), named.slice(IDENTITY.length)]
+  const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? [] : [route.stripPrefix]
+  const set = upstream.requestHeaders?.set ?? []
+  return {
+    lines: [
+      `host: ${upstream.preserveHost ? '<host asked for>' : upstream.targets[0]?.authority}`,
+      ...(route.forwardToken && hasIdentity ? ['authorization: <as the client sent it>'] : []),
+      'x-forwarded-for: <client address>',
+      'x-forwarded-proto: <http or https>',
+      'x-forwarded-host: <host asked for>',
+      ...prefix.map(path => `x-forwarded-prefix: ${path}`),
+      'x-real-ip: <client address>',
+      'x-request-id: <request id>',
+      ...identityLines(standard, asker),
+      ...(upstream.assertion && hasIdentity ? ['x-user-assertion: <signed assertion>'] : []),
+      ...set.map(([name, value]) => `${name}: ${value}`),
+      ...identityLines(own, asker)
+    ],
+    removed: [
+      ...set.map(([name]) => name),
+      ...(upstream.identityHeaders ?? []).map(({ name }) => name),
+      ...(upstream.requestHeaders?.remove ?? [])
+    ]
+  }
+}
+
+const identityLines = (headers: readonly IdentityHeader[], { user }: NamedAsker): string[] =>
+  headers.flatMap(({ name, attribute }) => {
+    const value = valueFor(attribute, user ?? {})
+    return value === '' ? [] : [`${name}: ${value}`]
+  })
+
+const valueFor = (attribute: IdentityHeader['attribute'], known: Partial<User>): string => {
+  if (attribute === 'login') {
+    const { provider, username } = known
+    return provider === undefined || username === undefined
+      ? '<provider:username>'
+      : encodeValue(`${provider}:${username}`)
+  }
+  const value = known[attribute]
+  if (value === undefined) return `<${attribute}>`
+  return typeof value === 'object' ? encodeList(value) : encodeValue(String(value))
+}

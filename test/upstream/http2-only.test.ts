@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createSecureServer, createServer, type Http2Server } from 'node:http2'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+
+const start = async (t: Test, server: Http2Server): Promise<number> => {
+  const sessions = new Set<{ destroy(): void }>()
+  server.on('session', session => sessions.add(session))
+  server.on('sessionError', () => undefined)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const session of sessions) session.destroy()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+const WARNING = /^an upstream target speaks HTTP\/2 only/
+
+t.test('a backend that speaks HTTP/2 only is named in the log as what it is', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-h2-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const authority = createCertificateAuthority(folder)
+  const { certFile, keyFile } = authority.issue('backend')
+  const files = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  // As gRPC servers do: the SETTINGS frame comes before anything was asked.
+  const eager = createTcpServer(socket => {
+    socket.on('error', () => undefined)
+    socket.write(Buffer.from([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]))
+  })
+  const plain = await start(t, createServer())
+  const secure = await start(t, createSecureServer({ ...files, allowHTTP1: false, unknownProtocolTimeout: 100 }))
+  const early = await start(t, eager as unknown as Http2Server)
+  const world = await startGateway(t, {
+    config: {
+      upstreams: {
+        plain: { url: `http://127.0.0.1:${plain}` },
+        early: { url: `http://127.0.0.1:${early}` },
+        secure: { url: `https://127.0.0.1:${secure}`, caFile: authority.caFile }
+      },
+      routes: ['plain', 'early', 'secure'].map(name => ({ path: `/${name}`, upstream: name, public: true }))
+    }
+  })
+  for (const name of ['plain', 'early', 'secure']) {
+    const answer = await world.fetch(`/${name}`)
+    t.equal(answer.status, 502, name)
+    t.match(await answer.json(), { code: 'GW_BAD_UPSTREAM_RESPONSE' }, name)
+    await world.logged(({ msg, upstream }) => WARNING.test(msg) && upstream === name)
+    t.match(await world.logged(({ route }) => route === `/${name}`), { reason: 'upstream-http2-only' }, name)
+    await world.fetch(`/${name}`)
+  }
+  t.equal(world.log.filter(({ msg }) => WARNING.test(msg)).length, 3, 'once a minute for each')
+})
