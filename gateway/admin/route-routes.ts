@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
 import { accessMatrix } from '../explain/access-matrix.ts'
-import { readAsker } from '../explain/askers.ts'
+import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { DecideOptions } from '../routes/decide.ts'
@@ -39,7 +39,7 @@ const kindOf = (route: Route) =>
   route.socketio !== undefined ? 'socketio' : route.websocket !== undefined ? 'websocket' : 'http'
 
 const itemsOf = (table: RouteTable, options: DecideOptions) =>
-  accessMatrix(table.routes, options).map(({ id, route, roles, allowed }) => ({
+  accessMatrix(table.routes, options, askersWith(table.profiles)).map(({ id, route, roles, allowed }) => ({
     id,
     path: route.path,
     methods: [...(route.methods ?? [])],
@@ -125,7 +125,7 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
       }
     },
     async ({ query }) => {
-      const { asker, complaint } = readAsker(query.as)
+      const { asker, complaint } = readAsker(query.as, routes())
       if (complaint !== undefined) throw new BadRequest({ message: 'querystring/as names nobody known', reason: 'who' })
       const question = { method: query.method, target: query.path, asker }
       return explanationJson(explain(routes(), question, { cloudUnassignedMayPass }))

@@ -1,5 +1,5 @@
 // Who may connect to which Socket.IO namespace under one route table and under another.
-import { ASKERS, HALF_ASSIGNED } from '../explain/askers.ts'
+import type { NamedAsker } from '../explain/askers.ts'
 import { judgePerson } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
@@ -14,8 +14,11 @@ interface NamespaceAccess {
 export const compareNamespaces = (
   was: Route | undefined,
   now: Route | undefined,
-  cloudUnassignedMayPass: boolean
+  cloudUnassignedMayPass: boolean,
+  askers: readonly NamedAsker[]
 ): NamespaceAccess[] => {
+  const allowed = (route: Route | undefined, name: string, mayPass: boolean, event?: string) =>
+    allowedIn(askers, route, name, mayPass, event)
   const names = new Set([was, now].flatMap(route => route?.socketio?.namespaces.map(({ name }) => name) ?? []))
   return [...names].flatMap(name => {
     const connect = {
@@ -46,7 +49,13 @@ const eventsOf = (was: Route | undefined, now: Route | undefined, name: string):
   return [...names, undefined]
 }
 
-const allowed = (route: Route | undefined, name: string, mayPass: boolean, event?: string): string[] => {
+const allowedIn = (
+  askers: readonly NamedAsker[],
+  route: Route | undefined,
+  name: string,
+  mayPass: boolean,
+  event?: string
+): string[] => {
   const namespace = route && findListed(route, name)
   if (route === undefined || namespace === undefined) return []
   const rules = [namespace.roles]
@@ -55,7 +64,7 @@ const allowed = (route: Route | undefined, name: string, mayPass: boolean, event
     if (rule === undefined) return []
     rules.push(rule.roles)
   }
-  return [...ASKERS, ...HALF_ASSIGNED]
+  return askers
     .filter(({ user }) =>
       rules.every(
         roles =>

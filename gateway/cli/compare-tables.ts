@@ -1,8 +1,9 @@
 // What became open and what became closed between two route tables is listed, loudest first.
-import { ASKERS, HALF_ASSIGNED, type NamedAsker } from '../explain/askers.ts'
+import { askersWith, halfAssignedWith, type NamedAsker } from '../explain/askers.ts'
 import { compareShapes } from '../explain/specificity.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
+import { compareGrants } from './compare-grants.ts'
 import { compareNamespaces } from './compare-namespaces.ts'
 import { compareOptions, type Note } from './compare-options.ts'
 import { compareUpstreams } from './compare-upstreams.ts'
@@ -41,7 +42,10 @@ export interface Comparison {
   readonly isComplete: boolean
 }
 
-const EVERYBODY: readonly NamedAsker[] = [...ASKERS, ...HALF_ASSIGNED]
+interface CompareOptions extends DecideOptions {
+  /** Everybody whom one of the two tables tells apart. */
+  readonly askers: readonly NamedAsker[]
+}
 
 interface Group {
   readonly was: RouteMatch
@@ -51,7 +55,9 @@ interface Group {
 }
 
 /** Asks both tables every request that could tell them apart, as everybody. */
-export const compareTables = (before: RouteTable, after: RouteTable, options: DecideOptions): Comparison => {
+export const compareTables = (before: RouteTable, after: RouteTable, decideOptions: DecideOptions): Comparison => {
+  const profiles = [...new Set([...before.profiles, ...after.profiles])]
+  const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
   const routes = [...before.routes, ...after.routes].filter(isWritten)
   const { paths, methods, isComplete } = representativeRequests(routes)
   const groups = new Map<string, Group>()
@@ -70,7 +76,11 @@ export const compareTables = (before: RouteTable, after: RouteTable, options: De
   return {
     opened: differences.filter(({ change }) => change === 'opened'),
     closed: differences.filter(({ change }) => change === 'closed'),
-    notes: unique([...compareUpstreams(before, after), ...found.flatMap(notesOf)]),
+    notes: unique([
+      ...compareGrants(before.grants, after.grants),
+      ...compareUpstreams(before, after),
+      ...found.flatMap(notesOf)
+    ]),
     isComplete
   }
 }
@@ -90,11 +100,11 @@ const notesOf = ({ was, now }: Group): Note[] =>
 const unique = (notes: readonly Note[]): Note[] =>
   [...new Map(notes.map(note => [note.text, note])).values()].sort((a, b) => Number(b.looser) - Number(a.looser))
 
-const differencesOf = (group: Group, all: readonly MethodClass[], options: DecideOptions): Difference[] => {
+const differencesOf = (group: Group, all: readonly MethodClass[], options: CompareOptions): Difference[] => {
   const { was, now, example } = group
   const path = moreSpecific(was.route, now.route, example.method)
   if (was.route?.socketio !== undefined || now.route?.socketio !== undefined) {
-    return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass)
+    return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers)
       .map(({ name, before, after }) => ({
         name: `${path} namespace ${name}`,
         before,
@@ -102,7 +112,7 @@ const differencesOf = (group: Group, all: readonly MethodClass[], options: Decid
       }))
       .flatMap(one => asDifferences({ ...one, methods: [] }, group))
   }
-  const passes = (match: RouteMatch) => EVERYBODY.filter(asker => isAllowed(decide(match, asker, options)))
+  const passes = (match: RouteMatch) => options.askers.filter(asker => isAllowed(decide(match, asker, options)))
   const before = passes(was).map(({ name }) => name)
   const after = passes(now).map(({ name }) => name)
   return asDifferences({ name: path, before, after, methods: methodWords(group.methods, all) }, group)

@@ -4,6 +4,7 @@ import { readAsker } from '../explain/askers.ts'
 import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
 import type { Decision } from '../routes/decide.ts'
+import type { RouteTable } from '../routes/route.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
@@ -52,7 +53,7 @@ const answerEvent = async (
     throw new CannotRun('EVENT needs a namespace, which begins with /, and the name of an event')
   }
   const routes = await readTable(routeFolder(cli.environment, options.config))
-  const { asker, note } = await whoAsks(cli, options)
+  const { asker, note } = await whoAsks(cli, options, routes)
   const question = { namespace, event, asker }
   const found = explainEvent(routes, question, { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) })
   const json = found.map(one => eventExplanationJson(question, one))
@@ -93,7 +94,7 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   if (options.as !== undefined && options.token !== undefined) throw new CannotRun('Choose one of --as and --token')
   const { environment } = cli
   const routes = await readTable(routeFolder(environment, options.config))
-  const who = await whoAsks(cli, options)
+  const who = await whoAsks(cli, options, routes)
   const explanation = explain(
     routes,
     { method, target, asker: who.asker, tokenFault: who.fault },
@@ -114,9 +115,9 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   }
 }
 
-const whoAsks = async (cli: Cli, { as, token }: ExplainOptions): Promise<TokenAsker> => {
+const whoAsks = async (cli: Cli, { as, token }: ExplainOptions, table: RouteTable): Promise<TokenAsker> => {
   if (token !== undefined) return askerOfToken(cli, token)
-  const read = readAsker(as?.join(' ') ?? 'anonymous')
+  const read = readAsker(as?.join(' ') ?? 'anonymous', table)
   if (read.complaint !== undefined) throw new CannotRun(read.complaint)
   return { asker: read.asker, fault: undefined, note: undefined }
 }

@@ -1,7 +1,7 @@
 // Every route and every kind of person stand in one table that says who may pass where.
 import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
-import { ASKERS } from '../explain/askers.ts'
+import { askersWith } from '../explain/askers.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { placeOf, readTable } from './read-routes.ts'
@@ -24,10 +24,11 @@ export const addMatrix = (program: Command, cli: Cli): void => {
 }
 
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
-  const { routes } = await readTable(routeFolder(environment, config))
+  const { routes, profiles } = await readTable(routeFolder(environment, config))
+  const askers = askersWith(profiles)
   const mayPass = cloudUnassignedMayPass(environment)
   const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
-  const rows = accessMatrix(listed, { cloudUnassignedMayPass: mayPass }).map(({ id, route, allowed }) => ({
+  const rows = accessMatrix(listed, { cloudUnassignedMayPass: mayPass }, askers).map(({ id, route, allowed }) => ({
     id,
     upstream: route.upstream?.name ?? "the gateway's own",
     place: placeOf(route),
@@ -38,10 +39,10 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
     json: rows,
     text: terminal =>
       table(
-        ['route', ...ASKERS.map(({ name }) => name), 'upstream'],
+        ['route', ...askers.map(({ name }) => name), 'upstream'],
         rows.map(({ id, upstream, allowed }) => [
           id,
-          ...ASKERS.map(({ name }) =>
+          ...askers.map(({ name }) =>
             allowed[name] === true ? { text: 'yes', paint: terminal.green } : { text: '–', paint: terminal.dim }
           ),
           upstream

@@ -8,6 +8,7 @@ import { addDiff } from './diff.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addExplain } from './explain.ts'
 import { addGrant } from './grant.ts'
+import { addGrants } from './grants.ts'
 import { addKeys } from './keys.ts'
 import { addMatrix } from './matrix.ts'
 import { addMigrate } from './migrate.ts'
@@ -24,6 +25,7 @@ const COMMANDS = [
   addReplay,
   addMigrate,
   addGrant,
+  addGrants,
   addUnlock,
   addRelink,
   addClient,

@@ -4,7 +4,7 @@ import type { LdapSettings } from '../settings/settings.ts'
 import { type AccountState, accountState } from './account.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
-import { readGroups } from './groups.ts'
+import { groupsNamed, readGroups } from './groups.ts'
 import { type BindGuard, unguarded } from './guard.ts'
 import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
 import { findOne, subjectFilter } from './lookup.ts'
@@ -40,6 +40,8 @@ export interface Directory {
   normaliseLogin(username: string): string | undefined
   /** Needs a service account. @throws DirectoryFailure when the directory did not say. */
   lookUp(account: KnownAccount): Promise<LookedUp>
+  /** DNs of the groups with this cn, at most 100. Needs a service account. @throws DirectoryFailure */
+  findGroups(cn: string): Promise<readonly string[]>
   /** Whether the directory answers, and lets the service account in. @throws DirectoryFailure */
   check(): Promise<void>
 }
@@ -95,6 +97,11 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       onConnection({ plan, servers, service }, async session => {
         await service?.bind(session)
         return lookUp(plan, session, account)
+      }),
+    findGroups: cn =>
+      onConnection({ plan, servers, service }, async session => {
+        await service?.bind(session)
+        return groupsNamed(plan, session, cn)
       }),
     check: () =>
       onConnection({ plan, servers, service }, async session => {

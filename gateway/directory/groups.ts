@@ -1,8 +1,9 @@
 // Reads the groups that an account is in, through other groups too where the directory can tell.
 import { namingContextOf } from './lookup.ts'
+import { escapeFilterValue } from './names.ts'
 import { allTexts, isActiveDirectory } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
-import { type DirectorySession, type FoundEntry, memberInChain } from './session.ts'
+import { type DirectorySession, type FoundEntry, memberInChain, parseFilter } from './session.ts'
 
 const MOST_GROUPS = 2000
 
@@ -24,6 +25,22 @@ export const readGroups = async (
   } catch {
     return undefined
   }
+}
+
+const GROUP_CLASSES = ['group', 'groupOfNames', 'groupOfUniqueNames', 'groupOfURLs', 'posixGroup']
+const MOST_NAMED = 100
+
+/** DNs of the groups with this cn. @throws DirectoryFailure */
+export const groupsNamed = async (
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  cn: string
+): Promise<readonly string[]> => {
+  const classes = GROUP_CLASSES.map(name => `(objectClass=${name})`).join('')
+  const filter = parseFilter(`(&(cn=${escapeFilterValue(cn)})(|${classes}))`)
+  const base = plan.groups?.base ?? (await namingContextOf(session)) ?? plan.search?.base ?? ''
+  const { entries } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_NAMED })
+  return entries.map(({ dn }) => dn)
 }
 
 const searchGroups = async (

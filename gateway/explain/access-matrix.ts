@@ -9,14 +9,20 @@ interface MatrixRow {
   readonly id: string
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
-  /** Whether each of {@link ASKERS} may pass, by name. */
+  /** Whether each of the askers may pass, by name. */
   readonly allowed: Readonly<Record<string, boolean>>
 }
 
-export const accessMatrix = (routes: readonly Route[], options: DecideOptions): MatrixRow[] =>
-  routes.flatMap(route => rowsOf(route, options))
+/** @param askers those whom a table without further profiles tells apart, unless given */
+export const accessMatrix = (
+  routes: readonly Route[],
+  options: DecideOptions,
+  askers: readonly NamedAsker[] = ASKERS
+): MatrixRow[] => routes.flatMap(route => rowsOf(route, options, askers))
 
-const rowsOf = (route: Route, options: DecideOptions): MatrixRow[] => {
+const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
+  const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>
+    Object.fromEntries(askers.map(asker => [asker.name, mayPass(asker)]))
   const { id, path, roles, socketio, requireAssigned } = route
   if (socketio === undefined) {
     const allowed = allowedBy(asker => decide({ route, path }, asker, options).decision === 'allow')
@@ -39,6 +45,3 @@ const rowsOf = (route: Route, options: DecideOptions): MatrixRow[] => {
     return [{ route, id: namespaceId, roles: namespace.roles, allowed }, ...events]
   })
 }
-
-const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>
-  Object.fromEntries(ASKERS.map(asker => [asker.name, mayPass(asker)]))

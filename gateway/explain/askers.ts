@@ -1,6 +1,9 @@
 // Everybody whom the rules tell apart has a name, for questions such as "who may pass here?".
 import { PROFILES } from '../identity.ts'
+import { askerOf } from '../route-files/test-lines.ts'
 import type { Asker } from '../routes/decide.ts'
+import { NO_GRANTS } from '../routes/grants.ts'
+import type { RouteTable } from '../routes/route.ts'
 import { nearestHint } from '../values/spelling.ts'
 
 export interface NamedAsker extends Asker {
@@ -13,6 +16,8 @@ const person = (name: string, profiles: string[], assigned: boolean, provider: '
   user: { profiles, accessStatus: assigned ? 'assigned' : 'unassigned', provider }
 })
 
+const withoutArea = (profile: string) => person(`${profile} without area`, [profile], false, 'ldap')
+
 /** From the least to the most trusted: nobody, people without access of either provider, and each profile alone. */
 export const ASKERS: readonly NamedAsker[] = [
   { name: 'anonymous' },
@@ -21,27 +26,43 @@ export const ASKERS: readonly NamedAsker[] = [
   ...PROFILES.toReversed().map(profile => person(profile, [profile], true, 'ldap'))
 ]
 
+/** The same, with the profiles that route files name. */
+export const askersWith = (profiles: readonly string[]): readonly NamedAsker[] => [
+  ...ASKERS,
+  ...furtherOf(profiles).map(profile => person(profile, [profile], true, 'ldap'))
+]
+
 /** People with a profile and no area: assigned they are not, yet they have a role. */
-export const HALF_ASSIGNED: readonly NamedAsker[] = PROFILES.toReversed().map(profile =>
-  person(`${profile} without area`, [profile], false, 'ldap')
-)
+export const HALF_ASSIGNED: readonly NamedAsker[] = PROFILES.toReversed().map(profile => withoutArea(profile))
+
+export const halfAssignedWith = (profiles: readonly string[]): readonly NamedAsker[] => [
+  ...HALF_ASSIGNED,
+  ...furtherOf(profiles).map(withoutArea)
+]
+
+const furtherOf = (profiles: readonly string[]): string[] =>
+  profiles.filter(profile => !(PROFILES as readonly string[]).includes(profile))
 
 /**
  * Whom words such as `Agente`, `Agente+Supervisor` (blank and comma join too), `unassigned` or `anonymous` mean. Several
- * profiles are one assigned person who has them all.
+ * profiles are one assigned person who has them all; `group:"DN"` is somebody with what the grants give to this group.
  */
 export const readAsker = (
-  words: string
+  words: string,
+  { profiles, grants }: Pick<RouteTable, 'profiles' | 'grants'> = { profiles: PROFILES, grants: NO_GRANTS }
 ):
   | { readonly asker: NamedAsker; readonly complaint?: undefined }
   | { readonly asker?: undefined; readonly complaint: string } => {
+  const [, kind, group = ''] = /^\s*(group|claim):"?(.+?)"?\s*$/s.exec(words) ?? []
+  if (kind !== undefined) return { asker: { name: `${kind}:${group}`, ...askerOf(`${kind}:"${group}"`, grants) } }
+  const askers = askersWith(profiles)
   const names = [...new Set(words.split(/[\s,+]+/).filter(name => name !== ''))]
   const [only] = names
-  const known = names.length === 1 ? ASKERS.find(({ name }) => name === only) : undefined
+  const known = names.length === 1 ? askers.find(({ name }) => name === only) : undefined
   if (known !== undefined) return { asker: known }
-  const unknown = names.find(name => !(PROFILES as readonly string[]).includes(name))
+  const unknown = names.find(name => !profiles.includes(name))
   if (unknown === undefined && names.length > 0) return { asker: person(names.join('+'), names, true, 'ldap') }
-  const all = ASKERS.map(({ name }) => name)
+  const all = askers.map(({ name }) => name)
   if (unknown !== undefined && all.includes(unknown)) return { complaint: `"${unknown}" stands alone` }
   const shown = (unknown ?? '').slice(0, 40)
   return { complaint: `unknown role "${shown}"${nearestHint(shown, all)}: must be one of ${all.join(', ')}` }

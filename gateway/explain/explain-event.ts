@@ -2,7 +2,7 @@
 import type { DecideOptions, Decision } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes, findEvent, findNamespace } from '../routes/socketio-rules.ts'
-import { ASKERS, type NamedAsker } from './askers.ts'
+import { askersWith, type NamedAsker } from './askers.ts'
 import { lineOf } from './explain.ts'
 
 interface EventQuestion {
@@ -27,7 +27,10 @@ export const explainEvent = (
   options: DecideOptions
 ): EventExplanation[] => {
   const what = { namespace, event }
-  const others = ASKERS.map(other => ({ name: other.name, answers: decideEventOnRoutes(table, what, other, options) }))
+  const others = askersWith(table.profiles).map(other => ({
+    name: other.name,
+    answers: decideEventOnRoutes(table, what, other, options)
+  }))
   return decideEventOnRoutes(table, what, asker, options).map(({ route, decision }, index) => ({
     route,
     decision,

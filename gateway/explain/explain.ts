@@ -8,7 +8,7 @@ import { forwardedPath } from '../routes/forwarded-path.ts'
 import { foldCase, laxReadings } from '../routes/lax-readings.ts'
 import { RESERVED } from '../routes/own-routes.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
-import { ASKERS, type NamedAsker } from './askers.ts'
+import { askersWith, type NamedAsker } from './askers.ts'
 import { reasonInWords } from './decision-words.ts'
 import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
 
@@ -61,7 +61,7 @@ export const explain = (table: RouteTable, question: Question, options: DecideOp
       reasonInWords(decision, match, asker) +
       (decision.reason === 'lax-reading' ? laxWords(table, method, path, match) : ''),
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
-    others: ASKERS.map(other => ({ name: other.name, decision: decide(match, other, options) }))
+    others: askersWith(table.profiles).map(other => ({ name: other.name, decision: decide(match, other, options) }))
   }
 }
 
