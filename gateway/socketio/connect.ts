@@ -4,7 +4,13 @@ import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { DROPPED, type PacketVerdict } from './gate-verdict.ts'
 import { namespaceRoute } from './namespaces.ts'
-import { connectErrorPacket, connectPacket, isPlainNamespace, readAuth, type SocketIoPacket } from './packets.ts'
+import {
+  connectErrorPacket,
+  connectPacket,
+  isPlainNamespace,
+  readAuth,
+  type SocketIoPacket
+} from './protocol/packets.ts'
 import type { NamespaceState, PidOwner, SidStore } from './sid-store.ts'
 
 export interface ConnectParts {

@@ -4,10 +4,10 @@ import type { User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { isReservedEvent } from '../routes/socketio-rules.ts'
 import { bindRecovery, type ConnectParts, judgeConnect } from './connect.ts'
-import { type EnginePacket, textOf } from './engineio.ts'
-import { ackIdOf, eventName } from './events.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './gate-verdict.ts'
 import { eventRoute } from './namespaces.ts'
+import { type EnginePacket, textOf } from './protocol/engineio.ts'
+import { ackIdOf, eventName } from './protocol/events.ts'
 import {
   ACK,
   ackPacket,
@@ -19,7 +19,7 @@ import {
   EVENT,
   readSocketIoPacket,
   type SocketIoPacket
-} from './packets.ts'
+} from './protocol/packets.ts'
 import type { AttachmentsDue, NamespaceState } from './sid-store.ts'
 
 export interface GateState {

@@ -3,8 +3,8 @@ import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited } 
 import type { Exchange } from '../http/exchange.ts'
 import { type Answer, callUpstream, type PendingCall } from '../upstream/call.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
-import { readEnginePayload, SEPARATOR } from './engineio.ts'
 import { clientFields, type PollingForwarding } from './polling-http.ts'
+import { readEnginePayload, SEPARATOR } from './protocol/engineio.ts'
 import type { Session } from './session.ts'
 
 const NOOP = '6'
@@ -210,7 +210,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     const passed: string[] = []
     for (const packet of packets) {
       const verdict = await session.gate.fromClient(packet)
-      if (session.over) throw new BadRequest({ reason: 'session-over' })
+      if (session.isOver) throw new BadRequest({ reason: 'session-over' })
       if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
       if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
       if (verdict.verdict === 'answer') mailbox.push(verdict.text)

@@ -8,10 +8,11 @@ import type { Route, Target, Upstream } from '../routes/route.ts'
 import { type Answer, callUpstream } from '../upstream/call.ts'
 import { type AddressContext, publicCookie } from '../upstream/headers/public-addresses.ts'
 import { targetsInTurn } from '../websocket/forward.ts'
-import { readHandshake } from './engineio-handshake.ts'
-import { readEngineQuery } from './engineio-request.ts'
+import { bytesLeft } from './life.ts'
 import { clientFields } from './polling-http.ts'
-import { type SessionOrigin, UNPROVEN_BYTES } from './session.ts'
+import { readHandshake } from './protocol/engineio-handshake.ts'
+import { readEngineQuery } from './protocol/engineio-request.ts'
+import type { SessionOrigin } from './session.ts'
 import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid, upgradedAlready } from './sessions.ts'
 import { storeAway } from './share.ts'
 import type { SidOrigin } from './sid-store.ts'
@@ -103,27 +104,26 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
 
   const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
     const { polling, session } = await sessions.known(exchange, route, upstream, sid)
-    if (session.over && !polling.hasMail) throw unknownSid()
+    if (session.isOver && !polling.hasMail) throw unknownSid()
     if (exchange.response.isGone) return
     polling.get(exchange, headFor(exchange, route, session.origin.target))
   }
 
   const post = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
-    const entry = await sessions.known(exchange, route, upstream, sid)
-    const { polling, session } = entry
-    if (session.over) throw unknownSid()
+    const { polling, session } = await sessions.known(exchange, route, upstream, sid)
+    if (session.isOver) throw unknownSid()
     const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
-    const limit = session.proven ? maxBytes : Math.min(maxBytes, UNPROVEN_BYTES - session.unprovenBytes)
+    const limit = Math.min(maxBytes, bytesLeft(session.life))
     try {
       judgeBodyFields(exchange)
       const body = await readBody(exchange, { maxBytes: limit, timeoutMs: BODY_MS })
-      if (session.over) throw unknownSid()
-      if (entry.isTakenOver) throw upgradedAlready()
-      if (!session.proven) session.unprovenBytes += body.length
+      if (session.isOver) throw unknownSid()
+      if (session.life.phase === 'websocket') throw upgradedAlready()
+      session.takeBytes(body.length)
       await polling.post(exchange, length => headFor(exchange, route, session.origin.target, length), body)
     } catch (error) {
       // What can't be judged ends the session: the upstream must not be left with half of it.
-      if (!entry.isTakenOver) session.end(1008)
+      if (session.life.phase !== 'websocket') session.end(1008)
       throw error
     }
   }

@@ -5,8 +5,9 @@ import type { Identity, User } from '../identity.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { SocketLog } from '../websocket/forward.ts'
 import { createGate, type Gate, type GateState, NOTHING_DUE, owesClient, owesUpstream, type Right } from './gate.ts'
+import { advance, begin, bytesLeft, joined, type Life, type Phase, provableFrom, proved, tookBytes } from './life.ts'
 import { namespaceName, namespaceRoute } from './namespaces.ts'
-import { disconnectPacket } from './packets.ts'
+import { disconnectPacket } from './protocol/packets.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
 
 /** What carries packets to both sides; packets are Engine.IO text packets. */
@@ -46,43 +47,50 @@ export interface Session {
   readonly origin: SessionOrigin
   readonly gate: Gate
   readonly state: GateState
-  readonly createdAt: number
-  carrier: Carrier | undefined
-  /** Whether a namespace has been open since the session began. */
-  proven: boolean
-  /** When it ends unless a namespace is open by then. */
-  proveUntil: number
-  /** Taken from the client while nothing was proven. */
-  unprovenBytes: number
-  over: boolean
+  /** Where it stands; changed here alone, by the steps below. */
+  readonly life: Life
+  readonly isOver: boolean
+  /** The polling transport carries it. @param createdAt as the instance that opened it knows */
+  poll(carrier: Carrier, createdAt: number): void
+  /** A WebSocket carries it from the start. */
+  openSocket(carrier: Carrier): void
+  /** A WebSocket is tried while requests carry it; false: not now. */
+  probe(): boolean
+  abandonProbe(): void
+  /** The WebSocket that was tried carries it from now on; false: it was not being tried any more. */
+  upgrade(carrier: Carrier): boolean
+  /** Counts what the client sent; false: too much before anything was proven. */
+  takeBytes(bytes: number): boolean
   /** Ends everything: the upstream is told with DISCONNECT, so that nothing can be recovered. */
   end(code: number): void
   /** Ends it for a packet that must not pass, and says so in the log. */
   violate(reason: string): void
   /** The carrier is gone: nothing more can be told. */
   leave(): void
-  /** Where instances share sessions: whether an ended namespace is ours to tell the upstream of. */
-  claim: ((namespace: string) => Promise<boolean>) | undefined
+  /** Where instances share sessions: whether an ended namespace is ours to tell the upstream of; undefined: all are. */
+  claimBy(claim: Claim | undefined): void
   /** Takes up what another instance has written; throws when a right in it has ended. */
   adopt(record: SidRecord): void
 }
 
-/** A session without an open namespace ends after this time. */
-export const PROVE_MS = 10_000
-export const UNPROVEN_BYTES = 100_000
+type Claim = (namespace: string) => Promise<boolean>
+
 /** Of one session; all are counted. */
 const MAX_LOGGED_EVENTS = 10
 
 export const createSession = (
   parts: SessionParts,
   origin: SessionOrigin,
-  onOver: (session: Session) => void
+  onOver: (session: Session, from: Phase) => void
 ): Session => {
   const { route, path, requestId, ip } = origin
   const handles = new Map<string, StreamHandle>()
   const rights = new Map<string, Right>()
   let refusedEvents = 0
   let leavePlace: (() => void) | undefined
+  let life = begin(parts.now())
+  let carrier: Carrier | undefined
+  let claim: Claim | undefined
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
   /** A session is one person's: its place counts for them from the first namespace that they ask for. */
@@ -100,7 +108,7 @@ export const createSession = (
       {
         end: code => endNamespace(namespace, code),
         destroy: () => session.end(1001),
-        bytes: () => session.carrier?.bytes() ?? 0,
+        bytes: () => carrier?.bytes() ?? 0,
         onChange: stream => rights.set(namespace, { route: stream.route, user: stream.identity?.user ?? identity.user })
       }
     )
@@ -111,13 +119,13 @@ export const createSession = (
     handles.get(namespace)?.close()
     handles.delete(namespace)
     rights.delete(namespace)
-    if (handles.size === 0) session.proveUntil = parts.now() + PROVE_MS
+    if (handles.size === 0) life = provableFrom(life, parts.now())
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
     handles.delete(namespace)
-    if (session.over || !gate.end(namespace)) return
-    const { claim } = session
+    rights.delete(namespace)
+    if (session.isOver || !gate.end(namespace)) return
     if (claim === undefined) return tellEnd(namespace, code)
     // Several instances may learn of it; a second DISCONNECT would cost the session its other namespaces.
     claim(namespace).then(
@@ -127,33 +135,45 @@ export const createSession = (
   }
 
   const tellEnd = (namespace: string, code: StreamEnd) => {
-    if (session.over) return
+    if (session.isOver) return
     // Neither side may take our word for an attachment that it waits for: then the whole session ends.
     if (state.namespaces.size === 0 || owesUpstream(state) || owesClient(state)) {
       return close([namespace, ...state.namespaces.keys()], code)
     }
-    session.carrier?.toUpstream([disconnectPacket(namespace)])
-    session.carrier?.toClient([disconnectPacket(namespace)])
+    carrier?.toUpstream([disconnectPacket(namespace)])
+    carrier?.toClient([disconnectPacket(namespace)])
   }
 
   const close = (namespaces: readonly string[], code: number) => {
     const packets = namespaces.map(disconnectPacket)
-    const { carrier } = session
-    if (!owesUpstream(state)) carrier?.toUpstream(packets)
-    if (!owesClient(state)) carrier?.toClient(packets)
+    const last = carrier
+    if (!owesUpstream(state)) last?.toUpstream(packets)
+    if (!owesClient(state)) last?.toClient(packets)
     leave()
-    carrier?.close(code)
+    last?.close(code)
   }
 
   const leave = () => {
-    if (session.over) return
-    session.over = true
+    const ended = advance(life, 'end')
+    if (ended === undefined) return
+    const from = life.phase
+    life = ended
     leavePlace?.()
     for (const handle of handles.values()) handle.close()
     handles.clear()
     state.namespaces.clear()
-    session.carrier = undefined
-    onOver(session)
+    rights.clear()
+    carrier = undefined
+    onOver(session, from)
+  }
+
+  /** Whether the step could be taken; `by` carries the session from then on. */
+  const carryBy = (step: 'poll' | 'open-socket' | 'upgrade', by: Carrier): boolean => {
+    const next = advance(life, step)
+    if (next === undefined) return false
+    life = next
+    carrier = by
+    return true
   }
 
   const onRefusedEvent = (namespace: string, event: string, { reason }: GatewayError) => {
@@ -176,7 +196,7 @@ export const createSession = (
     rightOf: namespace => rights.get(namespace),
     onRefusedEvent,
     onOpen() {
-      session.proven = true
+      life = proved(life)
     },
     onLeft: release
   })
@@ -185,18 +205,37 @@ export const createSession = (
     origin,
     gate,
     state,
-    createdAt: parts.now(),
-    carrier: undefined,
-    proven: false,
-    proveUntil: parts.now() + PROVE_MS,
-    unprovenBytes: 0,
-    over: false,
-    claim: undefined,
+    get life() {
+      return life
+    },
+    get isOver() {
+      return life.phase === 'over'
+    },
+    poll(by, createdAt) {
+      if (carryBy('poll', by)) life = provableFrom(life, createdAt)
+    },
+    openSocket: by => void carryBy('open-socket', by),
+    probe() {
+      const next = advance(life, 'probe')
+      life = next ?? life
+      return next !== undefined
+    },
+    abandonProbe() {
+      life = advance(life, 'abandon-probe') ?? life
+    },
+    upgrade: by => carryBy('upgrade', by),
+    takeBytes(bytes) {
+      life = tookBytes(life, bytes)
+      return bytesLeft(life) >= 0
+    },
+    claimBy(by) {
+      claim = by
+    },
     end(code) {
-      if (!session.over) close([...state.namespaces.keys()], code)
+      if (!session.isOver) close([...state.namespaces.keys()], code)
     },
     violate(reason) {
-      if (session.over) return
+      if (session.isOver) return
       const fields = { requestId, route: route.id, upstream: origin.upstream.name, reason }
       if (reason.startsWith('upstream-'))
         parts.log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
@@ -205,8 +244,7 @@ export const createSession = (
     },
     leave,
     adopt(record) {
-      session.proven ||= record.proven
-      session.unprovenBytes = Math.max(session.unprovenBytes, record.bytes)
+      life = joined(life, record)
       state.due = { ...record.due }
       for (const name of [...state.namespaces.keys()]) {
         if (record.namespaces[name] !== undefined) continue

@@ -8,9 +8,10 @@ import type { Upstreams } from '../upstream/upstreams.ts'
 import { ownText } from '../values/own-text.ts'
 import type { SocketForwarding } from '../websocket/forward.ts'
 import type { Relay } from '../websocket/relay.ts'
+import type { Phase } from './life.ts'
 import { createPollingTransport, type PollingShare, type PollingTransport } from './polling.ts'
 import type { PollingForwarding } from './polling-http.ts'
-import { createSession, isProving, PROVE_MS, type Session, type SessionOrigin, type SessionParts } from './session.ts'
+import { createSession, isProving, type Session, type SessionOrigin, type SessionParts } from './session.ts'
 import { createShare, storeAway } from './share.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'
 
@@ -32,14 +33,13 @@ export interface PollingSession {
   lastSeen: number
   /** Let go of here, while other instances may still serve it. */
   isElsewhere: boolean
-  /** An upgrade of it is under way or done. */
+  /** The WebSocket that is tried, or carries it. */
   relay: Relay | undefined
-  upgrading: boolean
-  /** The WebSocket carries the session. */
-  isTakenOver: boolean
 }
 
 const FAREWELL_MS = 5000
+/** Requests carry the session. */
+const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
 const MAX_UNPROVEN_PER_IP = 20
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
@@ -65,7 +65,8 @@ const ownHead = ({ route, upstream, path, target, requestId }: SessionOrigin, si
 export interface SocketIoSessions {
   /** Counts a handshake of this address; throws when it has too many sessions that proved nothing. Returns how to stop counting it. */
   enterUnproven(ipKey: string): () => void
-  start(origin: SessionOrigin, onOver: () => void): Session
+  /** @param onOver is given the phase that its end ended */
+  start(origin: SessionOrigin, onOver: (from: Phase) => void): Session
   /** Makes a polling session known on this instance. */
   hold(sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession
   isHeld(sid: string): boolean
@@ -106,10 +107,10 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     return count
   }
 
-  const start = (origin: SessionOrigin, onOver: () => void): Session => {
-    const session = createSession(forwarding, origin, over => {
+  const start = (origin: SessionOrigin, onOver: (from: Phase) => void): Session => {
+    const session = createSession(forwarding, origin, (over, from) => {
       sessions.delete(over)
-      onOver()
+      onOver(from)
     })
     sessions.add(session)
     return session
@@ -118,15 +119,14 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   const hold = (sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession => {
     const release = forwarding.streams.admit({ upstream: origin.upstream, userId: undefined, ip: origin.ipKey })
     if (release instanceof GatewayError) throw release
-    const session = start(origin, () => {
+    const session = start(origin, from => {
       release()
       // Kept until the sweep: its last word may still wait for a poll.
       entry.lastSeen = now()
       // A probe of the other transport ends with the session that it probes for.
-      if (!entry.isTakenOver) entry.relay?.end({ code: 1008, reason: '' })
+      if (from !== 'websocket') entry.relay?.end({ code: 1008, reason: '' })
       if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
     })
-    session.proveUntil = record.createdAt + PROVE_MS
     const letGo = () => {
       entry.isElsewhere = true
       session.leave()
@@ -142,8 +142,8 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
       ownHead: length => ownHead(origin, sid, length),
       onViolation: session.violate
     })
-    session.carrier = polling.carrier
-    if (shared !== undefined) session.claim = namespace => shared.dropNamespace(sid, namespace)
+    session.poll(polling.carrier, record.createdAt)
+    if (shared !== undefined) session.claimBy(namespace => shared.dropNamespace(sid, namespace))
     const entry: PollingSession = {
       session,
       polling,
@@ -151,8 +151,6 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
       sessionMs: record.sessionMs,
       lastSeen: now(),
       relay: undefined,
-      upgrading: false,
-      isTakenOver: false,
       isElsewhere: false
     }
     polled.set(sid, entry)
@@ -169,9 +167,9 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     const local = polled.get(sid)
     if (local !== undefined) {
       if (local.session.origin.route.id !== route.id) throw unknownSid()
-      if (local.isTakenOver && !local.session.over) throw upgradedAlready()
+      if (local.session.life.phase === 'websocket') throw upgradedAlready()
       local.lastSeen = now()
-      if (!local.session.over) await local.share?.reload()
+      if (!local.session.isOver) await local.share?.reload()
       return local
     }
     const record = await shared?.load(sid).catch(storeAway)
@@ -192,12 +190,12 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   const sweep = () => {
     const at = now()
     for (const session of [...sessions]) {
-      if (at >= session.proveUntil && isProving(session)) void endUnproven(session)
+      if (at >= session.life.proveUntil && isProving(session)) void endUnproven(session)
     }
     for (const [sid, entry] of polled) {
-      const { session, sessionMs, lastSeen, polling } = entry
-      if (session.over && at - lastSeen > FAREWELL_MS) forget(sid)
-      else if (!session.over && session.carrier === polling.carrier && at - lastSeen > sessionMs) {
+      const { session, sessionMs, lastSeen } = entry
+      if (session.isOver && at - lastSeen > FAREWELL_MS) forget(sid)
+      else if (POLLED.has(session.life.phase) && at - lastSeen > sessionMs) {
         // Another instance may have its requests now.
         entry.isElsewhere = shared !== undefined
         session.leave()

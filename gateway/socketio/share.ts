@@ -48,7 +48,7 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
       const isUpstreamNews = due.upstream !== upstream || due.upstreamFate !== upstreamFate || due.heldFor !== heldFor
       const changes = {
         namespaces,
-        ...(session.proven ? { proven: true } : { bytes: session.unprovenBytes }),
+        ...(session.life.isProven ? { proven: true } : { bytes: session.life.unprovenBytes }),
         ...(isClientNews ? { dueFromClient: { client, clientDropped } } : {}),
         ...(isUpstreamNews
           ? { dueFromUpstream: { upstream, upstreamFate, ...(heldFor === undefined ? {} : { heldFor }) } }
@@ -60,7 +60,7 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
     async takeOver() {
       const record = await shared.load(sid).catch(storeAway)
       if (record !== undefined) session.adopt(record)
-      session.claim = undefined
+      session.claimBy(undefined)
       isCarriedHere = true
       await shared.save(sid, { upgraded: true, namespaces: {} }).catch(storeAway)
     },

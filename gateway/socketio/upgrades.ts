@@ -13,8 +13,8 @@ import {
 } from '../websocket/forward.ts'
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
-import { type EngineRequest, readEngineQuery } from './engineio-request.ts'
-import type { Session } from './session.ts'
+import { type EngineRequest, readEngineQuery } from './protocol/engineio-request.ts'
+import type { Carrier, Session } from './session.ts'
 import {
   originOf,
   type PollingSession,
@@ -41,7 +41,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       beforeUpgrade: taken?.share?.takeOver,
       onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
     })
-    if (taken === undefined) session.carrier = transport.carrier
+    if (taken === undefined) session.openSocket(transport.carrier)
     const client = switchClient(forwarding, request, open)
     joinSockets(
       forwarding.relays,
@@ -55,8 +55,8 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
         onFault: faultLog(forwarding, session.origin),
         onClosed() {
           leave()
-          if (session.carrier === transport.carrier) session.leave()
-          if (taken !== undefined) taken.upgrading = false
+          if (session.life.phase === 'websocket') session.leave()
+          else session.abandonProbe()
         }
       },
       client,
@@ -70,14 +70,12 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
 
   /** Before the upgrade is complete only the new transport is at fault. */
   const violationOf = (session: Session, taken: PollingSession) => (reason: string) => {
-    if (session.carrier !== taken.polling.carrier) return session.violate(reason)
+    if (session.life.phase !== 'probing') return session.violate(reason)
     taken.relay?.end({ code: 1008, reason: '' })
   }
 
-  const takeOver = (session: Session, taken: PollingSession, carrier: Session['carrier']) => {
-    if (session.over || carrier === undefined) return taken.relay?.end({ code: 1008, reason: '' })
-    session.carrier = carrier
-    taken.isTakenOver = true
+  const takeOver = (session: Session, taken: PollingSession, carrier: Carrier) => {
+    if (!session.upgrade(carrier)) return taken.relay?.end({ code: 1008, reason: '' })
     taken.polling.divertTo(packets => carrier.toClient(packets))
   }
 
@@ -85,22 +83,17 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const taken = await sessions.known(request.exchange, request.route, request.upstream, sid)
     if (request.exchange.response.isGone) return
     const { session } = taken
-    if (session.over) throw unknownSid()
-    if (taken.upgrading || session.carrier !== taken.polling.carrier)
-      throw new BadRequest({ reason: 'upgrading-already' })
-    taken.upgrading = true
-    const leave = () => {
-      taken.upgrading = false
-    }
+    if (session.isOver) throw unknownSid()
+    if (!session.probe()) throw new BadRequest({ reason: 'upgrading-already' })
     const sticky = { ...request, targets: [session.origin.target] }
     openUpstream(
       forwarding,
       sticky,
       open => {
-        if (session.over) throw unknownSid()
+        if (session.isOver) throw unknownSid()
         join(session, { request: sticky, open, leave: () => undefined }, taken)
       },
-      leave
+      session.abandonProbe
     )
   }
 

@@ -3,9 +3,9 @@
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
-import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './engineio.ts'
 import type { PacketVerdict } from './gate-verdict.ts'
-import { type Carrier, type Session, UNPROVEN_BYTES } from './session.ts'
+import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './protocol/engineio.ts'
+import type { Carrier, Session } from './session.ts'
 
 interface WebSocketTransport {
   /** Given to the relay as its message handler. */
@@ -83,13 +83,13 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
 
   const resume = (then: () => void) => {
     waiting = false
-    if (!session.over) then()
+    if (!session.isOver) then()
     relay()?.hold('client', false)
     work()
   }
 
   const judge = (packet: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
-    if (session.over) return { verdict: 'drop' }
+    if (session.isOver) return { verdict: 'drop' }
     if (!probing) return session.gate.fromClient(packet)
     if (packet.text === '2probe') return { verdict: 'pass' }
     if (packet.text !== '5') return { verdict: 'violation', reason: 'packet-before-upgrade' }
@@ -104,10 +104,7 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
   }
 
   const fromClient = (queued: Queued) => {
-    if (!session.proven) {
-      session.unprovenBytes += queued.payload.length
-      if (session.unprovenBytes > UNPROVEN_BYTES) return end('too-much-before-connect')
-    }
+    if (!session.takeBytes(queued.payload.length)) return end('too-much-before-connect')
     queue.push(queued)
     if (!waiting) work()
   }

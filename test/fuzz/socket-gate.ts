@@ -2,9 +2,14 @@
 import { Forbidden, type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
-import { type EnginePacket, readEnginePacket, readEnginePayload, textOf } from '../../gateway/socketio/engineio.ts'
 import { createGate, type GateState, NOTHING_DUE, owesUpstream, type Right } from '../../gateway/socketio/gate.ts'
-import { disconnectPacket } from '../../gateway/socketio/packets.ts'
+import {
+  type EnginePacket,
+  readEnginePacket,
+  readEnginePayload,
+  textOf
+} from '../../gateway/socketio/protocol/engineio.ts'
+import { disconnectPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
 

@@ -1,5 +1,5 @@
 // Socket.IO packets (protocol revision 5) are read as far as a decision needs: type, namespace, attachments, payload of CONNECT.
-import { isRecord } from '../values/records.ts'
+import { isRecord } from '../../values/records.ts'
 
 // Beside these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
 export const CONNECT = 0

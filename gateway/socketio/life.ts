@@ -1,0 +1,63 @@
+// Names the phases of a Socket.IO session's life, and gives the next life for each step in it; nothing here has an effect.
+
+/**
+ * `opening`: nothing carries it yet. `polling`: requests do. `probing`: they still do, while a WebSocket is being tried.
+ * `websocket`: that carries it. `over`: nothing more can be said.
+ */
+export type Phase = 'opening' | 'polling' | 'probing' | 'websocket' | 'over'
+
+type Step = 'poll' | 'open-socket' | 'probe' | 'abandon-probe' | 'upgrade' | 'end'
+
+export interface Life {
+  readonly phase: Phase
+  /** Whether a namespace has been open since the session began. */
+  readonly isProven: boolean
+  /** When it ends unless a namespace is open by then; milliseconds since the epoch. */
+  readonly proveUntil: number
+  /** Taken from the client while nothing was proven. */
+  readonly unprovenBytes: number
+}
+
+/** A session without an open namespace ends after this time. */
+const PROVE_MS = 10_000
+const UNPROVEN_BYTES = 100_000
+
+const NEXT: Readonly<Record<Phase, Partial<Readonly<Record<Step, Phase>>>>> = {
+  opening: { poll: 'polling', 'open-socket': 'websocket', end: 'over' },
+  polling: { probe: 'probing', end: 'over' },
+  probing: { 'abandon-probe': 'polling', upgrade: 'websocket', end: 'over' },
+  websocket: { end: 'over' },
+  over: {}
+}
+
+export const begin = (atMs: number): Life => ({
+  phase: 'opening',
+  isProven: false,
+  proveUntil: atMs + PROVE_MS,
+  unprovenBytes: 0
+})
+
+/** undefined: there is no such step from where it stands. */
+export const advance = (life: Life, step: Step): Life | undefined => {
+  const phase = NEXT[life.phase][step]
+  return phase === undefined ? undefined : { ...life, phase }
+}
+
+export const proved = (life: Life): Life => (life.isProven ? life : { ...life, isProven: true })
+
+/** Its last namespace is gone, or it began at another time than this instance knew: the clock runs again from then. */
+export const provableFrom = (life: Life, atMs: number): Life => ({ ...life, proveUntil: atMs + PROVE_MS })
+
+export const tookBytes = (life: Life, bytes: number): Life =>
+  life.isProven ? life : { ...life, unprovenBytes: life.unprovenBytes + bytes }
+
+/** Takes up what another instance has seen of it. */
+export const joined = (life: Life, { proven, bytes }: { proven: boolean; bytes: number }): Life => ({
+  ...life,
+  isProven: life.isProven || proven,
+  unprovenBytes: Math.max(life.unprovenBytes, bytes)
+})
+
+/** How many bytes it may still send before it proves anything. */
+export const bytesLeft = ({ isProven, unprovenBytes }: Life): number =>
+  isProven ? Number.POSITIVE_INFINITY : UNPROVEN_BYTES - unprovenBytes
