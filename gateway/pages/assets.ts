@@ -27,6 +27,7 @@ interface Assets {
   get(file: string): Asset | undefined
   readonly login: Page
   readonly console: Page
+  readonly account: Page
   readonly icon: string
   /** For pages of backends; its name carries no fingerprint. */
   readonly sessionScript: Asset
@@ -70,6 +71,7 @@ export const createAssets = (): Assets => {
     get: file => assets.get(file),
     login: { ...modules.entry('login.ts'), styles: [pages] },
     console: { ...modules.entry('console.ts'), styles: consoleStyles },
+    account: { ...modules.entry('account.ts'), styles: consoleStyles.slice(0, 2) },
     icon: add('icon', '.svg', read(join(FOLDER, 'icon.svg'))),
     sessionScript: createAsset('session.js', Buffer.from(strip(read(join(FOLDER, 'session-script.ts')))))
   }

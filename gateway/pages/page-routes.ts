@@ -54,6 +54,12 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
     document(assets.console)
   )
 
+  app.get(
+    '/auth/account',
+    { schema: { summary: "A person's account: access, sessions, access tokens", produces: ['text/html'] } },
+    document(assets.account)
+  )
+
   app.get('/auth/session.js', { schema: { summary: 'Keeps the session of a page alive' } }, async (request, reply) =>
     sendAsset(request, reply, assets.sessionScript, FIVE_MINUTES)
   )

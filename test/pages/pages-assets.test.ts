@@ -10,7 +10,7 @@ const partsOf = (html: string): string[] =>
 // AD-16, OA-22, CF-14
 // OA-22
 t.test('pages have a strict policy, no script or style of their own, and are not kept', async t => {
-  for (const path of ['/auth/login', '/auth/console']) {
+  for (const path of ['/auth/login', '/auth/console', '/auth/account']) {
     const answer = await world.fetch(path)
     const policy = answer.headers.get('content-security-policy') ?? ''
     t.match(policy, /default-src 'none'.*frame-ancestors 'none'.*require-trusted-types-for 'script'/)
@@ -26,7 +26,7 @@ t.test('pages have a strict policy, no script or style of their own, and are not
 })
 
 t.test('the first load is at most 100 KB, compressed, and its parts are kept for good', async t => {
-  for (const path of ['/auth/login', '/auth/console']) {
+  for (const path of ['/auth/login', '/auth/console', '/auth/account']) {
     let bytes = 0
     for (const address of [path, ...partsOf(await (await world.fetch(path)).text())]) {
       const answer = await world.raw(`GET ${address} HTTP/1.1\r\nHost: gw\r\nAccept-Encoding: gzip, br\r\n\r\n`)

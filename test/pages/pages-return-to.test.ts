@@ -107,6 +107,7 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
     '/app/x?y=1&z=%2F#part',
     '/a%20b',
     '/auth/console',
+    '/auth/account',
     '/auth/console#/people/7',
     '/app?next=https://evil.example',
     '/authors'

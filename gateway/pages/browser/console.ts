@@ -80,7 +80,7 @@ const Top = ({ user, place, onLanguage }: { user: User; place: Place; onLanguage
 
 const Refused =
   (): VNode => html`<div class="stage"><main class="card"><h1>${text('onlyAdmins')}</h1><p>${text('onlyAdminsNote')}</p>
-  <a class="button main" href="/auth/login">${text('toAccount')}</a></main></div>`
+  <a class="button main" href="/auth/account">${text('toAccount')}</a></main></div>`
 
 const useSession = (user: User) => {
   const [isEnded, setEnded] = useState(false)

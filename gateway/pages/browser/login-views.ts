@@ -126,6 +126,7 @@ export const InView = ({ user, notice, onOut }: InProps): VNode => {
     <div class="actions">
       ${returnTo !== undefined && html`<a class="button main" href=${returnTo}>${text(isAssigned ? 'continue' : 'continueAnyway')}</a>`}
       ${user.profiles.includes('Admin') && html`<a class="button" href="/auth/console">${text('console')}</a>`}
+      <a class="button" href="/auth/account">${text('account')}</a>
       <button type="button" id="logout" onClick=${onOut}>${text('logout')}</button>
     </div>`
 }

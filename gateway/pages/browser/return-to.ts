@@ -17,6 +17,7 @@ export const safeReturnTo = (text: string | null | undefined, origin: string): s
   }
   if (url.origin !== origin || url.pathname + url.search + url.hash !== text) return undefined
   if (/\/\/|%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
-  // Of the gateway itself only the console is a place to be; a login never leads to another login.
-  return /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname) && url.pathname !== '/auth/console' ? undefined : text
+  // Of the gateway itself only two pages are places to be; a login never leads to another login.
+  const isOwn = /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname)
+  return isOwn && url.pathname !== '/auth/console' && url.pathname !== '/auth/account' ? undefined : text
 }

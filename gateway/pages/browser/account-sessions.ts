@@ -1,0 +1,54 @@
+// Shows a person's open sessions, and ends one of them or all the others.
+import { problemOf, useList } from './account-data.ts'
+import { type Act, Confirm, type Outcome, OutcomeLine, State, Table } from './console-parts.ts'
+import { dateTime } from './language.ts'
+import { html, useState, type VNode } from './render.ts'
+import { ask } from './session.ts'
+import { text } from './words-account.ts'
+
+interface Session {
+  readonly id: number
+  readonly current: boolean
+  readonly createdAt: string
+  readonly lastUsedAt: string
+  readonly ip: string
+  readonly userAgent: string
+}
+
+export const SessionsPart = (): VNode => {
+  const { items, problem, reload } = useList<Session>('/auth/sessions')
+  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const [act, setAct] = useState<Act | undefined>()
+  const end = async (path: string) => {
+    const answer = await ask(path, { method: 'DELETE' })
+    const isError = answer.status !== 204
+    setOutcome({ words: isError ? problemOf(answer) : text('ended'), isError })
+    reload()
+  }
+  const endOthers = () =>
+    setAct({
+      title: text('endOthersAsk'),
+      consequence: text('endOthersWill'),
+      label: text('endOthers'),
+      run: () => void end('/auth/sessions')
+    })
+  const row = ({ id, current, createdAt, lastUsedAt, ip, userAgent }: Session) => html`<tr key=${id}>
+    <th scope="row" data-label=${text('browser')}>${userAgent === '' ? '–' : userAgent.slice(0, 120)}</th>
+    <td data-label=${text('address')}>${ip === '' ? '–' : ip}</td>
+    <td data-label=${text('began')}>${dateTime(createdAt)}</td>
+    <td data-label=${text('lastUsed')}>${dateTime(lastUsedAt)}</td>
+    <td data-label=${text('actions')}>${
+      current
+        ? html`<${State} is="ok">${text('current')}<//>`
+        : html`<button type="button" aria-label=${text('endSession', { name: userAgent.slice(0, 60) })} onClick=${() => void end(`/auth/sessions/${id}`)}>${text('end')}</button>`
+    }</td></tr>`
+  return html`<section id="sessions-part"><h2 id="sessions">${text('sessions')}</h2>
+    <${OutcomeLine} outcome=${problem === '' ? outcome : { words: problem, isError: true }} />
+    ${items === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
+    ${
+      items !== undefined &&
+      html`<${Table} label=${text('sessions')} heads=${[text('browser'), text('address'), text('began'), text('lastUsed'), text('actions')]}>${items.map(row)}<//>
+      ${items.length > 1 && html`<p><button type="button" id="end-others" onClick=${endOthers}>${text('endOthers')}</button></p>`}`
+    }
+    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}</section>`
+}

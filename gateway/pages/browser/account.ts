@@ -1,0 +1,47 @@
+// The account page shows people their access, sessions and access tokens.
+import { problemOf, toLogin } from './account-data.ts'
+import { SessionsPart } from './account-sessions.ts'
+import { TokensPart } from './account-tokens.ts'
+import { Name, nameOf } from './console-parts.ts'
+import { currentLanguage, list } from './language.ts'
+import { LanguageSwitch } from './language-switch.ts'
+import { html, render, useEffect, useState, type VNode } from './render.ts'
+import { ask, keptToken, logOut, onNews, type User } from './session.ts'
+import { text } from './words-account.ts'
+
+const AccessPart = ({ user }: { user: User }): VNode => html`<section><h2 id="access">${text('access')}</h2>
+  ${user.accessStatus === 'unassigned' && html`<p>${text('waiting')}</p>`}
+  <dl><dt>${text('profiles')}</dt><dd>${user.profiles.length === 0 ? text('none') : list(user.profiles)}</dd>
+    <dt>${text('areas')}</dt><dd>${user.areas.length === 0 ? text('none') : list(user.areas)}</dd>
+    <dt>${text('mainArea')}</dt><dd>${user.areaPrincipal === '' ? text('none') : user.areaPrincipal}</dd></dl></section>`
+
+const App = ({ user }: { user: User }): VNode => {
+  const [language, setLanguage] = useState(currentLanguage())
+  useEffect(() => {
+    document.title = `${text('account')} · Portaria`
+  })
+  useEffect(
+    () => onNews(({ kind, userId }) => kind === 'logout' && userId === user.id && location.replace(toLogin)),
+    []
+  )
+  return html`<header class="top"><span class="brand"><span class="mark" aria-hidden="true"></span><span>Portaria</span></span>
+    <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${() => setLanguage(currentLanguage())} />
+    <button type="button" id="logout" onClick=${() => logOut(user).then(() => location.assign('/auth/login'))}>${text('logout')}</button></div></header>
+    <main id="content" key=${language}><h1>${text('account')}</h1>
+      <${AccessPart} user=${user} /><${SessionsPart} /><${TokensPart} user=${user} /></main>`
+}
+
+const start = async (root: HTMLElement) => {
+  if (keptToken() === undefined) return location.replace(toLogin)
+  const answer = await ask<User>('/auth/me')
+  if (answer.status === 401) return location.replace(toLogin)
+  const page =
+    answer.status === 200
+      ? html`<${App} user=${answer.body} />`
+      : html`<div class="stage"><main class="card"><h1>Portaria</h1><p role="alert">${problemOf(answer)}</p>
+        <button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`
+  render(page, root)
+}
+
+const root = document.getElementById('app')
+if (root !== null) void start(root)

@@ -1,0 +1,73 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const [postgres, ldap] = await Promise.all([startPostgres(t), startOpenLdap(t)])
+const browser = await launchBrowser(t)
+const world = await startPagesWorld(t, { ldap, postgres, env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
+
+const openAccount = async (username: string, options = {}) => {
+  const opened = await openContext(browser, [world.origin], options)
+  const page = await opened.newPage()
+  await page.goto(`${world.origin}/auth/account`)
+  await page.locator('#username').waitFor()
+  await page.fill('#username', username)
+  await page.fill('#password', SAMPLE_PASSWORD)
+  await page.click('form .main')
+  await page.locator('#sessions').waitFor()
+  await page.locator('table').first().waitFor()
+  return { ...opened, page }
+}
+
+const sessionRows = (page: Page) => page.locator('#sessions-part tbody tr')
+
+t.test('people make an access token, see it once, use it, and remove it', async t => {
+  const { page, faults } = await openAccount('maria')
+  await page.fill('#token-name', 'backup')
+  await page.click('#new-token .main')
+  const token = await page.locator('#token-value').inputValue()
+  t.match(token, /^pt_[\w-]{43}$/)
+  t.equal((await world.fetch('/auth/me', { token })).status, 200)
+  await page.reload()
+  await page.locator('#tokens-part tbody tr').waitFor()
+  t.notOk((await page.content()).includes(token), 'it is not shown again')
+  await page.getByRole('button', { name: 'Remove the token backup' }).click()
+  await page.locator('dialog .danger').click()
+  await page.getByText('No tokens.').waitFor()
+  t.equal((await world.fetch('/auth/me', { token })).status, 401)
+  t.same(faults, [])
+})
+
+t.test('people see their sessions, end one of them, and all the others', async t => {
+  const other = await openAccount('carlos', { userAgent: 'the other browser' })
+  const { page, faults } = await openAccount('carlos')
+  t.equal(await sessionRows(page).count(), 2)
+  await page.getByRole('button', { name: 'End the session of the other browser' }).click()
+  await sessionRows(page).nth(1).waitFor({ state: 'detached' })
+  await other.page.reload()
+  await other.page.locator('#username').waitFor()
+  await openAccount('carlos')
+  await page.reload()
+  await page.click('#end-others')
+  await page.locator('dialog .danger').click()
+  await sessionRows(page).nth(1).waitFor({ state: 'detached' })
+  t.same(faults, [])
+})
+
+for (const look of [
+  { colorScheme: 'light', locale: 'en-GB' },
+  { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 375, height: 800 } }
+] as const) {
+  t.test(`axe-core finds nothing on the account page, ${look.colorScheme}, ${look.locale}`, async t => {
+    const { page } = await openAccount('maria', look)
+    t.same(await axeFindings(page), [])
+    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'no wider than its window')
+    await page.fill('#token-name', 'x')
+    await page.click('#new-token .main')
+    await page.locator('#made-token').waitFor()
+    t.same(await axeFindings(page), [])
+  })
+}
