@@ -47,16 +47,16 @@ const CUT_OFF =
 
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
   const { settings, stores, tokenParts, cloud, sessionCookies, onOutcome, log } = parts
-  const { database, users, audit, redis } = stores
+  const { database, users, audit, redis, logins } = stores
   const { tokens, feed, endLogin } = tokenParts
-  const loginMemory = createLoginMemory(database)
+  const loginMemory = createLoginMemory(logins.database)
   const sessions = endedAtOnce(stores.sessions, feed.catchUp)
   const signIn = createSignIn({
     tokens,
     onOutcome,
     beginSession: tokenParts.beginSession,
     async syncPerson(person, { requestId }) {
-      const synced = await users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
+      const synced = await logins.users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
       const isGranted = parts.routes().grants.list.some(({ provider }) => provider === person.provider)
       if (person.groupsCutOff === true && isGranted) {
         log.warn({ requestId, user: synced.user.id, reason: 'groups-cut-off' }, CUT_OFF)
@@ -68,8 +68,8 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     ldap: settings.ldap,
     loginFailures: settings.loginFailures,
     secret: settings.jwt.secret,
-    accountPermits: createLoginPermits(database),
-    names: createLoginNames(database),
+    accountPermits: createLoginPermits(logins.database),
+    names: createLoginNames(logins.database),
     redis,
     knowsAddress: loginMemory.knowsAddress,
     log

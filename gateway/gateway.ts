@@ -105,8 +105,8 @@ export const startGateway = async (
   onTable(routes.current())
   const regranting = createRegranting({ database, table: routes.current, log })
   const loginAudit = createLoginAudit({
-    audit,
-    personOf: createLoginNames(database).personOf,
+    audit: stores.logins.audit,
+    personOf: createLoginNames(stores.logins.database).personOf,
     secret: settings.jwt.secret,
     log
   })

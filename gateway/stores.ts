@@ -6,6 +6,7 @@ import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
 import { openDatabase } from './store/database.ts'
+import { shareOf } from './store/database-share.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
 import { createProviderSessions } from './store/provider-sessions.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
@@ -13,6 +14,10 @@ import { createTokenState } from './store/token-state.ts'
 import { type AccessRules, createUsers, type Users } from './store/users.ts'
 
 const REDIS_WAIT_MS = 1000
+/** Of the ten connections to Postgres: however many log in, refreshing, logging out and revoking go on. */
+const LOGIN_SHARE = { connections: 4, mostWaiting: 256 }
+/** Entries of the audit log are written one after the other in any case, and none is given up for those before it. */
+const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, waitMs: 60_000 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
@@ -22,8 +27,16 @@ export const openStores = async (settings: Settings, log: Logger, rules: () => A
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Or the first requests would find it away.
   await redis?.ready(REDIS_WAIT_MS)
+  const forLogins = shareOf(database, LOGIN_SHARE)
   return {
     database,
+    /** What logins use of the database. */
+    logins: {
+      database: forLogins,
+      users: createUsers(forLogins, rules),
+      audit: createAuditLog(shareOf(database, AUDIT_SHARE)),
+      sessions: createSessions(forLogins)
+    },
     users: createUsers(database, rules),
     audit: createAuditLog(database),
     tokenState: createTokenState(database),

@@ -27,7 +27,7 @@ export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 /** Resolves when everything that has been ended before is known here. */
 export const startTokens = async (
   settings: Settings,
-  { database, tokenState, sessions, providerSessions, clients, personalTokens: personalTokenStore }: Stores,
+  { database, tokenState, sessions, logins, providerSessions, clients, personalTokens: personalTokenStore }: Stores,
   log: Logger
 ) => {
   const tokens = createAccessTokens(settings.jwt)
@@ -83,7 +83,7 @@ export const startTokens = async (
     async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson) {
       try {
         for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() })) {
-          await sessions.begin(login, { ip, userAgent })
+          await logins.sessions.begin(login, { ip, userAgent })
           const { issuer, subject, providerSession: sid } = person
           if (person.provider === 'cloudidp') await providerSessions.begin({ ...login, issuer, subject, sid })
         }

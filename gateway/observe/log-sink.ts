@@ -22,7 +22,9 @@ interface LogSinkOptions {
   /** Bytes (UTF-16 units) kept while the output does not take them; default 8 MiB. */
   maxBuffered?: number
   /** Told once when the output breaks and once when it works again; default: one line on standard error. */
-  onChange?: (state: 'broken' | 'working', code: string) => void
+  onChange?: (state: 'broken' | 'working', code: string, lost: number) => void
+  /** The line that says, once the output works again, how many were lost; default: none. */
+  lostLine?: (lost: number) => string
   patienceMs?: number
   /** Bytes written at once at most, unless one line is longer; default 64 KiB. */
   maxWrite?: number
@@ -51,12 +53,23 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   let isBroken = false
   let isGone = false
   let dropped = 0
+  let droppedBefore = 0
   let waiting: (() => void)[] = []
 
   const change = (broken: boolean, code: string) => {
     if (isBroken === broken) return
     isBroken = broken
-    onChange(broken ? 'broken' : 'working', code)
+    const lost = dropped - droppedBefore
+    if (!broken) {
+      droppedBefore = dropped
+      if (lost > 0) keep(options.lostLine?.(lost) ?? '')
+    }
+    onChange(broken ? 'broken' : 'working', code, lost)
+  }
+  const keep = (line: string) => {
+    if (line === '') return
+    lines.push(line)
+    buffered += line.length
   }
   const settle = () => {
     const done = waiting
@@ -121,8 +134,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
         if (!isGone) change(true, 'EAGAIN')
         return
       }
-      lines.push(line)
-      buffered += line.length
+      keep(line)
       if (isWriting) return
       isWriting = true
       // One write for all that this turn of the loop has to say.
@@ -180,9 +192,11 @@ const withoutBlocking = (fd: number): number => {
   }
 }
 
-const complain = (state: 'broken' | 'working', code: string): void => {
+const complain = (state: 'broken' | 'working', code: string, lost: number): void => {
   const text =
-    state === 'broken' ? `The log output does not take lines (${code}); they are dropped` : 'The log output works again'
+    state === 'broken'
+      ? `The log output does not take lines (${code}); they are dropped`
+      : `The log output works again; ${lost} lines were lost`
   stderr ??= withoutBlocking(2)
   write(stderr, `${text}\n`, () => {})
 }

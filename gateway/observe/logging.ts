@@ -17,7 +17,7 @@ export type Log = Logger
  */
 export const createLog = (
   options: { readonly logLevel?: string; readonly level?: string } = {},
-  sink: Pick<LogSink, 'write'> & Partial<LogSink> = createLogSink()
+  sink: Pick<LogSink, 'write'> & Partial<LogSink> = createLogSink({ lostLine })
 ): Log => {
   const log = pino(
     {
@@ -43,6 +43,16 @@ export const createLog = (
   } as typeof log.child
   return log
 }
+
+const lostLine = (lost: number): string =>
+  `${JSON.stringify({
+    level: pino.levels.values.warn,
+    time: Date.now(),
+    pid: process.pid,
+    reason: 'log-overflow',
+    lost,
+    msg: 'log lines were lost: the output did not take them as fast as they came'
+  })}\n`
 
 /**
  * Writes lines of one level and message whose other fields are JSON text already (`,"name":value…`), to the same output

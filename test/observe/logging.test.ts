@@ -209,6 +209,26 @@ t.test('a full disk costs lines, counted, and one line on standard error', async
   t.equal(complaint().trim(), 'The log output does not take lines (ENOSPC); they are dropped')
 })
 
+t.test('lines lost under a flood are counted, and said with their number once there is room again', async t => {
+  // RW-32
+  const child = run(
+    `const log = createLog()
+     for (let i = 0; i < 60_000; i++) log.info({ i, text: 'x'.repeat(200) })`
+  )
+  const [output, complaint] = [collect(child.stdout), collect(child.stderr)]
+  const [code] = await once(child, 'close')
+  t.equal(code, 0)
+  const lines = output()
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as { i?: number; lost?: number; reason?: string; level: number })
+  const kept = lines.filter(line => line.i !== undefined).length
+  const lost = lines.filter(line => line.lost !== undefined)
+  t.ok(kept < 60_000)
+  t.match(lost, [{ level: 40, reason: 'log-overflow', lost: 60_000 - kept }])
+  t.match(complaint(), `The log output works again; ${60_000 - kept} lines were lost`)
+})
+
 t.test('a standard output nobody reads any more neither crashes nor blocks', async t => {
   const child = run(
     `const sink = createLogSink({ maxBuffered: 100_000 })

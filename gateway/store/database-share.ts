@@ -1,0 +1,54 @@
+// Lends a part of the connections to a database: work beyond it waits its turn, and the others stay free for what must not.
+import type { Database } from './database.ts'
+import { DatabaseUnavailable } from './database-errors.ts'
+
+/** One for all, since a flood asks for many. */
+const TOO_MANY = new DatabaseUnavailable(new Error('more work than this share of the database serves in time'))
+
+interface Share {
+  /** Pieces of work at once. */
+  readonly connections: number
+  /** Pieces of work that wait; further ones fail at once, which costs less than to let them wait in vain. */
+  readonly mostWaiting: number
+  /** How long one waits; by default as long as for a connection of the pool. */
+  readonly waitMs?: number
+}
+
+export const shareOf = (database: Database, { connections, mostWaiting, waitMs = 2_000 }: Share): Database => {
+  const waiting = new Set<() => void>()
+  let running = 0
+
+  const turn = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const start = () => {
+        clearTimeout(timer)
+        waiting.delete(start)
+        resolve()
+      }
+      const timer = setTimeout(() => {
+        waiting.delete(start)
+        reject(TOO_MANY)
+      }, waitMs)
+      waiting.add(start)
+    })
+
+  const within = async <T>(run: () => Promise<T>): Promise<T> => {
+    // Whoever ends hands over its place, so that nobody who comes now overtakes those who wait.
+    if (running < connections) running++
+    else if (waiting.size < mostWaiting) await turn()
+    else throw TOO_MANY
+    try {
+      return await run()
+    } finally {
+      const [next] = waiting
+      if (next === undefined) running--
+      else next()
+    }
+  }
+
+  return {
+    ...database,
+    read: work => within(() => database.read(work)),
+    write: work => within(() => database.write(work))
+  }
+}
