@@ -17,6 +17,9 @@ const FOUND_AS: Readonly<Record<Mistake, string>> = {
   parameters: 'path-parameters',
   case: 'path-case',
   tail: 'path-tail',
+  format: 'path-format',
+  plus: 'path-plus',
+  folding: 'path-folding',
   absolute: 'path-absolute',
   'private-open': 'private-open',
   'original-url': 'header-original-url',
@@ -27,6 +30,9 @@ const FOUND_AS: Readonly<Record<Mistake, string>> = {
   'address-believed': 'address-believed',
   'identity-forwarded': 'identity-forged',
   'underscore-forwarded': 'identity-forged',
+  'foreign-identity-forwarded': 'foreign-identity-forged',
+  'token-forwarded': 'token-on-public',
+  'shared-cache': 'cache-shared',
   'two-hosts': 'two-hosts',
   'alg-none': 'jwt-none',
   'signature-ignored': 'jwt-signature',
@@ -49,6 +55,7 @@ const FOUND_AS: Readonly<Record<Mistake, string>> = {
 }
 
 interface Diagnosis {
+  readonly notes: readonly string[]
   readonly complete: boolean
   readonly requests: number
   readonly findings: readonly { readonly id: string; readonly evidence: readonly string[]; readonly fix: string }[]
@@ -64,7 +71,7 @@ const examine = async (t: Test, mistake?: Mistake) => {
   return portaria(args, { env: { JWT_SECRET: secret } })
 }
 
-// RT-01 to RT-13, RT-16, RT-17, RT-30, RT-34, HD-01, HD-02, HD-09, HD-12, HD-24, HD-30, JW-01 to JW-05, JW-16, JW-19, JW-23, WS-01, WS-02
+// RW-07, RW-10, RW-11, RW-23, RW-27, RW-40, RT-01 to RT-13, RT-16, RT-17, RT-30, RT-34, HD-01, HD-02, HD-09, HD-12, HD-24, HD-30, JW-01 to JW-05, JW-16, JW-19, JW-23, WS-01, WS-02
 t.test('a proxy with one mistake is found out, with its remedy', async t => {
   for (const [mistake, id] of Object.entries(FOUND_AS) as [Mistake, string][]) {
     const result = await examine(t, mistake)
@@ -130,6 +137,19 @@ t.test('this gateway has nothing to be found, whatever the doctor is told about 
   const ignorant = await portaria(['doctor', world.url])
   t.equal(ignorant.code, 0, ignorant.stdout + ignorant.stderr)
   t.match(ignorant.stdout, /Nothing found/)
+})
+
+t.test('on a host that TRUST_PROXY names the doctor says so, and finds no weakness in it', async t => {
+  const url = await startEcho(t)
+  const world = await startGateway(t, {
+    env: { TRUST_PROXY: '127.0.0.1' },
+    config: { upstreams: { echo: { url } }, routes: [{ path: '/private/*', upstream: 'echo' }] }
+  })
+  const result = await portaria(['doctor', world.url, '--private', '/private/x', '--json'])
+  const { findings, notes } = result.json<Diagnosis>()
+  t.same(findings, [])
+  t.match(notes, [/TRUST_PROXY names it/])
+  t.equal(result.code, 0)
 })
 
 t.test('the doctor keeps to this machine, to its bounds, and to gateways', async t => {

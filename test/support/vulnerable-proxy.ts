@@ -16,6 +16,9 @@ const HABITS = {
   parameters: path => path.replace(/(?:;|%3b)[^/]*/gi, '').replace(/\/{2,}/g, '/'),
   case: path => path.toLowerCase(),
   tail: path => path.replace(/(?:%20|%00|%0a|%09|\.|#)$/, ''),
+  format: path => path.replace(/\.\w+$/, ''),
+  plus: path => path.replace(/(?:\+|%2B)$/, ''),
+  folding: path => path.replace(/%C4%B[01]/g, 'i'),
   absolute: path => path.replace(/^http:\/\/[^/]*/, '')
 } satisfies Record<string, (path: string) => string>
 
@@ -30,6 +33,9 @@ export const MISTAKES = [
   'address-believed',
   'identity-forwarded',
   'underscore-forwarded',
+  'foreign-identity-forwarded',
+  'token-forwarded',
+  'shared-cache',
   'two-hosts',
   'alg-none',
   'signature-ignored',
@@ -155,6 +161,7 @@ export const startVulnerableProxy = async (
   }
 
   const backend = (req: IncomingMessage, res: ServerResponse, path: string) => {
+    if (path === CLOSED && !has('shared-cache')) res.setHeader('cache-control', 'private')
     if (path === CLOSED) return res.end('what only people with a token may read')
     if (path === '/metrics' && has('metrics-open')) return res.end('# HELP requests\nrequests 1\n')
     if (!path.startsWith('/public')) {
@@ -167,6 +174,8 @@ export const startVulnerableProxy = async (
 
   const isForwarded = (name: string): boolean =>
     (has('identity-forwarded') && name.startsWith('x-user-')) ||
+    (has('foreign-identity-forwarded') && name === 'x-webauth-user') ||
+    (has('token-forwarded') && name === 'x-api-key') ||
     (has('underscore-forwarded') && name.startsWith('x_user_'))
 
   const upgrade = (req: IncomingMessage, socket: Duplex) => {

@@ -35,6 +35,21 @@ export const ANSWER_CHECKS: readonly Check[] = [
     look: spoofedAddress
   },
   {
+    id: 'cache-shared',
+    severity: 'medium',
+    title: 'An answer to one person may be kept by shared caches (RW-07)',
+    fix: 'Add Cache-Control: private and Vary: Authorization to the answers of private routes.',
+    look: ({ client, closed, token }) =>
+      collect(token === undefined ? [] : closed, async ({ path }) => {
+        const headers = [['Authorization', `Bearer ${token}`]] as const
+        const answer = await client.ask({ target: path, headers })
+        const isPrivate = /(?:^|,)\s*(?:private|no-store)\s*(?:,|$)/i.test(answer.headers.get('cache-control') ?? '')
+        return answer.status === 200 && !isPrivate
+          ? `${show({ target: path }, answer)} without private or no-store`
+          : undefined
+      })
+  },
+  {
     id: 'operations-open',
     severity: 'medium',
     title: 'Operational endpoints answer on the public address',
@@ -106,7 +121,10 @@ async function foreignOrigins({ client, closed, open }: DoctorWorld): Promise<st
   })
 }
 
-async function spoofedAddress({ client, closed }: DoctorWorld): Promise<string[]> {
+const TRUSTED =
+  'X-Forwarded-For is believed from this host, from the right: TRUST_PROXY names it. Run the doctor from a host that it does not name to see what strangers can do.'
+
+async function spoofedAddress({ client, closed, notes }: DoctorWorld): Promise<string[]> {
   const target = closed[0]?.path ?? '/'
   const remaining = async (address?: string): Promise<number> => {
     const headers = address === undefined ? [] : [['X-Forwarded-For', address] as const]
@@ -119,7 +137,16 @@ async function spoofedAddress({ client, closed }: DoctorWorld): Promise<string[]
   const after = await remaining()
   // A window that ends in between resets the count for everybody, also for who claims nothing.
   const isReset = claimed.every(one => one > before) && after < Math.min(...claimed)
-  return isReset ? [`remaining ${before}, with X-Forwarded-For ${claimed.join(' and ')}, without it ${after}`] : []
+  if (!isReset) return []
+  // A listed proxy is believed from the right only: what it appended counts, and what stands left of that does not.
+  const appended = await remaining('198.51.100.20')
+  const behindForged = await remaining('203.0.113.99, 198.51.100.20')
+  const forgedFirst = await remaining('198.51.100.20, 203.0.113.98')
+  if (behindForged < appended && forgedFirst >= appended) {
+    notes.push(TRUSTED)
+    return []
+  }
+  return [`remaining ${before}, with X-Forwarded-For ${claimed.join(' and ')}, without it ${after}`]
 }
 
 const LEAKS: readonly (readonly [what: string, pattern: RegExp])[] = [

@@ -69,7 +69,7 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   const { closed, findings } = await findClosed(client, surroundings).catch(error => {
     throw error instanceof ProbesEnded ? new CannotRun(`Nothing could be tried: ${error.message}`) : error
   })
-  const world: DoctorWorld = { ...surroundings, client, closed, token: options.token, secret }
+  const world: DoctorWorld = { ...surroundings, client, closed, token: options.token, secret, notes: [] }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)
   if (findings.length === 0 && closed.length === 0) {
     throw new CannotRun('No path there refuses whoever has no token: name one with --private or --config')
@@ -78,7 +78,14 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
     throw new CannotRun(`Nothing was found, but not all tried: ${ended}`)
   return {
     found: findings.length > 0,
-    json: { url: url.href, requests: client.asked(), complete: ended === undefined, ended: ended ?? '', findings },
+    json: {
+      url: url.href,
+      requests: client.asked(),
+      complete: ended === undefined,
+      ended: ended ?? '',
+      findings,
+      notes: world.notes
+    },
     text: terminal => textOf(world, findings, ended, terminal)
   }
 }
@@ -147,6 +154,7 @@ const textOf = (world: DoctorWorld, findings: readonly Finding[], ended: string 
     ])
   const tried = `${world.client.asked()} requests to ${world.client.url.origin}, closed paths: ${world.closed.map(({ path }) => path).join(', ')}`
   if (findings.length === 0) lines.push(green('Nothing found.'))
+  lines.push(...world.notes.map(note => yellow(`Note: ${note}`)))
   if (ended !== undefined) lines.push(yellow(`Not everything was tried: ${ended}`))
   return [...lines, dim(plain(tried))].join('\n')
 }

@@ -93,6 +93,20 @@ export const HEADER_CHECKS: readonly Check[] = [
     look: forgedIdentity
   },
   {
+    id: 'foreign-identity-forged',
+    severity: 'medium',
+    title: 'What other gateways tell backends passes when a client sends it (RW-27)',
+    fix: 'Remove Remote-User, X-WEBAUTH-*, X-Auth-Request-*, client certificates, Client-IP and their kin, in every spelling.',
+    look: world => forged(world, FOREIGN_NAMES)
+  },
+  {
+    id: 'token-on-public',
+    severity: 'medium',
+    title: "The gateway's own token reaches a backend behind a public path (RW-23)",
+    fix: 'On public routes remove every header and cookie that holds a token of the gateway, whatever stands around it.',
+    look: tokenOnPublic
+  },
+  {
     id: 'two-hosts',
     severity: 'medium',
     title: 'A request with two Host headers is accepted (HD-12)',
@@ -111,14 +125,53 @@ export const HEADER_CHECKS: readonly Check[] = [
   }
 ]
 
+const FOREIGN_NAMES = [
+  'Remote-User',
+  'X_Remote_User',
+  'X-WEBAUTH-USER',
+  'X-Auth-Request-User',
+  'X-Forwarded-Email',
+  'X-Amzn-Oidc-Data',
+  'X-Goog-Authenticated-User-Email',
+  'X-MS-CLIENT-PRINCIPAL',
+  'Cf-Access-Jwt-Assertion',
+  'SSL-Client-Cert',
+  'Proxy',
+  'Client-IP',
+  'X-Original-Forwarded-For'
+]
+
 /** Seen only where a backend's answer repeats what it was sent. */
-async function forgedIdentity({ client, open, closed, token }: DoctorWorld): Promise<string[]> {
+async function tokenOnPublic({ client, open, token }: DoctorWorld): Promise<string[]> {
+  if (token === undefined) return []
+  const wrapped: readonly Header[] = [
+    ['Authorization', `Bearer ${token}`],
+    ['Authorization', `Token ${token}`],
+    ['Authorization', `Bearer "${token}"`],
+    ['X-Api-Key', token],
+    ['Cookie', `token=${token}`]
+  ]
+  const probes = open.flatMap(target => wrapped.map(header => ({ target, headers: [header] })))
+  return collect(probes, async probe => {
+    const answer = await client.ask(probe)
+    const seen = [...answer.headers.values(), answer.body].join('\n')
+    return seen.includes(token) ? `${show(probe, answer)} repeats a token sent in ${probe.headers[0]?.[0]}` : undefined
+  })
+}
+
+const IDENTITY_NAMES = ['X-User-Id', 'X_User_Id', 'x-user_profiles', 'X-USER-EMAIL', 'X.User.Name', 'X-User-Areas']
+
+function forgedIdentity(world: DoctorWorld): Promise<string[]> {
+  return forged(world, IDENTITY_NAMES)
+}
+
+/** Seen only where a backend's answer repeats what it was sent. */
+async function forged({ client, open, closed, token }: DoctorWorld, names: readonly string[]): Promise<string[]> {
   const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
   const carriers = [
     ...open.map(target => ({ target, headers: [] as Header[] })),
     ...(token === undefined ? [] : closed.map(({ path }) => ({ target: path, headers: authorization })))
   ]
-  const names = ['X-User-Id', 'X_User_Id', 'x-user_profiles', 'X-USER-EMAIL', 'X.User.Name', 'X-User-Areas']
   return collect(carriers, async ({ target, headers }) => {
     const marks = names.map(name => [name, `doctor${randomBytes(6).toString('hex')}`] as const)
     const probe: Probe = {

@@ -20,7 +20,9 @@ const family = (id: string, title: string, spell: Spell, fix = CANONICAL): Check
     const evidence: string[] = []
     for (const { path } of world.closed.slice(0, MAX_PATHS)) {
       const targets = spell(path, open, world.client.url.host)
-      const found = await collect([...targets.keys()], index =>
+      // What the spelling does not change is the closed path itself.
+      const changed = [...targets.keys()].filter(index => targets[index] !== path)
+      const found = await collect(changed, index =>
         getsIn(world, path, other => ({ target: spell(other, open, world.client.url.host)[index] ?? '/' }))
       )
       evidence.push(...found)
@@ -100,6 +102,23 @@ export const PATH_CHECKS: readonly Check[] = [
     `${path}%3f`,
     `${path}%23`,
     `${path}#`
+  ]),
+  family('path-format', 'A format at the end leads to a closed path (RW-11)', path => [
+    `${path}.json`,
+    `${path}.xml`,
+    `${path.toUpperCase()}.JSON`,
+    `${path}.json/`
+  ]),
+  family('path-plus', 'A plus, read as a blank, leads to a closed path (RW-40)', path => [
+    `${path}+`,
+    `${path}%2B`,
+    `${path}+/`
+  ]),
+  family('path-folding', 'Letters that fold to i, s or k lead to a closed path (RW-10)', path => [
+    path.replace(/i(?=[^i]*$)/, '%C4%B0'),
+    path.replace(/i(?=[^i]*$)/, '%C4%B1'),
+    path.replace(/s(?=[^s]*$)/, '%C5%BF'),
+    path.replace(/k(?=[^k]*$)/, '%E2%84%AA')
   ]),
   family('path-absolute', 'A target with scheme and host leads to a closed path', (path, _open, host) => [
     `http://${host}${path}`,

@@ -11,6 +11,8 @@ export interface DoctorWorld {
   readonly sockets: readonly string[]
   /** An accepted token, when one was given. */
   readonly token: string | undefined
+  /** What is worth knowing and no weakness. */
+  readonly notes: string[]
   /** The gateway's secret, when it may be used to sign what must be refused all the same. */
   readonly secret: string | undefined
 }

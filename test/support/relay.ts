@@ -1,0 +1,77 @@
+// A TCP line between a gateway and one of its stores that a test can cut, silence in one direction, slow down or make lossy.
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+/** `cut`: refused and reset. `to-store`, `from-store`: nothing passes in that direction, nothing says so. */
+export type LineState = 'open' | 'cut' | 'to-store' | 'from-store' | 'slow' | 'lossy'
+
+export interface Relay {
+  readonly port: number
+  set(state: LineState): void
+}
+
+const SLOW_MS = 30
+/** TCP repairs a lost segment by waiting; now and then the connection dies of it. */
+const RETRANSMIT_MS = 200
+const LOSS = 0.05
+const DEATH = 0.005
+
+export const startRelay = async (
+  t: { teardown(action: () => unknown): unknown },
+  targetPort: number
+): Promise<Relay> => {
+  const sockets = new Set<Socket>()
+  let state: LineState = 'open'
+
+  /** Bytes keep their order; those that a silent line swallows are lost for good, as behind a firewall that forgot. */
+  const pass = (from: Socket, to: Socket, silentIn: LineState) => {
+    let readyAt = 0
+    from.on('data', chunk => {
+      if (state === silentIn) return
+      if (state === 'lossy' && Math.random() < DEATH) {
+        from.destroy()
+        return
+      }
+      const delayMs = state === 'slow' ? SLOW_MS : state === 'lossy' && Math.random() < LOSS ? RETRANSMIT_MS : 0
+      readyAt = Math.max(readyAt, performance.now() + delayMs)
+      const waitMs = readyAt - performance.now()
+      if (waitMs <= 0) to.write(chunk)
+      else setTimeout(() => !to.destroyed && to.write(chunk), waitMs)
+    })
+  }
+
+  const server = createServer(near => {
+    if (state === 'cut') {
+      near.destroy()
+      return
+    }
+    const far = connect(targetPort, '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        near.destroy()
+        far.destroy()
+      })
+    }
+    pass(near, far, 'to-store')
+    pass(far, near, 'from-store')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    set(next) {
+      // A line that comes back has lost bytes: connections of before would be garbled.
+      const isGarbled = state === 'to-store' || state === 'from-store'
+      state = next
+      if (next === 'cut' || (next === 'open' && isGarbled)) for (const socket of sockets) socket.destroy()
+    }
+  }
+}
