@@ -8,6 +8,7 @@ import { statusOf } from './admin/status-routes.ts'
 import { buildApp } from './app.ts'
 import { isAttemptCookie } from './cloud/attempts.ts'
 import { createOAuthClient } from './cloud/client.ts'
+import { warnOfCloudLinks } from './cloud/link-warnings.ts'
 import { startDirectory } from './directory-parts.ts'
 import { registerEndpoints } from './endpoints.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
@@ -123,6 +124,7 @@ export const startGateway = async (
     return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
   }
   const cloud = settings.cloudidp.active ? createOAuthClient({ settings: settings.cloudidp, log }) : undefined
+  await warnOfCloudLinks(settings.cloudidp, database, log)
   const provider =
     cloud &&
     watchReachability({

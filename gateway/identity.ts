@@ -41,6 +41,8 @@ export interface ProvenPerson {
   login?: string | undefined
   /** `sid` of an ID token: the session at the provider (OpenID Connect Back-Channel Logout 1.0 §2.1). */
   providerSession?: string | undefined
+  /** How the same account is linked without CLOUDIDP_ISSUER: by the `id` of Graph, which its validated ID token names. */
+  linkWithoutIssuer?: { readonly issuer: string; readonly subject: string } | undefined
 }
 
 /** What was presented: the token of a person's login, of a service account, or a person's own access token. */

@@ -1,5 +1,6 @@
 // Reads what an ID token says beside who somebody is: groups or roles, tenant, and the session at the provider.
 import type { ProvenPerson } from '../identity.ts'
+import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from '../values/records.ts'
 import type { Claims } from './person.ts'
 
@@ -15,6 +16,20 @@ export const claimedSurroundings = (groupsClaim: string, idToken: Claims, profil
   tenant: typeof idToken.tid === 'string' ? idToken.tid : undefined,
   providerSession: typeof idToken.sid === 'string' && idToken.sid !== '' ? idToken.sid : undefined
 })
+
+/**
+ * Without CLOUDIDP_ISSUER an account of Entra is linked by the `id` of Graph, which is the `oid` of its ID token within one
+ * tenant. Only a tenant that the settings name is believed; an e-mail never is.
+ */
+export const linkWithoutIssuer = (
+  { tid, oid }: Claims,
+  source: string,
+  { tenantId, allowedTenants = [] }: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>
+): ProvenPerson['linkWithoutIssuer'] => {
+  if (typeof tid !== 'string' || typeof oid !== 'string' || oid === '' || oid.length > 255) return undefined
+  const isNamed = [tenantId, ...allowedTenants].some(tenant => tenant.toLowerCase() === tid.toLowerCase())
+  return isNamed ? { issuer: source, subject: oid } : undefined
+}
 
 /**
  * The values of a claim in the ID token, else in userinfo; none when neither has it: a provider leaves it out for people

@@ -5,7 +5,7 @@ import type { ProvenPerson } from '../identity.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import type { Attempt } from './attempts.ts'
-import { claimedSurroundings } from './claimed-groups.ts'
+import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
 import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
 import { judgeDirectIdToken } from './id-token.ts'
@@ -76,9 +76,12 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
     if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
     const person = judgePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
-    return isOpenId && claims !== undefined
-      ? { ...person, ...claimedSurroundings(settings.groupsClaim, claims, profile) }
-      : person
+    if (!isOpenId || claims === undefined) return person
+    return {
+      ...person,
+      ...claimedSurroundings(settings.groupsClaim, claims, profile),
+      linkWithoutIssuer: linkWithoutIssuer(claims, profileSource(settings), settings)
+    }
   }
 
   return {

@@ -49,6 +49,60 @@ export const upgradeLink = async (
   }
 }
 
+/** How a link is known under other settings. */
+interface OtherLink {
+  readonly issuer: string
+  readonly subject: string
+}
+
+/** Gives an account that is linked under other settings this link too. The entry for the audit log, or undefined. */
+export const adoptLink = async (
+  manager: EntityManager,
+  link: Link,
+  { issuer, subject }: OtherLink
+): Promise<AuditEntry | undefined> => {
+  const [found] = await query<{ id: number }>(manager, ADOPT, [...link, issuer, subject])
+  if (found === undefined) return undefined
+  return {
+    actor: { id: null, username: 'links' },
+    action: 'person.link',
+    target: `user:${found.id}`,
+    before: { issuer, subject },
+    after: { issuer: link[1], subject: link[2] }
+  }
+}
+
+/** So that the person stays who they are when the settings change; a link that leads to somebody already stays. */
+export const keepOtherLink = (manager: EntityManager, id: number, { issuer, subject }: OtherLink) =>
+  query(manager, KEEP, [issuer, subject, id])
+
+const ADOPT = `
+  INSERT INTO provider_links (provider, issuer, subject, user_id)
+  SELECT $1, $2, $3, l.user_id FROM provider_links l WHERE l.provider = $1 AND l.issuer = $4 AND l.subject = $5
+  ON CONFLICT DO NOTHING RETURNING user_id AS id`
+const KEEP = `
+  INSERT INTO provider_links (provider, issuer, subject, user_id) VALUES ('cloudidp', $1, $2, $3)
+  ON CONFLICT DO NOTHING`
+
+interface CloudLinks {
+  /** People who are linked as without CLOUDIDP_ISSUER, and in no other way. */
+  readonly withoutIssuer: number
+  /** People who are linked by an issuer's subject only. */
+  readonly withIssuer: number
+}
+
+/** @param source the issuer of links that are made without CLOUDIDP_ISSUER */
+export const countCloudLinks = (database: Database, source: string): Promise<CloudLinks> =>
+  database.read(async manager => {
+    const [row] = await query<CloudLinks>(manager, COUNT_CLOUD, [source])
+    return row ?? { withoutIssuer: 0, withIssuer: 0 }
+  })
+
+const COUNT_CLOUD = `
+  SELECT count(*) FILTER (WHERE every_source)::int AS "withoutIssuer", count(*) FILTER (WHERE NOT any_source)::int AS "withIssuer"
+  FROM (SELECT bool_and(issuer = $1) AS every_source, bool_or(issuer = $1) AS any_source
+    FROM provider_links WHERE provider = 'cloudidp' GROUP BY user_id) AS p`
+
 const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
 
 // Someone who has a stable link already has been told from others by it: a left-over login of theirs proves nothing.

@@ -9,7 +9,7 @@ import { applyBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
 import { confirmAccount } from './directory-accounts.ts'
 import { applyGroups } from './granted-access.ts'
-import { type Link, upgradeLink } from './links.ts'
+import { adoptLink, keepOtherLink, type Link, upgradeLink } from './links.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { query } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
@@ -45,6 +45,7 @@ export const syncPerson = async (
       for (const entry of found.entries) await appendAudit(manager, entry)
       return { ...person, firstLogin }
     }
+    if (confirmed.linkWithoutIssuer !== undefined) await keepOtherLink(manager, id, confirmed.linkWithoutIssuer)
     if (confirmed.login !== undefined) await confirmAccount(manager, id, confirmed.login)
     const granted = await grantTo(manager, id, confirmed, grants, firstLogin)
     const isBootstrapped = await applyBootstrap(manager, confirmed, person, firstLogin)
@@ -82,13 +83,15 @@ const createOnce = async (
   manager: EntityManager,
   link: Link,
   names: string[],
-  { names: logins, entryCreatedAt }: ConfirmedPerson
+  { names: logins, entryCreatedAt, linkWithoutIssuer }: ConfirmedPerson
 ): Promise<Found> => {
   await query(manager, 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(link)])
   const known = await updateKnown(manager, link, names)
   if (known !== undefined) return known
   const history = logins && entryCreatedAt && { formerSubjects: logins, createdAt: entryCreatedAt }
-  const upgraded = history && (await upgradeLink(manager, link, history))
+  const upgraded =
+    (history && (await upgradeLink(manager, link, history))) ??
+    (linkWithoutIssuer && (await adoptLink(manager, link, linkWithoutIssuer)))
   const former = upgraded && (await updateKnown(manager, link, names))
   if (former !== undefined) return { ...former, entries: [upgraded].filter(entry => entry !== undefined) }
   const [created] = await query<{ id: number }>(manager, CREATE, [...link, ...names])

@@ -1,0 +1,33 @@
+// Says at the start how many people a changed CLOUDIDP_ISSUER would make strangers.
+import { OPEN_TENANTS } from '../settings/cloud.ts'
+import type { CloudIdpSettings } from '../settings/settings.ts'
+import type { Database } from '../store/database.ts'
+import { countCloudLinks } from '../store/links.ts'
+import type { Log } from '../values/log.ts'
+import { profileSource } from './provider-metadata.ts'
+
+export const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Database, log: Log): Promise<void> => {
+  if (!settings.active) return
+  const { withoutIssuer, withIssuer } = await countCloudLinks(database, profileSource(settings))
+  const { issuer, tenantId, allowedTenants = [] } = settings
+  const isTenantNamed = !OPEN_TENANTS.includes(tenantId) || allowedTenants.some(tenant => tenant !== '*')
+  if (issuer === undefined && withIssuer > 0) {
+    log.warn(
+      { people: withIssuer, reason: 'links-unreadable' },
+      'these people are linked by the subject of an issuer, which is not known without CLOUDIDP_ISSUER: they would log in as new people. Set it, or see `portaria relink`'
+    )
+  }
+  if (issuer !== undefined && withoutIssuer > 0) {
+    const details = { people: withoutIssuer, reason: 'links-without-issuer' }
+    if (isTenantNamed)
+      log.info(
+        details,
+        'these people were linked without CLOUDIDP_ISSUER; each is known again when the ID token has oid and tid'
+      )
+    else
+      log.warn(
+        details,
+        'these people were linked without CLOUDIDP_ISSUER and would log in as new people: name their tenant (CLOUDIDP_TENANT_ID, CLOUDIDP_ALLOWED_TENANTS), or see `portaria relink`'
+      )
+  }
+}
