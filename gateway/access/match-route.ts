@@ -17,7 +17,7 @@ const MAX_TARGET_LENGTH = 8192
 
 // host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information,
 // and no comma, which some take for the end of the first of several.
-const HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+const HOST = /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 
 const bad = (reason: string): GatewayError => new BadRequest({ reason })
 

@@ -52,7 +52,8 @@ const splitQuery = (query: string): { token?: string; query: string } => {
   const tokens = pairs.filter(pair => nameOf(pair) === QUERY_TOKEN)
   const [pair] = tokens
   if (pair === undefined) return { query }
-  const token = pair.slice(pair.indexOf('=') + 1)
+  const equals = pair.indexOf('=')
+  const token = equals === -1 ? '' : pair.slice(equals + 1)
   // Access tokens live long; one in a query ends in histories and logs.
   if (tokens.length > 1 || isPersonalToken(token) || !/^[A-Za-z0-9._-]+$/.test(token))
     throw new BadRequest({ reason: 'token-in-query' })

@@ -67,11 +67,13 @@ interface Lengths {
   contentLength: number
   chunked: boolean
   keepAlive: boolean
+  /** Some Connection field said so: then none can say otherwise (RFC 9112 §9.3). */
+  closes: boolean
 }
 
 /** Reads what decides about framing; anything that two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
 const readLengths = (fields: readonly string[], minor: string): Lengths => {
-  const lengths: Lengths = { contentLength: -1, chunked: false, keepAlive: minor === '1' }
+  const lengths: Lengths = { contentLength: -1, chunked: false, keepAlive: minor === '1', closes: false }
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
@@ -84,7 +86,7 @@ const readLengths = (fields: readonly string[], minor: string): Lengths => {
       lengths.chunked = true
     } else if (name.length === 10 && name.toLowerCase() === 'connection') {
       const tokens = value.toLowerCase()
-      if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(tokens)) lengths.keepAlive = false
+      if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(tokens)) lengths.closes = true
       else if (/(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(tokens) && minor === '0') lengths.keepAlive = true
     }
   }
@@ -112,7 +114,7 @@ export const parseHead = (text: string, method: string): ResponseHead => {
     headers,
     framing,
     contentLength: framing === 'length' ? lengths.contentLength : -1,
-    keepAlive: lengths.keepAlive && framing !== 'close'
+    keepAlive: lengths.keepAlive && !lengths.closes && framing !== 'close'
   }
 }
 

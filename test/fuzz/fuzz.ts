@@ -14,7 +14,8 @@ const { values } = parseArgs({
     target: { type: 'string' },
     runs: { type: 'string' },
     save: { type: 'boolean', default: false },
-    coverage: { type: 'boolean', default: false }
+    coverage: { type: 'boolean', default: false },
+    first: { type: 'boolean', default: false }
   }
 })
 const seed = Number(values.seed)
@@ -39,9 +40,9 @@ if (values.packets !== undefined || values.direction === 'sockets') {
   process.exit(found === 0 ? 0 : 1)
 }
 if (values.target !== undefined) {
-  const { target, save, coverage } = values
+  const { target, save, coverage, first } = values
   const runs = values.runs === undefined ? undefined : Number(values.runs)
-  const found = await runGuided({ target, seed, seconds: Number(values.seconds), runs, save, coverage })
+  const found = await runGuided({ target, seed, seconds: Number(values.seconds), runs, save, coverage, first })
   process.exit(found === 0 ? 0 : 1)
 }
 const teardowns: (() => unknown)[] = []

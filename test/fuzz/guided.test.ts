@@ -4,7 +4,7 @@ import { readGuided } from './guided/corpus.ts'
 import { fuzzTarget } from './guided/engine.ts'
 import { TARGETS } from './guided/targets.ts'
 
-const SECONDS_EACH = 2
+const SECONDS_EACH = 1.5
 
 for (const target of TARGETS) {
   t.test(`${target.name}: every reading agrees with its second opinion, however the bytes are split`, async t => {

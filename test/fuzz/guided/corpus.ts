@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dirname, '../corpus/guided')
 /** The shortest are kept: they say the most, and the gate runs all of them. */
-const MAX_ENTRIES = 400
+const MAX_ENTRIES = 200
 const MAX_LENGTH = 1000
 
 const fileOf = (name: string): string => join(FOLDER, `${name}.json`)

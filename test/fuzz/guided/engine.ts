@@ -8,7 +8,7 @@ export interface Target {
   readonly words: readonly string[]
   /** Latin-1 inputs to begin with. */
   readonly seeds: readonly string[]
-  /** A well-formed input; the parts that mutations destroy first. */
+  /** A well-formed input, where the seeds are not enough. */
   readonly generate?: (random: Random) => string
   /**
    * Runs one input, its bytes split as `random` says. Returns the states that it went through, in a word; throws
@@ -95,7 +95,7 @@ export const fuzzTarget = async (target: Target, options: FuzzOptions): Promise<
 const nextInput = (target: Target, corpus: readonly string[], random: Random): string => {
   const most = random.below(64) === 0 ? MAX_LONG_INPUT : MAX_INPUT
   const source = random.below(3)
-  const made = source === 0 ? target.generate?.(random) : undefined
+  const made = source === 0 ? (target.generate?.(random) ?? random.pick(target.seeds)) : undefined
   const from = made === undefined ? (source === 1 ? corpus.slice(-64) : corpus) : [made]
   const known = from.length === 0 ? target.seeds : from
   return mutate(known, random, target.words).slice(0, most)

@@ -16,6 +16,8 @@ export interface GuidedOptions {
   /** Whether inputs that reached something new are written to the corpus. */
   readonly save: boolean
   readonly coverage: boolean
+  /** Whether the first fault ends the run. */
+  readonly first: boolean
 }
 
 const OURS = /\/gateway\//
@@ -40,7 +42,10 @@ const runOne = async (target: Target, options: GuidedOptions): Promise<number> =
     if (known === undefined || known.length > input.length) faults.set(fault, input)
   }
   const until = performance.now() + options.seconds * 1000
-  const goesOn = (runs: number) => (options.runs === undefined ? performance.now() < until : runs < options.runs)
+  const goesOn = (runs: number) => {
+    if (options.first && faults.size > 0) return false
+    return options.runs === undefined ? performance.now() < until : runs < options.runs
+  }
   const coverage = options.coverage ? startCoverage(url => OURS.test(url)) : undefined
   const known = readGuided(target.name)
   const [startedAt, startedCpu] = [performance.now(), process.cpuUsage()]

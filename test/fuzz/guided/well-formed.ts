@@ -40,3 +40,27 @@ export const wellFormedRequest = (random: Random): string => {
   const before = random.below(8) === 0 ? '\r\n' : ''
   return `${before}${random.pick(METHODS)} ${random.pick(TARGETS)} ${version}\r\n${lines.join('\r\n')}\r\n\r\n${body}`
 }
+
+const STATUSES = [
+  '200 OK',
+  '204 No Content',
+  '304 Not Modified',
+  '404',
+  '500 ',
+  '206 \x80',
+  '100 Continue',
+  '103 Early Hints'
+]
+const RESPONSE_FIELDS = [
+  ...['Server: x', 'x:', 'Set-Cookie: a=b', 'Connection: keep-alive', 'Connection: x, close', 'Connection: close'],
+  ...['Trailer: T', 'Location: /', 'Content-Type: text/event-stream', 'X-T:\t v \t', 'Keep-Alive: timeout=5']
+]
+
+export const wellFormedResponse = (random: Random): string => {
+  const status = random.pick(STATUSES)
+  const isBare = /^(?:1|204|304)/.test(status)
+  const [framing, body] = isBare ? [[], ''] : framed(random)
+  const version = random.below(12) === 0 ? 'HTTP/1.0' : 'HTTP/1.1'
+  const fields = [...some(RESPONSE_FIELDS, 3, random), ...framing]
+  return `${version} ${status}\r\n${fields.map(field => `${field}\r\n`).join('')}\r\n${body}`
+}

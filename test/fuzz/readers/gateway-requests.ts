@@ -1,12 +1,15 @@
 // Reads the requests of a connection as the gateway does: by its own connection, each head judged by match-route.
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
-import type { Exchange } from '../../../gateway/http/exchange.ts'
+import { createClientAddress } from '../../../gateway/http/client-address.ts'
+import { Exchange } from '../../../gateway/http/exchange.ts'
 import type { HttpRequest } from '../../../gateway/http/server/request.ts'
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
 import type { Route, RouteMatch, RouteTable } from '../../../gateway/routes/route.ts'
 import { type ReadMessages, readMessages } from '../../support/message-reader.ts'
 
-const ANY = {} as Route
+const ANY = { external: false } as Route
+const clientAddress = createClientAddress([])
+const hooks = { onClosed: () => undefined, onBodyFault: () => undefined }
 
 const match = (_method: string, rawPath: string): RouteMatch => {
   const { path, refusal } = canonicalPath(rawPath)
@@ -16,7 +19,9 @@ const { matchPlain, matchUnusual } = createMatchRoute(() => ({ match }) as unkno
 
 /** Whether the gateway answers with a refusal whatever its routes are. */
 const isRefused = (request: HttpRequest): boolean => {
-  const exchange = { request, head: request.head, match: undefined, refusal: undefined } as unknown as Exchange
+  const exchange = new Exchange(request, clientAddress, hooks)
+  // Whose it is matters to nobody here; the reader hears of its end itself.
+  request.owner = undefined
   matchPlain(exchange)
   return matchUnusual(exchange) !== undefined
 }

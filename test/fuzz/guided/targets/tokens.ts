@@ -1,0 +1,114 @@
+// Judges tokens: no change of a signed one passes, and of what is signed only what an independent reading finds good.
+import { createHmac } from 'node:crypto'
+import { GatewayError } from '../../../../gateway/errors.ts'
+import { createAccessTokens } from '../../../../gateway/tokens/access-token.ts'
+import { Fault, type Target } from '../engine.ts'
+
+const SECRET = 'the secret of the token fuzzer, known to nobody else'
+const NOW_S = 1_800_000_000
+const tokens = createAccessTokens({
+  secret: SECRET,
+  previousSecrets: [],
+  expiresInMs: 3_600_000,
+  now: () => NOW_S * 1000
+})
+
+const encode = (text: string) => Buffer.from(text, 'latin1').toString('base64url')
+const sign = (header: string, payload: string): string => {
+  const signed = `${encode(header)}.${encode(payload)}`
+  return `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`
+}
+
+const HEADER = '{"alg":"HS256","typ":"JWT"}'
+const CLAIMS =
+  `{"sub":"7","name":"M","email":"","provider":"ldap","username":"m","perfis":["Agente"],"profiles":["Agente"],` +
+  `"areas":[],"areaPrincipal":"","accessStatus":"assigned","jti":"x","ver":0,"auth_time":1,"iat":${NOW_S - 10},"exp":${NOW_S + 100}}`
+const GOOD = sign(HEADER, CLAIMS)
+
+/** Why claims must not pass (RFC 7519 §4.1, PRODUCT's table of claims); written without a look at the gateway's reading. */
+const claimsFault = (claims: Record<string, unknown>): string | undefined => {
+  const { exp, sub, profiles, perfis, jti, ver = 0, provider } = claims
+  if (typeof exp !== 'number' || exp <= NOW_S) return 'exp'
+  if (typeof sub !== 'string' || !Number.isSafeInteger(Number(sub)) || Number(sub) < 1) return 'sub'
+  if (!Array.isArray(profiles) || JSON.stringify(profiles) !== JSON.stringify(perfis)) return 'profiles'
+  if (typeof jti !== 'string' || jti === '') return 'jti'
+  if (!Number.isSafeInteger(ver) || Number(ver) < 0) return 'ver'
+  return ['ldap', 'cloudidp', 'client'].includes(String(provider)) ? undefined : 'provider'
+}
+
+const judgeRaw = (token: string): string => {
+  const judged = tokens.judge(token)
+  if (judged instanceof GatewayError) return `raw ${judged.reason}`
+  if (token !== GOOD) throw new Fault('a token passes that was never signed')
+  return 'raw good'
+}
+
+const judgeSigned = (header: string, payload: string): string => {
+  const judged = tokens.judge(sign(header, payload))
+  if (judged instanceof GatewayError) return `signed ${judged.reason} ${payload.replace(/\w+/g, 'a').slice(0, 40)}`
+  const parsed = JSON.parse(Buffer.from(payload, 'latin1').toString('utf8')) as Record<string, unknown>
+  const { alg, typ, crit } = JSON.parse(Buffer.from(header, 'latin1').toString('utf8')) as Record<string, unknown>
+  if (alg !== 'HS256' || typ !== 'JWT' || crit !== undefined) throw new Fault('a header passes that must not')
+  const fault = claimsFault(parsed)
+  if (fault !== undefined) throw new Fault(`claims pass with a bad ${fault}`)
+  if (String(judged.subject) !== String(parsed.sub) && String(judged.user?.id) !== parsed.sub)
+    throw new Fault('another person')
+  return `signed good ${Object.keys(parsed)
+    .map(key => `${key.slice(0, 4)}${typeof parsed[key]}`)
+    .join()}`
+}
+
+export const jsonWebTokens: Target = {
+  name: 'tokens',
+  words: [
+    ...[
+      '.',
+      '=',
+      '-',
+      '_',
+      '+',
+      '/',
+      '"',
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      'null',
+      'true',
+      '0',
+      '-1',
+      '1e3',
+      '1e400',
+      '\\u0000',
+      '\xff'
+    ],
+    ...[
+      '"exp":',
+      '"nbf":',
+      '"iat":',
+      '"ver":',
+      '"sub":"1"',
+      '"alg":"none"',
+      '"crit":["b64"]',
+      '"b64":false',
+      '"__proto__":{}'
+    ],
+    ...[
+      'HS512',
+      'eyJhbGciOiJub25lIn0',
+      '"provider":"client"',
+      '"provider":"root"',
+      '"profiles":["Admin"]',
+      '"perfis":["Admin"]',
+      '\n'
+    ]
+  ],
+  // Raw ones, and a header and claims to be signed, with a line end between them.
+  seeds: [GOOD, `${GOOD}=`, GOOD.slice(0, -1), `${HEADER}\n${CLAIMS}`, `${HEADER.replace('HS256', 'none')}\n${CLAIMS}`],
+  run: input => {
+    const at = input.indexOf('\n')
+    return at === -1 ? judgeRaw(input) : judgeSigned(input.slice(0, at), input.slice(at + 1))
+  }
+}

@@ -1,0 +1,36 @@
+// What fuzzing once found stays found. SM-03, SM-23, SM-24
+import t from 'tap'
+import { socketToken } from '../../gateway/access/socket-token.ts'
+import { BadRequest } from '../../gateway/errors.ts'
+import type { Exchange } from '../../gateway/http/exchange.ts'
+import { parseHead } from '../../gateway/upstream/parser.ts'
+import { readByGateway } from './readers/gateway-requests.ts'
+
+t.test('a Host with a percent sign that encodes nothing is refused', async t => {
+  for (const host of ['%', 'a%', 'a%4', 'a%zz']) {
+    const bytes = Buffer.from(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    t.match(readByGateway([bytes]), { requests: [{ isRefused: true }] }, host)
+  }
+  t.match(readByGateway([Buffer.from('GET / HTTP/1.1\r\nHost: a%41\r\n\r\n')]), { requests: [{ isRefused: false }] })
+})
+
+t.test('a backend that says close is not asked again, whatever else it says', async t => {
+  const head = (version: string, ...connections: string[]) =>
+    parseHead(
+      `HTTP/${version} 200 OK\r\n${connections.map(text => `Connection: ${text}\r\n`).join('')}Content-Length: 0\r\n`,
+      'GET'
+    ).keepAlive
+  t.equal(head('1.0', 'close', 'keep-alive'), false)
+  t.equal(head('1.0', 'keep-alive', 'close'), false)
+  t.equal(head('1.0', 'keep-alive, close'), false)
+  t.equal(head('1.0', 'keep-alive'), true)
+  t.equal(head('1.0'), false)
+  t.equal(head('1.1', 'close', 'keep-alive'), false)
+  t.equal(head('1.1'), true)
+})
+
+t.test('a token in the query needs a value', async t => {
+  const exchange = { request: { fields: [] }, head: {}, query: '?access_token' } as unknown as Exchange
+  const route = { websocket: { tokenInQuery: true } } as unknown as Parameters<typeof socketToken>[1]
+  t.throws(() => socketToken(exchange, route), BadRequest)
+})
