@@ -44,7 +44,8 @@ t.test('thousands of pipelined requests that nobody reads the answers of hold no
   const now = process.memoryUsage()
   // The test's own sockets are in there too.
   const grown = (now.heapUsed + now.external - before.heapUsed - before.external) / 1e6
-  t.ok(slowest < 2000, `the slowest of others waited ${Math.round(slowest)} ms`)
+  // Generous, for busy machines; that each connection waits its turn is shown in test/http/server/connection.test.ts.
+  t.ok(slowest < 20_000, `the slowest of others waited ${Math.round(slowest)} ms`)
   t.ok(grown < 120, `${Math.round(grown)} MB more`)
   for (const socket of sockets) socket.destroy()
 })

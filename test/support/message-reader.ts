@@ -51,11 +51,13 @@ class DeafSocket {
 
 /**
  * Reads messages from the pieces of one connection; each request is answered with 204 when its body has come.
+ * @param onTurn told after each turn of the event loop what requests were read in it
  * @param refuses whether a request is answered with 400 as soon as its head has come; without its body, that is the end
  */
 export const readMessages = (
   pieces: readonly (string | Buffer)[],
-  refuses: (request: HttpRequest) => boolean = () => false
+  refuses: (request: HttpRequest) => boolean = () => false,
+  onTurn: (targets: string[]) => void = () => undefined
 ): ReadMessages => {
   const requests: ReadRequest[] = []
   const due: (() => void)[] = []
@@ -106,9 +108,18 @@ export const readMessages = (
   }
   const socket = new DeafSocket()
   const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, '', false)
+  let seen = 0
+  const endTurn = () => {
+    if (requests.length > seen) onTurn(requests.slice(seen).map(({ target }) => target))
+    seen = requests.length
+  }
   for (const piece of pieces) {
     connection.take(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece, true)
-    for (let next = due.shift(); next !== undefined; next = due.shift()) next()
+    endTurn()
+    for (let next = due.shift(); next !== undefined; next = due.shift()) {
+      next()
+      endTurn()
+    }
   }
   connection.onClose()
   return { requests, fault, written: socket.written }

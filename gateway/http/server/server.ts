@@ -5,6 +5,7 @@ import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHan
 import type { ConnectionPlaces } from './connection-places.ts'
 import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
+import { readShared } from './shared-reading.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes nothing of what waits for it is cut off after that time, or twice that at most. */
@@ -89,13 +90,17 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   }
 
   return {
-    accept(socket, { peer = socket.remoteAddress, isTls = false } = {}) {
-      if (places?.enter(peer) === false) return void socket.destroy()
+    accept(accepted, { peer = accepted.remoteAddress, isTls = false } = {}) {
+      if (places?.enter(peer) === false) return void accepted.destroy()
+      const take = (bytes: Buffer, isLent: boolean): boolean => connection.take(bytes, isLent)
+      const shared = isTls ? undefined : readShared(accepted, take)
+      const socket = shared ?? accepted
       const connection = new Connection(socket, host, peer, isTls)
       connections.set(connection, socket)
-      socket.on('data', (bytes: Buffer) => {
-        if (!connection.take(bytes, false)) socket.pause()
-      })
+      if (shared === undefined)
+        socket.on('data', (bytes: Buffer) => {
+          if (!connection.take(bytes, false)) socket.pause()
+        })
       socket.on('end', () => connection.onPeerEnd())
       socket.on('error', () => socket.destroy())
       socket.on('close', () => onClose(connection))

@@ -25,6 +25,18 @@ t.test('requests are the same, one behind the other, however their bytes are spl
   t.same(readMessages([...text]), whole)
 })
 
+t.test(
+  'of thousands of pipelined requests one is read in a turn of the event loop, and no more than they came with is held',
+  async t => {
+    // RW-01
+    const turns: string[][] = []
+    const read = readMessages([get.repeat(500)], undefined, targets => turns.push(targets))
+    t.equal(read.requests.length, 500)
+    t.equal(turns.length, 500)
+    t.ok(turns.every(targets => targets.length === 1))
+  }
+)
+
 t.test('nothing is read behind a request that can not be framed, or that ends its connection', async t => {
   const last = get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
   t.match(readMessages([last + get]), { requests: [{ target: '/g' }], fault: undefined })

@@ -1,0 +1,84 @@
+// RX-20, RX-23
+
+import { once } from 'node:events'
+import net from 'node:net'
+import t from 'tap'
+import { readShared } from '../../../gateway/http/server/shared-reading.ts'
+
+const startServer = async (test: { teardown(fn: () => unknown): unknown }, onSocket: (socket: net.Socket) => void) => {
+  const server = net.createServer({ allowHalfOpen: true }, onSocket)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  test.teardown(() => server.close())
+  return { server, port: (server.address() as net.AddressInfo).port }
+}
+
+t.test('node:net lets a connection move to a socket that reads into a given buffer', async t => {
+  let moved: net.Socket | undefined
+  const taken: { bytes: Buffer; isLent: boolean }[] = []
+  const { server, port } = await startServer(t, socket => {
+    moved = readShared(socket, (bytes, isLent) => taken.push({ bytes: Buffer.from(bytes), isLent }) > 0)
+    moved?.on('end', () => moved?.end('bye'))
+  })
+  const client = net.connect(port, '127.0.0.1')
+  await once(client, 'connect')
+  client.write('hello')
+  while (taken.length === 0) await new Promise(resolve => setImmediate(resolve))
+  t.ok(moved, 'the handle is where it was, and takes a buffer')
+  t.match(taken[0], { isLent: true })
+  t.equal(String(taken[0]?.bytes), 'hello')
+  t.equal(moved?.remoteAddress, '127.0.0.1')
+  client.end()
+  const [answer] = (await once(client, 'data')) as [Buffer]
+  t.equal(String(answer), 'bye')
+  await once(client, 'close')
+  await new Promise(resolve => server.close(resolve))
+  t.pass('the listener counts the connection to its end')
+})
+
+t.test('reading stops when it is told so, and goes on', async t => {
+  let moved: net.Socket | undefined
+  let count = 0
+  const { port } = await startServer(t, socket => {
+    moved = readShared(socket, bytes => {
+      count += bytes.length
+      return false
+    })
+  })
+  const client = net.connect(port, '127.0.0.1')
+  await once(client, 'connect')
+  const total = 4 * 1024 * 1024
+  client.write(Buffer.alloc(total, 'x'))
+  while (count === 0) await new Promise(resolve => setImmediate(resolve))
+  const first = count
+  for (let turn = 0; turn < 50; turn++) await new Promise(resolve => setImmediate(resolve))
+  t.equal(count, first, 'one read and no more')
+  while (count < total) {
+    moved?.resume()
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  t.equal(count, total)
+  client.destroy()
+})
+
+t.test('what is read in bulk is given away in memory of its own', async t => {
+  const parts: Buffer[] = []
+  let given = 0
+  let sum = 0
+  const { port } = await startServer(t, socket => {
+    readShared(socket, (bytes, isLent) => {
+      sum += bytes.length
+      if (!isLent) given++
+      parts.push(isLent ? Buffer.from(bytes) : bytes)
+      return true
+    })
+  })
+  const client = net.connect(port, '127.0.0.1')
+  const total = 16 * 1024 * 1024
+  const sent = Buffer.alloc(total)
+  for (let at = 0; at < total; at += 4) sent.writeInt32LE(at ^ 0x5bd1e995, at)
+  client.write(sent)
+  while (sum < total) await new Promise(resolve => setImmediate(resolve))
+  t.ok(given > 0, `${given} of ${parts.length} reads uncopied`)
+  t.ok(Buffer.concat(parts).equals(sent), 'none was overwritten by a later read')
+  client.destroy()
+})
