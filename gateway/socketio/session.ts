@@ -78,6 +78,9 @@ type Claim = (namespace: string) => Promise<boolean>
 /** Of one session; all are counted. */
 const MAX_LOGGED_EVENTS = 10
 
+/** The same, as its owner changes it. */
+type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boolean }
+
 export const createSession = (
   parts: SessionParts,
   origin: SessionOrigin,
@@ -92,6 +95,12 @@ export const createSession = (
   let carrier: Carrier | undefined
   let claim: Claim | undefined
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
+
+  const become = (next: Life) => {
+    life = next
+    session.life = next
+    session.isOver = next.phase === 'over'
+  }
 
   /** A session is one person's: its place counts for them from the first namespace that they ask for. */
   const takePlace = (userId: number) => {
@@ -119,7 +128,7 @@ export const createSession = (
     handles.get(namespace)?.close()
     handles.delete(namespace)
     rights.delete(namespace)
-    if (handles.size === 0) life = provableFrom(life, parts.now())
+    if (handles.size === 0) become(provableFrom(life, parts.now()))
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
@@ -157,7 +166,7 @@ export const createSession = (
     const ended = advance(life, 'end')
     if (ended === undefined) return
     const from = life.phase
-    life = ended
+    become(ended)
     leavePlace?.()
     for (const handle of handles.values()) handle.close()
     handles.clear()
@@ -171,7 +180,7 @@ export const createSession = (
   const carryBy = (step: 'poll' | 'open-socket' | 'upgrade', by: Carrier): boolean => {
     const next = advance(life, step)
     if (next === undefined) return false
-    life = next
+    become(next)
     carrier = by
     return true
   }
@@ -196,36 +205,33 @@ export const createSession = (
     rightOf: namespace => rights.get(namespace),
     onRefusedEvent,
     onOpen() {
-      life = proved(life)
+      become(proved(life))
     },
     onLeft: release
   })
 
-  const session: Session = {
+  // Plain properties, read for every message: accessors would cost more (docs/internals.md).
+  const session: OwnSession = {
     origin,
     gate,
     state,
-    get life() {
-      return life
-    },
-    get isOver() {
-      return life.phase === 'over'
-    },
+    life,
+    isOver: false,
     poll(by, createdAt) {
-      if (carryBy('poll', by)) life = provableFrom(life, createdAt)
+      if (carryBy('poll', by)) become(provableFrom(life, createdAt))
     },
     openSocket: by => void carryBy('open-socket', by),
     probe() {
       const next = advance(life, 'probe')
-      life = next ?? life
+      become(next ?? life)
       return next !== undefined
     },
     abandonProbe() {
-      life = advance(life, 'abandon-probe') ?? life
+      become(advance(life, 'abandon-probe') ?? life)
     },
     upgrade: by => carryBy('upgrade', by),
     takeBytes(bytes) {
-      life = tookBytes(life, bytes)
+      become(tookBytes(life, bytes))
       return bytesLeft(life) >= 0
     },
     claimBy(by) {
@@ -244,7 +250,7 @@ export const createSession = (
     },
     leave,
     adopt(record) {
-      life = joined(life, record)
+      become(joined(life, record))
       state.due = { ...record.due }
       for (const name of [...state.namespaces.keys()]) {
         if (record.namespaces[name] !== undefined) continue
