@@ -56,7 +56,6 @@ interface AppParts {
 
 interface App {
   readonly server: HttpServer
-  refuse(exchange: Exchange, error: GatewayError): void
 }
 
 /** What is wrong with the request, which is then refused; or that it has been answered. A refusal is returned, not thrown. */
@@ -240,5 +239,5 @@ export const buildApp = (parts: AppParts): App => {
         answerFault(connection, fault, parts.limiter, parts.rateLimit, parts.clientAddress, parts.answers)
     }
   })
-  return { server, refuse }
+  return { server }
 }

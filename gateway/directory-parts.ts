@@ -10,7 +10,7 @@ import { countDirectoryLinks } from './store/links.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
-interface DirectoryParts {
+export interface DirectoryParts {
   /** undefined: directory login is not active. */
   readonly directory: Directory | undefined
   /** undefined: directory login is not active. */

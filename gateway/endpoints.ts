@@ -10,6 +10,7 @@ import type { OAuthClient } from './cloud/client.ts'
 import { providerLogoutRoutes } from './cloud/logout-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import type { Directory } from './directory/directory.ts'
+import type { LoginAudit } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
 import { createAskRedis, createSharedPermits } from './login/shared.ts'
@@ -18,7 +19,9 @@ import { createLoginThrottle } from './login/throttle.ts'
 import { tokenRoutes } from './login/token-routes.ts'
 import { unlockPerson } from './login/unlock.ts'
 import { type HealthParts, healthRoutes } from './observe/health.ts'
+import type { Observation } from './observe/observation.ts'
 import { pageRoutes } from './pages/page-routes.ts'
+import type { LiveRoutes } from './route-files/live.ts'
 import type { Settings } from './settings/settings.ts'
 import { createLoginMemory } from './store/login-memory.ts'
 import { createLoginNames } from './store/login-names.ts'
@@ -26,9 +29,8 @@ import { createLoginPermits } from './store/login-permits.ts'
 import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores, tokensKnownAtOnce } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
-interface EndpointParts
-  extends HealthParts,
-    Pick<AdminParts, 'routes' | 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
+interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMayPass' | 'sockets' | 'status'> {
+  routes: LiveRoutes
   settings: Settings
   stores: Stores
   tokenParts: TokenParts
@@ -38,7 +40,8 @@ interface EndpointParts
   cloud: OAuthClient | undefined
   /** undefined: BROWSER_SESSION is off. */
   sessionCookies: BrowserSession | undefined
-  onOutcome: (outcome: LoginOutcome) => void
+  loginAudit: LoginAudit
+  observation: Observation
   log: Logger
 }
 
@@ -46,7 +49,11 @@ const CUT_OFF =
   'the provider cut off the list of groups of a person: nothing is granted to them (send group ids or app roles of this application only)'
 
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
-  const { settings, stores, tokenParts, cloud, sessionCookies, onOutcome, log } = parts
+  const { settings, stores, tokenParts, cloud, sessionCookies, loginAudit, observation, log } = parts
+  const onOutcome = (outcome: LoginOutcome) => {
+    loginAudit.record(outcome)
+    observation.onLogin(outcome)
+  }
   const { database, users, audit, redis, logins } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(logins.database)
@@ -57,7 +64,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     beginSession: tokenParts.beginSession,
     async syncPerson(person, { requestId }) {
       const synced = await logins.users.syncPerson({ ...person, bootstrapAdmins: settings.bootstrapAdmins })
-      const isGranted = parts.routes().grants.list.some(({ provider }) => provider === person.provider)
+      const isGranted = parts.routes.current().grants.list.some(({ provider }) => provider === person.provider)
       if (person.groupsCutOff === true && isGranted) {
         log.warn({ requestId, user: synced.user.id, reason: 'groups-cut-off' }, CUT_OFF)
       }
@@ -139,7 +146,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     listAudit: audit.list,
     appendAudit: audit.append,
     sockets: parts.sockets,
-    routes: parts.routes,
+    routes: parts.routes.current,
     cloudUnassignedMayPass: parts.cloudUnassignedMayPass,
     status: parts.status
   })

@@ -28,6 +28,7 @@ export const openStores = async (settings: Settings, log: Logger, rules: () => A
   // Or the first requests would find it away.
   await redis?.ready(REDIS_WAIT_MS)
   const forLogins = shareOf(database, LOGIN_SHARE)
+  const limiter = createLimiter(redis === undefined ? { log } : { redis, log })
   return {
     database,
     /** What logins use of the database. */
@@ -45,7 +46,12 @@ export const openStores = async (settings: Settings, log: Logger, rules: () => A
     clients: createClients(database),
     personalTokens: createPersonalTokenStore(database),
     redis,
-    limiter: createLimiter(redis === undefined ? { log } : { redis, log })
+    limiter,
+    async close() {
+      await limiter.close()
+      await redis?.close()
+      await database.close()
+    }
   }
 }
 

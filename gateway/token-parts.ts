@@ -76,7 +76,6 @@ export const startTokens = async (
     feed,
     verifiedTokens,
     assertions,
-    assertionFeed,
     uses,
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
     /** A session that cannot be written down now is, once its token is used. */
@@ -102,6 +101,11 @@ export const startTokens = async (
       })
       // Here at once; the others hear of it.
       revocations.learn({ tokens: [{ jti: tokenId, expiresAt }] })
+    },
+    async close() {
+      assertionFeed.close()
+      await uses.close()
+      await feed.close()
     }
   }
 }

@@ -21,12 +21,12 @@ export interface Certificates {
   close(): void
 }
 
-export interface CertificatesLog {
+interface CertificatesLog {
   info(details: object, message: string): void
   warn(details: object, message: string): void
 }
 
-export interface CertificatesParts {
+interface CertificatesParts {
   readonly tls: TlsSettings
   readonly log: CertificatesLog
   /** How often names, inodes, sizes and times are compared; renewals swap links, which no file system announces alike. */

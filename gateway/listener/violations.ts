@@ -1,6 +1,6 @@
 // Counts connections that were closed over their PROXY header, and says so in the log once a minute at most.
 
-interface Violations {
+export interface Violations {
   /** A connection was closed for this reason. */
   note(reason: string, peer: string | undefined): void
   readonly count: number

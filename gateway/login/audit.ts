@@ -5,7 +5,7 @@ import type { AuditLog } from '../store/audit-log.ts'
 import type { LoginNames } from '../store/login-names.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
-interface LoginAudit {
+export interface LoginAudit {
   record(outcome: LoginOutcome): void
   /** Resolves when everything recorded is stored, or could not be. */
   flush(): Promise<void>

@@ -16,7 +16,7 @@ import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
 /** What other parts know and metrics tell. */
 type Observed = Omit<MetricSources, 'requests' | 'reloads' | 'logLinesDropped' | 'insecure' | 'isReady'>
 
-interface Observation {
+export interface Observation {
   /** Opens a request's span; undefined when tracing is off. */
   readonly onOpen: ((exchange: Exchange) => void) | undefined
   /** A request is over. */

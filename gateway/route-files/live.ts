@@ -9,9 +9,11 @@ import { loadRoutes } from './load.ts'
 import { createRouteFileReader } from './reader.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
-interface LiveRoutes {
+export interface LiveRoutes {
   /** The table in use. Requests keep the route they matched, so that a swap never changes one midway. */
   current(): RouteTable
+  /** Gives a follower the table in use now, and each that takes its place. */
+  follow(follower: (table: RouteTable) => void): void
   /** Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed. */
   reload(): Promise<boolean>
   /**
@@ -51,8 +53,6 @@ export interface LiveRoutesOptions {
   readonly log: ReloadLog
   /** Who can say in which groups people are; undefined: not judged. */
   readonly groupSources?: GroupSources
-  /** After each swap, with the new table and the old. */
-  readonly onSwap?: (next: RouteTable, previous: RouteTable) => void
   /** After each reload, whatever its outcome. */
   readonly onReload?: (ok: boolean) => void
   /** Instead of `reload`, when the files have changed. */
@@ -73,11 +73,11 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     publicUrlGiven = true,
     groupSources,
     log,
-    onSwap,
     onReload,
     debounceMs = 100,
     pollMs = 2000
   } = options
+  const followers: ((table: RouteTable) => void)[] = []
   const now = options.now ?? (() => new Date())
   // Taken before the files are read: a save in between is seen as a change.
   const since = await fingerprint(folder)
@@ -106,13 +106,12 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       if (wasBroken) log.info({ checksum: next.checksum }, 'route files are those in use again')
       return
     }
-    const previous = table
     table = next
     loadedAt = now()
     const { checksum } = next
     if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
     else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
-    onSwap?.(next, previous)
+    for (const follower of followers) follower(next)
   }
   const refuse = (complaints: readonly Complaint[]): void => {
     // The poll and the watcher may both report one save: what was said once is not said again.
@@ -168,6 +167,10 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   })
   return {
     current: () => table,
+    follow(follower) {
+      follower(table)
+      followers.push(follower)
+    },
     reload,
     prepare,
     settle,

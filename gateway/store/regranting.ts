@@ -9,6 +9,8 @@ import { createNames, regrantBatch } from './granted-access.ts'
 interface Regranting {
   /** Looks at everybody who was granted something else, or by other grants. Resolves when it is done, or was tried. */
   apply(): Promise<void>
+  /** Resolves when all that was asked for is done, or was tried. */
+  settled(): Promise<void>
   /** Waits for the batch under way. */
   close(): Promise<void>
 }
@@ -58,6 +60,7 @@ export const createRegranting = ({ database, table, log }: RegrantingParts): Reg
   }
   return {
     apply,
+    settled: () => queue,
     async close() {
       isClosed = true
       clearTimeout(retry)

@@ -14,7 +14,7 @@ import { routeFolder } from '../support/route-files.ts'
 const UP = 'upstreams: { up: { url: http://127.0.0.1:4001 } }\n'
 const routes = (...paths: string[]) => `routes: [${paths.map(path => `{ path: ${path}, upstream: up }`).join(', ')}]\n`
 
-const start = async (t: Test, folder: string, options: Partial<LiveRoutesOptions> = {}) => {
+const start = async (t: Test, folder: string, options: Partial<LiveRoutesOptions> = {}, onSwap = () => {}) => {
   const events = new EventEmitter()
   const logged: { level: string; message: string }[] = []
   const note = (level: string) => (_: object, message: string) => void logged.push({ level, message })
@@ -22,11 +22,16 @@ const start = async (t: Test, folder: string, options: Partial<LiveRoutesOptions
     folder,
     ownRoutes: ownRoutes(),
     log: { info: note('info'), warn: note('warn'), error: note('error') },
-    onSwap: (next, previous) => events.emit('swap', next, previous),
     onReload: ok => events.emit('reload', ok),
     debounceMs: 50,
     pollMs: 50,
     ...options
+  })
+  let isFirst = true
+  live.follow(next => {
+    if (!isFirst) onSwap()
+    if (!isFirst) events.emit('swap', next)
+    isFirst = false
   })
   // Watching keeps no process alive; a listener would.
   const alive = setInterval(() => {}, 60_000)
@@ -170,7 +175,7 @@ t.test('reloads never overlap, and those asked for meanwhile are one', async t =
 
 t.test('reloading without a change swaps nothing', async t => {
   const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
-  const { live } = await start(t, folder, { pollMs: 60_000, onSwap: () => t.fail('nothing changed') })
+  const { live } = await start(t, folder, { pollMs: 60_000 }, () => t.fail('nothing changed'))
   const table = live.current()
   t.ok(await live.reload())
   t.equal(live.current(), table)

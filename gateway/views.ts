@@ -1,0 +1,92 @@
+// Shows Admins, /health and /metrics what the parts of the gateway know, over all processes behind the listener.
+import type { Logger } from 'pino'
+import { statusOf } from './admin/status-routes.ts'
+import type { CloudParts } from './cloud-parts.ts'
+import type { DirectoryParts } from './directory-parts.ts'
+import { type Certificates, isWell } from './listener/certificates.ts'
+import type { Violations } from './listener/violations.ts'
+import { createAuditWatch } from './observe/audit-watch.ts'
+import { createChecks } from './observe/health.ts'
+import type { Observation } from './observe/observation.ts'
+import type { LiveRoutes } from './route-files/live.ts'
+import type { Settings } from './settings/settings.ts'
+import { createWorkerViews } from './siblings/merged-views.ts'
+import type { Siblings } from './siblings/siblings.ts'
+import type { Sockets } from './sockets.ts'
+import type { Stores } from './stores.ts'
+import type { TokenParts } from './token-parts.ts'
+import type { Upstreams } from './upstream/upstreams.ts'
+
+interface ViewParts {
+  readonly settings: Settings
+  readonly stores: Stores
+  readonly tokenParts: TokenParts
+  readonly directory: Pick<DirectoryParts, 'state'>
+  readonly cloud: CloudParts
+  readonly routes: LiveRoutes
+  readonly upstreams: Upstreams
+  readonly sockets: Sockets
+  readonly certificates: Certificates | undefined
+  readonly violations: Violations
+  readonly observation: Observation
+  readonly siblings: Siblings
+  readonly log: Logger
+}
+
+export const createViews = (parts: ViewParts) => {
+  const { settings, stores, tokenParts, directory, routes, upstreams, sockets, certificates, observation, siblings } =
+    parts
+  const { limiter } = stores
+  const { revocations, feed } = tokenParts
+  const startedAt = new Date()
+  const auditWatch = createAuditWatch(stores.audit, parts.log)
+  const revocationState = () => ({ known: revocations.size(), stalenessMs: feed.staleness() })
+  observation.attach({
+    provider: () => parts.cloud.state?.(),
+    streams: sockets.streams.counts,
+    refusedEvents: sockets.refusedEvents,
+    limiter: limiter.status,
+    routes: () => ({ ...routes.status(), count: routes.current().routes.length }),
+    tokenCache: tokenParts.verifiedTokens.counts,
+    tokensByKey: () => tokenParts.tokens.verified,
+    revocations: revocationState,
+    upstreams: upstreams.status,
+    audit: auditWatch.last,
+    directory: directory.state,
+    certificate: () => certificates?.state(),
+    proxyViolations: () => parts.violations.count
+  })
+  const checks = createChecks({
+    provider: parts.cloud.state,
+    pingDatabase: stores.database.ping,
+    limiterDegraded: () => limiter.status().mode === 'degraded',
+    routesCurrent: () => routes.status().ok,
+    upstreamDown: upstreams.hasDown,
+    stalenessMs: feed.staleness,
+    directory: directory.state,
+    directoryInsecure: settings.ldap.insecure,
+    tlsWell: certificates && (() => isWell(certificates.state()))
+  })
+  const status = () =>
+    statusOf({
+      checks,
+      startedAt,
+      upstreams: upstreams.status,
+      limiter: limiter.status,
+      reload: () => {
+        const { ok, loadedAt, checksum, lastError } = routes.status()
+        return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
+      },
+      audit: auditWatch.ask,
+      revocations: revocationState,
+      streams: sockets.streams.counts,
+      insecure: observation.insecure
+    })
+  siblings.answer('metrics', observation.metrics)
+  siblings.answer('routes.prepare', routes.prepare)
+  siblings.answer('routes.settle', isAgreed => routes.settle(isAgreed === true))
+  return {
+    checks,
+    ...createWorkerViews({ siblings, streams: () => sockets.streams, status, traffic: observation.traffic })
+  }
+}
