@@ -1,0 +1,104 @@
+// Systems that Apache serves: PHP, and git over HTTP as a CGI program.
+import { equal, match } from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../support/redis.ts'
+import { firstLine, type Lab, type System } from './system.ts'
+
+const apache = (lab: Lab, port: number) => `
+ServerName localhost
+User www-data
+Group www-data
+Listen 127.0.0.1:${port}
+PidFile ${lab.folder}/apache.pid
+ErrorLog ${lab.folder}/apache.log
+LoadModule mpm_prefork_module /usr/lib/apache2/modules/mod_mpm_prefork.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule alias_module /usr/lib/apache2/modules/mod_alias.so
+LoadModule cgi_module /usr/lib/apache2/modules/mod_cgi.so
+LoadModule env_module /usr/lib/apache2/modules/mod_env.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+LoadModule mime_module /usr/lib/apache2/modules/mod_mime.so
+LoadModule php_module /usr/lib/apache2/modules/libphp8.2.so
+TypesConfig /etc/mime.types
+AddHandler application/x-httpd-php .php
+DocumentRoot ${lab.folder}/www
+<Directory />
+  Require all granted
+  Options +ExecCGI
+</Directory>
+SetEnv GIT_PROJECT_ROOT ${lab.folder}/repositories
+SetEnv GIT_HTTP_EXPORT_ALL 1
+PassEnv HOME
+ScriptAlias /git/ /usr/lib/git-core/git-http-backend/
+`
+
+const startApache = async (lab: Lab): Promise<number> => {
+  const port = await freePort()
+  execFileSync('chmod', ['755', lab.folder])
+  writeFileSync(join(lab.folder, 'apache.conf'), apache(lab, port))
+  await lab.run('/usr/sbin/apache2', ['-X', '-f', join(lab.folder, 'apache.conf')], port, { HOME: lab.folder })
+  return port
+}
+
+const apacheVersion = () => /Apache\/([^ ]+)/.exec(firstLine('/usr/sbin/apache2', '-v'))?.[1] ?? ''
+
+const php: System = {
+  name: 'PHP behind Apache',
+  recipe: 'php-apache',
+  version: () => `PHP 8.2, Apache ${apacheVersion()}`,
+  async check(lab) {
+    mkdirSync(join(lab.folder, 'www/dir'), { recursive: true })
+    const page =
+      '<?php setcookie("own", "1", 0, "/"); echo json_encode([getenv("HTTP_X_USER_ID") ?: $_SERVER["HTTP_X_USER_ID"] ?? "", $_POST["a"] ?? "", $_SERVER["HTTP_HOST"]]);'
+    writeFileSync(join(lab.folder, 'www/index.php'), page)
+    writeFileSync(join(lab.folder, 'www/dir/index.html'), 'in the folder')
+    const port = await startApache(lab)
+    const world = await lab.gateway('php-apache', { '127.0.0.1:8080': `127.0.0.1:${port}` })
+    const token = await world.tokenFor({ id: 7 })
+    const form = { 'content-type': 'application/x-www-form-urlencoded', X_User_Id: '1', 'x-user-id': '1' }
+    const answer = await world.fetch('/php/index.php', { method: 'POST', token, headers: form, body: 'a=b' })
+    equal(await answer.text(), JSON.stringify(['7', 'b', `127.0.0.1:${world.port}`]))
+    match(answer.headers.get('set-cookie') ?? '', /path=\/php(?:;|$)/i)
+    const redirect = await world.fetch('/php/dir', { token })
+    equal(redirect.headers.get('location'), '/php/dir/', "Apache's redirect names the public path")
+    return ['form POST, identity against X_User_Id, cookie path and redirect under a prefix (bearer)']
+  }
+}
+
+const git: System = {
+  name: 'git over HTTP',
+  recipe: 'git-http',
+  version: () => firstLine('git', '--version').replace('git version ', ''),
+  async check(lab) {
+    const here = (...words: string[]) =>
+      execFileSync('git', words, { cwd: lab.folder, stdio: 'pipe', timeout: 120_000 })
+    mkdirSync(join(lab.folder, 'repositories'))
+    mkdirSync(join(lab.folder, 'www'))
+    here('init', '-q', '--bare', 'repositories/one.git')
+    here('-C', 'repositories/one.git', 'config', 'http.receivepack', 'true')
+    execFileSync('chmod', ['-R', '777', join(lab.folder, 'repositories')])
+    execFileSync('sh', ['-c', 'printf "[safe]\\n  directory = *\\n" > .gitconfig'], { cwd: lab.folder })
+    const port = await startApache(lab)
+    const world = await lab.gateway('git-http', { '127.0.0.1:8080': `127.0.0.1:${port}` })
+    const credential = ['-c', `http.extraHeader=Authorization: Bearer ${await world.tokenFor()}`]
+    // The gateway answers from this process: git must not block it.
+    const run = async (...words: string[]) => {
+      const child = spawn('git', words, { cwd: lab.folder, stdio: 'ignore' })
+      const [code] = (await once(child, 'exit')) as [number]
+      equal(code, 0, `git ${words.at(-1)}`)
+    }
+    await run(...credential, 'clone', '-q', `${world.url}/git/one.git`, 'work')
+    execFileSync('sh', ['-c', 'head -c 50000000 /dev/urandom > work/large.bin'], { cwd: lab.folder })
+    here('-C', 'work', 'add', '.')
+    here('-C', 'work', '-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 'large')
+    await run(...credential, '-C', 'work', 'push', '-q', 'origin', 'HEAD:main')
+    await run(...credential, 'clone', '-q', '-b', 'main', `${world.url}/git/one.git`, 'again')
+    equal(execFileSync('cmp', ['work/large.bin', 'again/large.bin'], { cwd: lab.folder }).length, 0)
+    return ['clone, push of 50 MB, clone of it (bearer)']
+  }
+}
+
+export const BEHIND_APACHE: readonly System[] = [php, git]

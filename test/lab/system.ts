@@ -1,0 +1,27 @@
+// Describes a system of the lab: what it gets, and how it tells what works.
+import { execFileSync } from 'node:child_process'
+import type { World } from '../support/gateway.ts'
+
+/** What a system gets: a folder of its own, ports, and a gateway by its recipe. */
+export interface Lab {
+  readonly folder: string
+  teardown(action: () => unknown): void
+  /** Starts a program and waits until its port takes connections. */
+  run(program: string, words: readonly string[], port: number, env?: Record<string, string>): Promise<void>
+  /** A gateway with the recipe's settings and routes; `addresses` replaces those in its text. */
+  gateway(recipe: string, addresses: Record<string, string>, env?: Record<string, string>): Promise<World>
+}
+
+export interface System {
+  readonly name: string
+  readonly recipe: string
+  version(): string
+  /** Names of what was tried; throws when one of them fails. */
+  check(lab: Lab): Promise<readonly string[]>
+}
+
+/** A Python that has Django, gunicorn, FastAPI, uvicorn, python-multipart and JupyterLab. */
+export const PYTHON = process.env.PORTARIA_LAB_PYTHON ?? 'python3'
+
+export const firstLine = (program: string, ...words: string[]): string =>
+  execFileSync('sh', ['-c', `${[program, ...words].join(' ')} 2>&1 | head -1`], { encoding: 'utf8' }).trim()
