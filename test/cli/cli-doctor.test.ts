@@ -3,11 +3,14 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { portaria } from '../support/cli.ts'
-import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
-import { type Mistake, PROXY_SECRET, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
+import { type Diagnosis, examine } from '../support/doctor.ts'
+import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { type Mistake, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
 
-/** Which finding names which mistake. */
-const FOUND_AS: Readonly<Record<Mistake, string>> = {
+t.setTimeout(300_000)
+
+/** Which finding names which reading of paths; the other mistakes have a file of their own. */
+const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
   dots: 'path-dots',
   slashes: 'path-slashes',
   'encoded-slash': 'path-encoded-slash',
@@ -20,59 +23,11 @@ const FOUND_AS: Readonly<Record<Mistake, string>> = {
   format: 'path-format',
   plus: 'path-plus',
   folding: 'path-folding',
-  absolute: 'path-absolute',
-  'private-open': 'private-open',
-  'original-url': 'header-original-url',
-  'method-override': 'header-method-override',
-  'head-open': 'method-unguarded',
-  'options-open': 'method-unguarded',
-  'identity-believed': 'identity-believed',
-  'address-believed': 'address-believed',
-  'identity-forwarded': 'identity-forged',
-  'underscore-forwarded': 'identity-forged',
-  'foreign-identity-forwarded': 'foreign-identity-forged',
-  'token-forwarded': 'token-on-public',
-  'shared-cache': 'cache-shared',
-  'two-hosts': 'two-hosts',
-  'alg-none': 'jwt-none',
-  'signature-ignored': 'jwt-signature',
-  'weak-secret': 'jwt-weak-secret',
-  'any-hmac': 'jwt-algorithm',
-  'key-from-token': 'jwt-key-by-token',
-  'expiry-ignored': 'jwt-lifetime',
-  'token-in-query': 'jwt-place',
-  'socket-open': 'websocket-no-token',
-  'socket-origin': 'websocket-origin',
-  'upgrade-open': 'upgrade-bypass',
-  'cors-mirror': 'cors',
-  'no-limit': 'rate-limit-missing',
-  'limit-by-header': 'rate-limit-address',
-  'metrics-open': 'operations-open',
-  'stack-trace': 'leak',
-  'input-mirrored': 'leak',
-  'no-challenge': 'challenge-missing',
-  'lax-cookie': 'cookies'
+  absolute: 'path-absolute'
 }
 
-interface Diagnosis {
-  readonly notes: readonly string[]
-  readonly complete: boolean
-  readonly requests: number
-  readonly findings: readonly { readonly id: string; readonly evidence: readonly string[]; readonly fix: string }[]
-}
-
-const examine = async (t: Test, mistake?: Mistake) => {
-  const { url } = await startVulnerableProxy(t, mistake)
-  const secret = mistake === 'weak-secret' ? 'changeme' : PROXY_SECRET
-  const token = await signToken(secret)
-  const paths = ['--private', '/private/data', '--public', '/public/page', '--websocket', '/private/live']
-  const args = ['doctor', url, ...paths, '--token', token, '--with-secret', '--json']
-  // The doctor reads the secret as it is, however weak.
-  return portaria(args, { env: { JWT_SECRET: secret } })
-}
-
-// RW-07, RW-10, RW-11, RW-23, RW-27, RW-40, RT-01 to RT-13, RT-16, RT-17, RT-30, RT-34, HD-01, HD-02, HD-09, HD-12, HD-24, HD-30, JW-01 to JW-05, JW-16, JW-19, JW-23, WS-01, WS-02
-t.test('a proxy with one mistake is found out, with its remedy', async t => {
+// RW-10, RW-11, RW-40, RT-01 to RT-13
+t.test('a proxy that reads paths laxly is found out, with its remedy', async t => {
   for (const [mistake, id] of Object.entries(FOUND_AS) as [Mistake, string][]) {
     const result = await examine(t, mistake)
     t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)
