@@ -1,0 +1,37 @@
+// A group of a real directory gives what a grant says, from the login on, and its DN can be found by its cn.
+import t from 'tap'
+import { portaria } from '../support/cli.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+
+t.test('members of a directory group log in with what it is granted', async t => {
+  const ldap = await startOpenLdap(t)
+  const group = `cn=Suporte,ou=groups,${ldap.baseDn}`
+  await ldap.add(`ou=groups,${ldap.baseDn}`, { objectClass: 'organizationalUnit', ou: 'groups' })
+  await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Suporte', member: [`uid=maria,ou=people,${ldap.baseDn}`] })
+  const env = {
+    ...ldap.env,
+    LDAP_USER_DN_TEMPLATE: '',
+    LDAP_BIND_DN: ldap.admin.dn,
+    LDAP_BIND_PASSWORD: ldap.admin.password
+  }
+  const grants = [{ group: group.toUpperCase(), profiles: ['Supervisor'], areas: ['Suporte'] }]
+  const world = await startGateway(t, { env, config: { grants } })
+  const logIn = async (username: string) => {
+    const answer = await world.fetch('/auth/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ username, password: ldap.password })
+    })
+    return (await answer.json()) as { user: object }
+  }
+  t.match((await logIn('maria')).user, { profiles: ['Supervisor'], areas: ['Suporte'], accessStatus: 'assigned' })
+  t.match((await logIn('carlos')).user, { profiles: [], areas: [], accessStatus: 'unassigned' })
+
+  const settings = { ...env, JWT_SECRET: 'a secret for tests, long enough and used nowhere else' }
+  const found = await portaria(['grants', '--find', 'SUPORTE', '--json'], { env: settings })
+  t.same(found.json(), [group])
+  const nothing = await portaria(['grants', '--find', 'Suporte*'], { env: settings })
+  t.equal(nothing.code, 2)
+  t.match(nothing.stderr, /no group with the cn/)
+})
