@@ -24,7 +24,7 @@ export interface ProviderGroups {
 const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
 
 const MAX_GROUPS = 5_000
-const BATCH = 200
+const BATCH = 100
 /** Any constant; the same for all versions of the gateway. */
 const GRANTS_LOCK = 7_263_544_003
 
