@@ -30,7 +30,7 @@ const headFault = ({ request, head }: Exchange): GatewayError | undefined => {
   if (head.passed?.includes(GATEWAY_NAME)) return new LoopDetected({ reason: 'loop' })
   if (head.transferEncoding === undefined) return undefined
   if (request.versionMinor === 0 || head.transferEncodings > 1) return bad('transfer-encoding')
-  return head.transferEncoding.trim().toLowerCase() === 'chunked'
+  return head.transferEncoding.toLowerCase() === 'chunked'
     ? undefined
     : new NotImplementedCoding({ reason: 'transfer-coding' })
 }

@@ -14,6 +14,17 @@ t.test('a Host with a percent sign that encodes nothing is refused', async t => 
   t.match(readByGateway([Buffer.from('GET / HTTP/1.1\r\nHost: a%41\r\n\r\n')]), { requests: [{ isRefused: false }] })
 })
 
+t.test('a transfer coding is chunked, and not chunked behind a blank that is none in HTTP', async t => {
+  for (const coding of ['chunked\xa0', '\xa0chunked', 'chunked\x85']) {
+    const bytes = Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: ${coding}\r\n\r\n0\r\n\r\n`, 'latin1')
+    const { requests } = readByGateway([bytes])
+    t.ok(
+      requests.every(({ isRefused }) => isRefused),
+      JSON.stringify(coding)
+    )
+  }
+})
+
 t.test('a backend that says close is not asked again, whatever else it says', async t => {
   const head = (version: string, ...connections: string[]) =>
     parseHead(

@@ -63,7 +63,9 @@ const readHead = (bytes: string, start: number): Head | undefined => {
 }
 
 const optionsOf = (fields: readonly Field[]): string[] =>
-  valuesOf(fields, 'connection').flatMap(value => value.split(',').map(option => option.trim().toLowerCase()))
+  valuesOf(fields, 'connection').flatMap(value =>
+    value.split(',').map(option => option.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase())
+  )
 
 const endsConnection = ({ version, fields }: Head): boolean => {
   const options = optionsOf(fields)

@@ -1,6 +1,12 @@
 // Reads the requests of a connection with the parser of node:http, as its server would with no upgrade taken.
 import { HTTPParser, methods } from 'node:_http_common'
 
+export interface NodeReading {
+  readonly requests: readonly NodeRequest[]
+  /** It refused what follows: what is missing, or not complete, it has read as nothing else. */
+  readonly stopped: boolean
+}
+
 export interface NodeRequest {
   readonly method: string
   readonly target: string
@@ -19,7 +25,7 @@ const MAX_HEAD_BYTES = 16 * 1024
 const parser = new HTTPParser()
 
 /** Every request whose head was taken; only the last can be incomplete. */
-export const readByNode = (pieces: readonly Buffer[]): NodeRequest[] => {
+export const readByNode = (pieces: readonly Buffer[]): NodeReading => {
   const requests: NodeRequest[] = []
   parser.initialize(HTTPParser.REQUEST, {}, MAX_HEAD_BYTES, 0)
   let early: string[] = []
@@ -59,8 +65,8 @@ export const readByNode = (pieces: readonly Buffer[]): NodeRequest[] => {
   parser[HTTPParser.kOnHeadersComplete] = onHead as never
   parser[HTTPParser.kOnBody] = onBody as never
   parser[HTTPParser.kOnMessageComplete] = onEnd as never
-  for (const piece of pieces) if (!takeAll(piece)) break
-  return requests
+  const stopped = !pieces.every(takeAll)
+  return { requests, stopped }
 }
 
 /** After an upgrade that is not taken the parser has stopped, and goes on when asked. */

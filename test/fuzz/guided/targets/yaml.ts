@@ -94,7 +94,7 @@ export const yaml: Target = {
         .join()
     if (hasPrototype(value)) throw new Fault('an object has a prototype')
     const json = jsonOf(text)
-    if (json !== undefined && !hasTwin(text) && !text.includes('\\') && canonical(json.value) !== canonical(value))
+    if (json !== undefined && !hasTwin(text) && !/[\\\r]/.test(text) && canonical(json.value) !== canonical(value))
       throw new Fault('JSON has another value as YAML')
     return `${json !== undefined} ${canonical(value)?.replace(/\w+/g, 'a').slice(0, 30)}`
   }
