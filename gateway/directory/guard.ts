@@ -13,8 +13,10 @@ export interface GuardedAccount {
 }
 
 export interface BindGuard {
+  /** Throws when a bind under this name would not be let through now, as far as that is known without asking anybody. */
+  expect(name: string): Promise<void>
   /** Runs `bind` as soon as it may be sent, or throws without running it. */
   bind(account: GuardedAccount, bind: () => Promise<void>): Promise<void>
 }
 
-export const unguarded: BindGuard = { bind: (_, bind) => bind() }
+export const unguarded: BindGuard = { expect: async () => {}, bind: (_, bind) => bind() }

@@ -38,6 +38,8 @@ export const searchThenBind = async (
 ): Promise<DirectoryPerson> => {
   const { search, settings } = exchange.plan
   if (search === undefined) throw new Error('a service account needs LDAP_SEARCH_BASE')
+  // A flood of guesses must not become one of searches.
+  await exchange.guard.expect(login)
   const session = await exchange.open()
   await service.bind(session)
   const readAt = performance.now()

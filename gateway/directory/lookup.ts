@@ -17,7 +17,8 @@ export const findOne = async (
   const [entry, another] = entries
   if (another !== undefined || isCut)
     throw session.failureOf(new DirectoryFailure('ambiguous-entry', 'more than one entry matches the filter'))
-  return entry
+  // A bind under an empty name proves nothing (RFC 4513 §5.1.1).
+  return entry?.dn.trim() === '' ? undefined : entry
 }
 
 /** The first of `logins` that exactly one entry matches, and that entry. @throws DirectoryFailure `ambiguous-entry` */

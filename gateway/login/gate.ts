@@ -41,6 +41,10 @@ interface GateEntry {
 interface Gate {
   /** @returns what ends the permit. @throws {GateClosed}, and what the store throws. */
   enter(entry: GateEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
+  /** Whether anybody was refused a moment ago. */
+  mayRefuse(): boolean
+  /** What `enter` would throw by what it threw a moment ago, without asking the store. */
+  refusal(key: string, known: boolean): GateClosed | undefined
   /** Adds the permits in use under `from` to those under `to`. */
   merge(from: string, to: string): Promise<void>
   /** No permit of `key` is in use any more. */
@@ -88,7 +92,9 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
   const recall = (lane: string): GateClosed | undefined => {
     const { since, retryAfterMs } = closed.get(lane) ?? { since: 0, retryAfterMs: 0 }
     const ageMs = clock() - since
-    return ageMs < Math.min(REMEMBERED_MS, retryAfterMs) ? new GateClosed(retryAfterMs - ageMs) : undefined
+    if (ageMs < Math.min(REMEMBERED_MS, retryAfterMs)) return new GateClosed(retryAfterMs - ageMs)
+    closed.delete(lane)
+    return undefined
   }
 
   const take = async ({ key, known, deadline, most, count }: GateEntry, lane: string, id: string): Promise<void> => {
@@ -126,6 +132,8 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
       await queue(lane, () => take(entry, lane, id))
       return outcome => settle(entry.key, id, outcome)
     },
+    mayRefuse: () => closed.size() > 0,
+    refusal: (key, known) => recall(laneOf(key, known)),
     merge: async (from, to) => {
       const used = await change<Permits>(from, permits => [permits, permits])
       if (used.length === 0) return

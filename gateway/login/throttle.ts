@@ -83,6 +83,12 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   let underWay = 0
 
   const guardOf = ({ ipKey, password }: LoginAttempt, deadline: number): BindGuard => ({
+    expect: async name => {
+      if (!accounts.mayRefuse()) return
+      const account = (await parts.names.accountOf(name)) ?? name
+      const refusal = accounts.refusal(accountKey(account), await knowsAddress(account, ipKey))
+      if (refusal !== undefined) throw throttled('login-throttled-account', refusal.retryAfterMs)
+    },
     bind: async (account, bind) => {
       const known = await knowsAddress(account.name, ipKey)
       const permit = () => takePermit(accounts, parts.names, account, { known, deadline, half, clock })

@@ -80,6 +80,8 @@ const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: strin
     if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is needed with LDAP_BIND_PASSWORD')
     return
   }
+  // LDAP libraries take these for a SASL bind.
+  if (/^(?:EXTERNAL|PLAIN|DIGEST-MD5|SCRAM-SHA-1)$/i.test(bindDn)) reader.mistake('LDAP_BIND_DN', 'must be a DN')
   // A bind with a name and no password succeeds for any name (RFC 4513 §5.1.2).
   if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is needed with LDAP_BIND_DN')
   if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is needed with LDAP_BIND_DN')

@@ -10,6 +10,7 @@ import { startPostgres } from '../support/postgres.ts'
 import { recipeBlock } from '../support/recipe.ts'
 import { freePort, until } from '../support/redis.ts'
 import { BEHIND } from './behind.ts'
+import { runSamba } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
 import type { Lab } from './system.ts'
 
@@ -54,6 +55,7 @@ const createLab = (postgres: NonNullable<WorldOptions['postgres']>) => {
   return { lab, close }
 }
 
+if (import.meta.main && process.argv[2] === 'samba') process.exit((await runSamba()) ? 0 : 1)
 if (import.meta.main) {
   const endings: (() => unknown)[] = []
   const postgres = await startPostgres({ teardown: action => endings.push(action) })

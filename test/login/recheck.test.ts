@@ -138,3 +138,25 @@ t.test('an open WebSocket ends with 4401 when its person is disabled in the dire
   t.equal((await closed)[0], 4401)
   t.ok(performance.now() - startedAt < RECHECK_MS + 1000)
 })
+
+t.test('one who is moved between groups has the new rights without logging in again', async t => {
+  const { ldap, world, tokens } = await startWorld(t)
+  const token = tokens[0]
+  const group = `cn=Supervisores,ou=groups,${ldap.baseDn}`
+  world.writeRoutes({ grants: [{ group, profiles: ['Supervisor'], areas: ['Norte'] }] })
+  await world.gateway.reload()
+  const profiles = async (): Promise<string[]> => {
+    const answer = await world.fetch('/auth/refresh', { method: 'POST', token })
+    return ((await answer.json()) as { user: { profiles: string[] } }).user.profiles
+  }
+  t.same(await profiles(), [])
+  await ldap.add(`ou=groups,${ldap.baseDn}`, { objectClass: 'organizationalUnit', ou: 'groups' })
+  await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Supervisores', member: dnOf({ uid: 'maria' }) })
+  const startedAt = performance.now()
+  while ((await profiles()).length === 0);
+  t.ok(performance.now() - startedAt < RECHECK_MS + 1000)
+  t.same(await profiles(), ['Supervisor'])
+  await ldap.remove(group)
+  while ((await profiles()).length > 0);
+  t.same(await profiles(), [], 'a group that is gone takes its part with it')
+})

@@ -574,6 +574,7 @@ t.test('a service account of the directory is complete and replaces the template
   const whole = { LDAP_ENABLED: 'true', LDAP_URL: 'ldaps://a.example,ldaps://b.example:1636', ...search, ...account }
   t.match(read(whole).ldap, { bindDn: 'cn=svc,dc=corp', bindPassword: 'senha', recheckMs: 900_000 })
   t.same(mistaken({ ...whole, LDAP_BIND_PASSWORD: '' }), ['LDAP_BIND_PASSWORD'])
+  t.same(mistaken({ ...whole, LDAP_BIND_DN: 'external' }), ['LDAP_BIND_DN']) // LD-02
   t.same(mistaken({ ...whole, LDAP_BIND_DN: '' }), ['LDAP_BIND_DN', 'LDAP_DOMAIN'])
   t.same(mistaken({ ...whole, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' }), ['LDAP_SEARCH_BASE'])
   t.ok(read({ ...whole, LDAP_USER_DN_TEMPLATE: 'uid={{username}},dc=corp' }).warnings.some(w => /TEMPLATE/.test(w)))

@@ -20,7 +20,7 @@ interface Teardown {
 }
 
 export interface ThrottleOptions {
-  ldap: OpenLdap
+  ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
   postgres: TestPostgres
   redisUrl?: string | undefined
   instances?: number
@@ -91,6 +91,7 @@ export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
     try {
       await throttle.attempt(attempt, guard => {
         const counting: BindGuard = {
+          expect: guard.expect,
           bind: (account, bind) =>
             guard.bind(account, () => {
               binds += 1

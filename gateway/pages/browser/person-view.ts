@@ -55,6 +55,10 @@ export const PersonView = ({ id }: { id: string }): VNode => {
       <section class="panel"><h2>${text('endSessions')}</h2><div class="buttons">
         <button type="button" class="danger" onClick=${asks('revoke', 'revoked')}>${text('revoke')}</button>
         ${
+          person.provider === 'ldap' &&
+          html`<button type="button" onClick=${() => run('unlock', 'unlockedDone')}>${text('unlock')}</button>`
+        }
+        ${
           person.disabled
             ? html`<button type="button" onClick=${() => run('enable', 'enabledDone')}>${text('enable')}</button>`
             : html`<button type="button" class="danger" onClick=${asks('disable', 'disabledDone')}>${text('disable')}</button>`

@@ -1,0 +1,29 @@
+// A real directory that the lab runs, and what it is asked.
+
+export interface Teardown {
+  teardown(action: () => unknown): void
+}
+
+export interface Case {
+  /** A sentence. */
+  readonly name: string
+  /** What the system does by itself; the text stands in the table. Throws when it can't be asked. */
+  readonly directly: () => Promise<string>
+  /** What happens through Portaria. Throws when it is not what it should be. */
+  readonly through: () => Promise<string>
+}
+
+export interface Outcome {
+  readonly name: string
+  readonly directly: { readonly ok: boolean; readonly text: string }
+  readonly through: { readonly ok: boolean; readonly text: string }
+}
+
+export interface DirectoryLab {
+  /** As on the command line. */
+  readonly name: string
+  readonly title: string
+  /** Starts it, in a folder of its own, until `t`'s teardown. Throws when it is not installed. */
+  start(t: Teardown, say: (line: string) => void): Promise<readonly Case[]>
+  version(): Promise<string>
+}
