@@ -44,7 +44,7 @@ t.test('a gateway and each worker use what an earlier gateway compiled', async t
   await run(t, told)
   const second = await run(t, told)
   t.ok(second.includes(KEPT))
-  for (const file of ['settings/settings.ts', 'gateway.ts']) t.equal(accepted(second, file), 1, file)
+  for (const file of ['settings/reader.ts', 'gateway.ts']) t.equal(accepted(second, file), 1, file)
   t.equal(accepted(await run(t, { ...told, WORKERS: '2' }), 'gateway.ts'), 2, 'the primary needs none')
 })
 
