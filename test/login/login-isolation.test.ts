@@ -80,11 +80,11 @@ t.test('work beyond the share waits its turn, in order, and not for ever', async
   let most = 0
   const work = (n: number, seconds: number) =>
     share.read(async manager => {
+      order.push(n)
       running++
       most = Math.max(most, running)
       await manager.query(`SELECT pg_sleep(${seconds})`)
       running--
-      order.push(n)
     })
   await Promise.all([1, 2, 3, 4, 5, 6].map(n => work(n, 0.02)))
   t.equal(most, 2)
