@@ -37,11 +37,14 @@ interface PagerProps {
   readonly pageSize: number
   readonly total: number
   readonly onPage: (page: number) => void
+  /** What is listed, where a view has several lists. */
+  readonly label?: string
 }
 
-export const Pager = ({ page, pageSize, total, onPage }: PagerProps): VNode => {
+export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNode => {
   const pages = Math.max(1, Math.ceil(total / pageSize))
-  return html`<nav class="pager" aria-label=${text('page', { page, pages })}>
+  const place = text('page', { page, pages })
+  return html`<nav class="pager" aria-label=${label === undefined ? place : `${label}: ${place}`}>
     <span class="quiet" role="status">${total === 0 ? text('none') : text('total', { n: number(total) })}</span>
     ${
       pages > 1 &&

@@ -14,7 +14,7 @@ import { StatusView } from './status-view.ts'
 import { StreamsView } from './streams-view.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 
-const SECTIONS = ['people', 'areas', 'streams', 'access', 'traffic', 'status', 'audit'] as const
+const SECTIONS = ['people', 'areas', 'streams', 'clients', 'access', 'traffic', 'status', 'audit'] as const
 type Section = (typeof SECTIONS)[number]
 
 interface Place {
@@ -31,12 +31,14 @@ const placeOf = (hash: string): Place => {
 const goToLogin = () =>
   location.replace(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.hash)}`)
 
-/** Charts are only loaded by who looks at them. */
-const LateTraffic = (): VNode => {
+/** A section that is loaded when it is first opened. */
+const createLate = (load: () => Promise<() => VNode>) => (): VNode => {
   const [View, setView] = useState<(() => VNode) | undefined>()
-  useEffect(() => void import('./traffic-view.ts').then(({ TrafficView }) => setView(() => TrafficView)), [])
+  useEffect(() => void load().then(view => setView(() => view)), [])
   return View === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : html`<${View} />`
 }
+const LateTraffic = createLate(() => import('./traffic-view.ts').then(({ TrafficView }) => TrafficView))
+const LateClients = createLate(() => import('./clients-view.ts').then(({ ClientsView }) => ClientsView))
 
 const viewOf = ({ section, id }: Place): VNode => {
   switch (section) {
@@ -46,6 +48,8 @@ const viewOf = ({ section, id }: Place): VNode => {
       return html`<${AreasView} />`
     case 'streams':
       return html`<${StreamsView} />`
+    case 'clients':
+      return html`<${LateClients} />`
     case 'access':
       return html`<${MatrixView} />`
     case 'traffic':

@@ -6,6 +6,7 @@ import { admin, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Name, nameOf, type Outcome, OutcomeLine, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { type Person, PersonState } from './people-view.ts'
+import { PersonSessions } from './person-sessions.ts'
 import { html, useState, type VNode } from './render.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 
@@ -63,6 +64,7 @@ export const PersonView = ({ id }: { id: string }): VNode => {
             ? html`<button type="button" onClick=${() => run('enable', 'enabledDone')}>${text('enable')}</button>`
             : html`<button type="button" class="danger" onClick=${asks('disable', 'disabledDone')}>${text('disable')}</button>`
         }</div></section>
+      <${PersonSessions} key=${`sessions ${turn}`} id=${person.id} name=${name} />
       <section><h2>${text('history')}</h2><${AuditTable} key=${turn} path=${`users/${person.id}/audit`} query="" /></section>`
     }
     ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`

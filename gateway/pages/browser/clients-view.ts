@@ -1,0 +1,125 @@
+// Admins see the service accounts, make them, rotate their secrets and remove them.
+import { ClientForm, type MadeSecret } from './client-form.ts'
+import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
+import { type Act, Confirm, Name, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
+import { dateTime } from './language.ts'
+import { html, useEffect, useRef, useState, type VNode } from './render.ts'
+import { text as ownText } from './words-clients.ts'
+import { text } from './words-console.ts'
+
+interface Client {
+  readonly id: number
+  readonly clientId: string
+  readonly name: string
+  readonly profiles: readonly string[]
+  readonly areas: readonly string[]
+  readonly areaPrincipal: string
+  readonly expiresAt: string
+  readonly addresses: readonly string[]
+  readonly lastUsedAt: string
+}
+
+/** Focused when it appears, and selected when focused, so that it can be copied by keyboard too. */
+const Secret = ({ made, onHide }: { made: MadeSecret; onHide: () => void }): VNode => {
+  const field = useRef<HTMLInputElement>(null)
+  const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
+  useEffect(() => field.current?.focus(), [])
+  const copy = () =>
+    navigator.clipboard.writeText(made.clientSecret).then(
+      () => setCopying('copied'),
+      () => setCopying('notCopied')
+    )
+  return html`<section class="panel" id="made-secret" aria-labelledby="made-secret-title">
+    <h2 id="made-secret-title" class="long">${ownText('secretOf', { name: made.name })}</h2><p id="made-secret-note">${ownText('once')}</p>
+    <p><label for="secret-client-id">${ownText('clientId')}</label><input id="secret-client-id" readonly value=${made.clientId} /></p>
+    <p><label for="secret-value">${ownText('secretOf', { name: made.name })}</label>
+      <input ref=${field} id="secret-value" readonly autocomplete="off" spellcheck="false" aria-describedby="made-secret-note" value=${made.clientSecret}
+        onFocus=${(event: FocusEvent) => (event.target as HTMLInputElement).select()} /></p>
+    <div class="buttons"><button type="button" class="main" id="copy-secret" onClick=${copy}>${ownText('copy')}</button>
+      <button type="button" id="hide-secret" onClick=${onHide}>${ownText('hide')}</button><span role="status">${copying !== '' && ownText(copying)}</span></div></section>`
+}
+
+const none = '–'
+
+interface RowProps {
+  readonly client: Client
+  readonly onRotate: (client: Client) => void
+  readonly onRemove: (client: Client) => void
+}
+
+const ClientRow = ({ client, onRotate, onRemove }: RowProps): VNode => {
+  const { name, clientId, profiles, areas, areaPrincipal, expiresAt, addresses, lastUsedAt } = client
+  const isExpired = expiresAt !== '' && Date.parse(expiresAt) <= Date.now()
+  const areaNames = areas.map(area => (area === areaPrincipal ? ownText('mainArea', { name: area }) : area))
+  return html`<tr><th scope="row" data-label=${text('name')}><${Name} of=${name} /></th>
+    <td data-label=${ownText('clientId')}><code>${clientId}</code></td>
+    <td data-label=${text('profiles')}>${profiles.join(', ') || none}</td>
+    <td data-label=${text('areas')}><bdi>${areaNames.join(', ') || none}</bdi></td>
+    <td data-label=${ownText('expires')}>${expiresAt === '' ? text('never') : dateTime(expiresAt)}${isExpired && html` <${State} is="warn">${ownText('expired')}<//>`}</td>
+    <td data-label=${ownText('addresses')}>${addresses.join(', ') || ownText('anywhere')}</td>
+    <td data-label=${ownText('lastUsed')}>${lastUsedAt === '' ? text('never') : dateTime(lastUsedAt)}</td>
+    <td data-label=${text('actions')}><div class="buttons">
+      <button type="button" aria-label=${ownText('rotateClient', { name })} onClick=${() => onRotate(client)}>${ownText('rotate')}</button>
+      <button type="button" aria-label=${ownText('removeClient', { name })} onClick=${() => onRemove(client)}>${ownText('remove')}</button></div></td></tr>`
+}
+
+const heads = () => [
+  text('name'),
+  ownText('clientId'),
+  text('profiles'),
+  text('areas'),
+  ownText('expires'),
+  ownText('addresses'),
+  ownText('lastUsed'),
+  text('actions')
+]
+
+export const ClientsView = (): VNode => {
+  const [page, setPage] = useState(1)
+  const loaded = useLoad<ListOf<Client>>(`clients?page=${page}&pageSize=50`)
+  const [made, setMade] = useState<MadeSecret | undefined>()
+  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const [act, setAct] = useState<Act | undefined>()
+
+  const show = (secret: MadeSecret) => {
+    setOutcome(undefined)
+    setMade(secret)
+    loaded.reload()
+  }
+  const rotate = async ({ id }: Client) => {
+    const answer = await admin<MadeSecret>(`clients/${id}/rotate`, { method: 'POST' })
+    if (answer.status === 200) show(answer.body)
+    else setOutcome({ words: problemOf(answer), isError: true })
+  }
+  const remove = async ({ id, clientId }: Client) => {
+    const answer = await admin(`clients/${id}`, { method: 'DELETE' })
+    const isError = answer.status !== 204
+    setOutcome({ words: isError ? problemOf(answer) : ownText('removed'), isError })
+    if (!isError) setMade(secret => (secret?.clientId === clientId ? undefined : secret))
+    loaded.reload()
+  }
+  const asks = (action: 'rotate' | 'remove', run: (client: Client) => Promise<void>) => (client: Client) =>
+    setAct({
+      title: ownText(`${action}Ask`, { name: client.name }),
+      consequence: ownText(`${action}Will`),
+      label: ownText(action),
+      run: () => void run(client)
+    })
+  return html`<h1>${text('clients')}</h1><p class="quiet">${ownText('note')}</p>
+    <${OutcomeLine} outcome=${outcome} />
+    ${made !== undefined && html`<${Secret} key=${made.clientSecret} made=${made} onHide=${() => setMade(undefined)} />`}
+    <${Waiting} loaded=${loaded} />
+    ${
+      loaded.data !== undefined &&
+      html`${
+        loaded.data.items.length > 0 &&
+        html`<${Table} label=${text('clients')} heads=${heads()}>${loaded.data.items.map(
+          client =>
+            html`<${ClientRow} key=${client.id} client=${client} onRotate=${asks('rotate', rotate)} onRemove=${asks('remove', remove)} />`
+        )}<//>`
+      }
+      <${Pager} ...${loaded.data} onPage=${setPage} />`
+    }
+    <${ClientForm} onMade=${show} />
+    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+}

@@ -1,0 +1,182 @@
+// In the console an Admin keeps service accounts, whose secrets are shown once, and ends the sessions of a person.
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+const [postgres, ldap] = await Promise.all([startPostgres(t), startOpenLdap(t)])
+const browser = await launchBrowser(t)
+const world = await startPagesWorld(t, { ldap, postgres, env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
+
+const logIn = async (page: Page, address: string, username: string) => {
+  await page.goto(`${world.origin}${address}`)
+  await page.locator('#username').waitFor()
+  await page.fill('#username', username)
+  await page.fill('#password', SAMPLE_PASSWORD)
+  await page.click('form .main')
+}
+
+const openClients = async (options = {}) => {
+  const opened = await openContext(browser, [world.origin], options)
+  await opened.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.origin })
+  const page = await opened.newPage()
+  await logIn(page, '/auth/console#/clients', 'maria')
+  await page.locator('input[name=profile][value=Agente]').waitFor()
+  return { ...opened, page }
+}
+
+const secretOf = (page: Page) => page.locator('#secret-value').inputValue()
+
+/** Status and error that the token endpoint answers these credentials with. */
+const tokenAnswer = async (clientId: string, secret: string) => {
+  const answer = await fetch(`${world.origin}/auth/token`, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`,
+      'content-type': 'application/x-www-form-urlencoded'
+    },
+    body: 'grant_type=client_credentials'
+  })
+  return { status: answer.status, body: (await answer.json()) as { error?: string; access_token?: string } }
+}
+
+t.test('an Admin makes a service account, copies its secret once, rotates it, and removes it', async t => {
+  const { context, page, faults } = await openClients()
+  await page.goto(`${world.origin}/auth/console#/areas`)
+  await page.fill('#area-name', 'Norte')
+  await page.keyboard.press('Enter')
+  await page.getByText('Area created.').waitFor()
+  await page.goto(`${world.origin}/auth/console#/clients`)
+  await page.locator('datalist option[value=Norte]').waitFor({ state: 'attached' })
+  await page.fill('#client-name', 'nightly-export')
+  await page.check('input[name=profile][value=Agente]')
+  for (const area of ['Geral', 'Norte']) {
+    await page.fill('#new-area', area)
+    await page.keyboard.press('Enter')
+  }
+  await page.selectOption('#main-area', 'Norte')
+  await page.fill('#client-expires', '2999-01-31')
+  await page.fill('#client-addresses', '127.0.0.1, ::1/128')
+  await page.click('#new-client .main')
+  await page.locator('#made-secret').waitFor()
+  const first = await secretOf(page)
+  t.match(first, /^ps_[\w-]{43}$/)
+  t.equal(await page.evaluate('document.activeElement.id'), 'secret-value', 'it is focused')
+  t.equal(await page.evaluate('getSelection().toString()'), first, 'and selected, to be copied by keyboard')
+  await page.click('#copy-secret')
+  await page.getByText('Copied.').waitFor()
+  t.equal(await page.evaluate('navigator.clipboard.readText()'), first)
+  t.same(await axeFindings(page), [])
+
+  const row = page.locator('tbody tr', { hasText: 'nightly-export' })
+  const cells = (await row.locator('th, td').allTextContents()).map(cell => cell.trim())
+  const clientId = cells[1] ?? ''
+  t.match(clientId, /^pc_/)
+  t.equal(cells[2], 'Agente')
+  t.match(cells[3], /Geral, Norte \(main\)/)
+  t.match(cells[4], /31.*99/)
+  t.match(cells[5], /127\.0\.0\.1.*::1/)
+  t.equal(cells[6], 'never')
+  const issued = await tokenAnswer(clientId, first)
+  t.equal(issued.status, 200)
+
+  await page.reload()
+  await row.waitFor()
+  t.notOk((await page.content()).includes(first), 'the secret is not shown again')
+  t.not((await row.locator('td').nth(5).textContent())?.trim(), 'never', 'its use is')
+
+  await row.getByRole('button', { name: 'Rotate secret of nightly-export' }).click()
+  await page.locator('dialog .danger').click()
+  await page.locator('#made-secret').waitFor()
+  const second = await secretOf(page)
+  t.not(second, first)
+  t.equal((await tokenAnswer(clientId, second)).status, 200)
+  t.equal((await tokenAnswer(clientId, first)).status, 200, 'for another day')
+  await page.click('#hide-secret')
+  t.notOk((await page.content()).includes(second))
+
+  await row.getByRole('button', { name: 'Remove the account nightly-export' }).click()
+  const question = page.locator('dialog[open]')
+  await question.waitFor()
+  t.match(await question.textContent(), /lose their access at once/)
+  t.same(await axeFindings(page), [])
+  await page.keyboard.press('Escape')
+  await question.waitFor({ state: 'detached' })
+  t.equal((await tokenAnswer(clientId, second)).status, 200, 'nothing happens before the answer')
+  await row.getByRole('button', { name: 'Remove the account nightly-export' }).click()
+  await page.locator('dialog .danger').click()
+  await page.getByText('Service account removed.').waitFor()
+  await row.waitFor({ state: 'detached' })
+  t.match(await tokenAnswer(clientId, second), { status: 401, body: { error: 'invalid_client' } })
+  t.equal((await world.fetch('/auth/me', { token: issued.body.access_token ?? '' })).status, 401)
+  t.same(faults, [])
+  await context.close()
+})
+
+t.test('what the gateway refuses of a new service account is said beside the form, which keeps its input', async t => {
+  const { context, page, faults } = await openClients()
+  const problem = page.locator('#new-client [role=alert]')
+  await page.fill('#client-name', 'twice')
+  await page.fill('#client-addresses', 'somewhere')
+  await page.click('#new-client .main')
+  await problem.getByText('must be an IP address or a CIDR block').waitFor()
+  t.equal(await page.inputValue('#client-name'), 'twice')
+  await page.fill('#client-addresses', '')
+  await page.click('#new-client .main')
+  await page.locator('#made-secret').waitFor()
+  const row = page.locator('tbody tr', { hasText: 'twice' })
+  await row.waitFor()
+  t.match(await row.textContent(), /never.*any.*never/s)
+  await page.fill('#client-name', 'TWICE')
+  await page.click('#new-client .main')
+  await problem.getByText('There already is a service account of this name.').waitFor()
+  t.equal(await page.locator('tbody tr').count(), 1)
+  t.same(faults, [])
+  await context.close()
+})
+
+for (const look of [
+  { colorScheme: 'light', locale: 'en-GB' },
+  { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 375, height: 800 } }
+] as const) {
+  t.test(`axe-core finds nothing in the section of service accounts, ${look.colorScheme}, ${look.locale}`, async t => {
+    const { context, page, faults } = await openClients(look)
+    await page.fill('#client-name', `look-${look.locale}`)
+    await page.click('#new-client .main')
+    await page.locator('#made-secret').waitFor()
+    await page.locator('tbody tr', { hasText: `look-${look.locale}` }).waitFor()
+    t.same(await axeFindings(page), [])
+    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'no wider than its window')
+    t.same(faults, [])
+    await context.close()
+  })
+}
+
+t.test('an Admin sees where a person is logged in, and ends these sessions after being asked once', async t => {
+  const carlos = await openContext(browser, [world.origin], { userAgent: 'the browser of carlos' })
+  const account = await carlos.newPage()
+  await logIn(account, '/auth/account', 'carlos')
+  await account.locator('#sessions').waitFor()
+  const { context, page, faults } = await openClients()
+  await page.goto(`${world.origin}/auth/console#/people`)
+  await page.locator('tbody a', { hasText: /carlos/i }).click()
+  const row = page.locator('#live-sessions tbody tr')
+  await row.waitFor()
+  t.match(await row.textContent(), /the browser of carlos.*127\.0\.0\.1|the browser of carlos.*::1/s)
+  t.same(await axeFindings(page), [])
+  await page.click('#end-live')
+  const question = page.locator('dialog[open]')
+  await question.waitFor()
+  t.match(await question.textContent(), /access tokens stay/)
+  await question.locator('.danger').click()
+  await page.getByText('The sessions have been ended.').waitFor()
+  await row.waitFor({ state: 'detached' })
+  t.equal(await page.locator('#end-live').count(), 0)
+  await account.reload()
+  await account.locator('#username').waitFor()
+  t.same(faults, [])
+  t.same(carlos.faults, [])
+  await Promise.all([context.close(), carlos.context.close()])
+})
