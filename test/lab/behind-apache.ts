@@ -68,20 +68,30 @@ const php: System = {
   }
 }
 
+const gitIn =
+  (lab: Lab) =>
+  (...words: string[]) =>
+    execFileSync('git', words, { cwd: lab.folder, stdio: 'pipe', timeout: 120_000 })
+
+/** Apache with the empty repository `/git/one.git`, which takes pushes; resolves with its port. */
+export const startGit = async (lab: Lab): Promise<number> => {
+  const here = gitIn(lab)
+  mkdirSync(join(lab.folder, 'repositories'))
+  mkdirSync(join(lab.folder, 'www'))
+  here('init', '-q', '--bare', 'repositories/one.git')
+  here('-C', 'repositories/one.git', 'config', 'http.receivepack', 'true')
+  execFileSync('chmod', ['-R', '777', join(lab.folder, 'repositories')])
+  execFileSync('sh', ['-c', 'printf "[safe]\\n  directory = *\\n" > .gitconfig'], { cwd: lab.folder })
+  return startApache(lab)
+}
+
 const git: System = {
   name: 'git over HTTP',
   recipe: 'git-http',
   version: () => firstLine('git', '--version').replace('git version ', ''),
   async check(lab) {
-    const here = (...words: string[]) =>
-      execFileSync('git', words, { cwd: lab.folder, stdio: 'pipe', timeout: 120_000 })
-    mkdirSync(join(lab.folder, 'repositories'))
-    mkdirSync(join(lab.folder, 'www'))
-    here('init', '-q', '--bare', 'repositories/one.git')
-    here('-C', 'repositories/one.git', 'config', 'http.receivepack', 'true')
-    execFileSync('chmod', ['-R', '777', join(lab.folder, 'repositories')])
-    execFileSync('sh', ['-c', 'printf "[safe]\\n  directory = *\\n" > .gitconfig'], { cwd: lab.folder })
-    const port = await startApache(lab)
+    const port = await startGit(lab)
+    const here = gitIn(lab)
     const world = await lab.gateway('git-http', { '127.0.0.1:8080': `127.0.0.1:${port}` })
     const credential = ['-c', `http.extraHeader=Authorization: Bearer ${await world.tokenFor()}`]
     // The gateway answers from this process: git must not block it.

@@ -7,12 +7,9 @@ import { join } from 'node:path'
 import { WebSocket } from 'ws'
 import { freePort } from '../support/redis.ts'
 import { BEHIND_APACHE } from './behind-apache.ts'
-import { firstLine, PYTHON, type System } from './system.ts'
-
-const python = (code: string): string => execFileSync(PYTHON, ['-c', code], { encoding: 'utf8' }).trim()
-
-const pythonVersion = (module: string) => () =>
-  python(`from importlib.metadata import version; print(version("${module}"))`)
+import { BY_PASSWORD } from './by-password.ts'
+import { firstLine, PYTHON, python, pythonVersion, type System } from './system.ts'
+import { WITH_ASSERTION } from './with-assertion.ts'
 
 const DJANGO = `
 import os, sys
@@ -252,5 +249,7 @@ export const BEHIND: readonly System[] = [
   prometheus,
   ...BEHIND_APACHE,
   nginxStatic,
-  http10
+  http10,
+  ...BY_PASSWORD,
+  ...WITH_ASSERTION
 ]

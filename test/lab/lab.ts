@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join, posix } from 'node:path'
 import { parse } from 'yaml'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -63,11 +63,11 @@ if (import.meta.main) {
   let failed = 0
   process.stdout.write('| system | version | works | recipe |\n|---|---|---|---|\n')
   for (const system of [...BEHIND, ...IN_FRONT]) {
-    if (wanted.length > 0 && !wanted.includes(system.recipe)) continue
+    if (wanted.length > 0 && !wanted.includes(basename(system.recipe))) continue
     const { lab, close } = createLab(postgres)
     try {
       const tried = await system.check(lab)
-      const link = `[${system.recipe}](recipes/${system.recipe}.md)`
+      const link = `[${basename(system.recipe)}](${posix.join('recipes', system.recipe)}.md)`
       process.stdout.write(`| ${system.name} | ${system.version()} | ${tried.join(', ')} | ${link} |\n`)
     } catch (error) {
       failed++

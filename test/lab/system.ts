@@ -14,14 +14,20 @@ export interface Lab {
 
 export interface System {
   readonly name: string
+  /** Its page in `docs/recipes`, without `.md`. */
   readonly recipe: string
   version(): string
   /** Names of what was tried; throws when one of them fails. */
   check(lab: Lab): Promise<readonly string[]>
 }
 
-/** A Python that has Django, gunicorn, FastAPI, uvicorn, python-multipart and JupyterLab. */
+/** A Python that has Django, gunicorn, FastAPI, uvicorn, python-multipart, JupyterLab and PyJWT. */
 export const PYTHON = process.env.PORTARIA_LAB_PYTHON ?? 'python3'
 
 export const firstLine = (program: string, ...words: string[]): string =>
   execFileSync('sh', ['-c', `${[program, ...words].join(' ')} 2>&1 | head -1`], { encoding: 'utf8' }).trim()
+
+export const python = (code: string): string => execFileSync(PYTHON, ['-c', code], { encoding: 'utf8' }).trim()
+
+export const pythonVersion = (module: string) => () =>
+  python(`from importlib.metadata import version; print(version("${module}"))`)
