@@ -79,11 +79,13 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     if (connections.size === 0) onEmpty?.()
   }
 
+  let isClosed = false
   const closeAll = () => {
     for (const connection of [...connections.keys()]) connection.destroy()
   }
 
   const close = () => {
+    isClosed = true
     closeAll()
     clearInterval(tick)
     clearInterval(stalls)
@@ -91,7 +93,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
 
   return {
     accept(accepted, { peer = accepted.remoteAddress, isTls = false } = {}) {
-      if (places?.enter(peer) === false) return void accepted.destroy()
+      if (isClosed || places?.enter(peer) === false) return void accepted.destroy()
       const take = (bytes: Buffer, isLent: boolean): boolean => connection.take(bytes, isLent)
       const shared = isTls ? undefined : readShared(accepted, take)
       const socket = shared ?? accepted
