@@ -18,7 +18,8 @@ export interface CliOptions {
 }
 
 const ENTRY = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
-const KEPT = ['PATH', 'HOME', 'TMPDIR'] as const
+// With what was compiled before: a run of all commands starts hundreds of processes.
+const KEPT = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'] as const
 
 /** Nothing of the environment gets through but what a process needs; ends with the test. */
 export const portaria = (args: readonly string[], { env = {}, input, cwd }: CliOptions = {}): Promise<CliResult> => {
