@@ -21,7 +21,7 @@ export const startCloud = async ({ cloudidp }: Settings, { database }: Stores, l
   const { state, close } = watchReachability({
     reach: client.reach,
     log,
-    away: 'the cloud provider cannot be reached; nobody can log in there until it can',
+    away: 'the cloud provider cannot be reached; cloud logins fail until it answers again',
     back: 'the cloud provider can be reached again'
   })
   return { client, state, close }

@@ -51,7 +51,7 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
         } catch (error) {
           if (!(error instanceof LogoutTokenError || error instanceof OAuthFailure)) throw error
           log.warn({ ...from, reason: 'logout-token', err: error }, 'a logout of the cloud provider was refused')
-          // What the provider itself said or did not say is not for whoever posts here.
+          // The sender of a logout token does not learn how the provider answered.
           const description =
             error instanceof LogoutTokenError ? error.message : 'the logout token cannot be judged now'
           return reply.code(400).send({ error: 'invalid_request', error_description: description })

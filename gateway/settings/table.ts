@@ -33,7 +33,7 @@ const TABLE = [
   {
     name: 'ALLOWED_HOSTS',
     meaning:
-      "Hosts beside PUBLIC_URL's that backends are told as Host and X-Forwarded-Host, ports included, comma-separated; `*`: any",
+      'Hosts, besides that of PUBLIC_URL, that are passed to backends as Host and X-Forwarded-Host, ports included, comma-separated; `*`: any',
     shown: '`*` while PUBLIC_URL is unset, else none'
   },
   {

@@ -62,7 +62,7 @@ export const publicRefresh = (value: string, context: AddressContext): string =>
 
 const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
-/** A domain that only the backend lies in would make browsers drop the cookie. */
+/** A domain that covers the backend but not the gateway would make browsers drop the cookie. */
 const isForeignDomain = (domain: string, { upstream, host }: AddressContext): boolean => {
   const asked = bare(AUTHORITY.exec(host.toLowerCase())?.[1] ?? '')
   return !isWithin(asked, domain) && upstream.targets.some(target => isWithin(target.host.toLowerCase(), domain))
