@@ -20,7 +20,6 @@ import { preflightMethod } from './http/cross-origin.ts'
 import { Exchange, type SocketToken } from './http/exchange.ts'
 import { forwardsLeft } from './http/head.ts'
 import { answerFault } from './http/parser-errors.ts'
-import type { ConnectionPlaces } from './http/server/connection-places.ts'
 import { fieldValues, type HttpRequest } from './http/server/request.ts'
 import { createHttpServer, type HttpServer } from './http/server/server.ts'
 import type { Limiter } from './limits/limiter.ts'
@@ -49,7 +48,6 @@ interface AppParts {
   onOpen?: ((exchange: Exchange) => void) | undefined
   /** Told once per exchange, when its answer has left or its client is gone. */
   observe: (exchange: Exchange) => void
-  places?: ConnectionPlaces | undefined
   /** How long a client may take nothing of an answer; milliseconds. */
   clientStallMs?: number | undefined
 }
@@ -231,7 +229,6 @@ export const buildApp = (parts: AppParts): App => {
   }
 
   const server = createHttpServer({
-    places: parts.places,
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
       onRequest,

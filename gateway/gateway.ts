@@ -93,7 +93,6 @@ export const startGateway = async (
   const { server } = buildApp({
     clientStallMs: limits.clientStallMs,
     clientAddress,
-    places,
     routes: routes.current,
     limiter: stores.limiter,
     rateLimit: settings.rateLimit,
@@ -110,7 +109,8 @@ export const startGateway = async (
   })
   await regranting.settled()
   const isTrusted = clientAddress.trusted
-  const listener = await openListener({ server, settings, certificates, isTrusted, onRefused: violations.note })
+  const onRefused = violations.note
+  const listener = await openListener({ server, settings, certificates, isTrusted, places, onRefused })
   observation.nowReady()
 
   const reload = async () => !(await Promise.all([routes.reload(), certificates?.reload()])).includes(false)
@@ -123,8 +123,6 @@ export const startGateway = async (
     async close() {
       observation.nowDraining()
       // Whoever balances takes this instance out meanwhile.
-      if (settings.drainDelayMs > 0) await setTimeout(settings.drainDelayMs)
-      // A balancer takes this instance out in the meantime.
       if (settings.drainDelayMs > 0) await setTimeout(settings.drainDelayMs)
       await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()

@@ -3,6 +3,7 @@ import { constants } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'
 import type { CertificateState } from './certificates.ts'
+import type { ConnectionPlaces } from './connection-places.ts'
 import { takeProxyHeader } from './proxied-connection.ts'
 
 interface Accepted {
@@ -14,7 +15,9 @@ interface Accepted {
 }
 
 export interface FrontParts {
+  /** What it is given has a place, which it leaves when the connection is no more. */
   readonly accept: (accepted: Accepted) => void
+  readonly places: ConnectionPlaces
   /** undefined: plain HTTP. */
   readonly certificate: CertificateState | undefined
   /** Peers that must send a PROXY header; undefined: none does. */
@@ -35,15 +38,16 @@ export interface Front {
 /** For a PROXY header, and for a TLS handshake. */
 const EARLY_MS = 10_000
 
-export const createFront = ({ accept, certificate, sendsProxyHeader, onRefused }: FrontParts): Front => {
+export const createFront = ({ accept, places, certificate, sendsProxyHeader, onRefused }: FrontParts): Front => {
   const early = new Set<Socket>()
   const accepts = (connection: Socket, accepted: Accepted) => {
     early.delete(connection)
     accept(accepted)
   }
-  const tls = certificate === undefined ? undefined : createTls(certificate, accepts)
+  const tls = certificate === undefined ? undefined : createTls(certificate, accepts, places.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
-    if (tls === undefined) accepts(socket, { socket, peer, isSecure: false })
+    if (!places.enter(peer)) socket.destroy()
+    else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false })
     else tls.greet(socket, peer)
   }
   const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
@@ -80,13 +84,16 @@ const secureContext = ({ pair, ticketKeys }: CertificateState): SecureContextOpt
 
 const createTls = (
   state: CertificateState,
-  accepts: (connection: Socket, accepted: Accepted) => void
+  accepts: (connection: Socket, accepted: Accepted) => void,
+  onLost: (peer: string | undefined) => void
 ): { server: TlsServer; greet: (connection: Socket, peer: string | undefined) => void } => {
   const greeted = new Map<string, { connection: Socket; peer: string | undefined }>()
   const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
   // It listens nowhere: connections are brought to it.
   const server = createTlsServer(options, socket => {
-    const known = greeted.get(connectionKey(socket))
+    const key = connectionKey(socket)
+    const known = greeted.get(key)
+    greeted.delete(key)
     if (known === undefined) socket.destroy()
     else accepts(known.connection, { socket, peer: known.peer, isSecure: true })
   })
@@ -96,7 +103,7 @@ const createTls = (
     greet(connection, peer) {
       const key = connectionKey(connection)
       greeted.set(key, { connection, peer })
-      connection.on('close', () => greeted.delete(key))
+      connection.on('close', () => greeted.delete(key) && onLost(peer))
       server.emit('connection', connection)
     }
   }

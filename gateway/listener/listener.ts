@@ -3,6 +3,7 @@ import type { AddressInfo, Server } from 'node:net'
 import type { HttpServer } from '../http/server/server.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Certificates } from './certificates.ts'
+import type { ConnectionPlaces } from './connection-places.ts'
 import { createFront, type Front, type FrontParts } from './front.ts'
 import { createRedirectServer } from './redirect.ts'
 
@@ -13,6 +14,8 @@ interface ListenerParts {
   readonly certificates: Certificates | undefined
   /** Whether a peer is one of TRUST_PROXY. */
   readonly isTrusted: (peer: string | undefined) => boolean
+  /** Both listeners count together. */
+  readonly places: ConnectionPlaces
   readonly onRefused: FrontParts['onRefused']
 }
 
@@ -52,13 +55,14 @@ export const openListener = async (parts: ListenerParts): Promise<Listener> => {
 }
 
 const open = async (
-  { settings, isTrusted, onRefused }: ListenerParts,
+  { settings, isTrusted, places, onRefused }: ListenerParts,
   http: HttpServer,
   port: number,
   certificates: Certificates | undefined
 ): Promise<Open> => {
   const front = createFront({
-    accept: ({ socket, peer, isSecure }) => http.accept(socket, { peer, isTls: isSecure }),
+    accept: ({ socket, peer, isSecure }) => http.accept(socket, { peer, isTls: isSecure, onClosed: places.leave }),
+    places,
     certificate: certificates?.state(),
     sendsProxyHeader: settings.proxyProtocol ? isTrusted : undefined,
     onRefused

@@ -8,6 +8,7 @@ import { initialState } from '../../gateway/listener/certificates.ts'
 import { createFront, type FrontParts } from '../../gateway/listener/front.ts'
 import { judgePair } from '../../gateway/settings/certificate-pair.ts'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
+import { placesFor } from '../support/http-listener.ts'
 
 type Test = Pick<typeof import('tap').default, 'testdir' | 'teardown'>
 
@@ -26,6 +27,7 @@ const startFront = async (t: Test, parts: Partial<FrontParts>) => {
       socket.on('end', () => socket.end())
       socket.on('data', data => socket.write(`${peer} ${isSecure} ${data}`))
     },
+    places: placesFor(Number.POSITIVE_INFINITY),
     certificate: undefined,
     sendsProxyHeader: undefined,
     onRefused: reason => refusals.push(reason),
@@ -172,4 +174,27 @@ t.test('what is no TLS is closed, and what never speaks is ended with the listen
   front.endEarly()
   silent.resume()
   await closed(silent)
+})
+
+t.test('a connection that is still in its handshake has a place, which it leaves when it is lost', async t => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { port } = await startFront(t, { certificate: stateOf(authority.issue('one')), places: placesFor(2) })
+  const [silent] = [await dial(t, port), await dial(t, port)]
+  const refused = await dial(t, port)
+  refused.on('data', () => t.fail('answered'))
+  await closed(refused)
+
+  silent?.destroy()
+  for (;;) {
+    const client = tls.connect({ port, host: '127.0.0.1', ca: authority.ca, servername: 'localhost' })
+    t.teardown(() => client.destroy())
+    const isOpen = await once(client, 'secureConnect').then(
+      () => true,
+      () => false
+    )
+    if (!isOpen) continue
+    client.write('hello')
+    t.equal(String((await once(client, 'data'))[0]), '127.0.0.1 true hello')
+    break
+  }
 })

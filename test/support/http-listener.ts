@@ -1,26 +1,42 @@
 // Serves requests by the gateway's own server side on a free port, without the rest of a gateway.
+import { createClientAddress } from '../../gateway/http/client-address.ts'
 import type { HttpRequest } from '../../gateway/http/server/request.ts'
 import { createHttpServer } from '../../gateway/http/server/server.ts'
+import { type ConnectionPlaces, createConnectionPlaces } from '../../gateway/listener/connection-places.ts'
 import { openListener } from '../../gateway/listener/listener.ts'
 
 type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
+
+/** Places of connections, of which an address has `most`. */
+export const placesFor = (most: number) => createConnectionPlaces({ most, clientAddress: createClientAddress([]) })
 
 /** @param onFault the text that answers what is no request */
 export const startListener = async (
   t: { teardown(fn: () => unknown): unknown },
   onRequest: (request: HttpRequest) => void,
-  { limits, onFault = () => '' }: { limits?: Limits; onFault?: (fault: string) => string } = {}
+  {
+    limits,
+    onFault = () => '',
+    places = placesFor(Number.POSITIVE_INFINITY),
+    redirectPort
+  }: {
+    limits?: Limits
+    onFault?: (fault: string) => string
+    places?: ConnectionPlaces
+    redirectPort?: number
+  } = {}
 ) => {
   const server = createHttpServer({
     ...(limits === undefined ? {} : { limits }),
     handler: { onRequest, onFault: (_, fault) => onFault(fault) }
   })
-  const settings = { port: 0, host: '127.0.0.1', redirectPort: undefined, publicUrl: '', proxyProtocol: false }
+  const settings = { port: 0, host: '127.0.0.1', redirectPort, publicUrl: '', proxyProtocol: false }
   const listener = await openListener({
     server,
     settings,
     certificates: undefined,
     isTrusted: () => false,
+    places,
     onRefused: () => undefined
   })
   t.teardown(() => listener.drain(0))

@@ -2,7 +2,6 @@
 import type net from 'node:net'
 import { flushSoon } from '../write-batch.ts'
 import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './connection.ts'
-import type { ConnectionPlaces } from './connection-places.ts'
 import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readShared } from './shared-reading.ts'
@@ -23,8 +22,6 @@ export const DEFAULT_LIMITS: HttpServerLimits = {
 interface HttpServerOptions {
   readonly handler: MessageHandler
   readonly limits?: Partial<HttpServerLimits>
-  /** How many connections an address may have; undefined: any number. */
-  readonly places?: ConnectionPlaces | undefined
 }
 
 interface AcceptOptions {
@@ -32,6 +29,8 @@ interface AcceptOptions {
   readonly peer?: string | undefined
   /** The client speaks TLS, which the socket has already decrypted. */
   readonly isTls?: boolean
+  /** The connection is no more; also called when it is not taken. */
+  readonly onClosed?: ((peer: string | undefined) => void) | undefined
 }
 
 export interface HttpServer {
@@ -50,7 +49,6 @@ const TICK_MS = 500
 /** One for each event loop: connections are judged by one timer, and go on in turns. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const { places } = options
   const connections = new Map<Connection, net.Socket>()
   const turns = createTurns()
   let onEmpty: (() => void) | undefined
@@ -72,9 +70,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   ).unref()
   const stalls = watchStalls(connections, limits.stallMs)
 
-  const onClose = (connection: Connection) => {
+  const onClose = (connection: Connection, onClosed: AcceptOptions['onClosed']) => {
     if (!connections.delete(connection)) return
-    places?.leave(connection.peer)
+    onClosed?.(connection.peer)
     connection.onClose()
     if (connections.size === 0) onEmpty?.()
   }
@@ -92,8 +90,12 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   }
 
   return {
-    accept(accepted, { peer = accepted.remoteAddress, isTls = false } = {}) {
-      if (isClosed || places?.enter(peer) === false) return void accepted.destroy()
+    accept(accepted, { peer = accepted.remoteAddress, isTls = false, onClosed } = {}) {
+      if (isClosed) {
+        accepted.destroy()
+        onClosed?.(peer)
+        return
+      }
       const take = (bytes: Buffer, isLent: boolean): boolean => connection.take(bytes, isLent)
       const shared = isTls ? undefined : readShared(accepted, take)
       const socket = shared ?? accepted
@@ -105,8 +107,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
         })
       socket.on('end', () => connection.onPeerEnd())
       socket.on('error', () => socket.destroy())
-      socket.on('close', () => onClose(connection))
-      if (socket.destroyed) onClose(connection)
+      socket.on('close', () => onClose(connection, onClosed))
+      if (socket.destroyed) onClose(connection, onClosed)
       else socket.resume()
     },
     count: () => connections.size,

@@ -1,8 +1,11 @@
 // RX-17, RW-01
+import { once } from 'node:events'
+import net from 'node:net'
 import t from 'tap'
-import { createClientAddress } from '../../../gateway/http/client-address.ts'
-import { type ConnectionPlaces, createConnectionPlaces } from '../../../gateway/http/server/connection-places.ts'
-import { startGateway } from '../../support/gateway.ts'
+import { createClientAddress } from '../../gateway/http/client-address.ts'
+import { type ConnectionPlaces, createConnectionPlaces } from '../../gateway/listener/connection-places.ts'
+import { startGateway } from '../support/gateway.ts'
+import { placesFor, startListener } from '../support/http-listener.ts'
 
 const clientAddress = createClientAddress(['10.0.0.0/8'])
 const entered = (places: ConnectionPlaces, peer: string, count: number) =>
@@ -61,4 +64,22 @@ t.test('a connection too many is closed at once, and one that ends makes room', 
     break
   }
   for (const connection of held) connection.destroy()
+})
+
+t.test('the listener that redirects counts with the other one', async t => {
+  const onRequest = () => t.fail('asked')
+  const { port, listener } = await startListener(t, onRequest, { places: placesFor(2), redirectPort: 0 })
+  const dial = async (to: number) => {
+    const socket = net.connect(to, '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  }
+  const redirectPort = Number(listener.redirectPort)
+  await dial(port)
+  await dial(redirectPort)
+  for (const refused of [await dial(port), await dial(redirectPort)]) {
+    const [isError] = await once(refused.resume(), 'close')
+    t.notOk(isError)
+  }
 })

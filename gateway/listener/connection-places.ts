@@ -1,5 +1,5 @@
 // Counts the connections of each client address, those at the gateway's other processes too, and refuses one too many.
-import type { ClientAddressOf } from '../client-address.ts'
+import type { ClientAddressOf } from '../http/client-address.ts'
 
 /** A client address and how many connections it has at all processes, as far as the one that says so knows. */
 type Claim = readonly [key: string, total: number]
