@@ -14,10 +14,12 @@ import { createForwardSocketIo } from './socketio/forward.ts'
 import { streamRoute } from './socketio/namespaces.ts'
 import { createMemorySidStore } from './socketio/sid-store.ts'
 import { createRedisSidStore } from './socketio/sid-store-redis.ts'
+import type { AccessTokens } from './tokens/access-token.ts'
 import type { Revocations } from './tokens/revocations.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
 import type { VerifiedTokens } from './tokens/verified-tokens.ts'
 import { upstreamHeadStart } from './upstream/head.ts'
+import { holdsOwnToken } from './upstream/headers/own-tokens.ts'
 import type { createUpstreamRequest } from './upstream/request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
 import { ownText } from './values/own-text.ts'
@@ -28,6 +30,7 @@ interface SocketParts {
   routes: () => RouteTable
   revocations: Revocations
   verifiedTokens: VerifiedTokens
+  tokens: Pick<AccessTokens, 'isOurs'>
   revocationsTrusted: () => boolean
   freshAccess: FreshAccess
   /** What of an upstream's streams one person and one address may hold. */
@@ -49,6 +52,12 @@ interface RefusedEvents {
   readonly namespace: string
   readonly count: number
 }
+
+/** A token of ours among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
+const withoutTokens = (offer: SocketToken, { isOurs }: Pick<AccessTokens, 'isOurs'>): SocketToken => ({
+  ...offer,
+  subprotocols: offer.subprotocols.filter(protocol => !holdsOwnToken(protocol, isOurs))
+})
 
 export type Sockets = ReturnType<typeof createSockets>
 
@@ -150,8 +159,13 @@ export const createSockets = (parts: SocketParts) => {
   }
 
   const forwardUpgrade = (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
-    if (route.socketio === undefined) forwardWebSocket(exchange, route, upstream, offer)
-    else socketio.onUpgrade(exchange, route, upstream)
+    if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, upstream)
+    forwardWebSocket(
+      exchange,
+      route,
+      upstream,
+      exchange.identity === undefined ? withoutTokens(offer, parts.tokens) : offer
+    )
   }
 
   return {

@@ -8,7 +8,7 @@ import type { AccessTokens } from '../tokens/access-token.ts'
 import type { Assertions } from '../tokens/assertions.ts'
 import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
-import { holdsOwnToken } from './headers/own-tokens.ts'
+import { holdsOwnToken, withoutOwnTokens } from './headers/own-tokens.ts'
 import type { ToldHost } from './headers/told-host.ts'
 
 interface UpstreamRequestOptions {
@@ -59,7 +59,8 @@ export const createUpstreamRequest = ({ tokens, ownCookies, toldHost, assertions
     exchange.host = toldHost(exchange)
     return {
       exchange,
-      target: forwardedPath(route, exchange.path) + query,
+      target:
+        forwardedPath(route, exchange.path) + (judges === undefined ? query : withoutOwnTokens(query, tokens.isOurs)),
       authority: upstream?.preserveHost ? exchange.host : authority,
       forwarded: forwardedValues(exchange, route),
       passAuthorization:

@@ -11,7 +11,8 @@ const world = await startGateway(t, {
     routes: [
       { path: '/api/*', upstream: 'raw' },
       { path: '/keep/*', upstream: 'raw', forwardToken: true },
-      { path: '/open/*', upstream: 'raw', public: true }
+      { path: '/open/*', upstream: 'raw', public: true },
+      { path: '/live/*', upstream: 'raw', public: true, websocket: {} }
     ]
   }
 })
@@ -249,6 +250,46 @@ t.test('a token of ours reaches no public backend, whatever stands around it', a
   const foreign = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.${'a'.repeat(43)}`
   const { request } = await send('/open/x', `Authorization: Bearer ${foreign}\r\nX-Api-Key: ${foreign}\r\n`, null)
   t.equal(request?.head.split(foreign).length, 3, 'tokens of others are the backend’s business')
+})
+
+t.test('a token of ours reaches no public backend in a query or among subprotocols either', async t => {
+  // RW-23, WS-03, WS-04
+  const [, payload = ''] = token.split('.')
+  const dots = token.replaceAll('.', '%2E')
+  const personal = `pt_${'a'.repeat(43)}`
+  const queries = [
+    [`?a=1&access_token=${token}&b=2`, '?a=1&b=2'],
+    [`?t=${token}`, ''],
+    [`?a=1&t=${dots}&b=%2F`, '?a=1&b=%2F'],
+    [`?a=1&t=%22${token}%22;x`, '?a=1'],
+    [`?${token}=1&a=1`, '?a=1'],
+    [`?a=1&t=Bearer+${token}&b=%zz`, '?a=1&b=%zz'],
+    [`?a=%zz${dots}&b=2`, '?b=2'],
+    [`?a=${personal}&b=2`, '?b=2'],
+    [`?a=${'x'.repeat(60)}&b=%2f`, `?a=${'x'.repeat(60)}&b=%2f`]
+  ]
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+  const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  for (const [query, left] of queries) {
+    const plain = await send(`/open/x${query}`, '', null)
+    t.match(plain.request?.head, `GET /open/x${left} HTTP/1.1`)
+    const socket = await send(`/live/x${query}`, upgrade + key, null)
+    t.match(socket.request?.head, `GET /live/x${left} HTTP/1.1`)
+  }
+  const offers = [
+    [token, undefined],
+    [`chat, ${token}`, 'chat'],
+    [`${token}, chat, ${personal}`, 'chat'],
+    [`token.${token}, chat`, 'chat'],
+    [`chat, bearer, ${token}`, 'chat'],
+    ['chat, other', 'chat, other']
+  ]
+  for (const [offer = '', left] of offers) {
+    const { request } = await send('/live/x', `${upgrade}${key}Sec-WebSocket-Protocol: ${offer}\r\n`, null)
+    t.notOk(request?.head.includes(payload), offer.slice(0, 20))
+    t.equal(/^sec-websocket-protocol: (.*)\r$/im.exec(request?.head ?? '')?.[1], left)
+  }
+  t.notMatch(world.logText(), payload)
 })
 
 t.test('a flood of what looks like tokens costs little', async t => {

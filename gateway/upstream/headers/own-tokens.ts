@@ -1,4 +1,4 @@
-// Finds tokens of this gateway in a header value, whatever stands around them.
+// Finds tokens of this gateway in a header value or a query, whatever stands around them.
 
 /** Characters of a JWT in compact form (RFC 7515 §7.1). */
 const RUNS = /[\w.-]+/g
@@ -28,3 +28,17 @@ const runHolds = (run: string, isOurs: (token: string) => boolean): boolean => {
   }
   return false
 }
+
+/** A query (with its `?`) without the parameters that hold a token of ours, percent-encoded or not. */
+export const withoutOwnTokens = (query: string, isOurs: (token: string) => boolean): string => {
+  if (query.length <= SIGNATURE_LENGTH || !holdsOwnToken(percentDecoded(query), isOurs)) return query
+  const pairs = query.slice(1).split('&')
+  const rest = pairs.filter(pair => !holdsOwnToken(percentDecoded(pair), isOurs))
+  return rest.length === 0 ? '' : `?${rest.join('&')}`
+}
+
+/** Byte by byte, so that what is malformed elsewhere hides nothing here. */
+const percentDecoded = (text: string): string =>
+  text.includes('%')
+    ? text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    : text
