@@ -14,5 +14,7 @@ export const NOT_APPLICABLE: Readonly<Record<string, string>> = {
   'WS-12': 'permessage-deflate is never negotiated on either leg',
   'WS-35': 'relays never reconnect: an upstream socket that ends, ends the client socket',
   'CF-17': 'route files carry no schema version; unknown keys are errors',
+  'AD-10':
+    'no step-up: a live session of an Admin administers for its whole lifetime; JWT_EXPIRES_IN, revocation and the recheck of the directory bound it',
   'AD-20': 'no import or export'
 }

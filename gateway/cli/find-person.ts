@@ -15,7 +15,9 @@ export const personNamed = async (
   const found = [...new Map([byId, ...byName].flatMap(one => (one === undefined ? [] : [[one.user.id, one]]))).values()]
   const [person, ...others] = found
   if (person === undefined) {
-    throw new CannotRun(`Nobody known is "${name}": people must have logged in once (or see BOOTSTRAP_ADMINS)`)
+    throw new CannotRun(
+      `No such person: "${name}". People are known once they have logged in (for the first Admin see BOOTSTRAP_ADMINS)`
+    )
   }
   if (others.length > 0) {
     const all = found.map(({ user }) => `id:${user.id}  ${user.provider}:${user.username}  ${user.name}`)

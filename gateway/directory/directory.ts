@@ -141,34 +141,50 @@ const checkPassword = (password: string): void => {
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before any bind')
 }
 
-/** One connection, one deadline, one person; at the end nothing of it is left. */
+/** One deadline, one person; at the end no connection is left. */
 const exchange = async (parts: DirectoryParts, login: Login, guard: BindGuard): Promise<DirectoryPerson> => {
   const { plan, service } = parts
-  const deadline = startDeadline(plan.settings.timeoutMs)
-  const open = () => openOn(parts, deadline)
-  try {
+  return overServers(parts, (open, deadline) => {
     const logIn = { plan, deadline, guard, open }
-    return service === undefined ? await bindThenRead(logIn, login) : await searchThenBind(logIn, service, login)
-  } finally {
-    deadline.end()
-  }
+    return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
+  })
 }
 
-const onConnection = async <T>(parts: DirectoryParts, work: (session: DirectorySession) => Promise<T>): Promise<T> => {
-  const deadline = startDeadline(parts.plan.settings.timeoutMs)
-  try {
-    const session = await openOn(parts, deadline)
+const onConnection = <T>(parts: DirectoryParts, work: (session: DirectorySession) => Promise<T>): Promise<T> =>
+  overServers(parts, async open => {
+    const session = await open()
     const result = await work(session)
     await session.unbind()
     return result
+  })
+
+/** Within one deadline the next server is asked when one answers that it is busy or unavailable, or hangs up. */
+const overServers = async <T>(
+  { plan, servers }: DirectoryParts,
+  work: (open: () => Promise<DirectorySession>, deadline: Deadline) => Promise<T>
+): Promise<T> => {
+  const { timeoutMs } = plan.settings
+  const deadline = startDeadline(timeoutMs)
+  let isConnected = false
+  const open = async () => {
+    const connection = await deadline.within(servers.connect(deadline.signal))
+    isConnected = true
+    return openSession(connection, deadline, timeoutMs)
+  }
+  try {
+    for (let others = servers.count - 1; ; others--) {
+      isConnected = false
+      try {
+        return await work(open, deadline)
+      } catch (error) {
+        // Where there was no connection, every server has been tried.
+        const mayGoOn = isConnected && others > 0 && error instanceof DirectoryFailure && error.allowsAnotherServer
+        if (!mayGoOn) throw error
+      }
+    }
   } finally {
     deadline.end()
   }
-}
-
-const openOn = async ({ plan, servers }: DirectoryParts, deadline: Deadline): Promise<DirectorySession> => {
-  const connection = await deadline.within(servers.connect(deadline.signal))
-  return openSession(connection, deadline, plan.settings.timeoutMs)
 }
 
 const lookUp = async (

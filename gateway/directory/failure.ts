@@ -65,6 +65,16 @@ export class DirectoryFailure extends Error {
     return this.bind === 'unanswered' || this.bind === 'refused' || this.bind === 'accepted'
   }
 
+  /** What failed is the server, not the login. */
+  get isOfTheServer(): boolean {
+    return OF_THE_SERVER.has(this.reason)
+  }
+
+  /** Whether another server may be asked the same at once: there is time left, and no password is with this one. */
+  get allowsAnotherServer(): boolean {
+    return this.isOfTheServer && this.reason !== 'directory-timeout' && this.bind !== 'unanswered'
+  }
+
   /** The same failure with a better word for it. */
   because(reason: DirectoryReason): DirectoryFailure {
     return new DirectoryFailure(reason, this.message, { bind: this.bind, cause: this.cause })
@@ -75,6 +85,13 @@ export class DirectoryFailure extends Error {
     return new DirectoryFailure(this.reason, this.message, { bind, cause: this.cause })
   }
 }
+
+const OF_THE_SERVER: ReadonlySet<DirectoryReason> = new Set([
+  'directory-unreachable',
+  'directory-timeout',
+  'directory-busy',
+  'directory-unavailable'
+])
 
 /** Active Directory's own words in the diagnostic message of a refused bind (`…, data 52e, …`). */
 const ACTIVE_DIRECTORY_REASONS: Readonly<Record<string, DirectoryReason>> = {

@@ -4,11 +4,12 @@ import { connectDirectory, type DirectoryConnection } from './connection.ts'
 import { DirectoryFailure } from './failure.ts'
 
 export interface ServerConnection extends DirectoryConnection {
-  /** The server stopped answering: others are asked first for a while. */
+  /** The server does not answer, or says that it can't: others are asked first for a while. */
   giveUp(): void
 }
 
 export interface Servers {
+  readonly count: number
   /** @throws DirectoryFailure of the last server that was tried. */
   connect(signal: AbortSignal): Promise<ServerConnection>
 }
@@ -29,6 +30,7 @@ export const createServers = (settings: LdapSettings, clock = () => performance.
   }
 
   return {
+    count: urls.length,
     connect: async signal => {
       const living = urls.filter(url => !isDead(url))
       let failure: unknown

@@ -87,7 +87,7 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
 
   const failureOf = (error: unknown): DirectoryFailure => {
     const failure = asFailure(error, connection)
-    if (failure.reason === 'directory-timeout' || failure.reason === 'directory-unreachable') connection.giveUp()
+    if (failure.isOfTheServer) connection.giveUp()
     return failure.bind === 'unsent' ? failure.after(bind) : failure
   }
   const run = async <T>(work: Promise<T>): Promise<T> => {
@@ -131,9 +131,9 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
         return (await deadline.within(client.exop(WHO_AM_I))).value ?? ''
       } catch (error) {
         if (error instanceof ResultCodeError && NOT_KNOWN.has(error.code)) return undefined
-        throw error instanceof ResultCodeError
-          ? searchRefusal('WhoAmI', error.code, diagnosticOf(error), bind)
-          : failureOf(error)
+        throw failureOf(
+          error instanceof ResultCodeError ? searchRefusal('WhoAmI', error.code, diagnosticOf(error), bind) : error
+        )
       }
     },
     lastMatchedDn: connection.lastMatchedDn,

@@ -142,3 +142,59 @@ t.test('a wrong password is judged by one server only', async t => {
   t.equal(await one.failureCount('ana'), 1)
   t.equal(await ldap.failureCount('ana'), before)
 })
+
+// DF-05
+t.test('a server that answers busy or unavailable is left for the next one, at whichever step', async t => {
+  const steps = [
+    { at: REQUEST.bind, tag: 0x61, code: 51 },
+    { at: REQUEST.bind, tag: 0x61, code: 52 },
+    { at: REQUEST.search, tag: 0x65, code: 51 },
+    { at: REQUEST.search, tag: 0x65, code: 52 }
+  ]
+  for (const { at, tag, code } of steps) {
+    const leaving = await startFaultyDirectory(t, request => {
+      request.send(request.tag === at ? result(request.id, tag, code) : result(request.id, 0x61))
+    })
+    const url = `${leaving.url},${ldap.url}`
+    for (const settings of [ldap.settings({ url }), ldap.serviceSettings({ url })]) {
+      const before = leaving.requests.length
+      const several = createDirectory(settings, { failureFloorMs: 0 })
+      t.match(await several.authenticate('ana', ldap.password), { username: 'ana', name: 'Ana Souza' })
+      const asked = leaving.requests.length
+      t.ok(asked > before)
+      t.match(await several.authenticate('ana', ldap.password), { username: 'ana' })
+      t.equal(leaving.requests.length, asked, 'it is skipped for a while')
+    }
+  }
+})
+
+t.test('a server that hangs up before it has the password is left for the next one', async t => {
+  const leaving = await startFaultyDirectory(t, ({ socket }) => socket.destroy())
+  const several = createDirectory(ldap.serviceSettings({ url: `${leaving.url},${ldap.url}` }), { failureFloorMs: 0 })
+  t.match(await several.authenticate('ana', ldap.password), { username: 'ana' })
+})
+
+t.test('a bind that may have been judged is not repeated elsewhere', async t => {
+  const leaving = await startFaultyDirectory(t, ({ socket }) => socket.destroy())
+  const url = `${leaving.url},${ldap.url}`
+  const several = createDirectory(ldap.settings({ url }), { failureFloorMs: 0 })
+  t.match(await failureOf(several.authenticate('ana', ldap.password)), {
+    reason: 'directory-unreachable',
+    bind: 'unanswered'
+  })
+})
+
+t.test('with every server busy a login is refused, each having been asked once', async t => {
+  const busy = () =>
+    startFaultyDirectory(t, ({ id, tag, send }) => {
+      if (tag === REQUEST.bind) send(result(id, 0x61, 51))
+    })
+  const [one, other] = [await busy(), await busy()]
+  const several = createDirectory(ldap.settings({ url: `${one.url},${other.url}` }), { failureFloorMs: 0 })
+  const failure = await failureOf(several.authenticate('ana', ldap.password))
+  t.match(failure, { reason: 'directory-busy', countsAsBind: false })
+  t.same(
+    [one.requests, other.requests].map(tags => tags.filter(tag => tag === REQUEST.bind).length),
+    [1, 1]
+  )
+})

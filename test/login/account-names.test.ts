@@ -23,24 +23,51 @@ const newPerson = async () => {
   return { uid, mail }
 }
 
-t.test('a thousand guesses under every name through three instances never lock the account', async t => {
-  const world = await startThrottles(t, common)
-  const { uid, mail } = await newPerson()
-  await world.remember(uid, HOME)
-  const names = [uid, mail, uid.toUpperCase(), ` ${mail}`]
-  const answers = []
-  for (let first = 0; first < 1000; first += 100) {
-    const crowd = Array.from({ length: 100 }, (_, index) => {
-      const n = first + index
-      return world.login({ username: names[n % names.length] ?? uid, password: `guess ${n}`, from: stranger(n), at: n })
-    })
-    answers.push(...(await Promise.all(crowd)))
-  }
-  t.equal(await ldap.failureCount(uid), THRESHOLD - 2)
-  t.equal(tally(answers)['wrong-password'], THRESHOLD - 2)
-  t.match(await world.login({ username: mail, password: ldap.password, from: HOME, at: 1 }), { what: 'in' })
-  t.equal(await ldap.failureCount(uid), 0)
-})
+const NO_SEARCH = { searchBase: undefined, searchFilter: undefined }
+const SETUPS: readonly { name: string; options: Partial<Parameters<typeof startThrottles>[1]>; aliases: boolean }[] = [
+  { name: 'a service account', options: { withService: true }, aliases: true },
+  {
+    name: 'a service account and LDAP_DOMAIN',
+    options: { withService: true, settings: { domain: 'corp.example' } },
+    aliases: true
+  },
+  { name: 'a search base', options: {}, aliases: false },
+  { name: 'a search base and LDAP_DOMAIN', options: { settings: { domain: 'corp.example' } }, aliases: false },
+  { name: 'neither', options: { settings: NO_SEARCH }, aliases: false },
+  { name: 'LDAP_DOMAIN alone', options: { settings: { ...NO_SEARCH, domain: 'corp.example' } }, aliases: false }
+]
+
+for (const { name, options, aliases } of SETUPS) {
+  t.test(`guesses under every name through three instances never lock the account, with ${name}`, async t => {
+    const world = await startThrottles(t, { ldap, postgres, redisUrl: redis.url, ...options })
+    const { uid, mail } = await newPerson()
+    await world.remember(uid, HOME)
+    const hasDomain = options.settings?.domain !== undefined
+    const names = [
+      ...[uid, uid.toUpperCase(), ` ${uid}`],
+      ...(aliases ? [mail, ` ${mail.toUpperCase()}`] : []),
+      ...(hasDomain ? [`CORP\\${uid}`, `${uid}@corp.example`] : [])
+    ]
+    const answers = []
+    for (let first = 0; first < 600; first += 100) {
+      const crowd = Array.from({ length: 100 }, (_, index) => {
+        const n = first + index
+        return world.login({
+          username: names[n % names.length] ?? uid,
+          password: `guess ${n}`,
+          from: stranger(n),
+          at: n
+        })
+      })
+      answers.push(...(await Promise.all(crowd)))
+    }
+    t.equal(await ldap.failureCount(uid), THRESHOLD - 2)
+    t.equal(tally(answers)['wrong-password'], THRESHOLD - 2)
+    const last = names.at(-1) ?? uid
+    t.match(await world.login({ username: last, password: ldap.password, from: HOME, at: 1 }), { what: 'in' })
+    t.equal(await ldap.failureCount(uid), 0)
+  })
+}
 
 t.test('failures elsewhere count, so that ours never complete them', async t => {
   const world = await startThrottles(t, common)

@@ -196,3 +196,27 @@ t.test('the doors that are open are told to anybody', async t => {
     checks: { database: 'ok', rateLimit: 'ok', routes: 'ok' }
   })
 })
+
+// OA-21
+t.test('no answer to a password is a redirect, which a browser could follow with the password', async t => {
+  const world = await start(t, { BROWSER_SESSION: 'true' })
+  const right = { username: 'maria', password: SAMPLE_PASSWORD }
+  const statuses = {
+    right: (await login(world, right)).status,
+    wrong: (await login(world, { ...right, password: 'nope' })).status,
+    'no password': (await login(world, { username: 'maria' })).status,
+    form: (await login(world, new URLSearchParams(right).toString(), 'application/x-www-form-urlencoded')).status
+  }
+  t.same(statuses, { right: 200, wrong: 401, 'no password': 400, form: 415 })
+  const navigation = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+  for (const path of ['/auth/login', '/auth/login/', '/auth/oauth/cloudidp/start', '/auth/oauth/cloudidp/callback']) {
+    const answer = await fetch(`${world.url}${path}`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { ...navigation, 'content-type': 'text/plain' },
+      body: 'password=x'
+    })
+    t.ok(answer.status >= 400, `${path} ${answer.status}`)
+    t.equal(answer.headers.get('location'), null)
+  }
+})
