@@ -144,6 +144,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     users: knownAtOnce(users, feed.catchUp),
     unlock: async (actor, id) => throttle.release(await unlockPerson(database, actor, id)),
     listAudit: audit.list,
+    collectAudit: audit.collect,
     appendAudit: audit.append,
     sockets: parts.sockets,
     routes: parts.routes.current,

@@ -61,7 +61,7 @@ export const namedSchema = {
 
 export const auditItemSchema = {
   type: 'object',
-  required: ['at', 'actor', 'action', 'target', 'before', 'after', 'requestId', 'ip', 'hash'],
+  required: ['at', 'actor', 'action', 'target', 'targetName', 'before', 'after', 'requestId', 'ip', 'hash'],
   properties: {
     at: { type: 'string' },
     actor: {
@@ -70,7 +70,8 @@ export const auditItemSchema = {
       properties: { id: { type: ['integer', 'null'] }, username: { type: 'string' } }
     },
     action: { type: 'string' },
-    target: { type: 'string' },
+    target: { type: 'string', description: '`user:<id>`, `area:<id>`, …' },
+    targetName: { type: 'string', description: "Today's name of that person, service account or area; '' for none" },
     before: {},
     after: {},
     requestId: { type: 'string' },

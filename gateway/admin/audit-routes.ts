@@ -1,32 +1,82 @@
-// Admins read what was done, by whom and to whom, newest first.
+// Admins read what was done, by whom and to whom, newest first, and take it away as a table.
 import type { FastifyInstance } from 'fastify'
+import { BadRequest } from '../errors.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
-import type { AuditItem, AuditQuery } from '../store/audit-log.ts'
+import type { AuditFilter, AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
 import { auditItemSchema } from './admin-schemas.ts'
+import { auditCsv } from './audit-csv.ts'
+import { readTime, timeProperty } from './query-times.ts'
 
 export interface AuditRoutesParts {
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
+  collectAudit: (filter: AuditFilter, most: number) => Promise<AuditItem[] | undefined>
 }
 
-const auditQuery = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    user: { type: 'string', minLength: 1, maxLength: 256, description: 'An id or a username' },
-    action: { type: 'string', minLength: 1, maxLength: 64 },
-    ...pagingProperties
-  }
+interface FilterQuery {
+  user?: string
+  action?: string
+  since?: string
+  until?: string
+}
+
+const filterProperties = {
+  user: { type: 'string', minLength: 1, maxLength: 256, description: 'An id or a username' },
+  action: { type: 'string', minLength: 1, maxLength: 64 },
+  since: timeProperty('From then on: ISO 8601 or ms since the epoch'),
+  until: timeProperty('Before then: ISO 8601 or ms since the epoch')
 } as const
 
-export const auditRoutes = (app: FastifyInstance, { listAudit }: AuditRoutesParts): void => {
-  app.get<{ Querystring: PagingQuery & { user?: string; action?: string } }>(
+const queryOf = <P extends object>(properties: P) =>
+  ({ type: 'object', additionalProperties: false, properties }) as const
+
+/** All of them are in memory at once. */
+const MOST_IN_A_TABLE = 50_000
+
+const filterOf = ({ user, action, since, until }: FilterQuery): AuditFilter => {
+  const [from, to] = [readTime('since', since), readTime('until', until)]
+  return {
+    user: user !== undefined && /^[1-9]\d{0,9}$/.test(user) ? Number(user) : user,
+    action,
+    since: from === undefined ? undefined : new Date(from),
+    until: to === undefined ? undefined : new Date(to)
+  }
+}
+
+export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: AuditRoutesParts): void => {
+  app.get<{ Querystring: PagingQuery & FilterQuery }>(
     '/auth/admin/audit',
-    { schema: { summary: 'The audit log', querystring: auditQuery, response: { 200: pageOf(auditItemSchema) } } },
-    async ({ query }) => {
-      const { user } = query
-      const who = user !== undefined && /^[1-9]\d{0,9}$/.test(user) ? Number(user) : user
-      return listAudit({ user: who, action: query.action, ...paging(query) })
+    {
+      schema: {
+        summary: 'The audit log',
+        querystring: queryOf({ ...filterProperties, ...pagingProperties }),
+        response: { 200: pageOf(auditItemSchema) }
+      }
+    },
+    async ({ query }) => listAudit({ ...filterOf(query), ...paging(query) })
+  )
+
+  app.get<{ Querystring: FilterQuery }>(
+    '/auth/admin/audit.csv',
+    {
+      schema: {
+        summary: 'The audit log as a table (RFC 4180)',
+        querystring: queryOf(filterProperties),
+        produces: ['text/csv']
+      }
+    },
+    async ({ query }, reply) => {
+      const items = await collectAudit(filterOf(query), MOST_IN_A_TABLE)
+      if (items === undefined) {
+        const message = `more than ${MOST_IN_A_TABLE} entries; name a shorter period with since and until`
+        throw new BadRequest({ message, reason: 'too-many-entries' })
+      }
+      return reply
+        .headers({
+          'content-type': 'text/csv; charset=utf-8; header=present',
+          'content-disposition': 'attachment; filename="portaria-audit.csv"'
+        })
+        .send(auditCsv(items))
     }
   )
 }

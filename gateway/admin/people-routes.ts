@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
-import type { AuditItem, AuditQuery } from '../store/audit-log.ts'
+import type { AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
 import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
@@ -15,14 +15,25 @@ export interface PeopleRoutesParts {
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
 }
 
+interface PeopleQuerystring extends PagingQuery {
+  search?: string
+  accessStatus?: AccessStatus
+  disabled?: 'true' | 'false'
+}
+
 type ById = { Params: { id: string } }
 
 const peopleQuery = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    search: { type: 'string', maxLength: 256, description: 'Part of a name, username or e-mail' },
+    search: {
+      type: 'string',
+      maxLength: 256,
+      description: 'Words, each a part of the name, username or e-mail; case and accents make no difference'
+    },
     accessStatus: { type: 'string', enum: ['assigned', 'unassigned'] },
+    disabled: { type: 'string', enum: ['true', 'false'], description: 'Only people who are, or are not, disabled' },
     ...pagingProperties
   }
 } as const
@@ -43,7 +54,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     return found.item
   }
 
-  app.get<{ Querystring: PagingQuery & { search?: string; accessStatus?: AccessStatus } }>(
+  app.get<{ Querystring: PeopleQuerystring }>(
     '/auth/admin/users',
     {
       schema: {
@@ -52,7 +63,11 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
         response: { 200: pageOf(personItemSchema) }
       }
     },
-    async ({ query }) => users.listPeople({ search: query.search, accessStatus: query.accessStatus, ...paging(query) })
+    async ({ query }) => {
+      const { search, accessStatus } = query
+      const disabled = query.disabled === undefined ? undefined : query.disabled === 'true'
+      return users.listPeople({ search, accessStatus, disabled, ...paging(query) })
+    }
   )
 
   app.get<ById>(

@@ -1,11 +1,11 @@
 // Admins see how the gateway, its upstreams and its stores fare, and the last hour's traffic.
 import type { FastifyInstance } from 'fastify'
-import { BadRequest } from '../errors.ts'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { AuditState } from '../observe/audit-watch.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
 import type { Complaint } from '../route-files/complaint.ts'
 import type { UpstreamStatus } from '../upstream/upstreams.ts'
+import { readTime } from './query-times.ts'
 import { statusSchema, trafficQuery, trafficSchema } from './status-schemas.ts'
 
 /** Each is read when it is asked for; none may be costly. Times are ms since the epoch where they are numbers. */
@@ -63,14 +63,6 @@ export const statusOf = async (parts: StatusParts) => {
   }
 }
 
-/** ms since the epoch; @throws 400 for a day that no calendar has */
-const sinceOf = (text: string | undefined): number => {
-  if (text === undefined) return 0
-  const ms = /^\d+$/.test(text) ? Number(text) : Date.parse(text)
-  if (Number.isNaN(ms)) throw new BadRequest({ message: 'querystring/since is no time', reason: 'invalid-request' })
-  return ms
-}
-
 export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts): void => {
   app.get(
     '/auth/admin/status',
@@ -90,7 +82,10 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
     async ({ query }) => ({
       now: new Date().toISOString(),
       stepMs: status.traffic.stepMs,
-      points: (await status.traffic.since(sinceOf(query.since))).map(point => ({ ...point, at: iso(point.at) }))
+      points: (await status.traffic.since(readTime('since', query.since) ?? 0)).map(point => ({
+        ...point,
+        at: iso(point.at)
+      }))
     })
   )
 }

@@ -1,4 +1,5 @@
 // What the state of the gateway and its traffic look like, as JSON Schema.
+import { timeProperty } from './query-times.ts'
 
 const text = { type: 'string' } as const
 const count = { type: 'integer' } as const
@@ -66,11 +67,7 @@ export const trafficQuery = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    since: {
-      type: 'string',
-      pattern: '^(?:\\d{1,15}|\\d{4}-\\d\\d-\\d\\dT[0-9:.]{5,12}(?:Z|[+-]\\d\\d:\\d\\d))$',
-      description: 'ISO 8601 or ms since the epoch; default: all that is kept, an hour'
-    }
+    since: timeProperty('ISO 8601 or ms since the epoch; default: all that is kept, an hour')
   }
 } as const
 

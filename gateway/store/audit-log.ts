@@ -1,31 +1,11 @@
 // The audit log can be written, read newest first, and checked link by link.
 import type { EntityManager } from 'typeorm'
 import { type AuditEntry, appendAudit, contentHash, GENESIS_HASH, linkHash } from './audit-entry.ts'
+import { type AuditFilter, type AuditItem, type AuditQuery, collectAudit, listAudit } from './audit-list.ts'
 import type { Database } from './database.ts'
 import { AuditEvent, type AuditEventRow } from './entities.ts'
-import { type Page, pageBounds, query } from './query.ts'
-import { storableJson, storableText } from './storable.ts'
-
-export interface AuditItem {
-  /** ISO 8601, UTC. */
-  at: string
-  actor: { id: number | null; username: string }
-  action: string
-  target: string
-  before: unknown
-  after: unknown
-  requestId: string
-  ip: string
-  hash: string
-}
-
-export interface AuditQuery {
-  /** An id (as actor or as target `user:<id>`), or a username in any case. */
-  user?: number | string | undefined
-  action?: string | undefined
-  page?: number | undefined
-  pageSize?: number | undefined
-}
+import { type Page, query } from './query.ts'
+import { storableJson } from './storable.ts'
 
 interface AuditVerdict {
   ok: boolean
@@ -41,6 +21,8 @@ export interface AuditLog {
   /** Reads the whole chain in pages; entries written meanwhile are left for the next time. */
   verify(): Promise<AuditVerdict>
   list(filter?: AuditQuery): Promise<Page<AuditItem>>
+  /** Everything that the filter finds, newest first; undefined when that is more than `most`. */
+  collect(filter: AuditFilter, most: number): Promise<AuditItem[] | undefined>
 }
 
 const VERIFY_PAGE = 1_000
@@ -49,7 +31,8 @@ export const createAuditLog = (database: Database): AuditLog => ({
   append: (entry, transaction) =>
     transaction === undefined ? database.read(manager => appendAudit(manager, entry)) : appendAudit(transaction, entry),
   verify: () => verifyAuditLog(database),
-  list: filter => listAudit(database, filter)
+  list: filter => listAudit(database, filter),
+  collect: (filter, most) => collectAudit(database, filter, most)
 })
 
 /**
@@ -108,41 +91,3 @@ const follows = (row: AuditEventRow, previousHash: string): boolean => {
     content === row.contentHash && row.previousHash === previousHash && row.hash === linkHash(previousHash, content)
   )
 }
-
-/** Newest first. */
-export const listAudit = async (database: Database, filter: AuditQuery = {}): Promise<Page<AuditItem>> => {
-  const { page, pageSize, offset } = pageBounds(filter.page, filter.pageSize)
-  return database.read(async manager => {
-    const entries = manager.createQueryBuilder(AuditEvent, 'entry')
-    if (filter.action !== undefined && filter.action !== '') {
-      entries.andWhere('entry.action = :action', { action: storableText(filter.action) })
-    }
-    if (filter.user !== undefined && filter.user !== '') entries.andWhere(...ofUser(filter.user))
-    const [rows, total] = await entries.orderBy('entry.id', 'DESC').skip(offset).take(pageSize).getManyAndCount()
-    return { items: rows.map(toItem), page, pageSize, total }
-  })
-}
-
-const ofUser = (user: number | string): [string, Record<string, unknown>] => {
-  if (typeof user === 'number' || /^[1-9][0-9]{0,9}$/.test(user)) {
-    const id = Number(user)
-    return ['(entry.actorId = :actor OR entry.target = :target)', { actor: clampId(id), target: `user:${id}` }]
-  }
-  const known = "SELECT 'user:' || id FROM users WHERE lower(username) = lower(:user)"
-  return [`(lower(entry.actorUsername) = lower(:user) OR entry.target IN (${known}))`, { user: storableText(user) }]
-}
-
-/** No id is 0: beyond int4 nobody can be meant. */
-const clampId = (id: number) => (Number.isInteger(id) && id <= 2_147_483_647 ? id : 0)
-
-const toItem = (row: AuditEventRow): AuditItem => ({
-  at: row.at.toISOString(),
-  actor: { id: row.actorId, username: row.actorUsername },
-  action: row.action,
-  target: row.target,
-  before: row.before,
-  after: row.after,
-  requestId: row.requestId,
-  ip: row.ip,
-  hash: row.hash
-})

@@ -5,6 +5,7 @@ import type { AccessStatus, AccountProvider, User } from '../identity.ts'
 import type { Grants } from '../routes/grants.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
+import { foldedSql, searchWords } from './folded-text.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
 import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
@@ -30,9 +31,10 @@ export type PersonItem = User & {
 } & GrantedParts
 
 export interface PeopleQuery {
-  /** Part of a name, username or e-mail, in any case. */
+  /** Words, each a part of a name, username or e-mail; case and accents make no difference. */
   search?: string | undefined
   accessStatus?: AccessStatus | undefined
+  disabled?: boolean | undefined
   page?: number | undefined
   pageSize?: number | undefined
 }
@@ -111,14 +113,17 @@ const toItems = async (
 
 const NOTHING_GRANTED: GrantedParts = { granted: [], groupsCutOff: false }
 
-const conditions = ({ search, accessStatus }: PeopleQuery) => {
+const SEARCHED = foldedSql("u.name || ' ' || u.username || ' ' || u.email")
+
+const conditions = ({ search, accessStatus, disabled }: PeopleQuery) => {
   const parts = ["u.provider <> 'client'"]
   const values: unknown[] = []
-  const text = escapeLike(storableText(search))
-  if (text !== '') {
-    values.push(`%${text}%`)
-    parts.push('(lower(u.name) LIKE lower($1) OR lower(u.username) LIKE lower($1) OR lower(u.email) LIKE lower($1))')
+  const words = searchWords(storableText(search))
+  if (words.length > 0) {
+    values.push(words.map(word => `%${escapeLike(word)}%`))
+    parts.push(`${SEARCHED} LIKE ALL ($1::text[])`)
   }
+  if (disabled !== undefined) parts.push(disabled ? 'u.disabled' : 'NOT u.disabled')
   if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? ASSIGNED : `NOT ${ASSIGNED}`)
   return { where: `WHERE ${parts.join(' AND ')}`, values }
 }

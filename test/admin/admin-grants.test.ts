@@ -147,3 +147,59 @@ t.test('what is wrong for everybody is refused as a whole', async t => {
     )
   }
 })
+
+t.test(
+  'a search takes words over several fields, without case and accents, and disabled people have a filter',
+  async t => {
+    await users.syncPerson(person('jconceicao', { name: 'João Conceição', email: 'joao@corp.example' }))
+    const lech = await users.syncPerson(person('lech', { name: 'Łukasz Żółć', email: 'lech@corp.example' }))
+    const found = async (search: string, more = '') => {
+      const { status, body } = await call('GET', `users?search=${encodeURIComponent(search)}${more}`)
+      t.equal(status, 200, search)
+      return body.items.map((item: { username: string }) => item.username)
+    }
+    for (const search of ['joao', 'JOÃO conceicao', 'conceição  jo', 'corp.example joão', 'jconceicao João']) {
+      t.same(await found(search), ['jconceicao'], search)
+    }
+    t.same(await found('lukasz zolc'), ['lech'])
+    t.same(await found('joao lech'), [])
+    t.same(await found('jo%o'), [])
+    t.equal((await call('POST', `users/${lech.user.id}/disable`)).status, 204)
+    t.same(await found('lukasz', '&disabled=true'), ['lech'])
+    t.same(await found('lukasz', '&disabled=false'), [])
+    t.same(await found('', '&disabled=true'), ['lech'])
+    t.match(await call('GET', 'users?disabled=yes'), { status: 400, body: { code: 'GW_BAD_REQUEST' } })
+  }
+)
+
+t.test('the audit log names whom it concerns, takes a period, and goes into a table that computes nothing', async t => {
+  const { body: area } = await call('POST', 'areas', { name: '=HYPERLINK("x")' })
+  const id = await newPerson('ze')
+  const began = new Date().toISOString()
+  const access = { profiles: ['Agente'], areas: [area.name], areaPrincipal: area.name }
+  t.equal((await call('PUT', `users/${id}/access`, access)).status, 200)
+  const { body: page } = await call('GET', `audit?since=${began}`)
+  t.equal(page.total, 1)
+  t.match(page.items[0], { action: 'access.set', target: `user:${id}`, targetName: 'ZE', actor: { username: 'root' } })
+  const { body: earlier } = await call('GET', `audit?until=${began}&action=area.create`)
+  t.match(earlier.items[0], { target: `area:${area.id}`, targetName: area.name })
+  t.match(await call('GET', 'audit?since=2026-02-30T25:00:00Z'), { status: 400, body: { code: 'GW_BAD_REQUEST' } })
+
+  const answer = await world.fetch(`/auth/admin/audit.csv?since=${Date.parse(began) - 60_000}`, { token: adminToken })
+  t.equal(answer.status, 200)
+  t.match(answer.headers.get('content-type'), /^text\/csv; charset=utf-8/)
+  t.match(answer.headers.get('content-disposition'), /^attachment; filename="portaria-audit\.csv"$/)
+  t.equal(answer.headers.get('cache-control'), 'no-store')
+  const lines = Buffer.from(await answer.arrayBuffer())
+    .toString()
+    .split('\r\n')
+  t.equal(lines[0], '\ufeffat,actorId,actor,action,target,targetName,before,after,ip,requestId,hash')
+  t.ok(
+    lines.some(line => line.includes(`area.create,area:${area.id},"'=HYPERLINK(""x"")"`)),
+    'no formula is left'
+  )
+  t.equal(lines.at(-1), '')
+  t.match(await call('GET', 'audit.csv?page=2'), { status: 400, body: { code: 'GW_BAD_REQUEST' } })
+  const agente = await world.tokenFor({ profiles: ['Agente'] })
+  t.equal((await world.fetch('/auth/admin/audit.csv', { token: agente })).status, 403)
+})

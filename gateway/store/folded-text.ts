@@ -1,0 +1,34 @@
+// Folds text for a search by people: case and accents make no difference.
+
+// Combining marks of Latin, Greek and Cyrillic that NFD splits off, and Latin letters that it leaves whole.
+const MARKS = '\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0326\u0327\u0328\u0331'
+const WHOLE = 'øØłŁđĐı'
+const PLAIN = 'oOlLdDi'
+
+const FOLDED = new Map([...WHOLE].map((letter, i) => [letter, PLAIN[i] ?? '']))
+for (const mark of MARKS) FOLDED.set(mark, '')
+
+const fold = (text: string): string =>
+  [...text.normalize('NFD')]
+    .map(character => FOLDED.get(character) ?? character)
+    .join('')
+    .toLowerCase()
+
+/**
+ * `expression` folded as `searchWords` are: split first, so that `lower` meets ASCII whatever the collation is. ASCII has
+ * nothing to split, and only databases in UTF-8 can split (PostgreSQL documentation, 9.4).
+ */
+export const foldedSql = (expression: string): string =>
+  `CASE WHEN octet_length(${expression}) = char_length(${expression}) OR current_setting('server_encoding') <> 'UTF8'
+    THEN lower(${expression})
+    ELSE lower(translate(normalize(${expression}, NFD), '${WHOLE}${MARKS}', '${PLAIN}')) END`
+
+/** More words than a search needs are left out. */
+const MAX_WORDS = 10
+
+/** What a search asks for, word by word. */
+export const searchWords = (text: string): string[] =>
+  fold(text)
+    .split(/\s+/)
+    .filter(word => word !== '')
+    .slice(0, MAX_WORDS)
