@@ -9,9 +9,9 @@ import type { Settings } from './settings/settings.ts'
 import { createSockets } from './sockets.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
-import { upstreamHead } from './upstream/head.ts'
 import { createToldHost } from './upstream/headers/told-host.ts'
-import { createUpstreamRequest } from './upstream/request.ts'
+import { upstreamHead } from './upstream/headers/upstream-head.ts'
+import { createUpstreamRequest } from './upstream/headers/upstream-request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
 
 interface ForwardingParts {

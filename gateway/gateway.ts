@@ -122,7 +122,7 @@ export const startGateway = async (
     openapi: () => own.app.swagger(),
     async close() {
       observation.nowDraining()
-      // Whoever balances takes this instance out meanwhile.
+      // A balancer takes this instance out in the meantime.
       if (settings.drainDelayMs > 0) await setTimeout(settings.drainDelayMs)
       await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()

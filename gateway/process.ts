@@ -1,7 +1,7 @@
 // The process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second one exits at once, SIGHUP reloads.
 
+import type { Logger } from 'pino'
 import type { Gateway } from './gateway.ts'
-import type { Log } from './observe/logging.ts'
 import type { Settings } from './settings/settings.ts'
 import { useCompiledCode } from './workers/compiled-code.ts'
 
@@ -24,7 +24,7 @@ const settingsOrExit = (): Settings => {
 }
 
 /** Signals mean something from the first moment: process 1 of a container has no other end. */
-const obeySignals = (log: Log) => {
+const obeySignals = (log: Logger) => {
   let gateway: Gateway | undefined
   let isStopping = false
   const stop = async (signal: NodeJS.Signals) => {
@@ -54,7 +54,7 @@ const obeySignals = (log: Log) => {
 }
 
 // Loaded only now, and only what is needed: mistakes and signals do not wait for it.
-const start = async (settings: Settings, log: Log): Promise<Gateway> => {
+const start = async (settings: Settings, log: Logger): Promise<Gateway> => {
   if (settings.workers === 1) return (await import('./gateway.ts')).startGateway(settings, log)
   const { startWorkers } = await import('./workers/primary.ts')
   return startWorkers(settings, log, () => {
@@ -63,7 +63,7 @@ const start = async (settings: Settings, log: Log): Promise<Gateway> => {
   })
 }
 
-const startOrExit = async (settings: Settings, log: Log): Promise<Gateway> => {
+const startOrExit = async (settings: Settings, log: Logger): Promise<Gateway> => {
   try {
     return await start(settings, log)
   } catch (error) {

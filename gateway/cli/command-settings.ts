@@ -2,9 +2,9 @@
 
 import { unassignedMayPass } from '../settings/cloud.ts'
 import { formatMistakes } from '../settings/read-settings.ts'
-import { createReader, type Reader } from '../settings/reader.ts'
+import { createReader, type Environment, type Reader } from '../settings/reader.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
-import { CannotRun, type Environment } from './command.ts'
+import { CannotRun } from './command.ts'
 
 /** Throws {@link CannotRun} when `read` finds a mistake in one of `names`; mistakes in others are not its business. */
 const readSome = <T>(environment: Environment, names: readonly VariableName[], read: (reader: Reader) => T): T => {

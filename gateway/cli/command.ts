@@ -1,5 +1,6 @@
 // A command ends as a report and an exit code, 0 fine, 1 found something, 2 could not run; never as a stack trace.
 import type { Command } from 'commander'
+import type { Environment } from '../settings/reader.ts'
 import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'
 
 export interface Report {
@@ -23,8 +24,6 @@ export class CannotRun extends Error {
     this.details = details
   }
 }
-
-export type Environment = Readonly<Record<string, string | undefined>>
 
 interface Output extends NodeJS.WritableStream {
   readonly isTTY?: boolean

@@ -20,13 +20,13 @@ export interface Difference {
   readonly who: readonly string[]
   readonly text: string
   readonly example: { readonly method: string; readonly path: string }
-  readonly was: Side
-  readonly now: Side
+  readonly was: TableSide
+  readonly now: TableSide
   /** The louder, the higher. */
   readonly weight: number
 }
 
-export interface Side {
+export interface TableSide {
   /** undefined: no route. */
   readonly route: string | undefined
   readonly place: Place | undefined
@@ -128,7 +128,7 @@ interface Access {
 }
 
 const asDifferences = ({ name, before, after, methods }: Access, { was, now, example }: Group): Difference[] => {
-  const side = (match: RouteMatch, allowed: readonly string[]): Side => ({
+  const side = (match: RouteMatch, allowed: readonly string[]): TableSide => ({
     route: match.route?.id,
     place: match.route?.place,
     allowed

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { lineOf } from '../explain/explain.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass } from './command-settings.ts'
-import { type Comparison, compareTables, type Difference, type Side } from './compare-tables.ts'
+import { type Comparison, compareTables, type Difference, type TableSide } from './compare-tables.ts'
 import { readTable } from './read-routes.ts'
 import { plain, type Terminal } from './terminal.ts'
 
@@ -52,5 +52,5 @@ const textOf = ({ opened, closed, notes, isComplete }: Comparison, terminal: Ter
 const detail = ({ example, was, now }: Difference): string =>
   `        e.g. ${example.method} ${example.path}: was ${side(was)}, is ${side(now)}`
 
-const side = ({ route, place }: Side): string =>
+const side = ({ route, place }: TableSide): string =>
   route === undefined || place === undefined ? 'on no route' : `"${route}" (${lineOf(place)})`

@@ -1,8 +1,9 @@
 // A command works on the database of the gateway, also while a gateway runs on it, and leaves it closed.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
-import { CannotRun, type Environment } from './command.ts'
+import { CannotRun } from './command.ts'
 import { storeSettings } from './command-settings.ts'
 
 export type { Database }

@@ -2,7 +2,7 @@
 import type { NamedAsker } from '../explain/askers.ts'
 import type { User } from '../identity.ts'
 import type { IdentityHeader, Route } from '../routes/route.ts'
-import { encodeList, encodeValue } from '../upstream/identity-headers.ts'
+import { encodeList, encodeValue } from '../upstream/headers/identity-headers.ts'
 
 export interface ReceivedHeaders {
   /** `name: value`, what is in angle brackets differs by request. */

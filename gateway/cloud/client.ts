@@ -10,7 +10,7 @@ import { type ClientAuthentication, createClientAuthentication, type Ways } from
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
 import { judgeDirectIdToken } from './id-token.ts'
 import { judgeLogoutToken } from './logout-token.ts'
-import { type Claims, judgePerson } from './person.ts'
+import { type Claims, provePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
 import { createProviderKeys } from './provider-keys.ts'
 import {
@@ -75,7 +75,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
         : judgeDirectIdToken(idToken, settings.clientId, now())
     if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
-    const person = judgePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
+    const person = provePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
     if (!isOpenId || claims === undefined) return person
     return {
       ...person,

@@ -26,7 +26,7 @@ const MAX_NAME_LENGTH = 256
  * The person. The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, else the address of the
  * profile endpoint: subjects are unique there and nowhere else. Throws OAuthFailure.
  */
-export const judgePerson = (
+export const provePerson = (
   findings: Findings,
   settings: Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants'>
 ): ProvenPerson => {

@@ -3,7 +3,7 @@ import { BadRequest, Forbidden, type GatewayError } from '../errors.ts'
 import { type AnswerOptions, answerRefusal, ownHeaders } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues, type HttpRequest } from '../http/server/request.ts'
-import { identityFields } from '../upstream/identity-headers.ts'
+import { identityFields } from '../upstream/headers/identity-headers.ts'
 
 const PATH = '/auth/forward'
 // RFC 9110 §9.1; no longer than any method that routes may name.

@@ -1,14 +1,6 @@
 // A request that may pass goes upstream and its answer comes back, streaming both ways; whatever breaks, both sides are told.
 
-import {
-  BadUpstreamResponse,
-  BodyTooLarge,
-  GatewayError,
-  RequestTimeout,
-  Unavailable,
-  UpstreamTimeout,
-  UpstreamUnreachable
-} from '../errors.ts'
+import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
 import { hasBody } from '../http/head.ts'
@@ -16,19 +8,18 @@ import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
 import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import type { Requester, UpstreamConnection, UpstreamFault } from '../upstream/connection.ts'
+import { mayHaveClosed, type Requester, type UpstreamConnection } from '../upstream/connection.ts'
+import { type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
 import { freeMemory } from '../upstream/free-memory.ts'
+import { answerContext, clientHead, clientTrailers } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
-import { type ResponseHead, reasonOf } from '../upstream/parser.ts'
-import { clientHead, clientTrailers } from '../upstream/response-head.ts'
+import type { ResponseHead } from '../upstream/parser.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 
 const UPLOAD_CHECK_MS = 30_000
 /** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
 const UPLOAD_MIN_BYTES = 3000
-// A connection that has been idle for so long may have been closed by the other side a moment ago.
-const DOUBTFUL_IDLE_MS = 1000
 const NOTHING = Buffer.alloc(0)
 
 export interface Forwarding {
@@ -42,13 +33,6 @@ export interface Forwarding {
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** An event stream begins; returns what to call when it is over, or why there may be none. `end` closes it. */
   readonly onEventStream: (exchange: Exchange, upstream: Upstream, end: () => void) => (() => void) | GatewayError
-}
-
-const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
-  unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
-  reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
-  'bad-response': cause => new BadUpstreamResponse({ cause, reason: reasonOf(cause) }),
-  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
 }
 
 /** One request under way to one upstream. */
@@ -90,11 +74,8 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     this.#connection = connection
     this.#attempts++
     // Once the body is on its way nothing waits: it must not come before the head.
-    const isDoubtful = connection.idleSince > 0 && performance.now() - connection.idleSince > DOUBTFUL_IDLE_MS
-    if (isDoubtful && !this.#uploading) {
-      // One turn of the event loop: a close that has already arrived is then known.
-      setImmediate(() => this.#sendOrReplace(connection))
-    } else this.#send(connection)
+    if (!this.#uploading && mayHaveClosed(connection)) setImmediate(() => this.#sendOrReplace(connection))
+    else this.#send(connection)
   }
 
   #sendOrReplace(connection: UpstreamConnection) {
@@ -208,13 +189,9 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     if (connection === undefined) return
     this.#exchange.upstreamMs = connection.waitedMs
     this.#exchange.headMs = performance.now() - this.#exchange.startedAt
-    const { headers, eventStream } = clientHead(head, {
-      ownCookies: this.#forwarding.ownCookies,
-      upstream: this.#upstream,
-      strippedPrefix: this.#route.stripPrefix ?? '',
-      host: this.#exchange.host,
-      privacy: privateAnswersOf(this.#route)
-    })
+    const { ownCookies } = this.#forwarding
+    const context = answerContext(ownCookies, this.#route, this.#upstream, this.#exchange.host)
+    const { headers, eventStream } = clientHead(head, context, privateAnswersOf(this.#route))
     if (eventStream && whole === undefined) {
       const refusal = this.#streamEvents(connection)
       if (refusal !== undefined) return this.#cut(refusal)
@@ -276,7 +253,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     const tries = fault === 'reset' ? pool.targets + 1 : pool.targets
     if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
     const isStalled = fault === 'timeout' && this.#response.hasBegun
-    this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : FAULTS[fault](cause))
+    this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : upstreamRefusal(fault, cause))
   }
 }
 

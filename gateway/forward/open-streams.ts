@@ -13,7 +13,14 @@ type StreamKind = 'websocket' | 'socketio' | 'sse'
  * route no longer allows it, or an administrator ended it. 1001: it has lived as long as its route lets it. 1012: the
  * gateway is going away.
  */
-export type StreamEnd = 4401 | 4403 | 1001 | 1012
+export const END_REASONS = {
+  4401: 'token no longer valid',
+  4403: 'no longer allowed',
+  1001: 'lifetime over',
+  1012: 'gateway restarts'
+} as const
+
+export type StreamEnd = keyof typeof END_REASONS
 
 export interface StreamInfo {
   readonly kind: StreamKind

@@ -6,11 +6,10 @@ import type { DirectoryPerson } from '../directory/person.ts'
 import { mayHaveTwoNames as maybeTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
 import type { LoginNames } from '../store/login-names.ts'
-import type { createGate } from './gate.ts'
+import type { PermitGate } from './permit-gate.ts'
 import type { PermitOutcome } from './permits.ts'
 import type { SharedLog } from './shared.ts'
 
-type Gate = ReturnType<typeof createGate>
 type Settle = (outcome: PermitOutcome) => Promise<void>
 
 /** Not keyed: after a change of JWT_SECRET the same accounts must still be found. */
@@ -21,7 +20,7 @@ export const accountKey = (login: string): string => hash('sha256', `login\0${lo
  * has shown whose a name is, each name has half of the permits of an account: two names together lock no account.
  */
 export const takePermit = async (
-  gate: Gate,
+  gate: PermitGate,
   names: Pick<LoginNames, 'accountOf'>,
   { name, mayHaveTwoNames, count }: GuardedAccount,
   entry: { readonly known: boolean; readonly deadline: number; readonly half: number; readonly clock: () => number }
@@ -43,7 +42,7 @@ export const takePermit = async (
 
 /** After a success: its names are one account's, and so are the permits that were used under them. */
 export const joinNames = async (
-  gate: Gate,
+  gate: PermitGate,
   {
     names,
     ldap,

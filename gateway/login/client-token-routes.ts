@@ -7,7 +7,7 @@ import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
 import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
-import { createGate, GateClosed, type PermitStore } from './gate.ts'
+import { createPermitGate, NoPermit, type PermitStore } from './permit-gate.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
 interface ClientTokenParts {
@@ -130,7 +130,7 @@ class TooManyFailures extends TokenRequestError {
 type FailureGate = ReturnType<typeof createFailureGate>
 
 const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts) =>
-  createGate({
+  createPermitGate({
     store: failures,
     rules: { max: perIp, maxForStrangers: perIp, windowMs, patienceMs: PATIENCE_MS, forget: 'singly' },
     clock: () => performance.now()
@@ -145,7 +145,7 @@ const counted = async <T>(
 ): Promise<T> => {
   const entry = { key: addressKey(secret, client.key), known: false, deadline: performance.now() + PATIENCE_MS }
   const settle = await gate.enter(entry).catch(error => {
-    throw error instanceof GateClosed ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error
+    throw error instanceof NoPermit ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error
   })
   try {
     const result = await work()

@@ -1,8 +1,8 @@
 // The same work wanted several times at once has been begun by one, and the others know how it went.
-import { GateClosed } from './gate.ts'
+import { NoPermit } from './permit-gate.ts'
 
 interface Leader {
-  /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {GateClosed} */
+  /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {NoPermit} */
   accepted(deadline: number): Promise<boolean>
 }
 
@@ -40,7 +40,7 @@ export const createLeaders = (): Leaders => {
 
 const before = async (deadline: number, leader: Promise<boolean>): Promise<boolean> => {
   const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new GateClosed(RETRY_MS)), Math.max(0, deadline - performance.now()))
+  const timer = setTimeout(() => reject(new NoPermit(RETRY_MS)), Math.max(0, deadline - performance.now()))
   try {
     return await Promise.race([leader, late])
   } finally {

@@ -3,7 +3,7 @@
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'
 import { boundedMap } from '../values/bounded-map.ts'
-import type { PermitStore } from './gate.ts'
+import type { PermitStore } from './permit-gate.ts'
 
 export interface SharedLog {
   warn(fields: object, message: string): void

@@ -10,8 +10,8 @@ import type { RedisStore } from '../redis/redis.ts'
 import type { LdapSettings } from '../settings/settings.ts'
 import type { LoginNames } from '../store/login-names.ts'
 import { accountKey, joinNames, takePermit } from './account-permits.ts'
-import { createGate, GateClosed, type PermitStore } from './gate.ts'
 import { createLeaders } from './leaders.ts'
+import { createPermitGate, NoPermit, type PermitStore } from './permit-gate.ts'
 import type { PermitOutcome } from './permits.ts'
 import { createAskRedis, createSharedPermits, type SharedLog } from './shared.ts'
 import { createWrongPasswords } from './wrong-passwords.ts'
@@ -77,8 +77,8 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   const settingsText = JSON.stringify(ldap)
   const ask = createAskRedis(parts.redis, clock, parts.log)
   const wrongPasswords = createWrongPasswords(ask, clock)
-  const clients = createGate({ store: createSharedPermits(ask, now), rules: clientRules(parts), clock })
-  const accounts = createGate({ store: parts.accountPermits, rules: accountRules(ldap), clock })
+  const clients = createPermitGate({ store: createSharedPermits(ask, now), rules: clientRules(parts), clock })
+  const accounts = createPermitGate({ store: parts.accountPermits, rules: accountRules(ldap), clock })
   const leaders = createLeaders()
   let underWay = 0
 
@@ -182,7 +182,7 @@ const closable = async <T>(reason: string, work: Promise<T>): Promise<T> => {
   try {
     return await work
   } catch (error) {
-    throw error instanceof GateClosed ? throttled(reason, error.retryAfterMs) : error
+    throw error instanceof NoPermit ? throttled(reason, error.retryAfterMs) : error
   }
 }
 

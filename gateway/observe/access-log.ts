@@ -1,8 +1,9 @@
 // One line per request: who, where to, decided how and why, and how long it took. Never a query, a header or a body.
+import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
-import { type Log, lineWriter } from './logging.ts'
+import { lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'
 
 /** `fail`: allowed, but the upstream or the gateway could not do it. */
@@ -80,7 +81,7 @@ const fieldsOf = (exchange: Exchange): string => {
 }
 
 /** The observer of finished exchanges that writes the access log; costs nothing where its level is off. */
-export const createAccessLog = (log: Log) => {
+export const createAccessLog = (log: Logger) => {
   const info = log.isLevelEnabled('info') ? lineWriter(log, 'info', 'request') : undefined
   const warn = log.isLevelEnabled('warn') ? lineWriter(log, 'warn', 'request') : undefined
   return (exchange: Exchange): void => {

@@ -6,8 +6,6 @@ import { redact, redactText, redactUrl } from './redaction.ts'
 export type { LogSink }
 export { createLogSink, redactUrl, SHARED_PIPE_WRITE }
 
-export type Log = Logger
-
 /**
  * The logger. Fields named like secrets are replaced at any depth; `err`, `error` and `cause` are written with their
  * `code`, `reason` and causes; `req` is only its method and its URL without secrets.
@@ -18,7 +16,7 @@ export type Log = Logger
 export const createLog = (
   options: { readonly logLevel?: string; readonly level?: string } = {},
   sink: Pick<LogSink, 'write'> & Partial<LogSink> = createLogSink({ lostLine })
-): Log => {
+): Logger => {
   const log = pino(
     {
       level: options.level ?? options.logLevel ?? 'info',
@@ -38,7 +36,7 @@ export const createLog = (
   )
   // pino leaves out formatters.bindings for children; every logger further down inherits this method.
   const child = log.child
-  log.child = function (this: Log, bindings: Bindings, ...rest: unknown[]) {
+  log.child = function (this: Logger, bindings: Bindings, ...rest: unknown[]) {
     return Reflect.apply(child, this, [redactFields(bindings), ...rest])
   } as typeof log.child
   return log
@@ -58,7 +56,7 @@ const lostLine = (lost: number): string =>
  * Writes lines of one level and message whose other fields are JSON text already (`,"name":value…`), to the same output
  * and with the same bindings. Nothing is redacted here: only for fields that cannot hold a secret.
  */
-export const lineWriter = (log: Log, level: 'info' | 'warn', message: string): ((fields: string) => void) => {
+export const lineWriter = (log: Logger, level: 'info' | 'warn', message: string): ((fields: string) => void) => {
   // What pino writes itself: its output and its bindings as text.
   const { [pino.symbols.streamSym]: sink, [pino.symbols.chindingsSym]: bindings } = log as unknown as {
     [pino.symbols.streamSym]: Pick<LogSink, 'write'>
@@ -70,7 +68,7 @@ export const lineWriter = (log: Log, level: 'info' | 'warn', message: string): (
 }
 
 /** Lines that the logger's output has lost so far; 0 when it does not tell. */
-export const droppedLines = (log: Log): number => {
+export const droppedLines = (log: Logger): number => {
   const { [pino.symbols.streamSym]: sink } = log as unknown as { [pino.symbols.streamSym]: Partial<LogSink> }
   return sink.dropped?.() ?? 0
 }

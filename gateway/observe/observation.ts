@@ -1,12 +1,12 @@
 // Everything that happens is seen in one place: counters, live traffic, access log, traces, and the listener that tells of them.
-
+import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
 import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { createAccessLog } from './access-log.ts'
-import { droppedLines, type Log } from './logging.ts'
+import { droppedLines } from './logging.ts'
 import type { MetricSources } from './metric-families.ts'
 import type { Metrics } from './metrics.ts'
 import type { OpsListener } from './ops-listener.ts'
@@ -69,7 +69,7 @@ const openTracing = async (settings: Settings) => {
 }
 
 /** Opens the ops listener at once: to start is to live already. Rejects when its port cannot be had. */
-export const startObservation = async (settings: Settings, log: Log): Promise<Observation> => {
+export const startObservation = async (settings: Settings, log: Logger): Promise<Observation> => {
   const requests = createRequestCounters()
   const traffic = createTraffic()
   const writeLog = createAccessLog(log)

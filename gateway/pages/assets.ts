@@ -16,7 +16,7 @@ export interface Asset {
   encoded(accepted: string | undefined): Promise<{ encoding: 'br' | 'gzip' | undefined; body: Buffer }>
 }
 
-export interface Page {
+export interface PageAssets {
   readonly script: string
   readonly styles: readonly string[]
   /** Modules that the script needs at once. */
@@ -25,9 +25,9 @@ export interface Page {
 
 interface Assets {
   get(file: string): Asset | undefined
-  readonly login: Page
-  readonly console: Page
-  readonly account: Page
+  readonly login: PageAssets
+  readonly console: PageAssets
+  readonly account: PageAssets
   readonly icon: string
   /** For pages of backends; its name carries no fingerprint. */
   readonly sessionScript: Asset

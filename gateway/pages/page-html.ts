@@ -1,9 +1,9 @@
 // A page is a small document that names its parts: everything on it is made by its script, in the reader's language.
 import { escapeHtml } from '../http/refusal-page.ts'
-import type { Page } from './assets.ts'
+import type { PageAssets } from './assets.ts'
 
 interface PageDocument {
-  readonly page: Page
+  readonly page: PageAssets
   readonly icon: string
   /** What the script has to know from the start: `<meta name="portaria:NAME" content="VALUE">`. */
   readonly facts: Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 // People get the login page and the console; backends' pages get the session script; nothing loads from elsewhere.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { ASSETS, type Asset, createAssets, type Page } from './assets.ts'
+import { ASSETS, type Asset, createAssets, type PageAssets } from './assets.ts'
 import { pageHtml } from './page-html.ts'
 
 interface PageRoutesParts {
@@ -39,7 +39,7 @@ const FIVE_MINUTES = 'public, max-age=300'
 export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void => {
   const assets = createAssets()
 
-  const document = (page: Page) => {
+  const document = (page: PageAssets) => {
     const facts = { 'browser-session': String(parts.browserSession), contact: parts.contact ?? '' }
     const html = pageHtml({ page, icon: assets.icon, facts })
     return async (_request: FastifyRequest, reply: FastifyReply) => {

@@ -2,8 +2,8 @@
 import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
+import { answerContext, clientHead } from '../upstream/headers/client-head.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
-import { clientHead } from '../upstream/response-head.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SessionOrigin } from './session.ts'
 
@@ -22,13 +22,7 @@ export const clientFields = (
   forwarding: PollingForwarding,
   { route, upstream }: SessionOrigin
 ): string[] => {
-  const context = {
-    ownCookies: forwarding.ownCookies,
-    upstream,
-    strippedPrefix: route.stripPrefix ?? '',
-    host: ''
-  }
-  const { headers } = clientHead(head, context)
+  const { headers } = clientHead(head, answerContext(forwarding.ownCookies, route, upstream, ''))
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''

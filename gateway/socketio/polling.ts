@@ -1,7 +1,7 @@
 // The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and nothing gets lost between polls.
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type Answer, callUpstream, type PendingCall } from '../upstream/call.ts'
+import { callUpstream, type PendingCall, type UpstreamAnswer } from '../upstream/call.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { clientFields, type PollingForwarding } from './polling-http.ts'
 import { readEnginePayload, SEPARATOR } from './protocol/engineio.ts'
@@ -110,7 +110,7 @@ export const createPollingTransport = (options: PollingOptions) => {
   }
 
   /** What the upstream had to say, as far as the client may hear it. */
-  const takeAnswer = async ({ head, body }: Answer) => {
+  const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
     poll = undefined
     await share?.release()
     // Another instance may have let a CONNECT through meanwhile.

@@ -5,7 +5,8 @@ import { hasBody } from '../http/head.ts'
 import { readBody } from '../http/read-body.ts'
 import { fieldValue, fieldValues } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import { type Answer, callUpstream } from '../upstream/call.ts'
+import { callUpstream, type UpstreamAnswer } from '../upstream/call.ts'
+import { answerContext } from '../upstream/headers/client-head.ts'
 import { type AddressContext, publicCookie } from '../upstream/headers/public-addresses.ts'
 import { targetsInTurn } from '../websocket/forward.ts'
 import { bytesLeft } from './life.ts'
@@ -73,7 +74,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     throw new Unavailable({ reason: 'no-target' })
   }
 
-  const openPolling = async (exchange: Exchange, origin: SessionOrigin, { head, body }: Answer) => {
+  const openPolling = async (exchange: Exchange, origin: SessionOrigin, { head, body }: UpstreamAnswer) => {
     const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
     const { route, target, upstream } = origin
     const fields = clientFields(head, forwarding, origin)
@@ -91,13 +92,13 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     sessions.hold(sid, origin, record)
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
-    const cookies = cookiesOf(head, { upstream, strippedPrefix: route.stripPrefix ?? '', host: exchange.host })
+    const cookies = cookiesOf(head, answerContext(forwarding.ownCookies, route, upstream, exchange.host))
     const headers = [...fields, ...cookies, ...forwarding.pollHeaders(exchange, fields), ...type]
     response.whole({ status: 200, headers }, body.toString('latin1'))
   }
 
   /** An affinity cookie of the backend's own, given with the handshake alone. */
-  const cookiesOf = ({ headers }: Answer['head'], context: AddressContext): string[] =>
+  const cookiesOf = ({ headers }: UpstreamAnswer['head'], context: AddressContext): string[] =>
     fieldValues(headers, 'set-cookie')
       .filter(cookie => !forwarding.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
       .flatMap(cookie => ['set-cookie', publicCookie(cookie, context)])

@@ -4,7 +4,15 @@ import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-strea
 import type { Identity, User } from '../identity.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import type { SocketLog } from '../websocket/forward.ts'
-import { createGate, type Gate, type GateState, NOTHING_DUE, owesClient, owesUpstream, type Right } from './gate.ts'
+import {
+  createPacketGate,
+  type GateState,
+  NOTHING_DUE,
+  owesClient,
+  owesUpstream,
+  type PacketGate,
+  type Right
+} from './gate/packet-gate.ts'
 import { advance, begin, bytesLeft, joined, type Life, type Phase, provableFrom, proved, tookBytes } from './life.ts'
 import { namespaceName, namespaceRoute } from './namespaces.ts'
 import { disconnectPacket } from './protocol/packets.ts'
@@ -45,7 +53,7 @@ export interface SessionOrigin {
 
 export interface Session {
   readonly origin: SessionOrigin
-  readonly gate: Gate
+  readonly gate: PacketGate
   readonly state: GateState
   /** Where it stands; changed here alone, by the steps below. */
   readonly life: Life
@@ -193,7 +201,7 @@ export const createSession = (
     parts.log.info({ requestId, route: route.id, namespace, event, user, reason }, 'refused a Socket.IO event')
   }
 
-  const gate = createGate({
+  const gate = createPacketGate({
     route,
     state,
     identify: token => parts.identify(token, ip),

@@ -1,9 +1,10 @@
 // The WebSocket transport of a Socket.IO session relays whole packets, each judged before it passes.
 
+import { END_REASONS } from '../forward/open-streams.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
-import type { PacketVerdict } from './gate-verdict.ts'
+import type { PacketVerdict } from './gate/packet-verdict.ts'
 import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './protocol/engineio.ts'
 import type { Carrier, Session } from './session.ts'
 
@@ -29,11 +30,8 @@ interface Queued {
   readonly payload: Buffer
 }
 
-const CLOSE_REASONS: Record<number, string> = {
-  4401: 'token no longer valid',
-  4403: 'no longer allowed',
-  1012: 'gateway restarts'
-}
+/** 1001 means that the process ends at once here, not that a lifetime is over; other codes are of violations. */
+const CLOSE_REASONS: Readonly<Record<number, string>> = { ...END_REASONS, 1001: '' }
 
 export const createWebSocketTransport = (options: TransportOptions): WebSocketTransport => {
   const { session, relay, onViolation } = options

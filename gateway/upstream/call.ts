@@ -1,8 +1,9 @@
 // One small request has been answered whole by an upstream, within bounds, or has failed as a refusal.
-import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
+import { BadUpstreamResponse, Unavailable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/route.ts'
-import type { Requester, UpstreamConnection, UpstreamFault } from './connection.ts'
-import { type ResponseHead, reasonOf } from './parser.ts'
+import { mayHaveClosed, type Requester, type UpstreamConnection } from './connection.ts'
+import { upstreamRefusal } from './faults.ts'
+import type { ResponseHead } from './parser.ts'
 import type { Upstreams } from './upstreams.ts'
 
 interface Call {
@@ -19,23 +20,15 @@ interface Call {
   readonly maxBytes: number
 }
 
-export interface Answer {
+export interface UpstreamAnswer {
   readonly head: ResponseHead
   readonly body: Buffer
 }
 
 export interface PendingCall {
   /** Rejects with a refusal (502, 503, 504); never settles once aborted. */
-  readonly answer: Promise<Answer>
+  readonly answer: Promise<UpstreamAnswer>
   abort(): void
-}
-
-const DOUBTFUL_IDLE_MS = 1000
-
-const faultOf = (fault: UpstreamFault, cause: unknown): GatewayError => {
-  if (fault === 'bad-response') return new BadUpstreamResponse({ cause, reason: reasonOf(cause) })
-  if (fault === 'timeout') return new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
-  return new UpstreamUnreachable({ cause, reason: `upstream-${fault}` })
 }
 
 export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
@@ -43,7 +36,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
   let connection: UpstreamConnection | undefined
   let aborted = false
   let attempts = 0
-  const answer = new Promise<Answer>((resolve, reject) => {
+  const answer = new Promise<UpstreamAnswer>((resolve, reject) => {
     let head: ResponseHead | undefined
     let parts: Buffer[] = []
     let size = 0
@@ -71,7 +64,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
         connection = undefined
         // Not a byte has left: a warm connection that was closed meanwhile is replaced.
         if (nothingSent && fault === 'reset' && attempts < 3) begin()
-        else reject(faultOf(fault, cause))
+        else reject(upstreamRefusal(fault, cause))
       }
     }
     const send = (to: UpstreamConnection) => {
@@ -86,8 +79,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
       const acquired = pool.acquire(call.target, undefined, call.isStream)
       if (acquired === undefined) return reject(new Unavailable({ reason: 'upstream-connections-exhausted' }))
       connection = acquired
-      const isDoubtful = acquired.idleSince > 0 && performance.now() - acquired.idleSince > DOUBTFUL_IDLE_MS
-      if (isDoubtful) setImmediate(send, acquired)
+      if (mayHaveClosed(acquired)) setImmediate(send, acquired)
       else send(acquired)
     }
     begin()

@@ -3,7 +3,7 @@ import type { Target, Upstream } from '../routes/route.ts'
 import { connectUpstream, type Requester } from './connection.ts'
 import { dial } from './dial.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
-import type { Probe } from './health.ts'
+import type { HealthProbe } from './health.ts'
 
 const MAX_CHECK_MS = 5000
 
@@ -25,7 +25,7 @@ const once = (done: (failure: string | undefined) => void, timeoutMs: number, le
 }
 
 const probeConnection =
-  (upstream: Upstream, target: Target): Probe =>
+  (upstream: Upstream, target: Target): HealthProbe =>
   done => {
     const socket = dial(upstream, target)
     const { settle, abort } = once(done, upstream.connectTimeoutMs, () => socket.destroy())
@@ -36,7 +36,7 @@ const probeConnection =
 
 /** 2xx and 3xx are fit. */
 const probePath =
-  (upstream: Upstream, target: Target, path: string, timeoutMs: number, now: () => number): Probe =>
+  (upstream: Upstream, target: Target, path: string, timeoutMs: number, now: () => number): HealthProbe =>
   done => {
     const connection = connectUpstream(upstream, target, {
       now,
@@ -59,7 +59,7 @@ const probePath =
     return abort
   }
 
-export const probeOf = (upstream: Upstream, target: Target, now: () => number): Probe => {
+export const probeOf = (upstream: Upstream, target: Target, now: () => number): HealthProbe => {
   const { healthCheck } = upstream
   if (healthCheck === undefined) return probeConnection(upstream, target)
   const timeoutMs = Math.min(MAX_CHECK_MS, upstream.timeoutMs + upstream.connectTimeoutMs)

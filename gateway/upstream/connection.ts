@@ -3,12 +3,10 @@
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from './dial.ts'
+import type { UpstreamFault } from './faults.ts'
 import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
 import { BadResponse, createResponseParser, Http2Only, isHttp2Frame, type ResponseSink } from './parser.ts'
-
-/** What went wrong with an upstream; `detail` is for the log alone. */
-export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
 
 /** The side that asked. Every request ends in exactly one of `onEnd` and `onFault`. */
 export interface Requester extends Omit<ResponseSink, 'onBody'> {
@@ -85,6 +83,15 @@ const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
 // One for all plain sockets, small bodies included: bytes are copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
+const DOUBTFUL_IDLE_MS = 1000
+
+/**
+ * Whether a warm connection has been idle for so long that its other side may have closed it a moment ago. One turn of the
+ * event loop tells: a close that has already arrived is then known.
+ */
+export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
+  idleSince > 0 && performance.now() - idleSince > DOUBTFUL_IDLE_MS
+
 /** By code when it is read, by its text when a write met it first (EPROTO). */
 const isNoCommonProtocol = ({ code, message }: NodeJS.ErrnoException): boolean =>
   code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL' ||

@@ -1,15 +1,15 @@
 // Each target is in, out, or coming back slowly; what it does with requests and checks decides, and a probe brings it back.
 import type { Target } from '../routes/route.ts'
-import type { UpstreamFault } from './connection.ts'
+import type { UpstreamFault } from './faults.ts'
 
 /** `returning`: in again, with a growing share of its turns. */
 type TargetState = 'up' | 'returning' | 'down'
 
 /** Asks the target once; `done` gets what was wrong, or undefined. Returns what gives up. */
-export type Probe = (done: (failure: string | undefined) => void) => () => void
+export type HealthProbe = (done: (failure: string | undefined) => void) => () => void
 
 interface TargetHealthOptions {
-  readonly probe: Probe
+  readonly probe: HealthProbe
   /** Of the active checks; undefined: the target is probed only while it is out. */
   readonly checkEveryMs: number | undefined
   /** Monotonic ms. */

@@ -1,8 +1,8 @@
 // An upstream has agreed to speak WebSocket on a new socket, or has said no, or could not be asked.
 import type { Socket } from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
-import type { UpstreamFault } from '../upstream/connection.ts'
 import { dial } from '../upstream/dial.ts'
+import type { UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
 import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
 

@@ -1,16 +1,16 @@
 // An upgrade that may pass is a WebSocket between client and upstream, or was refused in plain HTTP before any 101.
 
 import type { Duplex } from 'node:stream'
-import { BadUpstreamResponse, GatewayError, Internal, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
-import type { OpenStreams, StreamEnd, StreamInfo } from '../forward/open-streams.ts'
+import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
+import { END_REASONS, type OpenStreams, type StreamEnd, type StreamInfo } from '../forward/open-streams.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { OwnCookies } from '../http/fields.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import type { UpstreamFault } from '../upstream/connection.ts'
+import { upstreamRefusal } from '../upstream/faults.ts'
+import { answerContext, clientHead } from '../upstream/headers/client-head.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
-import { type ResponseHead, reasonOf } from '../upstream/parser.ts'
-import { clientHead } from '../upstream/response-head.ts'
+import type { ResponseHead } from '../upstream/parser.ts'
 import { ownText } from '../values/own-text.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
 import { clientSwitch, HANDSHAKE_FIELDS, judgeClientHandshake, refusedFields } from './handshake.ts'
@@ -51,21 +51,7 @@ interface Offer {
   readonly bearerOffered: boolean
 }
 
-const END_REASONS: Record<StreamEnd, string> = {
-  4401: 'token no longer valid',
-  4403: 'no longer allowed',
-  1001: 'lifetime over',
-  1012: 'gateway restarts'
-}
-
 const endingOf = (code: StreamEnd): Ending => ({ code, reason: END_REASONS[code] })
-
-const FAULTS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
-  unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
-  reset: cause => new UpstreamUnreachable({ cause, reason: 'upstream-reset' }),
-  'bad-response': cause => new BadUpstreamResponse({ cause, reason: reasonOf(cause) }),
-  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
-}
 
 export interface UpgradeRequest {
   readonly exchange: Exchange
@@ -122,7 +108,7 @@ export const openUpstream = (
         onFault(fault, cause, nothingSent) {
           healthOf(target)?.failed(fault, nothingSent)
           if (nothingSent && attempt < targets.length) next()
-          else giveUp(FAULTS[fault](cause))
+          else giveUp(upstreamRefusal(fault, cause))
         }
       }
     )
@@ -145,12 +131,7 @@ const passRefusal = (
   if (head.status < 300) {
     return forwarding.refuse(exchange, new BadUpstreamResponse({ reason: 'upstream-ignored-upgrade' }))
   }
-  const context = {
-    ownCookies: forwarding.ownCookies,
-    upstream,
-    strippedPrefix: route.stripPrefix ?? '',
-    host: exchange.host
-  }
+  const context = answerContext(forwarding.ownCookies, route, upstream, exchange.host)
   const headers = refusedFields(clientHead(head, context).headers)
   headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
@@ -162,12 +143,7 @@ export const switchClient = (
   { exchange, route, upstream, offer }: UpgradeRequest,
   open: OpenUpstream
 ): Takeover => {
-  const { headers } = clientHead(open.head, {
-    ownCookies: forwarding.ownCookies,
-    upstream,
-    strippedPrefix: route.stripPrefix ?? '',
-    host: exchange.host
-  })
+  const { headers } = clientHead(open.head, answerContext(forwarding.ownCookies, route, upstream, exchange.host))
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
   const text = clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange))
   const client = exchange.request.connection.takeOver()

@@ -2,9 +2,9 @@
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import type { Gateway } from '../gateway.ts'
 import { createCertificates } from '../listener/certificates.ts'
-import type { Log } from '../observe/logging.ts'
 import { openOpsListener } from '../observe/ops-listener.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Calls, createCalls } from '../siblings/channel.ts'
@@ -36,7 +36,7 @@ type State = 'starting' | 'ready' | 'draining'
  * @param onGiveUp no worker can be started any more
  * @throws {StartFailure} when a worker cannot start; none is left then
  */
-export const startWorkers = async (settings: Settings, log: Log, onGiveUp: () => void): Promise<Gateway> => {
+export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: () => void): Promise<Gateway> => {
   // The workers accept from one queue. Handed out in turn by this process, a connection that is on its way to a worker as
   // that is killed would stay open for ever, unanswered.
   cluster.schedulingPolicy = cluster.SCHED_NONE

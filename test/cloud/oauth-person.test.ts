@@ -1,6 +1,6 @@
 // What a provider says about somebody becomes the person of the contract, whichever shape it has.
 import t from 'tap'
-import { judgePerson } from '../../gateway/cloud/person.ts'
+import { provePerson } from '../../gateway/cloud/person.ts'
 import { createCloudBrowser } from '../support/cloud-browser.ts'
 import { startFaultyProvider } from '../support/faulty-provider.ts'
 import { startOAuthApp } from '../support/oauth-app.ts'
@@ -8,8 +8,8 @@ import { startOAuthApp } from '../support/oauth-app.ts'
 const common = { tenantId: 'common', allowedTenants: undefined }
 const source = 'https://graph.microsoft.com/v1.0/me'
 const judge = (profile: Record<string, unknown>, idToken?: Record<string, unknown>, settings: Settings = common) =>
-  judgePerson({ profile, idToken, isOpenId: idToken?.iss !== undefined, profileSource: source }, settings)
-type Settings = Parameters<typeof judgePerson>[1]
+  provePerson({ profile, idToken, isOpenId: idToken?.iss !== undefined, profileSource: source }, settings)
+type Settings = Parameters<typeof provePerson>[1]
 
 t.test('a Graph profile is known by its id; mail and userPrincipalName are only names', async t => {
   const graph = { id: 'f3b0-1', displayName: 'Ana Souza', userPrincipalName: 'ana@corp.example' }

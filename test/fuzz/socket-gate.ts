@@ -2,7 +2,13 @@
 import { Forbidden, type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
-import { createGate, type GateState, NOTHING_DUE, owesUpstream, type Right } from '../../gateway/socketio/gate.ts'
+import {
+  createPacketGate,
+  type GateState,
+  NOTHING_DUE,
+  owesUpstream,
+  type Right
+} from '../../gateway/socketio/gate/packet-gate.ts'
 import {
   type EnginePacket,
   readEnginePacket,
@@ -86,7 +92,7 @@ export const createGateWorld = (): GateWorld => {
   }
   const judge = ({ roles }: Route, { profiles }: User): GatewayError | undefined =>
     roles === undefined || roles.some(role => profiles.includes(role)) ? undefined : new Forbidden()
-  const gate = createGate({
+  const gate = createPacketGate({
     route: ROUTE,
     state,
     identify,

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { Decoder, Encoder } from 'socket.io-parser'
 import t from 'tap'
 import { Unauthenticated } from '../../gateway/errors.ts'
-import { createGate, type GateState, NOTHING_DUE } from '../../gateway/socketio/gate.ts'
+import { createPacketGate, type GateState, NOTHING_DUE } from '../../gateway/socketio/gate/packet-gate.ts'
 import { readEnginePayload } from '../../gateway/socketio/protocol/engineio.ts'
 import { readEngineQuery } from '../../gateway/socketio/protocol/engineio-request.ts'
 import { readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
@@ -149,7 +149,7 @@ const gateWorld = () => {
     messagesPerSecond: 1000,
     namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'], events: undefined }]
   }
-  const gate = createGate({
+  const gate = createPacketGate({
     route: routeAt('/socket.io/', upstreamAt(1), { socketio }),
     state,
     identify(token) {

@@ -2,7 +2,7 @@
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/route.ts'
-import { encodeList, encodeValue } from '../identity-headers.ts'
+import { encodeList, encodeValue } from './identity-headers.ts'
 
 /** Whether a field of this name, as spelt by whoever sent it, does not pass. */
 export type Removes = (name: string) => boolean

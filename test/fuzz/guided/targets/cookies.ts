@@ -2,7 +2,7 @@
 import { createBrowserSession, isSessionCookie } from '../../../../gateway/access/browser-session.ts'
 import { GatewayError } from '../../../../gateway/errors.ts'
 import type { Exchange } from '../../../../gateway/http/exchange.ts'
-import { createUpstreamRequest } from '../../../../gateway/upstream/request.ts'
+import { createUpstreamRequest } from '../../../../gateway/upstream/headers/upstream-request.ts'
 import { Fault, type Target } from '../engine.ts'
 
 const NAMES = ['__Host-portaria_session', '__Host-portaria_session_1', '__Host-portaria_session_2']

@@ -25,7 +25,7 @@ export interface PermitStore {
   swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
 }
 
-interface GateEntry {
+interface PermitEntry {
   /** Fixed length and alphabet, whatever it stands for. */
   readonly key: string
   /** Whether the last permit may be used. */
@@ -38,13 +38,13 @@ interface GateEntry {
   readonly count?: Omit<DirectoryReading, 'ageMs'> & { readonly readAt: number }
 }
 
-interface Gate {
-  /** @returns what ends the permit. @throws {GateClosed}, and what the store throws. */
-  enter(entry: GateEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
+export interface PermitGate {
+  /** @returns what ends the permit. @throws {NoPermit}, and what the store throws. */
+  enter(entry: PermitEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
   /** Whether anybody was refused a moment ago. */
   mayRefuse(): boolean
   /** What `enter` would throw by what it threw a moment ago, without asking the store. */
-  refusal(key: string, known: boolean): GateClosed | undefined
+  refusal(key: string, known: boolean): NoPermit | undefined
   /** Adds the permits in use under `from` to those under `to`. */
   merge(from: string, to: string): Promise<void>
   /** No permit of `key` is in use any more. */
@@ -52,17 +52,17 @@ interface Gate {
 }
 
 /** No permit, and no sooner than in `retryAfterMs`. */
-export class GateClosed extends Error {
+export class NoPermit extends Error {
   readonly retryAfterMs: number
 
   constructor(retryAfterMs: number) {
     super('no permit is free')
-    this.name = 'GateClosed'
+    this.name = 'NoPermit'
     this.retryAfterMs = retryAfterMs
   }
 }
 
-interface GateParts {
+interface PermitGateParts {
   readonly store: PermitStore
   readonly rules: PermitRules
   /** Monotonic ms. */
@@ -78,26 +78,26 @@ const FIRST_POLL_MS = 20
 const LAST_POLL_MS = 200
 const MAX_SWAPS = 200
 
-export const createGate = ({ store, rules, clock }: GateParts): Gate => {
+export const createPermitGate = ({ store, rules, clock }: PermitGateParts): PermitGate => {
   const change = createChanges(store, rules)
   const queue = createQueues()
   const wakers = new Map<string, Set<() => void>>()
   const closed = boundedMap<string, { readonly since: number; readonly retryAfterMs: number }>(MAX_REMEMBERED)
 
-  const remember = (lane: string, retryAfterMs: number): GateClosed => {
+  const remember = (lane: string, retryAfterMs: number): NoPermit => {
     closed.set(lane, { since: clock(), retryAfterMs })
-    return new GateClosed(retryAfterMs)
+    return new NoPermit(retryAfterMs)
   }
 
-  const recall = (lane: string): GateClosed | undefined => {
+  const recall = (lane: string): NoPermit | undefined => {
     const { since, retryAfterMs } = closed.get(lane) ?? { since: 0, retryAfterMs: 0 }
     const ageMs = clock() - since
-    if (ageMs < Math.min(REMEMBERED_MS, retryAfterMs)) return new GateClosed(retryAfterMs - ageMs)
+    if (ageMs < Math.min(REMEMBERED_MS, retryAfterMs)) return new NoPermit(retryAfterMs - ageMs)
     closed.delete(lane)
     return undefined
   }
 
-  const take = async ({ key, known, deadline, most, count }: GateEntry, lane: string, id: string): Promise<void> => {
+  const take = async ({ key, known, deadline, most, count }: PermitEntry, lane: string, id: string): Promise<void> => {
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
       const remembered = recall(lane)
       if (remembered !== undefined) throw remembered
@@ -111,7 +111,7 @@ export const createGate = ({ store, rules, clock }: GateParts): Gate => {
         if (verdict.kind === 'granted') return
         if (verdict.kind === 'refused') throw remember(lane, verdict.retryAfterMs)
         const leftMs = deadline - performance.now()
-        if (leftMs <= 0) throw new GateClosed(REMEMBERED_MS)
+        if (leftMs <= 0) throw new NoPermit(REMEMBERED_MS)
         await Promise.race([woken.done, delay(Math.min(pollMs, leftMs))])
       } finally {
         woken.stop()
@@ -155,7 +155,7 @@ const createQueues = () => {
   const lanes = new Map<string, { last: Promise<unknown>; length: number }>()
   return async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const lane = lanes.get(name) ?? { last: Promise.resolve(), length: 0 }
-    if (lane.length >= MAX_QUEUE) throw new GateClosed(REMEMBERED_MS)
+    if (lane.length >= MAX_QUEUE) throw new NoPermit(REMEMBERED_MS)
     lanes.set(name, lane)
     lane.length += 1
     const result = lane.last.then(work)

@@ -1,5 +1,5 @@
 // A verified person becomes the trusted x-user-* header lines that every upstream receives.
-import type { Identity, User } from '../identity.ts'
+import type { Identity, User } from '../../identity.ts'
 
 // Printable ASCII but `%`; everything else is percent-encoded as UTF-8.
 const UNSAFE = /[^\x20-\x24\x26-\x7e]/gu

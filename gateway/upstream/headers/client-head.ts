@@ -1,9 +1,10 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
-import type { OwnCookies } from '../http/fields.ts'
-import { type Removes, responseRulesOf } from './headers/header-rules.ts'
-import { isForSharedCaches, type PrivateAnswers, privateCacheControl, privateVary } from './headers/private-answers.ts'
-import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './headers/public-addresses.ts'
-import type { ResponseHead } from './parser.ts'
+import type { OwnCookies } from '../../http/fields.ts'
+import type { Route, Upstream } from '../../routes/route.ts'
+import type { ResponseHead } from '../parser.ts'
+import { type Removes, responseRulesOf } from './header-rules.ts'
+import { isForSharedCaches, type PrivateAnswers, privateCacheControl, privateVary } from './private-answers.ts'
+import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './public-addresses.ts'
 
 const PASS = 0
 const DROP = 1
@@ -58,9 +59,15 @@ const kindOf = (name: string): number => {
 interface ResponseContext extends AddressContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
-  /** Undefined: caching is the backend's business. */
-  privacy?: PrivateAnswers | undefined
 }
+
+/** @param host as the backend was told it */
+export const answerContext = (
+  ownCookies: OwnCookies,
+  route: Route,
+  upstream: Upstream,
+  host: string
+): ResponseContext => ({ ownCookies, upstream, strippedPrefix: route.stripPrefix ?? '', host })
 
 interface ClientHead {
   /** `[name, value, …]` */
@@ -92,11 +99,11 @@ const cookieName = (setCookie: string): string => {
   return name === '' ? (/^[\s=]*([^=;]*)/.exec(setCookie)?.[1] ?? '').trim() : name
 }
 
-export const clientHead = (head: ResponseHead, context: ResponseContext): ClientHead => {
+/** @param privacy undefined: caching is the backend's business */
+export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivateAnswers): ClientHead => {
   const headers: string[] = []
   const named = namedByConnection(head)
   const rules = responseRulesOf(context.upstream)
-  const { privacy } = context
   let eventStream = false
   let cacheControl: string | undefined
   let vary: string | undefined

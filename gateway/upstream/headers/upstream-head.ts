@@ -1,5 +1,5 @@
 // A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
-import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
+import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
 import {
   ACCEPT,
   AUTHORIZATION,
@@ -9,10 +9,10 @@ import {
   MAX_FORWARDS,
   ORIGIN,
   PASS
-} from '../http/fields.ts'
-import { connectionNames, forwardsLeft, type RequestHead } from '../http/head.ts'
-import { isReplaced } from '../http/trace-context.ts'
-import type { RequestRules } from './headers/header-rules.ts'
+} from '../../http/fields.ts'
+import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
+import { isReplaced } from '../../http/trace-context.ts'
+import type { RequestRules } from './header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
 export interface ForwardedValues {

@@ -1,13 +1,11 @@
 // Judges each packet of one Socket.IO session: it passes only in a namespace whose CONNECT was proved and accepted.
-import { Forbidden, type GatewayError } from '../errors.ts'
-import type { User } from '../identity.ts'
-import type { Route } from '../routes/route.ts'
-import { isReservedEvent } from '../routes/socketio-rules.ts'
-import { bindRecovery, type ConnectParts, judgeConnect } from './connect.ts'
-import { DROPPED, PASSED, type PacketVerdict, violation } from './gate-verdict.ts'
-import { eventRoute } from './namespaces.ts'
-import { type EnginePacket, textOf } from './protocol/engineio.ts'
-import { ackIdOf, eventName } from './protocol/events.ts'
+import { Forbidden, type GatewayError } from '../../errors.ts'
+import type { User } from '../../identity.ts'
+import type { Route } from '../../routes/route.ts'
+import { isReservedEvent } from '../../routes/socketio-rules.ts'
+import { eventRoute } from '../namespaces.ts'
+import { type EnginePacket, textOf } from '../protocol/engineio.ts'
+import { ackIdOf, eventName } from '../protocol/events.ts'
 import {
   ACK,
   ackPacket,
@@ -19,8 +17,10 @@ import {
   EVENT,
   readSocketIoPacket,
   type SocketIoPacket
-} from './protocol/packets.ts'
-import type { AttachmentsDue, NamespaceState } from './sid-store.ts'
+} from '../protocol/packets.ts'
+import type { AttachmentsDue, NamespaceState } from '../sid-store.ts'
+import { bindRecovery, type ConnectParts, judgeConnect } from './connect.ts'
+import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
 
 export interface GateState {
   readonly namespaces: Map<string, NamespaceState>
@@ -61,7 +61,7 @@ export const NOTHING_DUE: Readonly<AttachmentsDue> = {
 export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped
 export const owesClient = ({ due }: GateState): boolean => due.upstream > 0 && due.upstreamFate === 'pass'
 
-export const createGate = (parts: GateParts) => {
+export const createPacketGate = (parts: GateParts) => {
   const { state } = parts
   const { namespaces } = state
   const maxHeldBytes = parts.route.socketio?.maxMessageBytes ?? 1_000_000
@@ -226,4 +226,4 @@ export const createGate = (parts: GateParts) => {
   }
 }
 
-export type Gate = ReturnType<typeof createGate>
+export type PacketGate = ReturnType<typeof createPacketGate>

@@ -1,15 +1,15 @@
 // What an upstream is asked for a client's request: path, forwarding fields, identity, and nothing of the gateway's own secrets.
 
-import type { Exchange } from '../http/exchange.ts'
-import type { OwnCookies } from '../http/fields.ts'
-import { forwardedPath } from '../routes/forwarded-path.ts'
-import type { Route } from '../routes/route.ts'
-import type { AccessTokens } from '../tokens/access-token.ts'
-import type { Assertions } from '../tokens/assertions.ts'
-import type { ForwardedValues, UpstreamHeadParts } from './head.ts'
-import { requestRulesOf } from './headers/header-rules.ts'
-import { holdsOwnToken, withoutOwnTokens } from './headers/own-tokens.ts'
-import type { ToldHost } from './headers/told-host.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import type { OwnCookies } from '../../http/fields.ts'
+import { forwardedPath } from '../../routes/forwarded-path.ts'
+import type { Route } from '../../routes/route.ts'
+import type { AccessTokens } from '../../tokens/access-token.ts'
+import type { Assertions } from '../../tokens/assertions.ts'
+import { requestRulesOf } from './header-rules.ts'
+import { holdsOwnToken, withoutOwnTokens } from './own-tokens.ts'
+import type { ToldHost } from './told-host.ts'
+import type { ForwardedValues, UpstreamHeadParts } from './upstream-head.ts'
 
 interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>

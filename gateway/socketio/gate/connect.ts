@@ -1,17 +1,17 @@
 // A CONNECT is let through with the person in place of the token, or is answered with why it is refused.
-import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../errors.ts'
-import type { Identity, User } from '../identity.ts'
-import type { Route } from '../routes/route.ts'
-import { DROPPED, type PacketVerdict } from './gate-verdict.ts'
-import { namespaceRoute } from './namespaces.ts'
+import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
+import type { Identity, User } from '../../identity.ts'
+import type { Route } from '../../routes/route.ts'
+import { namespaceRoute } from '../namespaces.ts'
 import {
   connectErrorPacket,
   connectPacket,
   isPlainNamespace,
   readAuth,
   type SocketIoPacket
-} from './protocol/packets.ts'
-import type { NamespaceState, PidOwner, SidStore } from './sid-store.ts'
+} from '../protocol/packets.ts'
+import type { NamespaceState, PidOwner, SidStore } from '../sid-store.ts'
+import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
 
 export interface ConnectParts {
   readonly route: Route
