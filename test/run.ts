@@ -1,74 +1,69 @@
-// Every test has run (or those named as arguments), and the last line says how many assertions passed and failed.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+// Every test file has run (or those named as arguments), and the last line says how many assertions passed and failed.
+import { availableParallelism } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { provision } from './support/provision.ts'
+import { testFiles } from './support/test-files.ts'
+import { type FileResult, runTestFile } from './support/test-process.ts'
 
 const ROOT = dirname(import.meta.dirname)
-const JOBS = 2
+// A quarter of its time a file waits for what it started.
+const JOBS = availableParallelism() + 1
+/** TAP_TIMEOUT in seconds changes it. */
+const LIMIT_S = 120
 
-interface Counts {
-  passed: number
-  failed: number
-}
-
-const main = async (): Promise<number> => {
+const main = async (): Promise<void> => {
   try {
     provision(line => console.log(line))
   } catch (error) {
     console.error(error instanceof Error ? error.message : error)
-    return finish({ passed: 0, failed: 1 }, 1)
+    return finish({ passed: 0, failed: 1 })
   }
-  const { counts, exitCode } = await runTap(process.argv.slice(2))
-  return finish(counts, exitCode)
+  const named = process.argv.slice(2)
+  const files = named.length === 0 ? testFiles(ROOT) : named
+  finish(await runAll(files))
 }
 
-const runTap = async (files: readonly string[]): Promise<{ counts: Counts | undefined; exitCode: number }> => {
+const runAll = async (files: readonly string[]) => {
+  const total = { passed: 0, failed: 0 }
+  const limitS = Number(process.env.TAP_TIMEOUT ?? LIMIT_S)
+  const stopping = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
+  const options = { cwd: ROOT, env: environment(limitS), limitMs: limitS * 1000, signal: stopping.signal }
+  const waiting = [...files]
+  let done = 0
+  const work = async () => {
+    for (let file = waiting.shift(); file !== undefined && !stopping.signal.aborted; file = waiting.shift()) {
+      const result = await runTestFile(file, options)
+      show(++done, file, result)
+      total.passed += result.passed
+      total.failed += result.failed
+    }
+  }
+  await Promise.all(Array.from({ length: JOBS }, work))
+  console.log(`1..${files.length}`)
+  return total
+}
+
+const environment = (limitS: number): NodeJS.ProcessEnv => {
   const bin = join(ROOT, 'node_modules/.bin')
-  const options = ['--reporter=tap', `--jobs=${JOBS}`, ...files]
-  const tap = spawn(process.execPath, [join(bin, 'tap'), ...options], {
-    cwd: ROOT,
+  return {
+    NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/portaria'),
+    ...process.env,
+    TAP_TIMEOUT: String(limitS),
     // What a test starts as `node` is the Node of this project, whatever the machine has.
-    env: {
-      NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/portaria'),
-      ...process.env,
-      PATH: `${bin}${delimiter}${process.env.PATH ?? ''}`
-    },
-    stdio: ['ignore', 'pipe', 'inherit']
-  })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => tap.kill(signal))
-  const ended = once(tap, 'close')
-  const counts = await show(tap)
-  const [code] = await ended
-  return { counts, exitCode: typeof code === 'number' ? code : 1 }
-}
-
-/**
- * Prints the files as they end, and whatever is not ok with its diagnosis; what passed within a file is left out.
- * Returns tap's own count of assertions, which ends its TAP: `# { total: 9, pass: 4, fail: 3, skip: 1 }`.
- */
-const show = async (tap: ChildProcess): Promise<Counts | undefined> => {
-  let counts: Counts | undefined
-  if (tap.stdout === null) return counts
-  for await (const line of createInterface({ input: tap.stdout })) {
-    if (/^# \{ total: .*\}$/.test(line)) counts = readCounts(line)
-    if (!/^\s+(ok |#|\d+\.\.\d)|^\s*$|^TAP version|^# (No coverage|Subtest)/.test(line)) console.log(line)
+    PATH: `${bin}${delimiter}${process.env.PATH ?? ''}`
   }
-  return counts
 }
 
-const readCounts = (summary: string): Counts => {
-  const count = (name: string) => Number(new RegExp(`\\b${name}: (\\d+)`).exec(summary)?.[1] ?? 0)
-  return { passed: count('pass'), failed: count('fail') }
+/** In one piece, so that files that run at the same time do not mix. */
+const show = (number: number, file: string, { failed, durationMs, report }: FileResult) => {
+  const line = `${failed === 0 ? 'ok' : 'not ok'} ${number} - ${file} # time=${Math.round(durationMs)}ms`
+  console.log([line, ...report.map(text => `    ${text}`)].join('\n'))
 }
 
-/** No count, or no reason given for a failed run, is a failure of its own. */
-const finish = (counts: Counts | undefined, exitCode: number): number => {
-  const { passed, failed } = counts ?? { passed: 0, failed: 1 }
-  const shown = exitCode === 0 ? failed : Math.max(failed, 1)
-  console.log(`${passed} passed, ${shown} failed`)
-  return exitCode === 0 && failed > 0 ? 1 : exitCode
+const finish = ({ passed, failed }: { readonly passed: number; readonly failed: number }): void => {
+  console.log(`${passed} passed, ${failed} failed`)
+  process.exitCode = failed === 0 ? 0 : 1
 }
 
-process.exitCode = await main()
+await main()
