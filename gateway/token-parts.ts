@@ -5,7 +5,6 @@ import type { LoginContext } from './login/sign-in.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
 import { clientUse } from './store/clients.ts'
-import { personalTokenUse } from './store/personal-tokens.ts'
 import { sessionUse } from './store/sessions.ts'
 import { updateSigningKeys } from './store/signing-keys.ts'
 import type { Stores } from './stores.ts'
@@ -36,14 +35,9 @@ export const startTokens = async (
   const feed = await startRevocationFeed({
     source: {
       purgeExpired: tokenState.purgeExpired,
-      loadRevocations: async () => ({
-        ...(await tokenState.loadRevocations()),
-        ...(await personalTokenStore.changesSince('0'))
-      }),
-      async changesSince(cursor) {
-        const read = await tokenState.changesSince(cursor)
-        return { ...read, ...(await personalTokenStore.changesSince(read.complete ? '0' : cursor)) }
-      },
+      loadRevocations: tokenState.loadRevocations,
+      changesSince: tokenState.changesSince,
+      readLiveTokens: personalTokenStore.readLive,
       listen: on => listenAccessChanges(database, { ...on, log })
     },
     revocations,
@@ -54,9 +48,10 @@ export const startTokens = async (
   const uses = createTokenUses({
     usedSince: verifiedTokens.usedSince,
     async record(used) {
-      await sessions.recordUse(used.flatMap(sessionUse))
-      await clients.recordUse(used.flatMap(clientUse))
-      await personalTokenStore.recordUse(used.flatMap(personalTokenUse))
+      const identities = used.filter(use => 'identity' in use)
+      await sessions.recordUse(identities.flatMap(sessionUse))
+      await clients.recordUse(identities.flatMap(clientUse))
+      await personalTokenStore.recordUse(used.filter(use => 'personalToken' in use))
     },
     log
   })

@@ -2,18 +2,17 @@
 import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
-import type { Identity } from '../identity.ts'
 import {
   hashPersonalToken,
   type PersonalTokenNews,
-  type PersonalTokenRow,
-  personalTokenId,
-  type TokenOwner
+  type PersonalTokenUse,
+  personalTokenId
 } from '../tokens/personal-tokens.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { findPeople, getPerson, type StoredPerson } from './people.ts'
+import { readLiveTokens } from './live-tokens.ts'
+import { getPerson, type StoredPerson } from './people.ts'
 import { isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
@@ -49,18 +48,16 @@ export const createPersonalTokenStore = (database: Database) => ({
   /** Ends a token on every instance; of this person only, when one is given. Throws NotFound. */
   end: (actor: Actor, id: number, userId?: number): Promise<void> =>
     database.write(manager => end(manager, actor, id, userId)),
-  /** Live tokens and their owners that a transaction from `cursor` on may have changed. */
-  changesSince: (cursor: string): Promise<PersonalTokenNews> => database.read(manager => readChanges(manager, cursor)),
-  recordUse: (uses: readonly { id: number; usedAt: number }[]): Promise<void> =>
+  /** Hands over live tokens and their owners, all of them or what a transaction from `cursor` on may have changed. */
+  readLive: (cursor: string | undefined, learn: (news: PersonalTokenNews) => void): Promise<void> =>
+    readLiveTokens(database, cursor, learn),
+  recordUse: (uses: readonly PersonalTokenUse[]): Promise<void> =>
     database.read(async manager => {
       if (uses.length === 0) return
-      await query(manager, RECORD_USE, [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)])
+      const ids = uses.map(({ personalToken }) => personalToken)
+      await query(manager, RECORD_USE, [ids, uses.map(({ usedAt }) => usedAt / 1000)])
     })
 })
-
-/** What the use of a token says of it; empty for other kinds. */
-export const personalTokenUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }) =>
-  identity.kind === 'personal' ? [{ id: Number(identity.tokenId.slice(personalTokenId(0).length - 1)), usedAt }] : []
 
 const MAX_NAME = 64
 const MAX_LIVE = 100
@@ -128,25 +125,6 @@ const list = async (
   return { items, page, pageSize, total: Number(count?.total ?? 0) }
 }
 
-const readChanges = async (manager: EntityManager, cursor: string): Promise<PersonalTokenNews> => {
-  const personalTokens = await query<PersonalTokenRow>(manager, TOKENS, [cursor])
-  const changed = await query<{ id: number; confirmed: number }>(manager, OWNERS, [cursor])
-  const confirmed = new Map(changed.map(row => [row.id, row.confirmed]))
-  const people = changed.length === 0 ? [] : await findPeople(manager, [...confirmed.keys()])
-  return { personalTokens, owners: people.map(person => toOwner(person, confirmed.get(person.user.id) ?? 0)) }
-}
-
-const toOwner = (
-  { user, version, lowestAcceptedVersion, disabled }: StoredPerson,
-  confirmedAt: number
-): TokenOwner => ({
-  user,
-  version,
-  lowestAccepted: lowestAcceptedVersion,
-  disabled,
-  confirmedAt
-})
-
 interface ItemRow {
   id: number
   name: string
@@ -191,27 +169,6 @@ const CREATE = `
 const END = `
   DELETE FROM personal_tokens WHERE id = $1 AND ($2::int IS NULL OR user_id = $2)
   RETURNING user_id, name, extract(epoch FROM expires_at)::float8 AS expires_s`
-
-const TOKENS = `
-  SELECT id, user_id AS "userId", hash, profiles, version, extract(epoch FROM created_at)::float8 AS "createdAt",
-    extract(epoch FROM expires_at)::float8 AS "expiresAt"
-  FROM personal_tokens WHERE changed_in >= $1::text::xid8 AND expires_at > now()`
-
-// By narrow ways instead of one wide join: this is asked every two seconds.
-const CONFIRMED = `
-  SELECT u.id, extract(epoch FROM greatest(coalesce(u.last_login_at, u.created_at), a.confirmed_at))::float8 AS confirmed
-  FROM users u LEFT JOIN directory_accounts a ON a.user_id = u.id`
-const OWNERS = `
-  ${CONFIRMED}
-  WHERE u.id IN (SELECT user_id FROM personal_tokens WHERE changed_in >= $1::text::xid8 AND expires_at > now())
-  UNION
-  ${CONFIRMED}
-  WHERE (u.access_version > 0 AND u.version_changed_in >= $1::text::xid8 OR u.last_login_at > now() - interval '10 seconds')
-    AND EXISTS (SELECT FROM personal_tokens t WHERE t.user_id = u.id AND t.expires_at > now())
-  UNION
-  ${CONFIRMED}
-  WHERE u.id IN (SELECT user_id FROM directory_accounts WHERE confirmed_at > now() - interval '10 seconds')
-    AND EXISTS (SELECT FROM personal_tokens t WHERE t.user_id = u.id AND t.expires_at > now())`
 
 const RECORD_USE = `
   UPDATE personal_tokens SET last_used_at = greatest(last_used_at, to_timestamp(used.at))

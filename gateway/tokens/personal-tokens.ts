@@ -3,22 +3,9 @@ import { hash } from 'node:crypto'
 import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthenticated } from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import { boundedMap } from '../values/bounded-map.ts'
+import { ownText } from '../values/own-text.ts'
 import type { Revocations } from './revocations.ts'
-import type { TokenUse } from './token-uses.ts'
-
-/** A live token as the database knows it; times in seconds since the epoch. */
-export interface PersonalTokenRow {
-  readonly id: number
-  readonly userId: number
-  /** SHA-256, hex. */
-  readonly hash: string
-  /** Profiles named when it was made. */
-  readonly profiles: readonly string[]
-  /** The owner's access version when it was made. */
-  readonly version: number
-  readonly createdAt: number
-  readonly expiresAt: number
-}
+import { createTokenTable, type KeptToken, type PersonalTokenRow } from './token-table.ts'
 
 /** The owner of a live token, as the database knows them. */
 export interface TokenOwner {
@@ -28,6 +15,12 @@ export interface TokenOwner {
   readonly disabled: boolean
   /** When a login or a recheck last confirmed them; seconds since the epoch. */
   readonly confirmedAt: number
+}
+
+/** A token has been used; `usedAt` to the minute, in milliseconds since the epoch. */
+export interface PersonalTokenUse {
+  readonly personalToken: number
+  readonly usedAt: number
 }
 
 export interface PersonalTokenNews {
@@ -41,7 +34,7 @@ export interface PersonalTokens {
   /** Whether this person has a live token: then a change of their access must be read again. */
   isOwner(userId: number): boolean
   /** Those used in this minute (minutes since the epoch) or later. */
-  usedSince(minute: number): TokenUse[]
+  usedSince(minute: number): PersonalTokenUse[]
   /** Forgets what has expired. */
   purge(): void
   size(): number
@@ -54,18 +47,19 @@ interface PersonalTokensOptions {
   now?: () => number
 }
 
+/** Of a token used lately, so that its hash need not be worked out for each request. */
 interface Known {
-  readonly row: PersonalTokenRow
+  readonly place: number
+  readonly row: KeptToken
   /** What `identity` was made of. */
   owner: TokenOwner | undefined
   identity: Identity | undefined
-  usedMinute: number
 }
 
 const PREFIX = 'pt_'
 const SHAPE = /^pt_[A-Za-z0-9_-]{43}$/
-/** Texts whose hash is remembered. */
-const REMEMBERED = 4096
+/** Tokens used last, whose hash and identity are remembered; some 15 MB at the most. */
+const REMEMBERED = 16_384
 
 // One for all, since a flood of guesses asks for many.
 const UNKNOWN = new Unauthenticated({ reason: 'unknown-access-token' })
@@ -80,24 +74,17 @@ export const hashPersonalToken = (token: string): string => hash('sha256', token
 
 export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTokens => {
   const { revocations, confirmMs, now = Date.now } = options
-  const byHash = new Map<string, Known>()
+  const table = createTokenTable()
   const owners = new Map<number, TokenOwner>()
-  const lists = new Map<string, readonly string[]>()
   const recent = boundedMap<string, Known>(REMEMBERED)
-
-  // Thousands of tokens name the same few profiles.
-  const shared = (profiles: readonly string[]): readonly string[] => {
-    const key = profiles.join('\0')
-    const known = lists.get(key) ?? profiles
-    lists.set(key, known)
-    return known
-  }
 
   const recall = (token: string): Known | undefined => {
     const known = recent.get(token)
     if (known !== undefined) return known
-    const found = SHAPE.test(token) ? byHash.get(hashPersonalToken(token)) : undefined
-    if (found !== undefined) recent.set(token, found)
+    const place = SHAPE.test(token) ? table.find(hash('sha256', token, 'buffer')) : -1
+    if (place === -1) return undefined
+    const found: Known = { place, row: table.at(place), owner: undefined, identity: undefined }
+    recent.set(ownText(token), found)
     return found
   }
 
@@ -112,40 +99,39 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
       const ended = owner.disabled || known.row.version < owner.lowestAccepted
       if (ended || revocations.standing(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
       if (nowMs - owner.confirmedAt * 1000 > confirmMs) return new LoginRequired({ reason: 'owner-unconfirmed' })
-      known.usedMinute = Math.floor(nowMs / 60_000)
+      table.markUsed(known.place, Math.floor(nowMs / 60_000))
       return identity
     },
     learn({ personalTokens, owners: people }) {
       for (const owner of people) owners.set(owner.user.id, owner)
-      for (const row of personalTokens) {
-        const known: Known = {
-          row: { ...row, profiles: shared(row.profiles) },
-          owner: undefined,
-          identity: undefined,
-          usedMinute: 0
-        }
-        if (!byHash.has(row.hash)) byHash.set(row.hash, known)
-      }
+      for (const row of personalTokens) table.add(row)
     },
     isOwner: userId => owners.has(userId),
     usedSince(minute) {
-      const uses: TokenUse[] = []
-      for (const { identity, usedMinute } of byHash.values())
-        if (identity !== undefined && usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })
+      const uses: PersonalTokenUse[] = []
+      for (let place = 0; place < table.size(); place++) {
+        const used = table.usedMinute(place)
+        if (used !== 0 && used >= minute) uses.push({ personalToken: table.at(place).id, usedAt: used * 60_000 })
+      }
       return uses
     },
     purge() {
       const owning = new Set<number>()
-      for (const [key, { row, identity }] of byHash) {
-        const isOver =
-          row.expiresAt * 1000 <= now() || (identity !== undefined && revocations.standing(identity) === 'revoked')
-        if (isOver) byHash.delete(key)
-        else owning.add(row.userId)
-      }
+      const nowS = now() / 1000
+      table.retain(row => {
+        const owner = owners.get(row.userId)
+        const isLive =
+          row.expiresAt > nowS &&
+          owner !== undefined &&
+          row.version >= owner.lowestAccepted &&
+          !revocations.isRevoked(personalTokenId(row.id))
+        if (isLive) owning.add(row.userId)
+        return isLive
+      })
       for (const id of owners.keys()) if (!owning.has(id)) owners.delete(id)
       recent.clear()
     },
-    size: () => byHash.size
+    size: table.size
   }
 }
 

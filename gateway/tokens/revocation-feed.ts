@@ -5,16 +5,20 @@ import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** News as the store reads it; `cursor` is where the next read goes on. */
-interface StateRead extends PersonalTokenNews {
+interface StateRead {
   readonly tokens: readonly RevokedToken[]
   readonly versions: readonly PersonVersion[]
   readonly cursor: string
   readonly at: number
+  /** Whether this is everything there is, rather than what changed. */
+  readonly complete: boolean
 }
 
 interface FeedSource {
   loadRevocations(): Promise<StateRead>
   changesSince(cursor: string): Promise<StateRead>
+  /** Live access tokens and their owners, all of them or those that changed since `cursor`, in parts. */
+  readLiveTokens(cursor: string | undefined, learn: (news: PersonalTokenNews) => void): Promise<void>
   purgeExpired(): Promise<void>
   /** Hears of each change as it is committed. */
   listen(on: { onChange: (change: AccessChange) => void; onLost: () => void; onRestored: () => void }): {
@@ -46,24 +50,24 @@ const PURGE_EVERY_MS = 60 * 60 * 1000
 /** Resolves when everything known to the database is known here; rejects when it cannot be read. */
 export const startRevocationFeed = async (options: FeedOptions): Promise<RevocationFeed> => {
   const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
-  const first = await source.loadRevocations()
-  let cursor = first.cursor
-  let completeAt = first.at
+  let cursor: string | undefined
+  let completeAt = 0
   let closed = false
   let failing = false
 
-  const learn = (read: StateRead) => {
+  const readState = async () => {
+    const read = await (cursor === undefined ? source.loadRevocations() : source.changesSince(cursor))
     revocations.learn({ tokens: read.tokens, versions: read.versions })
-    personalTokens.learn(read)
+    await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn)
     cursor = read.cursor
     completeAt = read.at
   }
-  learn(first)
+  await readState()
 
   const readOnce = async () => {
     if (closed) return
     try {
-      learn(await source.changesSince(cursor))
+      await readState()
       if (failing) log.info('revocations are read again')
       failing = false
     } catch (error) {

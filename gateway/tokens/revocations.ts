@@ -26,6 +26,8 @@ interface News {
 
 export interface Revocations {
   standing(identity: Identity): Standing
+  /** Whether the token with this `jti` has been ended itself. */
+  isRevoked(tokenId: string): boolean
   /** Raised by every change; equal epochs mean equal answers. */
   readonly epoch: number
   /** Merges news; never lowers a version, so order and repetition of news do not matter. */
@@ -69,6 +71,7 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
       if (person === undefined || identity.version >= person.version) return 'valid'
       return identity.version < person.lowestAccepted ? 'revoked' : 'stale'
     },
+    isRevoked: tokenId => tokens.has(tokenId),
     learn(news) {
       let changed = false
       for (const token of news.tokens ?? []) if (learnToken(token)) changed = true

@@ -1,12 +1,15 @@
 // Reports once a minute which tokens were used, so that people can see when each of their sessions was last alive.
 import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
+import type { PersonalTokenUse } from './personal-tokens.ts'
 
-/** A token has been used; times to the minute, in milliseconds since the epoch. */
-export interface TokenUse {
+/** A login or a service account has used its token; `usedAt` to the minute, in milliseconds since the epoch. */
+interface IdentityUse {
   readonly identity: Identity
   readonly usedAt: number
 }
+
+export type TokenUse = IdentityUse | PersonalTokenUse
 
 interface TokenUses {
   /** Writes down what is not written yet; never throws. */

@@ -108,7 +108,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTo
     },
     counts: () => ({ hits, misses, size: remembered.size() }),
     usedSince(minute) {
-      const uses = personalTokens.usedSince(minute)
+      const uses: TokenUse[] = personalTokens.usedSince(minute)
       for (const { identity, usedMinute } of remembered.values())
         if (usedMinute >= minute) uses.push({ identity, usedAt: usedMinute * 60_000 })
       return uses
