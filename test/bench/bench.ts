@@ -6,8 +6,10 @@ import { type Group, type Options, readOptions, USAGE, UsageError } from './opti
 import { VoidRun } from './peers/peer.ts'
 import { LOAD_CORE } from './processes.ts'
 import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
+import { measureAccessTokens } from './rows/access-tokens.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureFloor } from './rows/floor.ts'
+import { measureHeaderKeys } from './rows/header-keys.ts'
 import { measureHttp } from './rows/http.ts'
 import { measureLimits } from './rows/limits.ts'
 import { measureLogging } from './rows/logging.ts'
@@ -22,6 +24,8 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   http: measureHttp,
   floor: measureFloor,
   tokens: measureTokens,
+  'access-tokens': measureAccessTokens,
+  'header-keys': measureHeaderKeys,
   limits: measureLimits,
   logging: measureLogging,
   routes: measureRoutes,

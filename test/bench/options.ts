@@ -5,6 +5,8 @@ export const GROUPS = [
   'http',
   'floor',
   'tokens',
+  'access-tokens',
+  'header-keys',
   'limits',
   'logging',
   'routes',

@@ -8,6 +8,8 @@ export interface Load {
   readonly connections: number
   /** Sent with every request, unless `pool` is given. */
   readonly token?: string
+  /** Whole lines `Name: value`, sent with every request. */
+  readonly headers?: readonly string[]
   /** File of lines `path token`, sent one after the other. */
   readonly pool?: string
 }
@@ -29,6 +31,7 @@ const poolScript = fileURLToPath(new URL('./load/pool.lua', import.meta.url))
 export const runWrk = async (load: Load): Promise<LoadResult> => {
   const args = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--latency', '--timeout', '10s']
   if (load.token !== undefined) args.push('-H', `Authorization: Bearer ${load.token}`)
+  for (const header of load.headers ?? []) args.push('-H', header)
   if (load.pool === undefined) args.push(load.url)
   else args.push('-s', poolScript, load.url, '--', load.pool)
   return parseWrk(await runPinned({ name: 'wrk', core: LOAD_CORE, command: 'wrk', args }))
