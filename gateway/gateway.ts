@@ -33,8 +33,11 @@ export interface Gateway {
   readonly redirectPort: number | undefined
   /** Of the ops listener; undefined without one. */
   readonly opsPort: number | undefined
-  /** Reads the route files and the certificate files again; resolves to whether all of them are in use. */
-  reload(): Promise<boolean>
+  /**
+   * Reads the route files and the certificate files again; resolves to whether all of them are in use.
+   * @param isAsked somebody wants to know: the log then also says that nothing has changed
+   */
+  reload(isAsked?: boolean): Promise<boolean>
   /** The OpenAPI document of the own endpoints; a primary of several workers has none. */
   openapi?(): unknown
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
@@ -113,7 +116,8 @@ export const startGateway = async (
   const listener = await openListener({ server, settings, certificates, isTrusted, places, onRefused })
   observation.nowReady()
 
-  const reload = async () => !(await Promise.all([routes.reload(), certificates?.reload()])).includes(false)
+  const reload = async (isAsked?: boolean) =>
+    !(await Promise.all([routes.reload(isAsked), certificates?.reload()])).includes(false)
   return {
     port: listener.port,
     redirectPort: listener.redirectPort,
@@ -126,6 +130,7 @@ export const startGateway = async (
       if (settings.drainDelayMs > 0) await setTimeout(settings.drainDelayMs)
       await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()
+      views.close()
       await loginAudit.flush()
       await stores.close()
       await observation.close()

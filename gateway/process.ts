@@ -44,7 +44,7 @@ const obeySignals = (log: Logger) => {
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   process.on('SIGHUP', () => {
-    gateway?.reload().catch(error => log.error({ err: error }, 'a reload failed'))
+    gateway?.reload(true).catch(error => log.error({ err: error }, 'a reload failed'))
   })
   return {
     started(running: Gateway) {

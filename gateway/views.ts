@@ -6,7 +6,7 @@ import type { DirectoryParts } from './directory-parts.ts'
 import { type Certificates, isWell } from './listener/certificates.ts'
 import type { Violations } from './listener/violations.ts'
 import { createAuditWatch } from './observe/audit-watch.ts'
-import { createChecks } from './observe/health.ts'
+import { createChecks, rememberPing } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import type { Settings } from './settings/settings.ts'
@@ -39,6 +39,7 @@ export const createViews = (parts: ViewParts) => {
   const { limiter } = stores
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
+  const databaseOk = rememberPing(stores.database.ping)
   const auditWatch = createAuditWatch(stores.audit, parts.log)
   const revocationState = () => ({ known: revocations.size(), stalenessMs: feed.staleness() })
   observation.attach({
@@ -52,13 +53,15 @@ export const createViews = (parts: ViewParts) => {
     revocations: revocationState,
     upstreams: upstreams.status,
     audit: auditWatch.last,
+    databaseOk,
     directory: directory.state,
     certificate: () => certificates?.state(),
     proxyViolations: () => parts.violations.count
   })
   const checks = createChecks({
     provider: parts.cloud.state,
-    pingDatabase: stores.database.ping,
+    databaseOk,
+    audit: () => auditWatch.last().state,
     limiterDegraded: () => limiter.status().mode === 'degraded',
     routesCurrent: () => routes.status().ok,
     upstreamDown: upstreams.hasDown,
@@ -77,16 +80,18 @@ export const createViews = (parts: ViewParts) => {
         const { ok, loadedAt, checksum, lastError } = routes.status()
         return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
       },
-      audit: auditWatch.ask,
+      audit: auditWatch.last,
       revocations: revocationState,
       streams: sockets.streams.counts,
       insecure: observation.insecure
     })
   siblings.answer('metrics', observation.metrics)
   siblings.answer('routes.prepare', routes.prepare)
-  siblings.answer('routes.settle', isAgreed => routes.settle(isAgreed === true))
+  siblings.answer('routes.settle', (isAgreed, isAsked) => routes.settle(isAgreed === true, isAsked === true))
   return {
     checks,
+    auditCheckedAt: () => auditWatch.last().checkedAt,
+    close: auditWatch.close,
     ...createWorkerViews({ siblings, streams: () => sockets.streams, status, traffic: observation.traffic })
   }
 }

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { AuditState } from '../observe/audit-watch.ts'
+import { isUnwell } from '../observe/health.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
 import type { Complaint } from '../route-files/complaint.ts'
 import type { UpstreamStatus } from '../upstream/upstreams.ts'
@@ -47,7 +48,7 @@ export const statusOf = async (parts: StatusParts) => {
   const { loadedAt, ...reload } = parts.reload()
   const audit = parts.audit()
   return {
-    status: Object.values(checks).some(check => check === 'degraded' || check === 'away') ? 'degraded' : 'ok',
+    status: Object.values(checks).some(isUnwell) ? 'degraded' : 'ok',
     checks,
     startedAt: parts.startedAt.toISOString(),
     upstreams: parts.upstreams().map(({ name, targets }) => ({

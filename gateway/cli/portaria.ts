@@ -1,11 +1,13 @@
 // The command line: one command a file, every outcome an exit code.
 import { Command, CommanderError } from 'commander'
+import { VERSION } from '../values/version.ts'
 import { addAudit } from './audit.ts'
 import { addCheck } from './check.ts'
 import { addClient } from './client.ts'
 import type { Cli } from './command.ts'
 import { addDiff } from './diff.ts'
 import { addDoctor } from './doctor/doctor.ts'
+import { addEnv } from './env.ts'
 import { addExplain } from './explain.ts'
 import { addGrant } from './grant.ts'
 import { addGrants } from './grants.ts'
@@ -32,7 +34,8 @@ const COMMANDS = [
   addKeys,
   addAudit,
   addToken,
-  addDoctor
+  addDoctor,
+  addEnv
 ]
 
 const EXIT_CODES = `
@@ -49,12 +52,13 @@ const cli: Cli = {
   }
 }
 
-// Whoever reads only the first lines (`| head`) closes the pipe: no reason to complain.
+// A reader that wants only the first lines (`| head`) closes the pipe: no reason to complain.
 process.stdout.on('error', () => process.exit())
 
 const program = new Command('portaria')
 program
   .description('Operate the gateway: judge, explain, compare and test its routes, people and logs')
+  .version(VERSION, '--version', 'print the version of the gateway')
   .exitOverride()
   .addHelpText('after', EXIT_CODES)
 for (const add of COMMANDS) add(program, cli)

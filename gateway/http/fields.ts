@@ -22,6 +22,7 @@ export const LOOP = 16
 export const FETCH_SITE = 17
 export const EXPECT = 18
 export const MAX_FORWARDS = 19
+export const TRACEPARENT = 20
 
 /** Names the gateways that a request has passed (what Via is for, RFC 9110 §7.6.3, which makes some backends stop compressing). */
 export const LOOP_FIELD = 'x-portaria-via'
@@ -45,6 +46,7 @@ const KINDS: Record<string, number> = {
   // Answered here (RFC 9110 §10.1.1).
   expect: EXPECT,
   'max-forwards': MAX_FORWARDS,
+  traceparent: TRACEPARENT,
   [LOOP_FIELD]: LOOP
 }
 

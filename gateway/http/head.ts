@@ -13,6 +13,7 @@ import {
   MAX_FORWARDS,
   ORIGIN,
   TE,
+  TRACEPARENT,
   TRANSFER_ENCODING,
   UPGRADE,
   X_FORWARDED_FOR,
@@ -45,6 +46,7 @@ export interface RequestHead {
   fetchSite: string | undefined
   expect: string | undefined
   maxForwards: string | undefined
+  traceparent: string | undefined
   /** Gateways that this request has passed, as they name themselves. */
   passed: string | undefined
 }
@@ -110,6 +112,9 @@ const take = (head: RequestHead, kind: number, value: string) => {
       return
     case MAX_FORWARDS:
       head.maxForwards = joined(head.maxForwards, value, ', ')
+      return
+    case TRACEPARENT:
+      head.traceparent = joined(head.traceparent, value, ', ')
   }
 }
 
@@ -135,6 +140,7 @@ export const readHead = (rawHeaders: readonly string[]): RequestHead => {
     fetchSite: undefined,
     expect: undefined,
     maxForwards: undefined,
+    traceparent: undefined,
     passed: undefined
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {

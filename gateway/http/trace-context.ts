@@ -8,6 +8,7 @@ interface TraceParent {
 
 /** What goes upstream in place of the client's fields. */
 export interface TraceFields {
+  readonly traceId: string
   readonly traceparent: string
   /** Whether the client's tracestate still belongs to it (§3.3.1.1: it is worth nothing beside a broken traceparent). */
   readonly keepsState: boolean

@@ -1,6 +1,7 @@
 // One line per request: who, where to, decided how and why, and how long it took. Never a query, a header or a body.
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
+import { parseTraceparent } from '../http/trace-context.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { lineWriter } from './logging.ts'
@@ -61,6 +62,13 @@ const whyFields = ({ error, response, upgraded }: Exchange): string => {
   return `,"code":"${error.code}"${reason}${chain.length === 0 ? '' : `,"causes":${JSON.stringify(chain)}`}`
 }
 
+/** Of our own span; with tracing off, of the trace that the client says it is part of. Hexadecimal digits alone. */
+const traceField = ({ trace, head }: Exchange): string => {
+  if (trace !== undefined) return `,"traceId":"${trace.traceId}"`
+  const parent = head.traceparent === undefined ? undefined : parseTraceparent(head.traceparent)
+  return parent === undefined ? '' : `,"traceId":"${parent.traceId}"`
+}
+
 /**
  * The line's fields as JSON text, each after a comma. By hand, because copying and judging an object of known shape field
  * by field costs several times the writing: all values but the path are the gateway's own words, numbers and ids.
@@ -69,7 +77,7 @@ const fieldsOf = (exchange: Exchange): string => {
   const { route, identity, client, upstreamMs, headMs } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
   return (
-    `,"requestId":"${requestId}","method":"${exchange.method}","path":${pathOf(exchange)}` +
+    `,"requestId":"${requestId}"${traceField(exchange)},"method":"${exchange.method}","path":${pathOf(exchange)}` +
     (route === undefined ? '' : remembered(routeFields, route, routeField)) +
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +

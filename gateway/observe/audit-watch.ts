@@ -1,4 +1,5 @@
-// Whether the audit log is whole was found out not long ago, without anybody having to wait for it.
+// Reads the audit log again and again in the background, so that a changed entry is noticed although nobody looks.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
 
@@ -14,43 +15,51 @@ export interface AuditState {
 interface AuditWatch {
   /** What the last check found. */
   last(): AuditState
-  /** The same, and has the chain read again in the background when that was long ago. */
-  ask(): AuditState
+  /** Gives up a check under way. */
+  close(): void
 }
 
-/** The whole chain is read: not for every look at a console. */
-const CHECK_EVERY_MS = 10 * 60 * 1000
+interface AuditWatchOptions {
+  /** From the end of one check to the next; milliseconds. */
+  readonly everyMs?: number
+  /** Between two pages of entries: a long log is read slowly rather than in the way of requests. */
+  readonly pauseMs?: number
+}
+
+const EVERY_MS = 10 * 60 * 1000
+const PAUSE_MS = 20
 
 export const createAuditWatch = (
   audit: Pick<AuditLog, 'verify'>,
-  log: Logger,
-  now: () => number = () => performance.now()
+  log: Pick<Logger, 'error' | 'warn'>,
+  { everyMs = EVERY_MS, pauseMs = PAUSE_MS }: AuditWatchOptions = {}
 ): AuditWatch => {
   let state: AuditState = { state: 'unknown', entries: 0, firstBroken: undefined, checkedAt: undefined }
-  let dueAt = Number.NEGATIVE_INFINITY
-  let isChecking = false
+  const closing = new AbortController()
+  const { signal } = closing
+  const pause = () => delay(pauseMs, undefined, { signal, ref: false })
 
-  const check = async () => {
+  const check = async (): Promise<void> => {
     try {
-      const { ok, entries, firstBroken } = await audit.verify()
+      const { ok, entries, firstBroken } = await audit.verify(pause)
       state = { state: ok ? 'ok' : 'broken', entries, firstBroken, checkedAt: new Date() }
-      dueAt = now() + CHECK_EVERY_MS
       if (!ok) log.error({ entries, firstBroken, reason: 'audit-broken' }, 'the audit log is not what was written')
     } catch (error) {
-      log.warn({ err: error, reason: 'audit-unreadable' }, 'the audit log could not be checked')
-    } finally {
-      isChecking = false
+      // What was found before stands; its time says how old it is.
+      if (!signal.aborted) log.warn({ err: error, reason: 'audit-unreadable' }, 'the audit log could not be checked')
     }
   }
+  const watch = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await check()
+      // Jitter: instances that were started together need not read together.
+      await delay(everyMs * (0.9 + Math.random() * 0.2), undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+  void watch()
 
   return {
     last: () => state,
-    ask() {
-      if (!isChecking && now() >= dueAt) {
-        isChecking = true
-        void check()
-      }
-      return state
-    }
+    close: () => closing.abort()
   }
 }

@@ -3,17 +3,30 @@ import type { FastifyInstance } from 'fastify'
 import type { Reachability } from './reachability.ts'
 
 /**
- * `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
+ * `broken`: the audit log is not what was written. `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
  * themselves, as it was last found in the background.
  */
-type Check = 'ok' | 'degraded' | 'insecure' | 'away' | 'refused' | 'unknown'
+type Check = 'ok' | 'degraded' | 'broken' | 'insecure' | 'away' | 'refused' | 'unknown'
 
-const CHECKS = ['ok', 'degraded', 'insecure', 'away', 'refused', 'unknown'] as const satisfies readonly Check[]
-const UNWELL: ReadonlySet<Check> = new Set<Check>(['degraded', 'away', 'refused'])
+const CHECKS = [
+  'ok',
+  'degraded',
+  'broken',
+  'insecure',
+  'away',
+  'refused',
+  'unknown'
+] as const satisfies readonly Check[]
+const UNWELL: ReadonlySet<string> = new Set<Check>(['degraded', 'broken', 'away', 'refused'])
+
+/** Whether a word among the checks makes the whole unwell. */
+export const isUnwell = (check: string): boolean => UNWELL.has(check)
 
 export interface HealthParts {
   /** One word per thing that can be unwell. */
   checks: () => Promise<Record<string, Check>>
+  /** When the audit log was last read as a whole; undefined before the first time. */
+  auditCheckedAt: () => Date | undefined
 }
 
 const healthSchema = {
@@ -21,14 +34,19 @@ const healthSchema = {
   required: ['status', 'checks'],
   properties: {
     status: { type: 'string', enum: ['ok', 'degraded'] },
-    checks: { type: 'object', additionalProperties: { type: 'string', enum: CHECKS } }
+    checks: { type: 'object', additionalProperties: { type: 'string', enum: CHECKS } },
+    auditCheckedAt: { type: 'string', description: 'When the audit log was last checked; ISO 8601, UTC' }
   }
 } as const
 
-export const healthRoutes = (app: FastifyInstance, { checks }: HealthParts): void => {
+export const healthRoutes = (app: FastifyInstance, { checks, auditCheckedAt }: HealthParts): void => {
   app.get('/health', { schema: { summary: 'Health of the gateway', response: { 200: healthSchema } } }, async () => {
     const found = await checks()
-    return { status: Object.values(found).some(check => UNWELL.has(check)) ? 'degraded' : 'ok', checks: found }
+    return {
+      status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
+      checks: found,
+      auditCheckedAt: auditCheckedAt()?.toISOString()
+    }
   })
 }
 
@@ -36,7 +54,8 @@ const REMEMBERED_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
 interface Checked {
-  pingDatabase: () => Promise<boolean>
+  databaseOk: () => Promise<boolean>
+  audit: () => 'ok' | 'broken' | 'unknown'
   limiterDegraded: () => boolean
   /** Whether the route files on disk are those in use. */
   routesCurrent: () => boolean
@@ -54,20 +73,24 @@ interface Checked {
 }
 
 /** However often somebody asks, the database is asked once a second at most. */
-export const createChecks = (checked: Checked): HealthParts['checks'] => {
+export const rememberPing = (ping: () => Promise<boolean>): (() => Promise<boolean>) => {
   let pinged = { at: Number.NEGATIVE_INFINITY, ok: Promise.resolve(true) }
-  const databaseOk = (): Promise<boolean> => {
+  return () => {
     const now = performance.now()
-    if (now - pinged.at > REMEMBERED_MS) pinged = { at: now, ok: checked.pingDatabase() }
+    if (now - pinged.at > REMEMBERED_MS) pinged = { at: now, ok: ping() }
     return pinged.ok
   }
+}
+
+export const createChecks = (checked: Checked): HealthParts['checks'] => {
   const word = (isWell: boolean): Check => (isWell ? 'ok' : 'degraded')
   return async () => ({
-    database: word(await databaseOk()),
+    database: word(await checked.databaseOk()),
     rateLimit: word(!checked.limiterDegraded()),
     routes: word(checked.routesCurrent()),
     upstreams: word(!checked.upstreamDown()),
     revocations: word(checked.stalenessMs() <= REVOCATIONS_OLD_MS),
+    audit: checked.audit(),
     ...(checked.provider === undefined ? {} : { provider: checked.provider() }),
     ...(checked.tlsWell === undefined ? {} : { tls: word(checked.tlsWell()) }),
     ...directoryOf(checked)
@@ -76,7 +99,6 @@ export const createChecks = (checked: Checked): HealthParts['checks'] => {
 
 const directoryOf = ({ directory, directoryInsecure }: Checked): Record<string, Check> => {
   const state = directory()
-  const isUnwell = state === 'away' || state === 'refused'
-  if (directoryInsecure && !isUnwell) return { directory: 'insecure' }
+  if (directoryInsecure && (state === undefined || !isUnwell(state))) return { directory: 'insecure' }
   return state === undefined ? {} : { directory: state }
 }

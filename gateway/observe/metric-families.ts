@@ -3,6 +3,7 @@
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstreams.ts'
+import { VERSION } from '../values/version.ts'
 import { type Family, requestFamilies, type Value } from './metric-requests.ts'
 import type { Reachability } from './reachability.ts'
 import type { RequestCounters } from './request-counters.ts'
@@ -27,7 +28,9 @@ export interface MetricSources {
   readonly logLinesDropped: () => number
   /** undefined: no cloud login. */
   readonly provider: () => Reachability | undefined
-  readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; entries: number }
+  readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; checkedAt: Date | undefined }
+  /** Whether the database answers; asked at most once a second. */
+  readonly databaseOk: () => Promise<boolean>
   /** undefined: directory login is not active. */
   readonly directory: () => string | undefined
   /** Settings that weaken a protection, and whether they do. */
@@ -35,7 +38,7 @@ export interface MetricSources {
   readonly isReady: () => boolean
 }
 
-type Read = (sources: MetricSources) => Value[]
+type Read = (sources: MetricSources) => Value[] | Promise<Value[]>
 type Row = readonly [name: string, type: 'counter' | 'gauge', help: string, read: Read]
 
 const one = (value: number, labels: Record<string, string> = {}): Value[] => [{ value, labels }]
@@ -62,6 +65,12 @@ const targetsOf = (sources: MetricSources) =>
 const PROVIDER_STATES: readonly Reachability[] = ['ok', 'away', 'unknown']
 
 const ROWS: readonly Row[] = [
+  [
+    'build_info',
+    'gauge',
+    'Always 1, labelled with the version of the gateway and of Node',
+    () => one(1, { version: VERSION, node: process.versions.node })
+  ],
   ['ready', 'gauge', 'Whether requests are wanted', sources => one(Number(sources.isReady()))],
   [
     'open_streams',
@@ -206,10 +215,25 @@ const ROWS: readonly Row[] = [
     }
   ],
   [
+    'database_up',
+    'gauge',
+    'Whether the database answers and can be written',
+    async sources => one(Number(await sources.databaseOk()))
+  ],
+  [
     'audit_chain_ok',
     'gauge',
     'Whether the last check of the audit log found it whole; absent before the first',
     sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok')))
+  ],
+  [
+    'audit_checked_timestamp_seconds',
+    'gauge',
+    'When the audit log was last read as a whole; absent before the first time',
+    sources => {
+      const { checkedAt } = sources.audit()
+      return checkedAt === undefined ? [] : one(checkedAt.getTime() / 1000)
+    }
   ],
   [
     'tls_certificate_ok',
@@ -259,7 +283,7 @@ const ROWS: readonly Row[] = [
 ]
 
 export const families = (sources: () => MetricSources | undefined): Family[] => {
-  const reading = (read: Read) => () => {
+  const reading = (read: Read) => (): Value[] | Promise<Value[]> => {
     const known = sources()
     return known === undefined ? [] : read(known)
   }

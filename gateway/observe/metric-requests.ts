@@ -13,7 +13,7 @@ export interface Family {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly read: () => Value[]
+  readonly read: () => Value[] | Promise<Value[]>
 }
 
 const countsOf = ({ id, requests }: RouteCounts): Value[] =>

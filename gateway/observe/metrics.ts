@@ -23,6 +23,9 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_upstream_target_up: 'min',
   portaria_provider_state: 'max',
   portaria_audit_chain_ok: 'min',
+  portaria_audit_checked_timestamp_seconds: 'min',
+  portaria_build_info: 'max',
+  portaria_database_up: 'min',
   portaria_directory_state: 'max',
   portaria_tls_certificate_ok: 'min',
   portaria_tls_certificate_expires_timestamp_seconds: 'min',
@@ -35,7 +38,7 @@ const asMetric = ({ name, help, type, read }: Family) => ({
   help,
   type,
   aggregator: AGGREGATORS[name] ?? 'sum',
-  get: async () => ({ name, help, type, aggregator: AGGREGATORS[name] ?? 'sum', values: read() }),
+  get: async () => ({ name, help, type, aggregator: AGGREGATORS[name] ?? 'sum', values: await read() }),
   reset: () => undefined
 })
 

@@ -15,9 +15,9 @@ import {
   TracerProvider
 } from '@opentelemetry/sdk-trace'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValue } from '../http/server/request.ts'
 import { formatTraceparent, parseTraceparent } from '../http/trace-context.ts'
 import type { SamplerSettings } from '../settings/tracing.ts'
+import { VERSION } from '../values/version.ts'
 import { outcomeOf } from './access-log.ts'
 import { redactText } from './redaction.ts'
 
@@ -33,7 +33,7 @@ const CLOSE_MS = 2000
 
 const contextOf = (exchange: Exchange): Context => {
   // Joined with a comma when sent twice: then it is none (§3.2).
-  const parent = parseTraceparent(fieldValue(exchange.request.fields, 'traceparent'))
+  const parent = parseTraceparent(exchange.head.traceparent)
   if (parent === undefined) return ROOT_CONTEXT
   const { traceId, spanId, flags } = parent
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: flags, isRemote: true })
@@ -58,7 +58,7 @@ export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing 
   const root = new TraceIdRatioBasedSampler(ratio)
   const provider = new TracerProvider({
     resource: defaultResource()
-      .merge(resourceFromAttributes({ 'service.name': 'portaria' }))
+      .merge(resourceFromAttributes({ 'service.name': 'portaria', 'service.version': VERSION }))
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
     sampler: parentBased ? new ParentBasedSampler({ root }) : root,
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })]
@@ -78,6 +78,7 @@ export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing 
       const { traceId, spanId, traceFlags } = span.spanContext()
       spans.set(exchange, span)
       exchange.trace = {
+        traceId,
         traceparent: formatTraceparent({ traceId, spanId, flags: traceFlags }),
         keepsState: parent !== ROOT_CONTEXT
       }

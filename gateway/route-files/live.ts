@@ -14,15 +14,18 @@ export interface LiveRoutes {
   current(): RouteTable
   /** Gives a follower the table in use now, and each that takes its place. */
   follow(follower: (table: RouteTable) => void): void
-  /** Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed. */
-  reload(): Promise<boolean>
+  /**
+   * Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed.
+   * @param isAsked somebody wants to know: the log then also says that nothing has changed
+   */
+  reload(isAsked?: boolean): Promise<boolean>
   /**
    * Reads the files and keeps what they say aside, for several processes that swap together.
    * Their checksum; undefined when something is wrong with them.
    */
   prepare(): Promise<string | undefined>
   /** What was prepared comes into use, or is dropped. True when nothing is wrong with the files. */
-  settle(isAgreed: boolean): boolean
+  settle(isAgreed: boolean, isAsked?: boolean): boolean
   status(): LiveRoutesStatus
   /** Stops watching and waits for a reload under way, whose outcome is dropped. */
   close(): Promise<void>
@@ -99,11 +102,13 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   let isClosed = false
   if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
 
-  const accept = (next: RouteTable, warnings: readonly Complaint[]): void => {
+  const accept = (next: RouteTable, warnings: readonly Complaint[], isAsked: boolean): void => {
     const wasBroken = lastError !== undefined
     lastError = undefined
     if (next.checksum === table.checksum && haveSameUpstreams(next, table)) {
-      if (wasBroken) log.info({ checksum: next.checksum }, 'route files are those in use again')
+      const { checksum } = next
+      if (wasBroken) log.info({ checksum }, 'route files are those in use again')
+      else if (isAsked) log.info({ checksum }, 'route files unchanged; the table in use stays')
       return
     }
     table = next
@@ -119,12 +124,12 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     lastError = complaints
     if (!isKnown) log.error({ complaints }, 'route files not reloaded; the old table stays')
   }
-  let prepared: (() => void) | undefined
+  let prepared: ((isAsked: boolean) => void) | undefined
   let preparing = 0
   const prepare = async (): Promise<string | undefined> => {
     const mine = ++preparing
     // A primary that waits no longer for one may have asked for another: what is settled is what was asked for last.
-    const keep = (apply: () => void) => {
+    const keep = (apply: (isAsked: boolean) => void) => {
       if (mine === preparing) prepared = apply
     }
     prepared = undefined
@@ -135,7 +140,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
         groupSources,
         read
       })
-      keep(() => accept(loaded.table, loaded.warnings))
+      keep(isAsked => accept(loaded.table, loaded.warnings, isAsked))
       return loaded.table.checksum
     } catch (error) {
       if (!(error instanceof RouteFileError) && !isClosed) log.error({ err: error }, 'reloading the route files failed')
@@ -143,19 +148,26 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       return undefined
     }
   }
-  const settle = (isAgreed: boolean): boolean => {
+  const settle = (isAgreed: boolean, isAsked = false): boolean => {
     const apply = prepared
     prepared = undefined
     if (isClosed || !isAgreed || apply === undefined) return false
-    apply()
+    apply(isAsked)
     onReload?.(lastError === undefined)
     return lastError === undefined
   }
-  const reload = coalesce(async (): Promise<boolean> => {
+  let isAskedFor = false
+  const run = coalesce(async (): Promise<boolean> => {
     if (isClosed) return false
+    const isAsked = isAskedFor
+    isAskedFor = false
     await prepare()
-    return settle(true)
+    return settle(true, isAsked)
   })
+  const reload = (isAsked = false): Promise<boolean> => {
+    isAskedFor ||= isAsked
+    return run()
+  }
 
   const watch = watchFolder({
     folder,
@@ -184,7 +196,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       isClosed = true
       watch.close()
       await reader.close()
-      await reload.idle()
+      await run.idle()
     }
   }
 }

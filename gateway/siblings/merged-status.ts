@@ -1,5 +1,6 @@
 // The states of several processes are one: what can be counted is added up, and of what can be wrong the worst is told.
 import type { Status } from '../admin/status-routes.ts'
+import { isUnwell } from '../observe/health.ts'
 
 type UpstreamView = Status['upstreams'][number]
 type TargetView = UpstreamView['targets'][number]
@@ -44,11 +45,14 @@ const mergeUpstreams = (all: readonly Status[]): UpstreamView[] =>
     ({ name }) => name
   ).map(group => ({ name: group[0]?.name ?? '', targets: mergeTargets(group.flatMap(({ targets }) => targets)) }))
 
+/** From the word that matters most to the one that matters least; all others lie between. */
+const badness = (word: string): number => (isUnwell(word) ? 2 : word === 'ok' ? 0 : 1)
+
 const mergeChecks = (all: readonly Status[]): Record<string, string> => {
   const checks: Record<string, string> = {}
   for (const [name, word] of all.flatMap(one => Object.entries(one.checks))) {
-    const isWorse = word === 'degraded' || checks[name] === undefined || checks[name] === 'ok'
-    if (isWorse) checks[name] = word
+    const before = checks[name]
+    if (before === undefined || badness(word) > badness(before)) checks[name] = word
   }
   return checks
 }

@@ -7,7 +7,7 @@ export interface Siblings {
   ask(name: string, ...args: unknown[]): Promise<unknown[]>
   answer(name: string, handler: Handler): void
   /** Reads the route files on all processes at once; undefined: there is only this one. */
-  readonly reload: (() => Promise<boolean>) | undefined
+  readonly reload: ((isAsked?: boolean) => Promise<boolean>) | undefined
   /** Those of the listener, followed by the process that knows all workers; undefined: there is none, or no TLS. */
   readonly certificates: Certificates | undefined
 }
@@ -30,6 +30,6 @@ export const siblingsThrough = (primary: Calls, certificates: Certificates | und
     return Array.isArray(answers) ? answers : []
   },
   answer: primary.answer,
-  reload: async () => (await primary.call('reload', [], RELOAD_TIMEOUT_MS)) === true,
+  reload: async isAsked => (await primary.call('reload', [isAsked], RELOAD_TIMEOUT_MS)) === true,
   certificates
 })

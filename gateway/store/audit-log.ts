@@ -18,19 +18,23 @@ interface AuditVerdict {
 export interface AuditLog {
   /** One INSERT, within `transaction` when given. Throws DatabaseUnavailable. */
   append(entry: AuditEntry, transaction?: EntityManager): Promise<void>
-  /** Reads the whole chain in pages; entries written meanwhile are left for the next time. */
-  verify(): Promise<AuditVerdict>
+  /**
+   * Reads the whole chain in pages; entries written meanwhile are left for the next time.
+   * @param between awaited before each page but the first: whoever serves requests too pauses, or gives up by throwing
+   */
+  verify(between?: () => Promise<void>): Promise<AuditVerdict>
   list(filter?: AuditQuery): Promise<Page<AuditItem>>
   /** Everything that the filter finds, newest first; undefined when that is more than `most`. */
   collect(filter: AuditFilter, most: number): Promise<AuditItem[] | undefined>
 }
 
-const VERIFY_PAGE = 1_000
+/** Checking so many takes a few milliseconds, for which nothing else is done. */
+const VERIFY_PAGE = 200
 
 export const createAuditLog = (database: Database): AuditLog => ({
   append: (entry, transaction) =>
     transaction === undefined ? database.read(manager => appendAudit(manager, entry)) : appendAudit(transaction, entry),
-  verify: () => verifyAuditLog(database),
+  verify: between => verifyAuditLog(database, between),
   list: filter => listAudit(database, filter),
   collect: (filter, most) => collectAudit(database, filter, most)
 })
@@ -39,13 +43,14 @@ export const createAuditLog = (database: Database): AuditLog => ({
  * Whether every entry follows from the one before, and the last is the one that the head names: a changed, removed,
  * inserted or reordered entry breaks the chain, a cut tail leaves the head behind.
  */
-const verifyAuditLog = async (database: Database): Promise<AuditVerdict> => {
+const verifyAuditLog = async (database: Database, between?: () => Promise<void>): Promise<AuditVerdict> => {
   const head = await database.read(manager => query<{ entries: string; last_hash: string }>(manager, HEAD))
   const entries = Number(head[0]?.entries ?? 0)
   let previousHash = GENESIS_HASH
   let number = 0
   while (number < entries) {
     const from = number
+    if (from > 0) await between?.()
     const rows = await database.read(manager => nextEntries(manager, from))
     for (const row of rows) {
       number++

@@ -53,8 +53,8 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
   certificates?.onChange(next => {
     for (const { calls } of ready()) calls.call('certificate.changed', [next]).catch(() => undefined)
   })
-  const reload = async (): Promise<boolean> => {
-    const read = await Promise.all([reloadRoutes(), certificates?.reload() ?? true])
+  const reload = async (isAsked = false): Promise<boolean> => {
+    const read = await Promise.all([reloadRoutes(isAsked), certificates?.reload() ?? true])
     return !read.includes(false)
   }
   const askAll = async (name: string, args: readonly unknown[], except: Member, timeoutMs: number) => {

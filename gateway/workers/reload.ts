@@ -19,13 +19,14 @@ type Found = { worker: Calls; checksum: unknown } | undefined
 
 /**
  * Resolves to whether nothing is wrong with the files. Reloads never overlap; those asked for meanwhile are one.
+ * `isAsked`: somebody wants to know, and each worker then also logs that nothing has changed.
  * @param catchUpMs after a round in which a worker took no part, all are asked again
  */
 export const createReload = (
   workers: () => readonly Calls[],
   log: ReloadLog,
   catchUpMs = CATCH_UP_MS
-): (() => Promise<boolean>) => {
+): ((isAsked?: boolean) => Promise<boolean>) => {
   const prepare = async (worker: Calls): Promise<Found> => {
     try {
       return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
@@ -37,23 +38,26 @@ export const createReload = (
   }
 
   let catchUp: NodeJS.Timeout | undefined
-  const round = async (): Promise<boolean | undefined> => {
+  const round = async (isAsked: boolean): Promise<boolean | undefined> => {
     const asked = workers()
     // Those that start now read the files themselves.
     if (asked.length === 0) return false
     const found = (await Promise.all(asked.map(prepare))).filter(one => one !== undefined)
     clearTimeout(catchUp)
-    if (found.length < asked.length) catchUp = setTimeout(reload, catchUpMs).unref()
+    if (found.length < asked.length) catchUp = setTimeout(() => void reload(), catchUpMs).unref()
     const isAgreed = new Set(found.map(({ checksum }) => checksum)).size === 1
     const settled = await Promise.all(
-      found.map(({ worker }) => worker.call('routes.settle', [isAgreed]).catch(() => undefined))
+      found.map(({ worker }) => worker.call('routes.settle', [isAgreed, isAsked]).catch(() => undefined))
     )
     return isAgreed ? settled.every(ok => ok !== false) : undefined
   }
 
+  let isAskedFor = false
   const run = async (): Promise<boolean> => {
+    const isAsked = isAskedFor
+    isAskedFor = false
     for (let i = 0; i < MAX_ROUNDS; i++) {
-      const ok = await round()
+      const ok = await round(isAsked)
       if (ok !== undefined) return ok
       await delay(BETWEEN_ROUNDS_MS)
     }
@@ -61,6 +65,10 @@ export const createReload = (
     return false
   }
 
-  const reload = coalesce(run, TOGETHER_MS)
+  const together = coalesce(run, TOGETHER_MS)
+  const reload = (isAsked = false): Promise<boolean> => {
+    isAskedFor ||= isAsked
+    return together()
+  }
   return reload
 }

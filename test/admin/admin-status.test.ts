@@ -81,15 +81,37 @@ t.test('an Admin sees upstreams and their targets, limiter, reload, audit chain 
   t.match(broken.reload.complaints[0], { file: /routes\.yaml$/, line: Number, column: Number, message: String })
 })
 
-t.test('the audit chain is read in the background, when somebody looks', async t => {
-  const { ask } = await startWorld(t)
-  const first = (await ask('status')).body as unknown as Status
-  t.match(first.audit, { state: 'unknown', entries: 0, firstBroken: null, checkedAt: '' })
-  const later = await until(
-    async () => (await ask('status')).body as unknown as Status,
-    ({ audit }) => audit.state !== 'unknown'
-  )
-  t.match(later.audit, { state: 'ok', checkedAt: /^\d{4}-/ })
+interface Health {
+  status: string
+  checks: Record<string, string>
+  auditCheckedAt?: string
+}
+
+t.test('the audit chain is read in the background, and health, metrics and status say what was found', async t => {
+  // AD-08
+  const url = await postgres.newDatabase()
+  const start = () => startGateway(t, { postgres: { url }, env: { OPS_PORT: '0' } })
+  const checked = (world: World) =>
+    until(
+      async () => (await (await world.fetch('/health')).json()) as Health,
+      ({ checks }) => checks.audit !== 'unknown'
+    )
+  const world = await start()
+  const whole = await checked(world)
+  t.match(whole, { status: 'ok', checks: { audit: 'ok' }, auditCheckedAt: /^\d{4}-/ })
+  const token = await world.tokenFor({ profiles: ['Admin'] })
+  const { audit } = (await (await world.fetch('/auth/admin/status', { token })).json()) as Status
+  t.match(audit, { state: 'ok', firstBroken: null, checkedAt: whole.auditCheckedAt })
+
+  await postgres.query('ALTER TABLE audit_events DISABLE TRIGGER ALL', [], url)
+  const forged = "SELECT 1000000, now(), 1, 'maria', 'login', '', null, null, '', '', null, '', '', 'x'"
+  await postgres.query(`INSERT INTO audit_events ${forged}`, [], url)
+  const next = await start()
+  t.match(await checked(next), { status: 'degraded', checks: { audit: 'broken' } })
+  const metrics = await (await fetch(`http://127.0.0.1:${next.gateway.opsPort}/metrics`)).text()
+  t.match(metrics, /^portaria_audit_chain_ok 0$/m)
+  t.match(metrics, /^portaria_audit_checked_timestamp_seconds \d/m)
+  t.match(await next.logged(({ reason }) => reason === 'audit-broken'), { level: 50, firstBroken: Number })
 })
 
 t.test('traffic tells of requests by decision and code, of latency and of logins', async t => {

@@ -120,6 +120,8 @@ t.test('a reload reaches all workers at once, and a broken file none', async t =
   const statuses = async (path: string) =>
     new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
   t.same(await statuses('/new/x'), new Set([401]))
+  gateway.signal('SIGHUP')
+  await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length === 2)
 
   files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
   gateway.signal('SIGHUP')
@@ -360,7 +362,7 @@ t.test('the state of several workers tells sums of what is counted and the worst
   const target = { url: 'http://a', state: 'up' as const, since: 's', reason: '', busy: 1, connections: 2, faults }
   const well: Status = {
     status: 'ok',
-    checks: { database: 'ok', directory: 'insecure' },
+    checks: { database: 'ok', directory: 'insecure', audit: 'unknown' },
     startedAt: '2026-01-02T00:00:00.000Z',
     upstreams: [{ name: 'up', targets: [target] }],
     limiter: { mode: 'redis', since: 's', reason: '', commands: 3, entries: 4, leases: 5 },
@@ -373,7 +375,7 @@ t.test('the state of several workers tells sums of what is counted and the worst
   const unwell: Status = {
     ...well,
     status: 'degraded',
-    checks: { database: 'degraded', directory: 'ok' },
+    checks: { database: 'degraded', directory: 'ok', audit: 'broken' },
     startedAt: '2026-01-01T00:00:00.000Z',
     upstreams: [{ name: 'up', targets: [{ ...target, state: 'down', reason: 'refused' }] }],
     limiter: { ...well.limiter, mode: 'degraded', reason: 'timeout' },
@@ -383,7 +385,7 @@ t.test('the state of several workers tells sums of what is counted and the worst
   }
   const merged = {
     status: 'degraded',
-    checks: { database: 'degraded', directory: 'insecure' },
+    checks: { database: 'degraded', directory: 'insecure', audit: 'broken' },
     startedAt: '2026-01-01T00:00:00.000Z',
     upstreams: [
       {

@@ -8,7 +8,8 @@ import {
   LOOP_FIELD,
   MAX_FORWARDS,
   ORIGIN,
-  PASS
+  PASS,
+  TRACEPARENT
 } from '../../http/fields.ts'
 import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
@@ -44,6 +45,7 @@ const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, r
       kind === ORIGIN ||
       kind === ACCEPT ||
       kind === FETCH_SITE ||
+      kind === TRACEPARENT ||
       (kind === AUTHORIZATION && passAuthorization) ||
       (kind === MAX_FORWARDS && left === undefined)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue

@@ -1,0 +1,46 @@
+// Prints every variable that the gateway reads, with its meaning and its default, as a file to fill in.
+import type { Command } from 'commander'
+import { VARIABLES, type Variable } from '../settings/table.ts'
+import { addCommand, type Cli, type CommonOptions, run } from './command.ts'
+import { wrap } from './terminal.ts'
+
+const WIDTH = 98
+
+const HEAD = [
+  '# Settings of Portaria, all at their defaults. Remove the # of a line to change what it sets.',
+  '# Start with this file: npx node --env-file=.env gateway/main.ts; Docker Compose reads it by itself.',
+  '# `npm run portaria -- check` judges the settings and the route files.'
+]
+
+export const addEnv = (program: Command, cli: Cli): void => {
+  addCommand(program, 'env', 'print a commented .env with every variable', ['env', 'env --json'])
+    .addHelpText('after', WITHOUT_NPM)
+    .action((options: CommonOptions) =>
+      run(cli, options, async () => ({
+        found: false,
+        json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
+          name,
+          meaning,
+          default: fallback ?? null,
+          secret,
+          file
+        })),
+        text: () => [HEAD.join('\n'), ...VARIABLES.map(entryOf)].join('\n\n')
+      }))
+    )
+}
+
+const WITHOUT_NPM = '  npm run --silent portaria -- env > .env   (npm then prints nothing of its own into the file)'
+
+const REQUIRED = 'required'
+
+/** Its meaning as comments, then the line that sets it: commented out unless the gateway does not start without. */
+const entryOf = ({ name, meaning, fallback, shown, file }: Variable): string => {
+  const preset = shown === undefined || shown === REQUIRED ? '' : ` Default: ${shown}.`
+  const fromFile = file === true ? ` Or ${name}_FILE: the name of a file that holds it.` : ''
+  const comment = wrap(`${meaning}.${preset}${fromFile}`.replaceAll('\\|', '|'), WIDTH).map(line => `# ${line}`)
+  return [...comment, `${shown === REQUIRED ? '' : '# '}${name}=${quoted(fallback ?? '')}`].join('\n')
+}
+
+/** Blanks and `#` end a value in some readers of such files. */
+const quoted = (value: string): string => (/[\s#'"]/.test(value) ? `"${value}"` : value)

@@ -1,0 +1,42 @@
+// What the command line says without a gateway: its version, and every setting as a file to fill in.
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import t from 'tap'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
+import { VARIABLES } from '../../gateway/settings/table.ts'
+import { portaria } from '../support/cli.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+const JWT_SECRET = 'a secret for tests, long enough and used nowhere else'
+
+t.test('--version prints the version alone', async t => {
+  const { code, stdout } = await portaria(['--version'])
+  t.equal(code, 0)
+  t.equal(stdout, `${version}\n`)
+})
+
+t.test('env prints every variable once, commented, and only what is required is left to fill in', async t => {
+  const { code, stdout } = await portaria(['env'])
+  t.equal(code, 0)
+  for (const { name } of VARIABLES)
+    t.equal(stdout.match(new RegExp(`^(?:# )?${name}=`, 'gm'))?.length, 1, `${name} is there once`)
+  t.same(parseEnv(stdout), { JWT_SECRET: '' })
+  t.ok(stdout.split('\n').every(line => line === '' || /^(?:# \S|JWT_SECRET=$)/.test(line)))
+})
+
+t.test('with every line of env switched on the settings are those without any', async t => {
+  const { stdout } = await portaria(['env'])
+  const lines = stdout.replace(/^# (?=[A-Z_]+=)/gm, '')
+  const given = Object.entries(parseEnv(lines)).filter(([, value]) => value !== '')
+  t.ok(given.length > 25)
+  const { warnings: _, ...settings } = readSettings({ ...Object.fromEntries(given), JWT_SECRET })
+  const { warnings: __, ...defaults } = readSettings({ JWT_SECRET })
+  t.match(settings, { port: defaults.port, workers: defaults.workers, drainTimeoutMs: defaults.drainTimeoutMs })
+  t.same(
+    Object.keys(settings).filter(name => !same(settings, defaults, name)),
+    []
+  )
+})
+
+const same = (a: object, b: object, name: string): boolean =>
+  JSON.stringify(Reflect.get(a, name)) === JSON.stringify(Reflect.get(b, name))
