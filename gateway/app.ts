@@ -82,9 +82,9 @@ const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>
 /** What each message goes through, in this order; the last step answers. */
 const createSteps = (parts: AppParts) => {
   const { matchPlain, matchUnusual } = createMatchRoute(parts.routes)
-  const limitRate = createLimitRate(parts.limiter, parts.rateLimit)
+  const limitRate = createLimitRate(parts.limiter, parts.rateLimit, parts.answers.memory)
   const authenticate = createAuthenticate(parts.authentication)
-  const limitRoute = createLimitRoute(parts.limiter)
+  const limitRoute = createLimitRoute(parts.limiter, parts.answers.memory)
   const authorize = createAuthorize(parts.authorization)
 
   /** The request that a proxy names takes the place of its own. */
@@ -229,6 +229,7 @@ export const buildApp = (parts: AppParts): App => {
   }
 
   const server = createHttpServer({
+    fieldKinds: parts.answers.memory.requestFields,
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
       onRequest,

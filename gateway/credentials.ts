@@ -7,6 +7,7 @@ import type { GatewayError } from './errors.ts'
 import { type AnswerOptions, answerRefusal } from './http/answer.ts'
 import { createCrossOrigins } from './http/cross-origin.ts'
 import type { Exchange } from './http/exchange.ts'
+import { createFloodMemory } from './http/flood-memory.ts'
 import type { Settings } from './settings/settings.ts'
 import type { TokenParts } from './token-parts.ts'
 
@@ -24,6 +25,7 @@ export const createCredentials = (settings: Settings, { verifiedTokens, endLogin
     : undefined
   const answers: AnswerOptions = {
     origins: createCrossOrigins(publicUrl, frontendUrl, corsOrigins),
+    memory: createFloodMemory(),
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
   }
   return {

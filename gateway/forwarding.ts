@@ -9,6 +9,7 @@ import type { Settings } from './settings/settings.ts'
 import { createSockets } from './sockets.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
+import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createToldHost } from './upstream/headers/told-host.ts'
 import { upstreamHead } from './upstream/headers/upstream-head.ts'
 import { createUpstreamRequest } from './upstream/headers/upstream-request.ts'
@@ -29,7 +30,9 @@ interface ForwardingParts {
 export const createForwarding = (parts: ForwardingParts) => {
   const { settings, stores, tokenParts, upstreams } = parts
   const { ownCookies, answers, refuse } = parts.credentials
+  const responseContext = createResponseContext(ownCookies, answers.memory)
   const upstreamRequest = createUpstreamRequest({
+    fieldKinds: answers.memory.requestFields,
     tokens: tokenParts.tokens,
     assertions: tokenParts.assertions,
     ownCookies,
@@ -47,7 +50,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     redis: stores.redis,
     upstreams,
     upstreamRequest,
-    ownCookies,
+    responseContext,
     answers,
     refuse,
     log: parts.log,
@@ -57,7 +60,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     upstreams,
     headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
     addedHeaders: (exchange, passed) => forwardedHeaders(exchange, passed, answers),
-    ownCookies,
+    responseContext,
     refuse,
     onEventStream: sockets.registerEventStream
   })

@@ -5,7 +5,6 @@ import type { StreamShares } from './forward/stream-places.ts'
 import { type AnswerOptions, addedHeaders, asGatewayError, ownHeaders } from './http/answer.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
-import type { OwnCookies } from './http/fields.ts'
 import type { User } from './identity.ts'
 import type { RedisStore } from './redis/redis.ts'
 import { decide } from './routes/decide.ts'
@@ -18,6 +17,7 @@ import type { AccessTokens } from './tokens/access-token.ts'
 import type { Revocations } from './tokens/revocations.ts'
 import { isFromElsewhere } from './tokens/token-addresses.ts'
 import type { VerifiedTokens } from './tokens/verified-tokens.ts'
+import type { ResponseContextOf } from './upstream/headers/client-head.ts'
 import { holdsOwnToken } from './upstream/headers/own-tokens.ts'
 import { upstreamHeadStart } from './upstream/headers/upstream-head.ts'
 import type { createUpstreamRequest } from './upstream/headers/upstream-request.ts'
@@ -39,7 +39,7 @@ interface SocketParts {
   redis: RedisStore | undefined
   upstreams: Upstreams
   upstreamRequest: ReturnType<typeof createUpstreamRequest>
-  ownCookies: OwnCookies
+  responseContext: ResponseContextOf
   answers: AnswerOptions
   refuse: (exchange: Exchange, error: GatewayError) => void
   log: SocketLog
@@ -95,7 +95,7 @@ export const createSockets = (parts: SocketParts) => {
     headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) =>
       upstreamHeadStart({ ...parts.upstreamRequest(exchange, route, authority, exchange.query), without }),
     addedHeaders,
-    ownCookies: parts.ownCookies,
+    responseContext: parts.responseContext,
     refuse: parts.refuse,
     log: parts.log,
     onSwitched(exchange: Exchange) {

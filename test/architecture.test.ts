@@ -185,6 +185,15 @@ t.test('each library has one home', async t => {
   }
 })
 
+t.test('nothing that grows is kept at module level but in a bounded map', async t => {
+  for (const file of files)
+    t.notMatch(
+      readFileSync(join(ROOT, file), 'utf8'),
+      /^(?:export )?const \w+(?:: [^=]+)? = new (?:Map|Set)(?:<.*>)?\(\)/m,
+      file
+    )
+})
+
 t.test('the environment is read in one place', async t => {
   for (const file of files) {
     if (/^gateway\/(?:settings\/|process|cli\/)/.test(file)) continue

@@ -2,26 +2,23 @@
 
 import { type GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { FloodMemory } from '../http/flood-memory.ts'
 import { secondsLeft } from '../http/limit-headers.ts'
 import type { Limiter, Verdict } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
-import { boundedMap } from '../values/bounded-map.ts'
 
 type Refused = GatewayError | undefined
+type Refusals = FloodMemory['rateRefusals']
 
-const judge = (exchange: Exchange, verdict: Verdict): Refused => {
+const judge = (exchange: Exchange, verdict: Verdict, refusals: Refusals): Refused => {
   // The tightest limit is the one that the headers speak of.
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
   if (verdict.allowed) return undefined
-  return tooMany(secondsLeft(verdict))
+  return tooMany(secondsLeft(verdict), refusals)
 }
 
-const MOST_REMEMBERED = 1024
-const refusals = boundedMap<number, GatewayError>(MOST_REMEMBERED)
-
-// Refusals differ in the seconds they speak of and in nothing else: one is made for each, since a flood asks for many.
-const tooMany = (resetS: number): GatewayError => {
+const tooMany = (resetS: number, refusals: Refusals): GatewayError => {
   const known = refusals.get(resetS)
   if (known !== undefined) return known
   const refusal = new RateLimited({ reason: 'rate-limit', headers: { 'retry-after': String(resetS) } })
@@ -29,18 +26,24 @@ const tooMany = (resetS: number): GatewayError => {
   return refusal
 }
 
-const settle = (exchange: Exchange, verdict: Verdict | Promise<Verdict>): Refused | Promise<Refused> =>
-  verdict instanceof Promise ? verdict.then(known => judge(exchange, known)) : judge(exchange, verdict)
+const settle = (
+  exchange: Exchange,
+  verdict: Verdict | Promise<Verdict>,
+  refusals: Refusals
+): Refused | Promise<Refused> =>
+  verdict instanceof Promise
+    ? verdict.then(known => judge(exchange, known, refusals))
+    : judge(exchange, verdict, refusals)
 
 /** The global limit, per client address. */
 export const createLimitRate =
-  (limiter: Limiter, { max, windowMs }: RateLimit) =>
+  (limiter: Limiter, { max, windowMs }: RateLimit, { rateRefusals }: FloodMemory) =>
   (exchange: Exchange): Refused | Promise<Refused> =>
-    settle(exchange, limiter.take('global', exchange.client.key, max, windowMs))
+    settle(exchange, limiter.take('global', exchange.client.key, max, windowMs), rateRefusals)
 
 /** A route's own limit, beside the global one; after authentication, since it may count by person. */
 export const createLimitRoute =
-  (limiter: Limiter) =>
+  (limiter: Limiter, { rateRefusals }: FloodMemory) =>
   (exchange: Exchange): Refused | Promise<Refused> => {
     const { route, identity } = exchange
     const limit = route?.rateLimit
@@ -52,5 +55,5 @@ export const createLimitRoute =
         : limit.by === 'user'
           ? user
           : `${user}@${exchange.client.key}`
-    return settle(exchange, limiter.take(`route ${route.id}`, key, limit.max, limit.windowMs))
+    return settle(exchange, limiter.take(`route ${route.id}`, key, limit.max, limit.windowMs), rateRefusals)
   }

@@ -2,7 +2,6 @@
 
 import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
-import type { OwnCookies } from '../http/fields.ts'
 import { hasBody } from '../http/head.ts'
 import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
 import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
@@ -11,7 +10,7 @@ import type { Route, Target, Upstream } from '../routes/route.ts'
 import { mayHaveClosed, type Requester, type UpstreamConnection } from '../upstream/connection.ts'
 import { type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
 import { freeMemory } from '../upstream/free-memory.ts'
-import { answerContext, clientHead, clientTrailers } from '../upstream/headers/client-head.ts'
+import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
@@ -28,7 +27,7 @@ export interface Forwarding {
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
   /** Flat `[name, value, …]` fields to add to a forwarded answer; `passed` are those of the backend, which may lose some. */
   readonly addedHeaders: (exchange: Exchange, passed: string[]) => readonly string[]
-  readonly ownCookies: OwnCookies
+  readonly responseContext: ResponseContextOf
   /** Answers a refusal, or breaks off an answer already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** An event stream begins; returns what to call when it is over, or why there may be none. `end` closes it. */
@@ -189,8 +188,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     if (connection === undefined) return
     this.#exchange.upstreamMs = connection.waitedMs
     this.#exchange.headMs = performance.now() - this.#exchange.startedAt
-    const { ownCookies } = this.#forwarding
-    const context = answerContext(ownCookies, this.#route, this.#upstream, this.#exchange.host)
+    const context = this.#forwarding.responseContext(this.#route, this.#upstream, this.#exchange.host)
     const { headers, eventStream } = clientHead(head, context, privateAnswersOf(this.#route))
     if (eventStream && whole === undefined) {
       const refusal = this.#streamEvents(connection)

@@ -1,7 +1,6 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
-import type { Verdict } from '../limits/limiter.ts'
 import {
   type CrossOrigins,
   crossOriginFields,
@@ -12,6 +11,7 @@ import {
   readableBy
 } from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
+import type { FloodMemory } from './flood-memory.ts'
 import { limitHeaders, sameLimitHeaders } from './limit-headers.ts'
 import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
 import { dateLine, headerLines } from './server/response-head.ts'
@@ -21,6 +21,7 @@ export interface AnswerOptions {
   origins: CrossOrigins
   /** Where a navigation that lacks a valid session goes; undefined: nowhere, it is refused. */
   loginAddress?: (exchange: Exchange) => string | undefined
+  memory: FloodMemory
 }
 
 /** `[name, value, …]` on everything that goes to a client through this exchange, forwarded answers too. */
@@ -62,7 +63,7 @@ const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
 ]
 
 /** `[name, value, …]` on the gateway's own answers, refusals included. */
-export const ownHeaders = (exchange: Exchange, { origins }: AnswerOptions): string[] => [
+export const ownHeaders = (exchange: Exchange, { origins }: Pick<AnswerOptions, 'origins'>): string[] => [
   ...sharedHeaders(readableBy(exchange, origins), isHttps(exchange)),
   ...addedHeaders(exchange)
 ]
@@ -87,19 +88,17 @@ const body = (exchange: Exchange, error: GatewayError): [type: string, body: str
     ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
     : [JSON_TYPE, error.bodyText(exchange.requestId)]
 
-const commonLines = new WeakMap<AnswerOptions, Map<string, string>>()
-
 /** Field lines that all refusals of this content type to this origin have in common; made once for each of the few. */
 const commonLinesOf = (type: string, origin: string, overHttps: boolean, options: AnswerOptions): string => {
-  const byType = commonLines.get(options) ?? new Map<string, string>()
+  const known = options.memory.refusalLines
   const kind = overHttps ? `${type} https` : type
   const key = origin === options.origins.frontend ? kind : `${kind} ${origin}`
-  const known = byType.get(key)
-  if (known !== undefined) return known
+  const lines = known.get(key)
+  if (lines !== undefined) return lines
   const headers = sharedHeaders(origin, overHttps)
   headers.push('content-type', type, 'cache-control', 'no-store', 'content-security-policy', REFUSAL_PAGE_POLICY)
   const made = headerLines(headers)
-  commonLines.set(options, byType.set(key, made))
+  known.set(key, made)
   return made
 }
 
@@ -118,24 +117,19 @@ const particularHeaders = (error: GatewayError, exchange: Exchange): string[] =>
   return headers
 }
 
-let flood: { error: GatewayError; common: string; limit: Verdict; lines: string } | undefined
-
 /** All but the request's own fields as lines of a head; in a flood put together once for each second of it. */
-const refusalLines = (error: GatewayError, common: string, exchange: Exchange): string => {
+const refusalLines = (error: GatewayError, common: string, exchange: Exchange, memory: FloodMemory): string => {
   const { limit } = exchange
-  if (
-    flood?.error === error &&
-    flood.common === common &&
-    limit !== undefined &&
-    sameLimitHeaders(flood.limit, limit)
-  ) {
-    return flood.lines
+  const last = memory.lastRefusal
+  if (last?.error === error && last.common === common && limit !== undefined && sameLimitHeaders(last.limit, limit)) {
+    return last.lines
   }
   const lines = common + headerLines(particularHeaders(error, exchange))
   if (!(error instanceof RateLimited) || limit === undefined) return lines
   // In one piece: what is put together is put together again by everyone who writes it.
-  flood = { error, common, limit, lines: Buffer.from(lines, 'latin1').toString('latin1') }
-  return flood.lines
+  const whole = Buffer.from(lines, 'latin1').toString('latin1')
+  memory.lastRefusal = { error, common, limit, lines: whole }
+  return whole
 }
 
 /** Answers with a refusal. An answer that has begun is broken off instead: it must not look complete. */
@@ -156,7 +150,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const length = Buffer.byteLength(text)
   const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
   const origin = readableBy(exchange, options.origins)
-  const lines = refusalLines(error, commonLinesOf(type, origin, isHttps(exchange), options), exchange)
+  const lines = refusalLines(error, commonLinesOf(type, origin, isHttps(exchange), options), exchange, options.memory)
   const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
   response.whole({ status: error.statusCode, lines, headers }, latin1)
 }

@@ -1,5 +1,6 @@
 // Each request header name is judged once: what it means to the gateway, and whether a client may send it upstream.
 import { ownText } from '../values/own-text.ts'
+import { type FieldKinds, keepKind } from './flood-memory.ts'
 
 export const PASS = 0
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
@@ -168,14 +169,11 @@ const judge = (name: string): number => {
   return collapsed !== lower && Object.hasOwn(KINDS, collapsed) ? DROP : PASS
 }
 
-const REMEMBERED = 4096
-const remembered = new Map<string, number>()
-
-/** The kind of a field name as the client spelt it. Bounded memory: clients choose names. */
-export const headerKind = (name: string): number => {
-  const known = remembered.get(name)
-  if (known !== undefined) return known
+/** The kind of a field name as the client spelt it. */
+export const headerKind = (name: string, known: FieldKinds): number => {
+  const remembered = known.get(name)
+  if (remembered !== undefined) return remembered
   const kind = judge(name)
-  if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(ownText(name), kind)
+  keepKind(known, ownText(name), kind)
   return kind
 }

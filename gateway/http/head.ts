@@ -21,6 +21,7 @@ import {
   X_FORWARDED_PROTO,
   X_REQUEST_ID
 } from './fields.ts'
+import type { FieldKinds } from './flood-memory.ts'
 
 /** What the gateway itself needs to know of a request's fields; undefined: not sent. */
 export interface RequestHead {
@@ -118,7 +119,7 @@ const take = (head: RequestHead, kind: number, value: string) => {
   }
 }
 
-export const readHead = (rawHeaders: readonly string[]): RequestHead => {
+export const readHead = (rawHeaders: readonly string[], kinds: FieldKinds): RequestHead => {
   const head: RequestHead = {
     hosts: 0,
     host: undefined,
@@ -144,7 +145,7 @@ export const readHead = (rawHeaders: readonly string[]): RequestHead => {
     passed: undefined
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const kind = headerKind(rawHeaders[i] ?? '')
+    const kind = headerKind(rawHeaders[i] ?? '', kinds)
     if (kind > 1) take(head, kind, rawHeaders[i + 1] ?? '')
   }
   return head

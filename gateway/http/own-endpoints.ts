@@ -33,7 +33,7 @@ declare module 'fastify' {
 const BODY_LIMIT_BYTES = 64 * 1024
 const BODY_TIMEOUT_MS = 30_000
 
-interface OwnEndpointsOptions extends AnswerOptions {
+interface OwnEndpointsOptions extends Pick<AnswerOptions, 'origins'> {
   log: FastifyBaseLogger
   refuse: (exchange: Exchange, error: GatewayError) => void
   /** How long a body may take to arrive. */

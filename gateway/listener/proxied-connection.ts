@@ -1,6 +1,6 @@
 // Reads the PROXY header at the beginning of a connection, and leaves what follows it to the next reader.
 import type { Socket } from 'node:net'
-import { type NamedPeer, readProxyHeader } from '../http/proxy-protocol.ts'
+import { type NamedPeer, readProxyHeader } from './proxy-protocol.ts'
 
 /**
  * Calls `done` once with whom the header names, or destroys the socket and calls `onRefused`. A connection that ends

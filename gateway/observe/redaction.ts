@@ -1,4 +1,5 @@
 // What goes to the log holds no secret: not as a field, not in a URL, not in the text of an error.
+import { boundedMap } from '../values/bounded-map.ts'
 
 const REDACTED = '[redacted]'
 const MAX_DEPTH = 6
@@ -87,12 +88,12 @@ const isSecretParameter = (name: string): boolean => {
 }
 
 /** Names seen so far: an application logs few, a client can send any, so they are bounded. */
-const plainNames = new Map<string, string>()
+const plainNames = boundedMap<string, string>(1000)
 const plainName = (name: string): string => {
   const known = plainNames.get(name)
   if (known !== undefined) return known
   const plain = name.toLowerCase().replace(/[-_\s]/g, '')
-  if (plainNames.size < 1000 && name.length < 64) plainNames.set(name, plain)
+  if (name.length < 64) plainNames.set(name, plain)
   return plain
 }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisSettings } from '../settings/redis-url.ts'
+import { boundedMap } from '../values/bounded-map.ts'
 import { RedisTimeout, within } from './redis-failure.ts'
 import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
 
@@ -92,7 +93,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore =>
   }
 }
 
-const digests = new Map<string, string>()
+const digests = boundedMap<string, string>(64)
 
 const digestOf = (script: string): string => {
   const known = digests.get(script)

@@ -1,8 +1,7 @@
 // Chooses the fields of an upstream's answer to a poll that reach the client.
 import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { OwnCookies } from '../http/fields.ts'
-import { answerContext, clientHead } from '../upstream/headers/client-head.ts'
+import { clientHead, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { SessionOrigin } from './session.ts'
@@ -13,7 +12,7 @@ export interface PollingForwarding {
   readonly upstreams: Upstreams
   /** `[name, value, …]` to add to an answer that has the fields `passed`. */
   readonly pollHeaders: (exchange: Exchange, passed: readonly string[]) => readonly string[]
-  readonly ownCookies: OwnCookies
+  readonly responseContext: ResponseContextOf
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
 }
 
@@ -22,7 +21,7 @@ export const clientFields = (
   forwarding: PollingForwarding,
   { route, upstream }: SessionOrigin
 ): string[] => {
-  const { headers } = clientHead(head, answerContext(forwarding.ownCookies, route, upstream, ''))
+  const { headers } = clientHead(head, forwarding.responseContext(route, upstream, ''))
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''

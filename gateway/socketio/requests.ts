@@ -6,8 +6,8 @@ import { readBody } from '../http/read-body.ts'
 import { fieldValue, fieldValues } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { callUpstream, type UpstreamAnswer } from '../upstream/call.ts'
-import { answerContext } from '../upstream/headers/client-head.ts'
-import { type AddressContext, publicCookie } from '../upstream/headers/public-addresses.ts'
+import type { ResponseContext } from '../upstream/headers/client-head.ts'
+import { publicCookie } from '../upstream/headers/public-addresses.ts'
 import { targetsInTurn } from '../websocket/forward.ts'
 import { bytesLeft } from './life.ts'
 import { clientFields } from './polling-http.ts'
@@ -92,15 +92,15 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     sessions.hold(sid, origin, record)
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
-    const cookies = cookiesOf(head, answerContext(forwarding.ownCookies, route, upstream, exchange.host))
+    const cookies = cookiesOf(head, forwarding.responseContext(route, upstream, exchange.host))
     const headers = [...fields, ...cookies, ...forwarding.pollHeaders(exchange, fields), ...type]
     response.whole({ status: 200, headers }, body.toString('latin1'))
   }
 
   /** An affinity cookie of the backend's own, given with the handshake alone. */
-  const cookiesOf = ({ headers }: UpstreamAnswer['head'], context: AddressContext): string[] =>
+  const cookiesOf = ({ headers }: UpstreamAnswer['head'], context: ResponseContext): string[] =>
     fieldValues(headers, 'set-cookie')
-      .filter(cookie => !forwarding.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
+      .filter(cookie => !context.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
       .flatMap(cookie => ['set-cookie', publicCookie(cookie, context)])
 
   const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {

@@ -1,7 +1,7 @@
 // Remembers what was used most recently, up to a bound, in constant time.
 
 /** Values must not be undefined. */
-interface BoundedMap<K, V> {
+export interface BoundedMap<K, V> {
   get(key: K): V | undefined
   set(key: K, value: V): void
   delete(key: K): void

@@ -4,11 +4,10 @@ import type { Duplex } from 'node:stream'
 import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
 import { END_REASONS, type OpenStreams, type StreamEnd, type StreamInfo } from '../forward/open-streams.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { OwnCookies } from '../http/fields.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { upstreamRefusal } from '../upstream/faults.ts'
-import { answerContext, clientHead } from '../upstream/headers/client-head.ts'
+import { clientHead, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { ownText } from '../values/own-text.ts'
@@ -24,7 +23,7 @@ export interface SocketForwarding {
   readonly headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) => string
   /** `[name, value, …]` on every answer. */
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
-  readonly ownCookies: OwnCookies
+  readonly responseContext: ResponseContextOf
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** The 101 has been sent: the exchange is over, the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void
@@ -131,7 +130,7 @@ const passRefusal = (
   if (head.status < 300) {
     return forwarding.refuse(exchange, new BadUpstreamResponse({ reason: 'upstream-ignored-upgrade' }))
   }
-  const context = answerContext(forwarding.ownCookies, route, upstream, exchange.host)
+  const context = forwarding.responseContext(route, upstream, exchange.host)
   const headers = refusedFields(clientHead(head, context).headers)
   headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
@@ -143,7 +142,7 @@ export const switchClient = (
   { exchange, route, upstream, offer }: UpgradeRequest,
   open: OpenUpstream
 ): Takeover => {
-  const { headers } = clientHead(open.head, answerContext(forwarding.ownCookies, route, upstream, exchange.host))
+  const { headers } = clientHead(open.head, forwarding.responseContext(route, upstream, exchange.host))
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
   const text = clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange))
   const client = exchange.request.connection.takeOver()

@@ -4,16 +4,18 @@ import { answerRefusal } from '../../gateway/http/answer.ts'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
+import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { createOwnEndpoints } from '../../gateway/http/own-endpoints.ts'
 import { startListener } from '../support/http-listener.ts'
 import { connectRaw } from '../support/raw-client.ts'
 
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
   // RX-02
-  const answers = { origins: createCrossOrigins('http://localhost', 'http://localhost', []) }
+  const origins = createCrossOrigins('http://localhost', 'http://localhost', [])
+  const answers = { origins, memory: createFloodMemory() }
   let ran = false
   const own = await createOwnEndpoints({
-    ...answers,
+    origins,
     log: pino({ level: 'silent' }),
     refuse: (exchange, error) => answerRefusal(exchange, error, answers),
     bodyTimeoutMs: 20,

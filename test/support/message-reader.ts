@@ -93,6 +93,7 @@ export const readMessages = (
   }
   const host: ConnectionHost = {
     llhttp,
+    fieldKinds: new Map(),
     limits: DEFAULT_LIMITS,
     isDraining: false,
     now: 0,

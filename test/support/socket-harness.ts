@@ -14,6 +14,7 @@ import {
 import { createOpenStreams, type FreshAccess } from '../../gateway/forward/open-streams.ts'
 import type { StreamShares } from '../../gateway/forward/stream-places.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
+import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { fieldValues, type HttpRequest } from '../../gateway/http/server/request.ts'
 import type { User } from '../../gateway/identity.ts'
 import { decide } from '../../gateway/routes/decide.ts'
@@ -26,6 +27,7 @@ import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
 import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
+import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { upstreamHeadStart } from '../../gateway/upstream/headers/upstream-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { createForwardWebSocket, type SocketForwarding } from '../../gateway/websocket/forward.ts'
@@ -99,6 +101,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
     headStart: (exchange, _route, authority, without) =>
       upstreamHeadStart({
         exchange,
+        fieldKinds: new Map(),
         target: exchange.path + exchange.query,
         authority,
         forwarded: { for: '127.0.0.1', proto: 'http', host: 'gateway.test', prefix: '' },
@@ -109,7 +112,7 @@ export const startHarness = async (t: Teardown, options: HarnessOptions) => {
         without
       }),
     addedHeaders: exchange => ['x-request-id', exchange.requestId],
-    ownCookies: new Set(),
+    responseContext: createResponseContext(new Set(), createFloodMemory()),
     refuse,
     onSwitched: () => undefined,
     log: { info: () => undefined, warn: () => undefined }

@@ -1,5 +1,6 @@
 // Reads one request at a time from a client's connection; the next follows when the answer was handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
+import type { FieldKinds } from '../flood-memory.ts'
 import { type RequestHead, readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
 import {
@@ -39,6 +40,7 @@ export interface ConnectionLimits {
 
 /** What all connections of a server share. */
 export interface ConnectionHost {
+  readonly fieldKinds: FieldKinds
   readonly llhttp: Llhttp
   readonly handler: MessageHandler
   readonly limits: ConnectionLimits
@@ -171,7 +173,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     if (length < 0) return this.#fail(length === TOO_LARGE ? 'too-large' : 'malformed')
     this.#held = length === this.#held.length ? EMPTY : this.#held.subarray(length)
     const parts = llhttp.takeHead()
-    const head = readHead(parts.fields)
+    const head = readHead(parts.fields, this.#host.fieldKinds)
     const bodyLength = bodyLengthOf(head)
     if (bodyLength === MALFORMED) return this.#fail('malformed')
     const isComplete = bodyLength === 0

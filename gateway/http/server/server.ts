@@ -1,5 +1,6 @@
 // Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
+import type { FieldKinds } from '../flood-memory.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection, type ConnectionHost, type ConnectionLimits, type MessageHandler } from './connection.ts'
 import { Llhttp } from './llhttp.ts'
@@ -22,6 +23,8 @@ export const DEFAULT_LIMITS: HttpServerLimits = {
 interface HttpServerOptions {
   readonly handler: MessageHandler
   readonly limits?: Partial<HttpServerLimits>
+  /** Of the gateway whose requests these are; absent: its own. */
+  readonly fieldKinds?: FieldKinds
 }
 
 interface AcceptOptions {
@@ -55,6 +58,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
     llhttp: new Llhttp(),
     handler: options.handler,
+    fieldKinds: options.fieldKinds ?? new Map(),
     limits,
     isDraining: false,
     now: performance.now(),

@@ -1,5 +1,6 @@
 // An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../../http/fields.ts'
+import { type FieldKinds, type FloodMemory, keepKind } from '../../http/flood-memory.ts'
 import type { Route, Upstream } from '../../routes/route.ts'
 import type { ResponseHead } from '../parser.ts'
 import { type Removes, responseRulesOf } from './header-rules.ts'
@@ -44,30 +45,33 @@ const KINDS: Record<string, number> = {
   'x-ratelimit-reset': DROP
 }
 
-const REMEMBERED = 1024
-const remembered = new Map<string, number>()
-
-const kindOf = (name: string): number => {
-  const known = remembered.get(name)
-  if (known !== undefined) return known
+const kindOf = (name: string, known: FieldKinds): number => {
+  const remembered = known.get(name)
+  if (remembered !== undefined) return remembered
   const lower = name.toLowerCase()
   const kind = Object.hasOwn(KINDS, lower) ? (KINDS[lower] ?? PASS) : isForSharedCaches(lower) ? SHARED_CACHES : PASS
-  if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, kind)
+  keepKind(known, name, kind)
   return kind
 }
 
-interface ResponseContext extends AddressContext {
+export interface ResponseContext extends AddressContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
+  fieldKinds: FieldKinds
 }
 
-/** @param host as the backend was told it */
-export const answerContext = (
-  ownCookies: OwnCookies,
-  route: Route,
-  upstream: Upstream,
-  host: string
-): ResponseContext => ({ ownCookies, upstream, strippedPrefix: route.stripPrefix ?? '', host })
+/** What to know of an answer's way to the client. @param host as the backend was told it */
+export type ResponseContextOf = (route: Route, upstream: Upstream, host: string) => ResponseContext
+
+export const createResponseContext =
+  (ownCookies: OwnCookies, { responseFields }: FloodMemory): ResponseContextOf =>
+  (route, upstream, host) => ({
+    ownCookies,
+    fieldKinds: responseFields,
+    upstream,
+    strippedPrefix: route.stripPrefix ?? '',
+    host
+  })
 
 interface ClientHead {
   /** `[name, value, …]` */
@@ -76,11 +80,11 @@ interface ClientHead {
   eventStream: boolean
 }
 
-const namedByConnection = (head: ResponseHead): ReadonlySet<string> | undefined => {
+const namedByConnection = (head: ResponseHead, kinds: FieldKinds): ReadonlySet<string> | undefined => {
   let names: Set<string> | undefined
   for (let i = 0; i < head.headers.length; i += 2) {
     const name = head.headers[i] ?? ''
-    if (name.length !== 10 || kindOf(name) !== CONNECTION) continue
+    if (name.length !== 10 || kindOf(name, kinds) !== CONNECTION) continue
     const value = head.headers[i + 1] ?? ''
     if (value === 'keep-alive' || value === 'close') continue
     for (const named of value.toLowerCase().split(',')) {
@@ -102,7 +106,8 @@ const cookieName = (setCookie: string): string => {
 /** @param privacy undefined: caching is the backend's business */
 export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivateAnswers): ClientHead => {
   const headers: string[] = []
-  const named = namedByConnection(head)
+  const { fieldKinds } = context
+  const named = namedByConnection(head, fieldKinds)
   const rules = responseRulesOf(context.upstream)
   let eventStream = false
   let cacheControl: string | undefined
@@ -110,7 +115,7 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
   for (let i = 0; i < head.headers.length; i += 2) {
     const name = head.headers[i] ?? ''
     let value = head.headers[i + 1] ?? ''
-    const kind = kindOf(name)
+    const kind = kindOf(name, fieldKinds)
     if (kind !== PASS) {
       if (kind === DROP || kind === CONNECTION) continue
       // RFC 9110 §8.6: none on 204.

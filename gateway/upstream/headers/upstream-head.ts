@@ -11,6 +11,7 @@ import {
   PASS,
   TRACEPARENT
 } from '../../http/fields.ts'
+import type { FieldKinds } from '../../http/flood-memory.ts'
 import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
 import type { RequestRules } from './header-rules.ts'
@@ -31,7 +32,8 @@ const framingLines = (head: RequestHead): string => {
 }
 
 /** Fields that pass as the client sent them, in its order and spelling. */
-const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, rules }: UpstreamHeadParts): string => {
+const passedLines = (parts: UpstreamHeadParts): string => {
+  const { exchange, fieldKinds, passAuthorization, cookie, isSecret, without, rules } = parts
   const raw = exchange.request.fields
   const { trace } = exchange
   const named = connectionNames(exchange.head.connection)
@@ -39,7 +41,7 @@ const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, r
   let lines = ''
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? ''
-    const kind = headerKind(name)
+    const kind = headerKind(name, fieldKinds)
     const passes =
       kind === PASS ||
       kind === ORIGIN ||
@@ -64,6 +66,7 @@ const passedLines = ({ exchange, passAuthorization, cookie, isSecret, without, r
 
 export interface UpstreamHeadParts {
   exchange: Exchange
+  fieldKinds: FieldKinds
   /** What is forwarded: path without its stripped prefix, then the query. */
   target: string
   authority: string

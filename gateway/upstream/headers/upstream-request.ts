@@ -2,6 +2,7 @@
 
 import type { Exchange } from '../../http/exchange.ts'
 import type { OwnCookies } from '../../http/fields.ts'
+import type { FieldKinds } from '../../http/flood-memory.ts'
 import { forwardedPath } from '../../routes/forwarded-path.ts'
 import type { Route } from '../../routes/route.ts'
 import type { AccessTokens } from '../../tokens/access-token.ts'
@@ -15,6 +16,7 @@ interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may see. */
   ownCookies: OwnCookies
+  fieldKinds: FieldKinds
   toldHost: ToldHost
   assertions: Pick<Assertions, 'lineFor'>
 }
@@ -48,7 +50,8 @@ const foreignCookies = (
   return kept.length === 0 ? undefined : kept.join(';').trim()
 }
 
-export const createUpstreamRequest = ({ tokens, ownCookies, toldHost, assertions }: UpstreamRequestOptions) => {
+export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
+  const { tokens, ownCookies, fieldKinds, toldHost, assertions } = options
   // On public routes and the HTTP side of Socket.IO a backend's own credentials pass; a Portaria token never does unasked.
   const isSecret = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
@@ -59,6 +62,7 @@ export const createUpstreamRequest = ({ tokens, ownCookies, toldHost, assertions
     exchange.host = toldHost(exchange)
     return {
       exchange,
+      fieldKinds,
       target:
         forwardedPath(route, exchange.path) + (judges === undefined ? query : withoutOwnTokens(query, tokens.isOurs)),
       authority: upstream?.preserveHost ? exchange.host : authority,

@@ -15,6 +15,7 @@ const session = createBrowserSession({
 const upstreamRequest = createUpstreamRequest({
   tokens: { isOurs: () => false },
   ownCookies: { has: isSessionCookie },
+  fieldKinds: new Map(),
   toldHost: () => ({}) as never,
   assertions: { lineFor: () => '' }
 })

@@ -50,7 +50,15 @@ const exchangeOf = (body: Buffer): Exchange => {
   }
   const response = { whole: () => settle(undefined as never), continue: () => undefined, hasBegun: false }
   const client = { address: '::1', key: '::/64' }
-  const exchange = { request, response, head: readHead(fields), path: '/auth/login', query: '', client, requestId: 'x' }
+  const exchange = {
+    request,
+    response,
+    head: readHead(fields, new Map()),
+    path: '/auth/login',
+    query: '',
+    client,
+    requestId: 'x'
+  }
   return exchange as unknown as Exchange
 }
 

@@ -1,6 +1,6 @@
 // Reads PROXY headers with the gateway's parser, and with one that is written from the grammar of the specification alone.
 import { isIP } from 'node:net'
-import { readProxyHeader } from '../../../../gateway/http/proxy-protocol.ts'
+import { readProxyHeader } from '../../../../gateway/listener/proxy-protocol.ts'
 import type { Random } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
 

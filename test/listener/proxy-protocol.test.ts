@@ -1,6 +1,6 @@
 // RX-02, HD-10
 import t from 'tap'
-import { MAX_V1_BYTES, MAX_V2_BYTES, readProxyHeader } from '../../gateway/http/proxy-protocol.ts'
+import { MAX_V1_BYTES, MAX_V2_BYTES, readProxyHeader } from '../../gateway/listener/proxy-protocol.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
 const SIGNATURE = latin1('\r\n\r\n\0\r\nQUIT\n')

@@ -1,0 +1,35 @@
+// Remembers what a flood of requests would otherwise have made anew for each of them: one object per gateway, all of it bounded.
+import type { GatewayError } from '../errors.ts'
+import type { Verdict } from '../limits/limiter.ts'
+import { type BoundedMap, boundedMap } from '../values/bounded-map.ts'
+
+/** Kinds by field name as it was spelt. Whoever sends a request or an answer chooses names, so their number is bounded. */
+export type FieldKinds = Map<string, number>
+
+export interface FloodMemory {
+  readonly requestFields: FieldKinds
+  readonly responseFields: FieldKinds
+  /** By the seconds that Retry-After says: rate limit refusals differ in nothing else. */
+  readonly rateRefusals: BoundedMap<number, GatewayError>
+  /** Field lines that all refusals of one content type to one origin have in common. */
+  readonly refusalLines: Map<string, string>
+  /** The last rate limit refusal as lines of a head: the next one is the same within the second. */
+  lastRefusal: { error: GatewayError; common: string; limit: Verdict; lines: string } | undefined
+}
+
+const MOST_REFUSALS = 1024
+const MOST_FIELDS = 4096
+const LONGEST_NAME = 64
+
+export const createFloodMemory = (): FloodMemory => ({
+  requestFields: new Map(),
+  responseFields: new Map(),
+  rateRefusals: boundedMap(MOST_REFUSALS),
+  refusalLines: new Map(),
+  lastRefusal: undefined
+})
+
+/** The first names stay: those that everybody sends come before those of a flood. @param name owns its characters */
+export const keepKind = (kinds: FieldKinds, name: string, kind: number): void => {
+  if (kinds.size < MOST_FIELDS && name.length <= LONGEST_NAME) kinds.set(name, kind)
+}
