@@ -8,6 +8,7 @@ import { LOAD_CORE } from './processes.ts'
 import { describeMachine, type Run, regressions, reportText, verdicts } from './report.ts'
 import { measureAccessTokens } from './rows/access-tokens.ts'
 import { measureBodies } from './rows/bodies.ts'
+import { measureCrowds } from './rows/crowds.ts'
 import { measureFloor } from './rows/floor.ts'
 import { measureHeaderKeys } from './rows/header-keys.ts'
 import { measureHttp } from './rows/http.ts'
@@ -16,6 +17,7 @@ import { measureLogging } from './rows/logging.ts'
 import { measureRoutes } from './rows/routes.ts'
 import { measureSoak } from './rows/soak.ts'
 import { measureStart } from './rows/start.ts'
+import { measureTls } from './rows/tls.ts'
 import { measureTokens } from './rows/tokens.ts'
 import { measureWebSocket } from './rows/websocket.ts'
 import { type World, withWorld } from './world.ts'
@@ -31,6 +33,8 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   routes: measureRoutes,
   bodies: measureBodies,
   websocket: measureWebSocket,
+  tls: measureTls,
+  crowds: measureCrowds,
   soak: measureSoak,
   start: measureStart
 }

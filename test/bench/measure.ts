@@ -38,6 +38,9 @@ export interface Row {
 
 export const MEGABYTE = 1024 * 1024
 
+/** CPU time so far, in microseconds. */
+const cpuOf = ({ running, behind }: Peer): number => cpuMicros(running.pid) + (behind === undefined ? 0 : cpuOf(behind))
+
 /** Warms every subject up, then measures each once a round. @throws VoidRun when answers are not what they must be. */
 export const interleave = async (world: World, subjects: readonly Subject[]): Promise<Samples[]> => {
   const { options } = world
@@ -48,9 +51,9 @@ export const interleave = async (world: World, subjects: readonly Subject[]): Pr
   )
   for (let round = 0; round < options.rounds; round += 1) {
     for (const samples of all) {
-      const before = cpuMicros(samples.subject.peer.running.pid)
+      const before = cpuOf(samples.subject.peer)
       const result = await runRound(world, samples.subject, round, options.seconds)
-      const after = cpuMicros(samples.subject.peer.running.pid)
+      const after = cpuOf(samples.subject.peer)
       samples.cpuMicros.push((after - before) / result.requests)
       samples.perSecond.push(result.perSecond)
       samples.p50Ms.push(result.p50Ms)

@@ -12,6 +12,8 @@ export const GROUPS = [
   'routes',
   'bodies',
   'websocket',
+  'tls',
+  'crowds',
   'soak',
   'start'
 ] as const

@@ -5,7 +5,23 @@ import { accepts, freePort, GATEWAY_CORE, startPinned, waitUntil } from '../proc
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
-const config = (port: number, upstreamPort: number, secret: string): string => `
+/** The identity that Portaria writes in nine headers, as far as HAProxy's own functions go: lists stay JSON. */
+const IDENTITY = {
+  'X-User-Name': 'name',
+  'X-User-Email': 'email',
+  'X-User-Username': 'username',
+  'X-User-Provider': 'provider',
+  'X-User-Profiles': 'profiles',
+  'X-User-Areas': 'areas',
+  'X-User-Area-Principal': 'areaPrincipal',
+  'X-User-Access-Status': 'accessStatus'
+}
+
+const identity = Object.entries(IDENTITY)
+  .map(([header, claim]) => `  http-request set-header ${header} %[var(txn.token),jwt_payload_query('$.${claim}')]\n`)
+  .join('')
+
+const config = (port: number, upstreamPort: number, secret: string, isNine: boolean): string => `
 global
   maxconn 4096
   nbthread 1
@@ -32,7 +48,7 @@ frontend gateway
   http-request deny deny_status 401 unless { var(txn.exp),sub(txn.now) -m int gt 0 }
   http-request deny deny_status 403 unless { var(txn.token),word(2,.),ub64dec -m reg '"profiles":\\[[^]]*"Admin"' }
   http-request set-header X-User-Id %[var(txn.token),jwt_payload_query('$.sub')]
-  http-request set-header X-Forwarded-For %[src]
+${isNine ? identity : ''}  http-request set-header X-Forwarded-For %[src]
   http-request del-header Authorization
   default_backend app
 
@@ -40,12 +56,18 @@ backend app
   server app 127.0.0.1:${upstreamPort} pool-max-conn -1
 `
 
-export const startHaproxy = async (world: World): Promise<Peer> => {
+/** @param headers how many identity headers it writes */
+export const startHaproxy = async (world: World, headers: 'one' | 'nine' = 'one'): Promise<Peer> => {
   const port = await freePort()
   const file = join(await world.folder('haproxy'), 'haproxy.cfg')
-  await writeFile(file, config(port, world.upstream.checkedPort, world.secret))
+  await writeFile(file, config(port, world.upstream.checkedPort, world.secret, headers === 'nine'))
   const running = startPinned({ name: 'HAProxy', core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] })
   world.defer(running.stop)
   await waitUntil(running, () => accepts(port))
-  return { name: 'HAProxy jwt_verify + stick-table', port, running, judges: true }
+  return {
+    name: `HAProxy jwt_verify + stick-table, ${headers} header${headers === 'one' ? '' : 's'}`,
+    port,
+    running,
+    judges: true
+  }
 }

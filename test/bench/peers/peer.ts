@@ -10,6 +10,8 @@ export interface Peer {
   readonly running: Running
   /** Whether it judges tokens and roles and tells the upstream who asks. */
   readonly judges: boolean
+  /** The peer that it stands in front of, whose cost counts as well. */
+  readonly behind?: Peer
 }
 
 /** The run means nothing: a peer does other work than it claims. */

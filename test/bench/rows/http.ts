@@ -7,9 +7,12 @@ import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginx } from '../peers/nginx.ts'
 import { startHttpProxy, startNaive } from '../peers/node-stacks.ts'
 import type { Peer } from '../peers/peer.ts'
+import { startRelay } from '../peers/relay.ts'
+import { spread } from '../statistics.ts'
+import type { Finding } from '../targets.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
-import { measureLatency } from './latency.ts'
+import { measureLatency, measurePaced } from './latency.ts'
 
 const starters = (world: World) => {
   const routes = oneRoute(world.upstream.checkedPort)
@@ -19,6 +22,8 @@ const starters = (world: World) => {
     memory: gateway('Portaria, counting in memory', 'memory'),
     nginx: () => startNginx(world),
     haproxy: () => startHaproxy(world),
+    haproxyNine: () => startHaproxy(world, 'nine'),
+    relay: () => startRelay(world),
     caddy: () => startCaddy(world),
     httpProxy: () => startHttpProxy(world),
     naive: () => startNaive(world)
@@ -31,10 +36,13 @@ export const known = (world: World, peer: Peer): Subject => ({
   load: () => ({ url: `http://127.0.0.1:${peer.port}${BENCH_PATH}`, token: world.token })
 })
 
+const memory = (samples: Samples | undefined): Finding[] =>
+  samples === undefined ? [] : [{ target: 'resident-memory', value: spread(samples.residentMb) }]
+
 export const measureHttp = async (world: World): Promise<GroupResult> => {
   const notes = [
     'all peers get the same request with the same token; those that judge also tell the upstream who asks: ' +
-      'Portaria in nine headers, the others in one (x-user-id)'
+      'Portaria and one of the HAProxys in nine headers, the others in one (x-user-id)'
   ]
   const started = new Map<string, Peer>()
   for (const [key, start] of Object.entries(starters(world))) {
@@ -52,18 +60,23 @@ export const measureHttp = async (world: World): Promise<GroupResult> => {
     const cpu = (key: string) => of(key)?.cpuMicros
 
     const latency = await measureLatency(world, of('redis'), of('nginx'))
+    const paced = await measurePaced(world, [of('redis'), of('nginx'), of('haproxy')])
     return {
-      rows: [...all.map(toRow), ...latency.rows],
+      rows: [...all.map(toRow), ...latency.rows, ...paced.rows],
       findings: [
         ...compared('vs-http-proxy', cpu('redis'), cpu('httpProxy')),
         ...compared('vs-naive', cpu('redis'), cpu('naive')),
         ...compared('vs-nginx', cpu('redis'), cpu('nginx')),
         ...compared('vs-haproxy', cpu('redis'), cpu('haproxy')),
-        ...compared('vs-haproxy-then', cpu('redis'), cpu('haproxy')),
+        ...compared('vs-haproxy-nine', cpu('redis'), cpu('haproxyNine')),
+        ...compared('vs-relay', cpu('redis'), cpu('relay')),
         ...compared('redis-vs-memory', cpu('redis'), cpu('memory')),
-        ...latency.findings
+        ...compared('p99-saturated', of('redis')?.p99Ms, of('nginx')?.p99Ms),
+        ...memory(of('redis')),
+        ...latency.findings,
+        ...paced.findings
       ],
-      notes: [...notes, ...latency.notes]
+      notes: [...notes, ...latency.notes, ...paced.notes]
     }
   })
 }

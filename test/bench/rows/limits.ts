@@ -4,6 +4,7 @@ import { compared, type GroupResult, startOrNote } from '../group.ts'
 import { interleave, type Row, toRow } from '../measure.ts'
 import { type Gateway, oneRoute, startGateway } from '../peers/gateway.ts'
 import { ask, probe, VoidRun } from '../peers/peer.ts'
+import { startRelay } from '../peers/relay.ts'
 import { LOAD_CORE, runPinned } from '../processes.ts'
 import { monitorRedis } from '../redis-monitor.ts'
 import { spread } from '../statistics.ts'
@@ -30,12 +31,17 @@ const measureRefused = async (world: World): Promise<GroupResult> => {
   await probe(authorised, world.secret, world.token)
   while ((await ask(limited.port, BENCH_PATH, world.token)).status === 200) world.say('using up the one permit')
 
-  const all = await interleave(world, [known(world, authorised), { ...known(world, limited), isRefused: true }])
+  const relay = await startRelay(world)
+  const all = await interleave(world, [
+    known(world, authorised),
+    { ...known(world, limited), isRefused: true },
+    known(world, relay)
+  ])
   await probe(authorised, world.secret, world.token)
-  await Promise.all([authorised.running.stop(), limited.running.stop()])
+  await Promise.all([authorised, limited, relay].map(each => each.running.stop()))
   return {
     rows: all.map(toRow),
-    findings: compared('over-limit', all[1]?.cpuMicros, all[0]?.cpuMicros),
+    findings: compared('over-limit', all[1]?.cpuMicros, all[2]?.cpuMicros),
     notes: []
   }
 }

@@ -4,12 +4,15 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { compared, type GroupResult, probed, startOrNote } from '../group.ts'
-import { interleave, type Subject, toRow } from '../measure.ts'
+import { interleave, MEGABYTE, type Subject, toRow } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import type { Peer } from '../peers/peer.ts'
+import { startRelay } from '../peers/relay.ts'
+import { residentBytes } from '../process-cost.ts'
 import { createSecret, sign } from '../tokens.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
+import { known } from './http.ts'
 
 /** More than can be answered; a subject that answers more voids its round. */
 const FRESH_PER_SECOND = 40_000
@@ -49,6 +52,33 @@ const subjects = async (world: World, peer: Peer): Promise<Subject[]> => {
   ]
 }
 
+const IN_TURN = 20_000
+
+/** A process of its own: memory that other tokens have left behind would hide what these take. */
+const measureInTurn = async (world: World, routes: string): Promise<GroupResult> => {
+  const peer = await startGateway(world, { name: 'Portaria', counting: 'redis', routes })
+  const url = `http://127.0.0.1:${peer.port}`
+  const folder = await world.folder('pools')
+  const pools = { one: join(folder, 'one'), many: join(folder, 'many') }
+  await writePool(pools.one, 1, world.secret)
+  await writePool(pools.many, IN_TURN, world.secret)
+  const one = { name: 'one token, other process', peer, load: () => ({ url, pool: pools.one }) }
+  const many = { name: `${IN_TURN} tokens in turn`, peer, load: () => ({ url, pool: pools.many }) }
+  await interleave(world, [one])
+  const before = residentBytes(peer.running.pid)
+  const all = await interleave(world, [one, many])
+  const growth = (residentBytes(peer.running.pid) - before) / MEGABYTE
+  await peer.running.stop()
+  return {
+    rows: all.map(toRow),
+    findings: [
+      ...compared('tokens-in-turn', all[1]?.cpuMicros, all[0]?.cpuMicros),
+      { target: 'tokens-memory', value: growth }
+    ],
+    notes: []
+  }
+}
+
 export const measureTokens = async (world: World): Promise<GroupResult> => {
   const notes = ['every token of the second and third row is sent once only']
   const routes = oneRoute(world.upstream.checkedPort)
@@ -56,13 +86,21 @@ export const measureTokens = async (world: World): Promise<GroupResult> => {
     startGateway(world, { name: 'Portaria', counting: 'redis', routes })
   )
   if (gateway === undefined) return { rows: [], findings: [], notes }
-  return probed(world, [gateway], BENCH_PATH, async () => {
-    const all = await interleave(world, await subjects(world, gateway))
-    const [known, fresh, forged] = all.map(samples => samples.cpuMicros)
+  const relay = await startOrNote('relay', notes, () => startRelay(world))
+  const measured = await probed(world, [gateway], BENCH_PATH, async () => {
+    const ours = await subjects(world, gateway)
+    const all = await interleave(world, relay === undefined ? ours : [...ours, known(world, relay)])
+    const [seen, fresh, forged, unit] = all.map(samples => samples.cpuMicros)
     return {
       rows: all.map(toRow),
-      findings: [...compared('never-seen', fresh, known, (a, b) => a - b), ...compared('forged', forged, known)],
+      findings: [...compared('never-seen', fresh, seen, (a, b) => a - b), ...compared('forged', forged, unit)],
       notes
     }
   })
+  const inTurn = await measureInTurn(world, routes)
+  return {
+    rows: [...measured.rows, ...inTurn.rows],
+    findings: [...measured.findings, ...inTurn.findings],
+    notes
+  }
 }
