@@ -22,6 +22,8 @@ export interface GuidedOptions {
 
 const OURS = /\/gateway\//
 const MAX_SHOWN = 20
+/** A long run says where it is. */
+const PROGRESS_MS = 60_000
 
 /** Prints what was done and found; resolves to the number of different faults. */
 export const runGuided = async (options: GuidedOptions): Promise<number> => {
@@ -42,13 +44,20 @@ const runOne = async (target: Target, options: GuidedOptions): Promise<number> =
     if (known === undefined || known.length > input.length) faults.set(fault, input)
   }
   const until = performance.now() + options.seconds * 1000
+  const startedAt = performance.now()
+  let saidAt = startedAt
   const goesOn = (runs: number) => {
+    const now = performance.now()
+    if (now - saidAt > PROGRESS_MS) {
+      saidAt = now
+      console.log(`  ${target.name}: ${runs} runs after ${Math.round((now - startedAt) / 1000)} s, ${faults.size} faults`)
+    }
     if (options.first && faults.size > 0) return false
     return options.runs === undefined ? performance.now() < until : runs < options.runs
   }
   const coverage = options.coverage ? startCoverage(url => OURS.test(url)) : undefined
   const known = readGuided(target.name)
-  const [startedAt, startedCpu] = [performance.now(), process.cpuUsage()]
+  const startedCpu = process.cpuUsage()
   const seeded = { ...target, seeds: [...target.seeds, ...known] }
   const { runs, kept } = await fuzzTarget(seeded, { seed: options.seed, goesOn, onFault, coverage })
   const { user, system } = process.cpuUsage(startedCpu)

@@ -1,0 +1,405 @@
+// The steps before forwarding, each asked by itself: what it lets pass, and with which word it refuses.
+import t from 'tap'
+import { createAuthenticate } from '../../gateway/access/authenticate.ts'
+import { createAuthorize } from '../../gateway/access/authorize.ts'
+import { bearerTokenOf } from '../../gateway/access/connection-token.ts'
+import { createLimitRate, createLimitRoute } from '../../gateway/access/limit-rate.ts'
+import { createMatchRoute } from '../../gateway/access/match-route.ts'
+import { originAllowed } from '../../gateway/access/origin.ts'
+import { TokenExpired } from '../../gateway/errors.ts'
+import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
+import type { Verdict } from '../../gateway/limits/limiter.ts'
+import type { Route, RouteMatch, RouteTable } from '../../gateway/routes/route.ts'
+import { connectionOf, exchangeOf, identityOf, routeOf } from '../support/exchanges.ts'
+import { tableOf } from '../support/route-files.ts'
+
+const outcome = (error: { code: string; statusCode: number; reason: string | undefined } | undefined) =>
+  error === undefined ? 'passes' : `${error.statusCode} ${error.code} ${error.reason}`
+
+t.test('authenticate lets pass what is public, and asks everybody else for a valid token', async t => {
+  const asked: unknown[] = []
+  const create = (judged: unknown) =>
+    createAuthenticate({
+      verifiedTokens: {
+        judge: (text: string, options: unknown) => {
+          asked.push([text, options])
+          return judged
+        }
+      } as never,
+      revocationsTrusted: () => true,
+      tokenOf: () => 'a-token'
+    })
+  const judge = (parts: Partial<Route> | RouteMatch, step = create(identityOf())) => {
+    const exchange = exchangeOf()
+    if ('refusal' in parts) exchange.match = parts
+    else {
+      exchange.route = routeOf(parts)
+      exchange.match = { route: exchange.route, path: '/x' }
+    }
+    return { outcome: outcome(step(exchange)), identity: exchange.identity?.tokenId }
+  }
+
+  t.same(judge({ public: true }), { outcome: 'passes', identity: undefined })
+  t.same(judge({ socketio: {} as never }), { outcome: 'passes', identity: undefined })
+  t.same(judge({ refusal: 'method', allowed: ['GET'], public: true }), { outcome: 'passes', identity: undefined })
+  t.same(asked, [], 'a public route reads no token')
+  for (const match of [
+    { refusal: 'method', allowed: ['GET'], public: false },
+    { refusal: 'no-route' },
+    { refusal: 'bad-path', reason: 'backslash' }
+  ] as const) {
+    t.same(judge(match), { outcome: 'passes', identity: 'token-1' }, match.refusal)
+  }
+  t.same(judge({}), { outcome: 'passes', identity: 'token-1' })
+  t.same(asked.at(-1), ['a-token', { allowStale: false }])
+})
+
+t.test('without a token, with a bad one, from another network or with old revocations nothing passes', async t => {
+  const step = (judged: unknown, token: string | undefined, trusted = true) =>
+    createAuthenticate({
+      verifiedTokens: { judge: () => judged } as never,
+      revocationsTrusted: () => trusted,
+      tokenOf: () => token
+    })
+  const judge = (run: ReturnType<typeof step>) => {
+    const exchange = exchangeOf({ route: {} })
+    exchange.match = { route: routeOf(), path: '/x' }
+    return [outcome(run(exchange)), exchange.identity?.tokenId]
+  }
+  t.same(judge(step(identityOf(), undefined)), ['401 GW_UNAUTHENTICATED no-token', undefined])
+  t.same(judge(step(new TokenExpired({ reason: 'expired' }), 'x')), ['401 GW_TOKEN_EXPIRED expired', undefined])
+  t.same(judge(step(identityOf({ addresses: ['198.51.100.0/24'] }), 'x')), [
+    '401 GW_UNAUTHENTICATED foreign-address',
+    undefined
+  ])
+  t.same(judge(step(identityOf({ addresses: ['192.0.2.0/24'] }), 'x')), ['passes', 'token-1'])
+  t.same(judge(step(identityOf({ addresses: [] }), 'x')), ['passes', 'token-1'])
+  t.same(judge(step(identityOf(), 'x', false)), ['503 GW_UNAVAILABLE revocations-too-old', 'token-1'])
+})
+
+t.test('only the questions about oneself may be asked with a stale token', async t => {
+  const allowed = (path: string, upstream?: undefined | object) => {
+    let seen: unknown
+    const step = createAuthenticate({
+      verifiedTokens: {
+        judge: (_token: string, { allowStale }: { allowStale: boolean }) => {
+          seen = allowStale
+          return identityOf()
+        }
+      } as never,
+      revocationsTrusted: () => true,
+      tokenOf: () => 'x'
+    })
+    const exchange = exchangeOf({ route: { path, upstream: upstream as never } })
+    exchange.match = { route: exchange.route as never, path }
+    step(exchange)
+    return seen
+  }
+  t.same(
+    ['/auth/refresh', '/auth/logout', '/auth/me', '/auth/admin/users', '/health'].map(path => allowed(path)),
+    [true, true, false, false, false]
+  )
+  t.equal(allowed('/auth/refresh', { name: 'up' }), false, 'a backend at this path is none of them')
+})
+
+const OPTIONS = { cloudUnassignedMayPass: false, revealReason: false, contact: undefined }
+
+t.test('authorize refuses with the code of the decision, and reveals a reason only where it may', async t => {
+  const judge = (
+    match: RouteMatch | undefined,
+    options: { revealReason?: boolean; contact?: string } = {},
+    who = identityOf()
+  ) => {
+    const exchange = exchangeOf({ identity: who })
+    exchange.match = match
+    return createAuthorize({ ...OPTIONS, ...options })(exchange)
+  }
+  const to = (parts: Partial<Route>): RouteMatch => ({ route: routeOf(parts), path: '/x' })
+
+  t.equal(judge(to({})), undefined)
+  t.equal(outcome(judge(undefined)), '404 GW_NO_ROUTE no-route')
+  t.equal(outcome(judge({ refusal: 'no-route' })), '404 GW_NO_ROUTE no-route')
+  t.equal(outcome(judge({ refusal: 'bad-path', reason: 'semicolon' })), '400 GW_BAD_PATH semicolon')
+  const method = judge({ refusal: 'method', allowed: ['GET', 'HEAD'], public: false })
+  t.equal(outcome(method), '405 GW_METHOD_NOT_ALLOWED method')
+  t.same(method?.headers, { allow: 'GET, HEAD' })
+
+  const admin = to({ roles: ['Admin', 'Supervisor'] })
+  t.equal(outcome(judge(admin)), '403 GW_FORBIDDEN role-missing')
+  t.equal(judge(admin)?.message, 'Your access does not allow this')
+  t.equal(judge(admin, { revealReason: true })?.message, 'One of these profiles is needed: Admin, Supervisor')
+  t.equal(
+    judge(admin, { revealReason: true, contact: 'ops@corp.example' })?.message,
+    'One of these profiles is needed: Admin, Supervisor. Ask ops@corp.example'
+  )
+  t.equal(judge(admin, { contact: 'ops@corp.example' })?.message, 'Your access does not allow this')
+
+  const { user } = identityOf()
+  const nobodyYet = identityOf({ user: { ...user, accessStatus: 'unassigned' } })
+  const assigned = to({ requireAssigned: true, roles: ['Agente'] })
+  t.equal(outcome(judge(assigned, {}, nobodyYet)), '403 GW_UNASSIGNED unassigned')
+  t.equal(judge(assigned, {}, nobodyYet)?.message, 'An administrator must first give you access')
+  t.equal(judge(assigned, { revealReason: true }, nobodyYet)?.message, 'A profile and an area are needed')
+})
+
+t.test('authorize asks a stranger for a token, also where only the method is wrong', async t => {
+  const step = createAuthorize(OPTIONS)
+  const judge = (match: RouteMatch) => {
+    const exchange = exchangeOf()
+    exchange.match = match
+    return outcome(step(exchange))
+  }
+  t.equal(judge({ refusal: 'no-route' }), '401 GW_UNAUTHENTICATED no-token')
+  t.equal(judge({ refusal: 'method', allowed: ['GET'], public: false }), '401 GW_UNAUTHENTICATED no-token')
+  t.equal(judge({ refusal: 'method', allowed: ['GET'], public: true }), '405 GW_METHOD_NOT_ALLOWED method')
+  t.equal(judge({ route: routeOf(), path: '/x' }), '401 GW_UNAUTHENTICATED no-token')
+  const kinds = exchangeOf({ identity: identityOf({ kind: 'personal' }) })
+  kinds.match = { route: routeOf({ tokenKinds: ['login'], upstream: undefined }), path: '/x' }
+  t.equal(outcome(step(kinds)), '403 GW_FORBIDDEN token-kind')
+})
+
+t.test('a connection repeats its token without its being read again, and another connection never gets it', async t => {
+  const [mine, other] = [connectionOf(), connectionOf()]
+  const ask = (connection: typeof mine, value?: string) =>
+    bearerTokenOf(exchangeOf({ connection, fields: value === undefined ? [] : ['Authorization', value] }))
+  t.equal(ask(mine, 'Bearer abc.def'), 'abc.def')
+  t.equal(ask(mine, 'Bearer abc.def'), 'abc.def')
+  t.equal(ask(mine, 'bearer  xyz'), 'xyz', 'a second token of the same connection')
+  t.equal(ask(mine, 'bearer  xyz'), 'xyz')
+  t.equal(ask(mine, 'Bearer abc.def'), 'abc.def')
+  t.equal(ask(mine), undefined)
+  t.equal(ask(mine, 'Basic abc'), undefined)
+  t.equal(ask(other), undefined)
+  t.equal(ask(other, 'Bearer q'), 'q')
+})
+
+t.test('of an upgrade exactly one listed Origin passes; none passes only without a cookie', async t => {
+  const allowed = ['https://a.example', 'https://b.example', 'null']
+  const judge = (sent: string[], byCookie = false) => originAllowed({ sent, allowed, byCookie })
+  t.equal(judge([]), true)
+  t.equal(judge([], true), false)
+  for (const byCookie of [true, false]) {
+    t.equal(judge(['https://b.example'], byCookie), true)
+    t.equal(judge(['null'], byCookie), false)
+    t.equal(judge(['https://c.example'], byCookie), false)
+    t.equal(judge(['https://A.example'], byCookie), false)
+    t.equal(judge(['https://a.example', 'https://a.example'], byCookie), false)
+  }
+})
+
+const verdictOf = (parts: Partial<Verdict> = {}): Verdict => ({
+  allowed: true,
+  limit: 10,
+  remaining: 5,
+  resetMs: 1500,
+  ...parts
+})
+
+t.test('a request is counted by its address, or by its person where the route says so', async t => {
+  const taken: unknown[][] = []
+  const limiter = {
+    take: (...words: unknown[]) => {
+      taken.push(words)
+      return verdictOf()
+    }
+  } as never
+  await createLimitRate(limiter, { max: 300, windowMs: 60_000 })(exchangeOf({ peer: '2001:db8::1' }))
+  t.same(taken, [['global', '2001:db8::/64', 300, 60_000]])
+
+  const count = async (by: 'ip' | 'user' | 'both', identity = true) => {
+    taken.length = 0
+    const route = { id: 'GET /y', rateLimit: { max: 3, windowMs: 1000, by } }
+    const exchange = exchangeOf({ route, ...(identity ? { identity: identityOf() } : {}) })
+    t.equal(await createLimitRoute(limiter)(exchange), undefined)
+    return taken
+  }
+  t.same(await count('ip'), [['route GET /y', '192.0.2.1', 3, 1000]])
+  t.same(await count('user'), [['route GET /y', 'u7', 3, 1000]])
+  t.same(await count('both'), [['route GET /y', 'u7@192.0.2.1', 3, 1000]])
+  t.same(await count('user', false), [['route GET /y', '192.0.2.1', 3, 1000]], 'a stranger is an address')
+  t.same(await count('both', false), [['route GET /y', '192.0.2.1', 3, 1000]])
+
+  taken.length = 0
+  t.equal(await createLimitRoute(limiter)(exchangeOf({ route: {} })), undefined)
+  t.equal(await createLimitRoute(limiter)(exchangeOf()), undefined)
+  t.same(taken, [], 'no limit, nothing counted')
+})
+
+t.test('the answer speaks of the tightest limit, and a refusal says for how long', async t => {
+  const step = (verdict: Verdict | Promise<Verdict>) =>
+    createLimitRate({ take: () => verdict } as never, { max: 1, windowMs: 1 })
+  const exchange = exchangeOf()
+  const [wide, tight] = [verdictOf({ remaining: 5 }), verdictOf({ remaining: 4 })]
+  t.equal(await step(wide)(exchange), undefined)
+  t.equal(exchange.limit, wide)
+  t.equal(await step(tight)(exchange), undefined)
+  t.equal(exchange.limit, tight)
+  t.equal(await step(wide)(exchange), undefined)
+  t.equal(exchange.limit, tight)
+  t.equal(await step(verdictOf({ remaining: 4, limit: 9 }))(exchange), undefined)
+  t.equal(exchange.limit, tight, 'as tight as before changes nothing')
+
+  const over = verdictOf({ allowed: false, remaining: 7, resetMs: 1001 })
+  const refusal = await step(Promise.resolve(over))(exchange)
+  t.equal(outcome(refusal), '429 GW_RATE_LIMITED rate-limit')
+  t.same(refusal?.headers, { 'retry-after': '2' })
+  t.equal(exchange.limit, over)
+  t.equal(await step(over)(exchangeOf()), refusal, 'one refusal for each number of seconds')
+  t.same((await step(verdictOf({ allowed: false, resetMs: 0 }))(exchangeOf()))?.headers, { 'retry-after': '1' })
+})
+
+const HEADS: Readonly<Record<string, readonly [fields: string[], version?: readonly [number, number]]>> = {
+  passes: [['Host', 'gw.example:8080']],
+  '505 GW_BAD_REQUEST http-version': [
+    ['Host', 'a'],
+    [1, 2]
+  ],
+  '505 GW_BAD_REQUEST http-version ': [
+    ['Host', 'a'],
+    [2, 0]
+  ],
+  '505 GW_BAD_REQUEST http-version  ': [
+    ['Host', 'a'],
+    [0, 9]
+  ],
+  '400 GW_BAD_REQUEST host-count': [[]],
+  '400 GW_BAD_REQUEST host-count ': [['Host', 'a', 'Host', 'a']],
+  '400 GW_BAD_REQUEST host-count  ': [
+    ['Host', 'a', 'Host', 'a'],
+    [1, 0]
+  ],
+  'passes ': [[], [1, 0]],
+  'passes  ': [
+    ['Host', 'a'],
+    [1, 0]
+  ],
+  '400 GW_BAD_REQUEST two-authorizations': [['Host', 'a', 'Authorization', 'x', 'Authorization', 'x']],
+  'passes   ': [['Host', 'a', 'Authorization', 'x']],
+  '508 GW_BAD_REQUEST loop': [['Host', 'a', 'X-Portaria-Via', `abc, ${GATEWAY_NAME}`]],
+  'passes    ': [['Host', 'a', 'X-Portaria-Via', 'abc']],
+  'passes     ': [['Host', 'a', 'Transfer-Encoding', 'Chunked']],
+  '501 GW_BAD_REQUEST transfer-coding': [['Host', 'a', 'Transfer-Encoding', 'gzip, chunked']],
+  '400 GW_BAD_REQUEST transfer-encoding': [
+    ['Host', 'a', 'Transfer-Encoding', 'chunked'],
+    [1, 0]
+  ],
+  '400 GW_BAD_REQUEST transfer-encoding ': [
+    ['Host', 'a', 'Transfer-Encoding', 'chunked', 'Transfer-Encoding', 'chunked']
+  ]
+}
+const HOSTS = {
+  good: ['a', 'A-1.example', '10.0.0.1:80', '[2001:db8::1]:443', '[::ffff:1.2.3.4]', 'a%2Fb', 'x_y~z', 'a:99999'],
+  bad: [
+    'a b',
+    'user@a',
+    'a/b',
+    'a?b',
+    'a#b',
+    '[::1',
+    '::1',
+    'a:',
+    'a:x',
+    'a:123456',
+    'a,b',
+    'a%2',
+    '[g]',
+    'é',
+    '[]',
+    '%gg',
+    'a:1 ',
+    ''
+  ]
+}
+
+t.test('a head that two readers could take for different requests is refused before its path is read', async t => {
+  const table = await tableOf(t, '/x')
+  const { matchPlain } = createMatchRoute(() => table)
+  const judge = (fields: readonly string[], version: readonly [number, number] = [1, 1]) => {
+    const exchange = exchangeOf({ fields, version, target: '/x' })
+    matchPlain(exchange)
+    return outcome(exchange.refusal)
+  }
+  for (const [expected, [fields, version]] of Object.entries(HEADS))
+    t.equal(judge(fields, version), expected.trimEnd(), fields.join(' '))
+  for (const host of HOSTS.good) t.equal(judge(['Host', host]), 'passes', host)
+  for (const host of HOSTS.bad) t.equal(judge(['Host', host]), '400 GW_BAD_REQUEST host-malformed', host)
+})
+
+t.test('a target is matched in origin form, or in absolute form under the Host that was sent', async t => {
+  const table = await tableOf(t, '/x/:id', '/')
+  const { matchPlain, matchUnusual } = createMatchRoute(() => table)
+  const judge = (target: string, host = 'Gw.example') => {
+    const exchange = exchangeOf({ fields: ['Host', host], target })
+    exchange.query = ''
+    exchange.path = ''
+    matchPlain(exchange)
+    const plain = exchange.match !== undefined
+    const refusal = matchUnusual(exchange)
+    return [refusal?.reason ?? exchange.route?.path, exchange.path, exchange.query, plain]
+  }
+  t.same(judge('/x/1'), ['/x/:id', '/x/1', '', true])
+  t.same(judge('/x/1?a=/b?c'), ['/x/:id', '/x/1', '?a=/b?c', true])
+  t.same(judge('/x/1?'), ['/x/:id', '/x/1', '?', true])
+  t.same(judge('/x/%41?q'), ['/x/:id', '/x/A', '?q', false])
+  t.same(judge('http://gw.example/x/1?q'), ['/x/:id', '/x/1', '?q', true])
+  t.same(judge('HTTPS://GW.EXAMPLE/x/1'), ['/x/:id', '/x/1', '', true])
+  t.same(judge('http://gw.example'), ['/', '/', '', true])
+  t.same(judge('http://gw.example?q'), ['/', '/', '?q', true])
+  for (const target of ['http://other.example/x/1', 'x/1', '*', 'ftp://gw.example/x/1', 'xhttp://gw.example/x/1'])
+    t.equal(judge(target)[0], 'target-form', target)
+  t.equal(judge('http://gw.example/x\n/1')[0], 'target-form')
+  t.equal(judge('/x/1#y')[0], 'fragment')
+  t.equal(judge('/x/a%5cb')[0], 'backslash')
+  t.equal(judge(`/x/${'a'.repeat(8192 - 3)}`)[0], '/x/:id')
+  t.equal(judge(`/x/${'a'.repeat(8192 - 2)}`)[0], 'target-too-long')
+  const noHost = exchangeOf({ fields: [], version: [1, 0], target: 'http://gw.example/x/1' })
+  matchPlain(noHost)
+  t.equal(noHost.refusal?.reason, 'target-form')
+})
+
+t.test(
+  'what earlier found a fault is matched no more, and a preflight is matched by the method it asks for',
+  async t => {
+    const table = await tableOf(t, '/x {methods: [PUT]}', '/y {methods: [OPTIONS]}')
+    let asked = 0
+    const { matchPlain, matchUnusual } = createMatchRoute(() => {
+      asked++
+      return table
+    })
+    const exchange = exchangeOf({ fields: [], target: '/x' })
+    matchPlain(exchange)
+    t.equal(matchUnusual(exchange), exchange.refusal)
+    t.equal(exchange.refusal?.reason, 'host-count')
+    const kept = new TokenExpired({ reason: 'kept' })
+    const judged = exchangeOf({ target: '/x' })
+    judged.refusal = kept
+    matchPlain(judged)
+    t.equal(judged.refusal, kept)
+    t.equal(asked, 0)
+
+    const fields = ['Host', 'a', 'Origin', 'https://a.example', 'Access-Control-Request-Method', 'put']
+    const preflight = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
+    matchPlain(preflight)
+    t.equal(preflight.route?.path, '/x')
+    matchUnusual(preflight)
+    t.equal(asked, 1, 'matched once')
+    const options = exchangeOf({ method: 'OPTIONS', target: '/y' })
+    matchPlain(options)
+    t.equal(options.route?.path, '/y')
+  }
+)
+
+t.test('what is judged for a proxy is never forwarded, and what is forwarded is never judged for one', async t => {
+  const routes = { own: routeOf({ external: false }), external: routeOf({ external: true }) }
+  const judge = (which: 'own' | 'external', forwardAuth: 'plain' | undefined) => {
+    const table: Pick<RouteTable, 'match'> = { match: () => ({ route: routes[which], path: '/x' }) }
+    const exchange = exchangeOf({ target: '/x' })
+    exchange.forwardAuth = forwardAuth
+    createMatchRoute(() => table as RouteTable).matchPlain(exchange)
+    return exchange.match?.refusal ?? exchange.route === routes[which]
+  }
+  t.same(
+    [judge('own', undefined), judge('external', 'plain'), judge('own', 'plain'), judge('external', undefined)],
+    [true, true, 'no-route', 'no-route']
+  )
+})

@@ -1,0 +1,299 @@
+// What the limiter answers and when it asks, with a Redis that answers when the test says so. RL-03, RL-09, RL-11
+import t from 'tap'
+import { createCircuit } from '../../gateway/limits/circuit.ts'
+import { createWindow } from '../../gateway/limits/leases.ts'
+import { createLimiter, type Limiter, type LimiterParts, type Verdict } from '../../gateway/limits/limiter.ts'
+import { createPackedWindows } from '../../gateway/limits/packed-windows.ts'
+import { createLocalWindows } from '../../gateway/limits/windows.ts'
+import type { RedisStore } from '../../gateway/redis/redis.ts'
+import { createLeaseModel } from '../support/lease-model.ts'
+import { recordingLog, silent } from '../support/limiters.ts'
+
+interface Teardown {
+  teardown(action: () => unknown): unknown
+}
+
+/** A Redis in which the lease script is its model; commands are answered when `answer` is called. */
+const startModel = () => {
+  const models = new Map<string, ReturnType<typeof createLeaseModel>>()
+  const modelOf = (key = '') => {
+    const model = models.get(key) ?? createLeaseModel()
+    models.set(key, model)
+    return model
+  }
+  const clock = { now: 1000 }
+  let waiting: (() => void)[] = []
+  const state = { isAway: false, commands: [] as (string | number)[][] }
+  const evalScript: RedisStore['evalScript'] = (_script, [key], args) =>
+    new Promise((resolve, reject) => {
+      state.commands.push([...args])
+      waiting.push(() => {
+        if (state.isAway) return reject(new Error('OOM command not allowed'))
+        const [instance, sequence, generation, spent, keep, more, extra, max, windowMs, leftMs] = args.map(
+          (value, index) => (index === 0 ? value : Number(value))
+        ) as [string, number, number, number, number, number, number, number, number, number]
+        const request = { generation, spent, keep, waiting: more, extra, leftMs }
+        const reply = modelOf(key).run(clock.now, instance, sequence, request, max, windowMs)
+        const { nowMs, remainingMs, lent, others, free, held } = reply
+        resolve([reply.generation, nowMs, remainingMs, reply.spent, lent, others, free, held])
+      })
+    })
+  const redis = { evalScript, ready: async () => true, set: async () => undefined } as unknown as RedisStore
+  const turns = async () => {
+    for (let turn = 0; turn < 4; turn++) await new Promise(resolve => setImmediate(resolve))
+  }
+  const answer = async () => {
+    await turns()
+    const now = waiting
+    waiting = []
+    for (const reply of now) reply()
+    await turns()
+  }
+  return { redis, clock, state, turns, answer }
+}
+
+const startLimiter = (t: Teardown, parts: Partial<LimiterParts>): Limiter => {
+  const limiter = createLimiter({ log: silent, timeoutMs: 60_000, ...parts })
+  t.teardown(() => {
+    void limiter.close()
+  })
+  return limiter
+}
+
+t.test('the first request of a window asks, the next ones spend what was lent with it', async t => {
+  const { redis, clock, state, answer } = startModel()
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  const first = limiter.take('global', 'a', 20, 1000)
+  t.ok(first instanceof Promise)
+  await answer()
+  t.match(await first, { allowed: true, limit: 20, remaining: 19, resetMs: 999 })
+  const asked = state.commands.length
+  clock.now += 10
+  const second = limiter.take('global', 'a', 20, 1000)
+  await answer()
+  await second
+  clock.now += 10
+  const third = limiter.take('global', 'a', 20, 1000)
+  await answer()
+  t.match(await third, { allowed: true, remaining: 17, resetMs: 979 })
+  t.ok(state.commands.length >= asked)
+  const verdicts: Verdict[] = []
+  for (let n = 0; n < 40; n++) {
+    const verdict = limiter.take('global', 'a', 20, 1000)
+    await answer()
+    verdicts.push(await verdict)
+  }
+  t.equal(verdicts.filter(({ allowed }) => allowed).length, 17)
+  t.match(verdicts.at(-1), { allowed: false, remaining: 0 })
+  t.notOk(limiter.take('global', 'a', 20, 1000) instanceof Promise, 'a window known to be over asks nobody')
+  t.match(limiter.status(), { mode: 'redis', entries: 1, leases: 1, commands: state.commands.length })
+  t.notOk('reason' in limiter.status())
+  clock.now += 1000
+  const fresh = limiter.take('global', 'a', 20, 1000)
+  await answer()
+  t.match(await fresh, { allowed: true, remaining: 19 })
+})
+
+t.test('requests that wait are judged by what comes back, no more than there are permits', async t => {
+  const { redis, clock, answer } = startModel()
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  const taken = Array.from({ length: 9 }, () => limiter.take('global', 'a', 5, 1000))
+  await answer()
+  const verdicts = await Promise.all(taken)
+  t.equal(verdicts.filter(({ allowed }) => allowed).length, 5)
+  const other = [1, 2].map(() => limiter.take('global', 'b', 5, 1000))
+  await answer()
+  t.same(
+    (await Promise.all(other)).map(({ remaining }) => remaining),
+    [4, 3]
+  )
+  t.match(limiter.take('none', 'a', 0, 1000), { allowed: false, limit: 0, remaining: 0 })
+  t.match(limiter.take('none', 'a', -1, 1000), { allowed: false, remaining: 0 })
+})
+
+t.test('two instances share one window', async t => {
+  const { redis, clock, answer } = startModel()
+  const limiters = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now }))
+  let admitted = 0
+  for (let round = 0; round < 12; round++) {
+    const taken = limiters.map(limiter => limiter.take('global', 'a', 10, 1000))
+    await answer()
+    for (const { allowed } of await Promise.all(taken)) if (allowed) admitted++
+    clock.now += 35
+  }
+  t.equal(admitted, 10)
+})
+
+t.test('while Redis is away each instance counts for itself, and says so', async t => {
+  const { redis, clock, state, answer } = startModel()
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  const heard: string[] = []
+  limiter.onChange(({ mode }) => heard.push(mode))
+  await answer()
+  state.isAway = true
+  const first = limiter.take('global', 'a', 2, 1000)
+  await answer()
+  t.match(await first, { allowed: true, remaining: 1 })
+  t.match(limiter.status(), { mode: 'degraded', reason: String })
+  t.same(heard, ['degraded'])
+  const now = limiter.take('global', 'a', 2, 1000)
+  t.notOk(now instanceof Promise)
+  t.match(limiter.take('global', 'a', 2, 1000), { allowed: false })
+})
+
+t.test('without Redis the limiter is in memory, and is so from its start', async t => {
+  const before = Date.now()
+  const limiter = startLimiter(t, {})
+  const status = limiter.status()
+  t.match(status, { mode: 'memory', commands: 0, entries: 0, leases: 0 })
+  t.ok(status.since >= before && status.since <= Date.now())
+  t.doesNotThrow(() => limiter.onChange(() => undefined))
+  limiter.take('global', 'a', 2, 1000)
+  t.equal(limiter.status().entries, 1)
+})
+
+const startCircuit = (t: Teardown) => {
+  const log = recordingLog()
+  const probes: { key: string; resolve: (value?: unknown) => void; reject: (error: unknown) => void }[] = []
+  const circuit = createCircuit(
+    key => new Promise((resolve, reject) => probes.push({ key, resolve, reject })),
+    error => `judged ${error}`,
+    log
+  )
+  t.teardown(() => circuit.close())
+  const probed = async (count: number) => {
+    const until = performance.now() + 5000
+    while (probes.length < count && performance.now() < until) await new Promise(resolve => setImmediate(resolve))
+    return probes.length
+  }
+  return { circuit, log, probes, probed }
+}
+
+t.test('the state changes once, is told once, and a probe that succeeds heals it', async t => {
+  const { circuit, log, probes, probed } = startCircuit(t)
+  // What the circuit waits with does not keep a process alive; this does.
+  const alive = setInterval(() => undefined, 1000)
+  t.teardown(() => clearInterval(alive))
+  const heard: unknown[] = []
+  circuit.onChange(({ up, reason }) => heard.push([up, reason]))
+  t.match(circuit.state(), { up: true, reason: undefined })
+  t.equal(circuit.isUp(), true)
+  circuit.fail('timeout', 'k1')
+  circuit.fail('connection', 'k2')
+  t.equal(circuit.isUp(), false)
+  t.match(circuit.state(), { up: false, reason: 'timeout' })
+  t.same(heard, [[false, 'timeout']])
+  const startedAt = performance.now()
+  t.equal(await probed(1), 1)
+  t.ok(performance.now() - startedAt >= 70, 'not at once')
+  t.equal(probes[0]?.key, 'k1')
+  probes[0]?.reject('no')
+  t.equal(await probed(2), 2)
+  t.match(circuit.state(), { up: false, reason: 'judged no' })
+  t.same(heard, [[false, 'timeout']], 'another reason is no change')
+  t.equal(probes[1]?.key, 'k1')
+  probes[1]?.resolve()
+  await new Promise(resolve => setImmediate(resolve))
+  t.match(circuit.state(), { up: true, reason: undefined })
+  t.same(heard, [
+    [false, 'timeout'],
+    [true, undefined]
+  ])
+  t.same(
+    log.lines.map(({ level }) => level),
+    ['warn', 'info']
+  )
+  circuit.fail('timeout', 'k3')
+  t.same(heard.length, 3)
+  t.equal(await probed(3), 3)
+  circuit.close()
+  t.equal(circuit.isUp(), false)
+  probes[2]?.resolve()
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(heard.length, 3, 'closed, it tells nobody')
+  circuit.fail('timeout', 'k4')
+  t.equal(heard.length, 3)
+})
+
+t.test('a circuit that is closed asks no more', async t => {
+  const { circuit, probes } = startCircuit(t)
+  circuit.fail('timeout', 'k')
+  circuit.close()
+  await new Promise(resolve => setTimeout(resolve, 150))
+  t.equal(probes.length, 0)
+})
+
+t.test('windows of one limit are kept by its name, max and window', async t => {
+  const windows = createLocalWindows(100)
+  const table = windows.tableOf('a', 1, 1000)
+  t.equal(windows.tableOf('a', 1, 1000), table)
+  const others = [windows.tableOf('b', 1, 1000), windows.tableOf('a', 2, 1000), windows.tableOf('a', 1, 2000)]
+  t.equal(new Set([table, ...others]).size, 4)
+  t.equal(windows.tableOf('a', 1, 1000), table)
+  t.same(others, [windows.tableOf('b', 1, 1000), windows.tableOf('a', 2, 1000), windows.tableOf('a', 1, 2000)])
+  const window = windows.recall(table, 'k')
+  t.match(window, createWindow())
+  t.equal(table.young.get('k'), window)
+  t.not(windows.recall(others[1] as typeof table, 'k'), window)
+  t.equal(windows.size(), 2)
+})
+
+t.test('windows in which something was admitted are reported as long as they are open', async t => {
+  const windows = createLocalWindows(1000)
+  const table = windows.tableOf('a', 1, 1000)
+  for (const [key, spent, end] of [
+    ['none', 0, 500],
+    ['some', 1, 500],
+    ['over', 1, 100]
+  ] as const)
+    Object.assign(windows.recall(table, key), { spent, end })
+  const open = (now: number) => windows.open(now).map(({ key }) => key)
+  t.same(open(99), ['some', 'over'])
+  t.same(open(100), ['some'])
+  t.equal(windows.open(99)[0]?.table, table)
+  windows.sweep(0)
+  Object.assign(windows.recall(table, 'young'), { spent: 1, end: 500 })
+  t.same(open(100), ['young', 'some'], 'of both generations')
+})
+
+t.test('a window with a lease is never swept or evicted; others move on and come back as they were', async t => {
+  const windows = createLocalWindows(64)
+  const table = windows.tableOf('a', 1, 1000)
+  const recall = (key: string) => table.young.get(key) ?? windows.recall(table, key)
+  const leased = windows.recall(table, 'leased')
+  leased.lease = {} as never
+  const values = { end: 900, spent: 2, lent: 3, others: 4, generation: 900 }
+  Object.assign(windows.recall(table, 'plain'), values)
+  for (let n = 0; n < 20; n++) Object.assign(windows.recall(table, `k${n}`), { end: 900, spent: 1 })
+  t.equal(recall('leased'), leased)
+  t.match(recall('plain'), values)
+  t.ok(windows.size() <= 64)
+  windows.sweep(1000)
+  windows.sweep(2000)
+  windows.sweep(3000)
+  t.equal(recall('leased'), leased)
+  t.equal(windows.size(), 1)
+})
+
+t.test('a packed window that has ended is forgotten, and an empty one is not packed', async t => {
+  const packed = createPackedWindows(4)
+  const put = (key: string, end: number) => packed.put(1, key, { ...createWindow(), end, spent: 7 })
+  t.equal(packed.takeOut(1, 'a', createWindow()), false)
+  put('none', 0)
+  t.equal(packed.size(), 0)
+  put('a', 10)
+  put('b', 11)
+  packed.sweep(9)
+  t.equal(packed.size(), 2)
+  packed.sweep(10)
+  t.equal(packed.size(), 1)
+  const window = createWindow()
+  t.equal(packed.takeOut(2, 'b', window), false, 'of another table')
+  t.equal(packed.takeOut(1, 'b', window), true)
+  t.match(window, { end: 11, spent: 7 })
+  t.equal(packed.takeOut(1, 'b', window), false)
+  const nowhere = createPackedWindows(0)
+  nowhere.put(1, 'a', { ...createWindow(), end: 5 })
+  t.equal(nowhere.size(), 0)
+})

@@ -1,0 +1,45 @@
+// Names each mutant by its place and its change, and finds the reason why nothing can notice it.
+import { EQUIVALENT, type Equivalent } from './equivalent.ts'
+import { scriptOf } from './graph.ts'
+import { type Mutant, mutantsOf } from './mutants.ts'
+
+const MAX_SHOWN = 90
+
+/** A mutant, and where to look for it. */
+export interface Candidate {
+  readonly module: string
+  readonly mutant: Mutant
+  readonly position: string
+  readonly line: string
+  readonly change: string
+}
+
+export const candidatesIn = (module: string): Candidate[] => {
+  const source = scriptOf(module)
+  return mutantsOf(source).map(mutant => {
+    const before = source.slice(0, mutant.start).split('\n')
+    const line = (source.split('\n')[before.length - 1] ?? '').trim()
+    const position = `${module}:${before.length}:${(before.at(-1) ?? '').length + 1}`
+    return { module, mutant, position, line: line.replace(/\s+/g, ' '), change: changeOf(mutant) }
+  })
+}
+
+const shorten = (text: string) => {
+  const flat = text.replace(/\s+/g, ' ')
+  return flat.length > MAX_SHOWN ? `${flat.slice(0, MAX_SHOWN)}…` : flat
+}
+const changeOf = ({ original, replacement }: Mutant) => `${shorten(original)} → ${shorten(replacement)}`
+
+export const explains = ({ module, line, change }: Candidate): Equivalent | undefined =>
+  EQUIVALENT.find(each => each.module === module && each.line === line && each.changes.includes(change))
+
+/** Entries whose line or change is gone, among the modules that were looked at. */
+export const staleEntries = (candidates: readonly Candidate[]): string[] => {
+  const modules = new Set(candidates.map(({ module }) => module))
+  const present = new Set(candidates.map(({ module, line, change }) => `${module}\0${line}\0${change}`))
+  return EQUIVALENT.filter(({ module }) => modules.has(module)).flatMap(({ module, line, changes }) =>
+    changes
+      .filter(change => !present.has(`${module}\0${line}\0${change}`))
+      .map(change => `${module}: ${line}: ${change}`)
+  )
+}

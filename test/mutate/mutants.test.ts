@@ -1,0 +1,57 @@
+// What changes of meaning are made of a piece of code, and that every entry of the list of equivalent ones still names one.
+import t from 'tap'
+import { candidatesIn, staleEntries } from './candidates.ts'
+import { EQUIVALENT } from './equivalent.ts'
+import { mutantsOf } from './mutants.ts'
+import { regexMutants } from './regex-mutants.ts'
+
+const changes = (source: string): string[] =>
+  mutantsOf(source).map(({ start, end, replacement }) => source.slice(0, start) + replacement + source.slice(end))
+
+t.test('comparisons, conditions and operators are changed one at a time', async t => {
+  t.same(changes('const f = a => a < 1 && b'), [
+    'const f = a => undefined',
+    'const f = a => a <= 1 && b',
+    'const f = a => a >= 1 && b',
+    'const f = a => a < 2 && b',
+    'const f = a => a < 1 || b'
+  ])
+  t.same(changes('if (a ?? b) { c() }'), [
+    'if (true) { c() }',
+    'if (false) { c() }',
+    'if (a && b) { c() }',
+    'if (a ?? b) { ; }'
+  ])
+  t.same(
+    changes('x = -a + b'),
+    [';', 'x = a + b', 'x = -a - b'].map(text => (text === ';' ? ';' : text))
+  )
+  t.same(changes('for (;;) break'), ['for (;;) ;'])
+})
+
+t.test('literals, calls and chains are changed, sentences and names are not', async t => {
+  t.ok(changes("f('ab', '', 0, true, [1])").includes("f('', '', 0, true, [1])"))
+  t.ok(changes("f('ab', '', 0, true, [1])").includes("f('ab', 'mutated', 0, true, [1])"))
+  t.ok(changes("f('ab', '', 0, true, [1])").includes("f('ab', '', 1, true, [1])"))
+  t.ok(changes("f('ab', '', 0, true, [1])").includes("f('ab', '', 0, false, [1])"))
+  t.ok(changes("f('ab', '', 0, true, [1])").includes("f('ab', '', 0, true, [])"))
+  t.same(changes("import a from 'b'"), [])
+  t.same(changes("log('Redis is away, every instance counts')"), [';'])
+  t.ok(changes('a?.b').includes('a.b'))
+  t.ok(changes('a?.[b]').includes('a[b]'))
+  t.ok(changes('a?.(b)').includes('a(b)'))
+  t.ok(changes('a.some(b)').includes('a.every(b)'))
+  t.ok(changes('a.slice(b)').includes('a'))
+  t.notOk(changes("'a' + b").includes("'a' - b"), 'nothing is subtracted from a text')
+})
+
+t.test('regular expressions are changed piece by piece', async t => {
+  t.same(regexMutants('^[a-z]+$'), ['[a-z]+$', '^[^a-z]+$', '^[a-z]$', '^[a-z]+'])
+  t.same(regexMutants('\\d{2}(?=x)'), ['\\D{2}(?=x)', '\\d(?=x)', '\\d{2}(?!x)'])
+})
+
+t.test('every entry of equivalent.ts names a mutant that there is, with a reason', async t => {
+  const candidates = [...new Set(EQUIVALENT.map(({ module }) => module))].flatMap(candidatesIn)
+  t.same(staleEntries(candidates), [])
+  for (const { reason, line } of EQUIVALENT) t.ok(reason.length > 10, line)
+})

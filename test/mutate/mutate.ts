@@ -1,0 +1,76 @@
+// Changes the code that decides in small ways and says which changes no test notices: `npm run mutate -- routes limits`.
+import { setPriority } from 'node:os'
+import { parseArgs, styleText } from 'node:util'
+import { createRandom } from '../fuzz/mutate.ts'
+import { type Candidate, candidatesIn, explains, staleEntries } from './candidates.ts'
+import { readGraph } from './graph.ts'
+import { DECIDING, decidersIn, sampledModules } from './modules.ts'
+import { createRunner } from './runner.ts'
+import { createJudge, type Verdict } from './verdicts.ts'
+
+const PRIORITY = 10
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    sample: { type: 'string' },
+    seed: { type: 'string', default: '18' },
+    /** Leaves out tests that start processes. */
+    quick: { type: 'boolean', default: false },
+    /** Only those whose path holds this. */
+    module: { type: 'string' }
+  }
+})
+
+const sampleOf = (candidates: readonly Candidate[], count: number, seed: number): Candidate[] => {
+  const random = createRandom(seed)
+  const left = [...candidates]
+  const chosen: Candidate[] = []
+  while (chosen.length < count && left.length > 0) chosen.push(...left.splice(random.below(left.length), 1))
+  return chosen
+}
+
+const chosenCandidates = (): Candidate[] => {
+  const folders = positionals.length > 0 ? positionals : DECIDING
+  const modules = values.sample === undefined ? decidersIn(folders) : sampledModules()
+  const all = modules.filter(module => module.includes(values.module ?? '')).flatMap(candidatesIn)
+  return values.sample === undefined ? all : sampleOf(all, Number(values.sample), Number(values.seed))
+}
+
+const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`
+
+const main = async (): Promise<number> => {
+  setPriority(PRIORITY)
+  const graph = readGraph()
+  const runner = createRunner(graph)
+  const judge = createJudge({ graph, runner, withSlow: !values.quick, log: line => console.log(line) })
+  const candidates = chosenCandidates()
+  const open = candidates.filter(candidate => explains(candidate) === undefined)
+  const survivors: Candidate[] = []
+  for (const module of [...new Set(open.map(each => each.module))]) {
+    const ours = new Map(open.filter(each => each.module === module).map(each => [each.mutant, each]))
+    let survived = 0
+    const onVerdict = ({ mutant, killedBy, reachedBy }: Verdict) => {
+      const candidate = ours.get(mutant)
+      if (killedBy !== undefined || candidate === undefined) return
+      survived++
+      survivors.push(candidate)
+      const reached = reachedBy === 0 ? styleText('red', ' (no test runs it)') : ''
+      console.log(`  ${candidate.position} ${candidate.change}${reached}`)
+    }
+    await judge.judge(module, [...ours.keys()], onVerdict)
+    console.log(
+      `${module}: ${ours.size - survived} of ${ours.size} noticed (${percent(ours.size - survived, ours.size)})`
+    )
+  }
+  runner.close()
+  const stale = staleEntries(values.sample === undefined ? candidates : sampledModules().flatMap(candidatesIn))
+  for (const entry of stale) console.log(styleText('red', `equivalent.ts names what is not there: ${entry}`))
+  const explained = candidates.length - open.length
+  console.log(
+    `${candidates.length} mutants: ${open.length - survivors.length} noticed, ${explained} explained, ${survivors.length} survived (${percent(candidates.length - survivors.length - explained, candidates.length)} noticed, ${percent(candidates.length - survivors.length, candidates.length)} with those explained)`
+  )
+  return survivors.length === 0 && stale.length === 0 ? 0 : 1
+}
+
+process.exitCode = await main()

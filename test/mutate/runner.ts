@@ -1,0 +1,122 @@
+// Runs a test with a mutant: in a warm worker when it needs no other process, otherwise in a process of its own.
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Graph, ROOT, scriptOf } from './graph.ts'
+import type { Mutant } from './mutants.ts'
+import type { Order, Outcome, Report } from './worker.ts'
+
+export interface Runner {
+  /** Undefined mutant: the module as it is. */
+  run(test: string, module: string, mutant: Mutant | undefined): Promise<Outcome | 'endless'>
+  close(): void
+}
+
+const FLAGS = ['--disable-warning=ExperimentalWarning', '--max-old-space-size=700']
+const MAX_RUNS = 400
+const CHECK_MS = 250
+/** What an endless loop may use beyond what the test needs without a mutant. */
+const SPARE_CPU_MS = 3000
+const MAX_WALL_MS = 300_000
+
+/** Whether a test starts processes: servers, gateways, commands. */
+export const isSlow = (graph: Graph, test: string): boolean =>
+  [...graph.needs(test)].some(
+    file => file.startsWith('test/') && /from 'node:child_process'/.test(readFileSync(join(ROOT, file), 'utf8'))
+  )
+
+export const createRunner = (graph: Graph): Runner => {
+  const slow = new Map<string, boolean>()
+  const neededMs = new Map<string, number>()
+  let worker: ChildProcess | undefined
+  let runs = 0
+
+  const close = () => {
+    worker?.kill('SIGKILL')
+    worker = undefined
+  }
+  const ready = async (): Promise<ChildProcess> => {
+    if (runs++ % MAX_RUNS === 0) close()
+    if (worker?.connected) return worker
+    worker = fork(join(import.meta.dirname, 'worker.ts'), [], {
+      execArgv: FLAGS,
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc']
+    })
+    await reported(worker, Number.POSITIVE_INFINITY)
+    return worker
+  }
+  const runInWorker = async (order: Order): Promise<Outcome | 'endless'> => {
+    const child = await ready()
+    const limitMs = SPARE_CPU_MS + 4 * (neededMs.get(order.test) ?? MAX_WALL_MS)
+    child.send(order)
+    const report = await reported(child, limitMs)
+    if (report === undefined) {
+      close()
+      return 'endless'
+    }
+    if (report.outcome === 'passed') neededMs.set(order.test, Math.max(report.cpuMs, neededMs.get(order.test) ?? 0))
+    return report.outcome === 'ready' ? 'failed' : report.outcome
+  }
+  const run: Runner['run'] = async (test, module, mutant) => {
+    const isSlowTest = slow.get(test) ?? isSlow(graph, test)
+    slow.set(test, isSlowTest)
+    const script = scriptOf(module)
+    const source =
+      mutant === undefined ? script : script.slice(0, mutant.start) + mutant.replacement + script.slice(mutant.end)
+    if (isSlowTest) return runAlone(test, module, source)
+    const fresh = [...graph.needs(test)].filter(file => graph.needs(file).has(module))
+    return runInWorker({ test, module, source, fresh: [...fresh, test] })
+  }
+  return { run, close }
+}
+
+/** Undefined: it used more of the processor than it may, waited for far too long, or died. */
+const reported = (child: ChildProcess, limitCpuMs: number): Promise<Report | undefined> =>
+  new Promise(resolve => {
+    const [startedAt, usedMs] = [performance.now(), cpuMsOf(child)]
+    const settle = (report: Report | undefined) => {
+      clearInterval(timer)
+      child.off('message', take)
+      child.off('exit', fail)
+      resolve(report)
+    }
+    const fail = () => settle(undefined)
+    // tap, too, speaks on this channel.
+    const take = (message: unknown) => {
+      if (typeof message === 'object' && message !== null && 'outcome' in message) settle(message as Report)
+    }
+    const timer = setInterval(() => {
+      if (cpuMsOf(child) - usedMs > limitCpuMs || performance.now() - startedAt > MAX_WALL_MS) fail()
+    }, CHECK_MS)
+    child.on('message', take)
+    child.once('exit', fail)
+  })
+
+/** As Linux counts it, in ticks of 10 ms: what other work on the machine takes is not this test's. */
+const cpuMsOf = ({ pid }: ChildProcess): number => {
+  try {
+    const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ').slice(11, 13) ?? []
+    return (Number(user) + Number(system)) * 10
+  } catch {
+    return 0
+  }
+}
+
+/** The processes that the test starts run the mutant too. */
+const runAlone = async (test: string, module: string, source: string): Promise<Outcome | 'endless'> => {
+  const hook = join(import.meta.dirname, 'substitute.ts')
+  const child = spawn(process.execPath, [test], {
+    cwd: ROOT,
+    stdio: 'ignore',
+    timeout: MAX_WALL_MS,
+    env: {
+      ...process.env,
+      TAP_BAIL: '1',
+      PORTARIA_MUTANT: JSON.stringify({ module, source }),
+      NODE_OPTIONS: `--disable-warning=ExperimentalWarning --import=${hook}`
+    }
+  })
+  const [code] = await once(child, 'close')
+  return code === 0 ? 'passed' : code === null ? 'endless' : 'failed'
+}

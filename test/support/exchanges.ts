@@ -1,0 +1,77 @@
+// Makes an exchange of a request's line and fields, without a connection, for the steps that only judge it.
+import { createClientAddress } from '../../gateway/http/client-address.ts'
+import { Exchange } from '../../gateway/http/exchange.ts'
+import { readHead } from '../../gateway/http/head.ts'
+import { type ClientConnection, HttpRequest } from '../../gateway/http/server/request.ts'
+import type { HttpResponse } from '../../gateway/http/server/response.ts'
+import type { Identity } from '../../gateway/identity.ts'
+import type { Route } from '../../gateway/routes/route.ts'
+
+interface Asked {
+  readonly method?: string
+  readonly target?: string
+  /** `[name, value, …]` */
+  readonly fields?: readonly string[]
+  readonly version?: readonly [major: number, minor: number]
+  readonly peer?: string
+  readonly connection?: ClientConnection
+  /** What earlier steps found. */
+  readonly route?: Partial<Route>
+  readonly identity?: Identity
+}
+
+const clientAddress = createClientAddress([])
+
+/** A connection by which requests may be told to belong together. */
+export const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
+  peer,
+  isTls: false,
+  pump: () => undefined,
+  takeOver: () => {
+    throw new Error('no bytes behind this connection')
+  }
+})
+
+const PROXIED = { path: '/x', public: false, external: false, browser: false, basic: false, upstream: { name: 'up' } }
+
+/** A route with what a test says of it; without `upstream: undefined` it leads to one. */
+export const routeOf = (parts: Partial<Route> = {}): Route => ({ ...PROXIED, id: '/x', ...parts }) as unknown as Route
+
+export const exchangeOf = (asked: Asked = {}): Exchange => {
+  const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1], peer } = asked
+  const [versionMajor, versionMinor] = version
+  const parts = { method, target, versionMajor, versionMinor, keepAlive: true, fields }
+  const connection = asked.connection ?? connectionOf(peer)
+  // Nothing that judges writes an answer.
+  const request = new HttpRequest(parts, readHead(fields), connection, {} as HttpResponse, true)
+  const exchange = new Exchange(request, clientAddress, { onClosed: () => undefined, onBodyFault: () => undefined })
+  const [path = '', query] = target.split('?', 2)
+  exchange.path = path
+  exchange.query = query === undefined ? '' : `?${query}`
+  if (asked.route !== undefined) exchange.route = routeOf(asked.route)
+  exchange.identity = asked.identity
+  return exchange
+}
+
+export const identityOf = (parts: Partial<Identity> = {}): Identity => ({
+  user: {
+    id: 7,
+    name: 'Maria',
+    email: 'maria@corp.example',
+    username: 'maria',
+    provider: 'ldap',
+    perfis: ['Agente'],
+    profiles: ['Agente'],
+    areas: ['Geral'],
+    areaPrincipal: 'Geral',
+    accessStatus: 'assigned'
+  },
+  subject: '7',
+  tokenId: 'token-1',
+  version: 3,
+  issuedAt: 1000,
+  expiresAt: 5000,
+  authenticatedAt: 1000,
+  kind: 'login',
+  ...parts
+})

@@ -1,0 +1,412 @@
+// What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
+import { createHmac } from 'node:crypto'
+import t from 'tap'
+import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
+import type { Identity } from '../../gateway/identity.ts'
+import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
+import {
+  createPersonalTokens,
+  hashPersonalToken,
+  isPersonalToken,
+  type PersonalTokenRow,
+  personalTokenId,
+  type TokenOwner
+} from '../../gateway/tokens/personal-tokens.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
+import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
+import { identityOf } from '../support/exchanges.ts'
+
+const SECRET = 'one secret for these tests, used nowhere else'
+const OLD = 'the secret before it, which is still known'
+const NOW_S = 1_700_000_000
+
+const CLAIMS = {
+  sub: '7',
+  name: 'Maria',
+  email: 'm@corp.example',
+  provider: 'ldap',
+  username: 'maria',
+  perfis: ['Agente'],
+  profiles: ['Agente'],
+  areas: ['Geral'],
+  areaPrincipal: 'Geral',
+  accessStatus: 'assigned',
+  ver: 2,
+  auth_time: NOW_S - 60,
+  jti: 'id-1',
+  iat: NOW_S - 60,
+  exp: NOW_S + 60
+}
+const encode = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+const signed = (header: unknown, payload: unknown, secret = SECRET, isEncoded = false) => {
+  const text = isEncoded ? `${header}.${payload}` : `${encode(header)}.${encode(payload)}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+}
+const HEADER = { alg: 'HS256', typ: 'JWT' }
+const withClaims = (claims: Record<string, unknown>, secret?: string) =>
+  signed(HEADER, { ...CLAIMS, ...claims }, secret)
+
+const tokensAt = (nowS = NOW_S, expiresInMs = 3_600_000) =>
+  createAccessTokens({ secret: SECRET, previousSecrets: [OLD], expiresInMs, now: () => nowS * 1000 })
+const outcome = (judged: Identity | GatewayError) =>
+  judged instanceof GatewayError ? `${judged.code} ${judged.reason}` : judged.tokenId
+
+t.test('a token of this gateway says who asks, by the present secret or one before it', async t => {
+  const tokens = tokensAt()
+  const { sub, ver, jti, iat, exp, auth_time, ...user } = CLAIMS
+  t.same(tokens.judge(withClaims({})), {
+    user: { ...user, id: 7 },
+    subject: '7',
+    tokenId: 'id-1',
+    version: 2,
+    issuedAt: iat,
+    expiresAt: exp,
+    authenticatedAt: auth_time,
+    kind: 'login',
+    addresses: undefined
+  })
+  t.equal(tokens.signedBy(withClaims({})), 0)
+  t.equal(tokens.signedBy(withClaims({}, OLD)), 1)
+  t.equal(tokens.signedBy(withClaims({}, 'another')), -1)
+  t.same([tokens.isOurs(withClaims({}, OLD)), tokens.isOurs(withClaims({}, 'another'))], [true, false])
+  tokens.judge(withClaims({}, OLD))
+  tokens.judge(withClaims({ exp: 'x' }, OLD))
+  t.same(tokens.verified, [1, 1], 'those that passed are counted by their secret')
+  t.equal(tokens.verify(withClaims({})).tokenId, 'id-1')
+  t.throws(() => tokens.verify(withClaims({}, 'another')), { code: 'GW_UNAUTHENTICATED' })
+  t.match(tokens.judge(withClaims({ provider: 'client', addresses: ['10.0.0.0/8'] })), {
+    kind: 'client',
+    addresses: ['10.0.0.0/8']
+  })
+  const { ver: _ver, auth_time: _time, name: _name, email: _mail, ...fewer } = CLAIMS
+  t.match(tokens.judge(signed(HEADER, fewer)), { version: 0, authenticatedAt: 0, user: { name: '', email: '' } })
+})
+
+t.test('whatever is signed in another way, or spelt in another way, is not ours', async t => {
+  const { judge } = tokensAt()
+  const good = withClaims({})
+  const [header = '', payload = '', signature = ''] = good.split('.')
+  const bad = 'GW_UNAUTHENTICATED bad-signature'
+  for (const [what, token, expected] of [
+    ['nothing', '', bad],
+    ['no signature', `${header}.${payload}.`, bad],
+    ['a signature of another', `${header}.${payload}.${withClaims({ jti: 'x' }).split('.')[2]}`, bad],
+    ['padding', `${good}=`, bad],
+    ['a character beyond Latin-1', `${good.slice(0, -1)}\u0141`, bad],
+    ['a character more', `${good}A`, bad],
+    ['two parts', `${header}.${signature}`, bad],
+    ['two parts, signed', signed(header, '', SECRET, true).replace('..', '.'), bad],
+    ['four parts', signed(`${header}.${payload}`, payload, SECRET, true), bad],
+    ['alg none', signed({ alg: 'none', typ: 'JWT' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['alg HS512', signed({ alg: 'HS512', typ: 'JWT' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['no typ', signed({ alg: 'HS256' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['crit', signed({ ...HEADER, crit: ['x'] }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['b64 false', signed({ ...HEADER, b64: false }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['a header that is a list', signed([], CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['a header that is no JSON', signed('{', CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
+    ['claims that are a text', signed(HEADER, '"x"'), 'GW_UNAUTHENTICATED bad-claims'],
+    ['claims that are null', signed(HEADER, 'null'), 'GW_UNAUTHENTICATED bad-claims'],
+    ['claims in other letters', signed(header, `${payload}=`, SECRET, true), 'GW_UNAUTHENTICATED bad-claims'],
+    [
+      'claims that are not UTF-8',
+      signed(header, Buffer.from('{"sub":"\xff"}', 'latin1').toString('base64url'), SECRET, true),
+      'GW_UNAUTHENTICATED bad-claims'
+    ]
+  ] as const) {
+    t.equal(outcome(judge(token)), expected, what)
+  }
+  t.equal(outcome(judge(signed({ ...HEADER, b64: true }, CLAIMS))), 'id-1')
+  const long = (length: number) => {
+    const rest = withClaims({ name: '' }).length
+    return withClaims({ name: 'x'.repeat(Math.floor(((length - rest) * 3) / 4)) })
+  }
+  t.ok(long(8190).length <= 8192 && long(8190).length > 8186)
+  t.equal(outcome(judge(long(8190))), 'id-1')
+  t.equal(outcome(judge(long(8200))), bad)
+})
+
+const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
+  'bad-claims': [
+    ...['0', '07', 7, '-1', '7x', 'x7', '12345678901234567', undefined].map(sub => ({ sub })),
+    ...['LDAP', '', undefined, 1].map(provider => ({ provider })),
+    ...[undefined, 'Agente', ['Agente', 1]].map(profiles => ({ profiles, perfis: profiles })),
+    { perfis: ['Admin'] },
+    { perfis: ['Agente', 'Agente'] },
+    { perfis: undefined },
+    ...[undefined, 'Geral', [1]].map(areas => ({ areas })),
+    ...['unknown', undefined].map(accessStatus => ({ accessStatus })),
+    ...[1, null, []].flatMap(value => [
+      { name: value },
+      { email: value },
+      { username: value },
+      { areaPrincipal: value }
+    ]),
+    ...['', undefined, 1, 'x'.repeat(129)].map(jti => ({ jti })),
+    ...[undefined, '1', -1, 1e12, null].flatMap(value => [{ exp: value }, { iat: value }]),
+    ...['1', -1, 1e12, null].map(auth_time => ({ auth_time })),
+    ...['x', [1], null].map(addresses => ({ addresses })),
+    ...['1', -1, 1.5, null, 2 ** 53].map(ver => ({ ver }))
+  ],
+  'not-yet-valid': [{ nbf: NOW_S + 31 }, { nbf: 'x' }, { nbf: -1 }],
+  'issued-in-the-future': [{ iat: NOW_S + 31 }],
+  'lives-too-long': [{ iat: NOW_S - 10, exp: NOW_S - 10 + 86_401 }]
+}
+
+t.test('every claim is judged', async t => {
+  const { judge } = tokensAt()
+  for (const [reason, all] of Object.entries(FAULTS))
+    for (const claims of all)
+      t.equal(outcome(judge(withClaims(claims))), `GW_UNAUTHENTICATED ${reason}`, JSON.stringify(claims))
+  for (const claims of [
+    { sub: '1234567890123456' },
+    { provider: 'cloudidp' },
+    { accessStatus: 'unassigned' },
+    { jti: 'x'.repeat(128) },
+    { nbf: NOW_S + 30 },
+    { iat: NOW_S + 30 },
+    { iat: NOW_S - 10, exp: NOW_S - 10 + 86_400 },
+    { iat: 0, exp: 1 },
+    { ver: 0 },
+    { auth_time: 0 },
+    { perfis: [], profiles: [] }
+  ]) {
+    const judged = outcome(judge(withClaims(claims)))
+    t.notMatch(judged, /bad-claims|not-yet|future|too-long/, JSON.stringify(claims))
+  }
+  t.equal(outcome(judge(withClaims({ exp: NOW_S }))), 'GW_TOKEN_EXPIRED expired')
+  t.equal(outcome(judge(withClaims({ exp: NOW_S + 1 }))), 'id-1')
+  const twoDays = 172_800
+  const patient = tokensAt(NOW_S, twoDays * 1000)
+  t.equal(outcome(patient.judge(withClaims({ iat: NOW_S, exp: NOW_S + twoDays }))), 'id-1')
+  t.equal(
+    outcome(patient.judge(withClaims({ iat: NOW_S, exp: NOW_S + twoDays + 1 }))),
+    'GW_UNAUTHENTICATED lives-too-long'
+  )
+})
+
+t.test(
+  'a token is issued for the configured life or less, and a later one of the same login keeps its end',
+  async t => {
+    const tokens = tokensAt(NOW_S + 0.9, 3_600_500)
+    const { user } = identityOf()
+    const read = (token: string) => tokens.judge(token) as Identity
+    const first = read(await tokens.issue(user, 4))
+    t.match(first, { version: 4, issuedAt: NOW_S, expiresAt: NOW_S + 3600, authenticatedAt: NOW_S, subject: '7' })
+    t.same(first.user, user)
+    t.equal(first.addresses, undefined, 'no claim without networks')
+    t.match(first.tokenId, /^[0-9a-f-]{36}$/)
+    t.not(read(await tokens.issue(user, 4)).tokenId, first.tokenId)
+    t.equal(read(await tokens.issue(user, 4, { expiresAt: NOW_S + 60.9 })).expiresAt, NOW_S + 60)
+    t.equal(read(await tokens.issue(user, 4, { expiresAt: NOW_S + 9999 })).expiresAt, NOW_S + 3600)
+    t.same(read(await tokens.issue(user, 4, { addresses: ['10.0.0.0/8'] })).addresses, ['10.0.0.0/8'])
+    t.equal(read(await tokens.issue(user, 4, { addresses: [] })).addresses, undefined)
+    const later = createAccessTokens({
+      secret: SECRET,
+      previousSecrets: [],
+      expiresInMs: 1,
+      now: () => (NOW_S + 20) * 1000
+    })
+    t.match(read(await later.reissue(user, 5, first)), {
+      tokenId: first.tokenId,
+      version: 5,
+      issuedAt: NOW_S + 20,
+      expiresAt: NOW_S + 3600,
+      authenticatedAt: NOW_S
+    })
+  }
+)
+
+t.test('news of revocations merge in any order, and only what changes something is news', async t => {
+  const revocations = createRevocations(() => NOW_S * 1000)
+  let heard = 0
+  revocations.onChange(() => heard++)
+  const standing = (version: number, tokenId = 'x') => revocations.standing(identityOf({ version, tokenId }))
+  t.equal(standing(0), 'valid')
+  const learn = (userId: number, version: number, lowestAccepted: number) =>
+    revocations.learn({ versions: [{ userId, version, lowestAccepted }] })
+  learn(7, 5, 3)
+  t.same(
+    [standing(2), standing(3), standing(4), standing(5), standing(6)],
+    ['revoked', 'stale', 'stale', 'valid', 'valid']
+  )
+  learn(7, 4, 2)
+  learn(7, 5, 3)
+  learn(7, 5, 2)
+  learn(7, 4, 3)
+  t.same([revocations.epoch, heard], [1, 1])
+  learn(7, 4, 4)
+  t.same([standing(3), standing(4)], ['revoked', 'stale'])
+  learn(7, 6, 1)
+  t.same([standing(3), standing(5), standing(6)], ['revoked', 'stale', 'valid'])
+  t.same([revocations.epoch, heard, revocations.size()], [3, 3, 1])
+
+  revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S }] })
+  revocations.learn({})
+  t.same([standing(9, 'a'), revocations.epoch], ['valid', 3], 'what has expired needs no revocation')
+  revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S + 1 }] })
+  revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S + 9 }] })
+  t.same([standing(9, 'a'), standing(9, 'b'), revocations.epoch, revocations.size()], ['revoked', 'valid', 4, 2])
+
+  let nowS = NOW_S
+  const later = createRevocations(() => nowS * 1000)
+  later.learn({
+    tokens: [
+      { jti: 'a', expiresAt: NOW_S + 1 },
+      { jti: 'b', expiresAt: NOW_S + 2 }
+    ]
+  })
+  nowS = NOW_S + 1
+  later.purge()
+  t.equal(later.size(), 1)
+  t.equal(later.standing(identityOf({ tokenId: 'b' })), 'revoked')
+})
+
+const OWNER: TokenOwner = {
+  user: identityOf().user,
+  version: 3,
+  lowestAccepted: 2,
+  disabled: false,
+  confirmedAt: NOW_S
+}
+const TOKEN = `pt_${'a'.repeat(43)}`
+const ROW: PersonalTokenRow = {
+  id: 5,
+  userId: 7,
+  hash: hashPersonalToken(TOKEN),
+  profiles: ['Agente', 'Admin'],
+  version: 3,
+  createdAt: NOW_S - 100,
+  expiresAt: NOW_S + 100
+}
+
+const startPersonal = (row: Partial<PersonalTokenRow> = {}, owner: Partial<TokenOwner> | undefined = {}) => {
+  const clock = { nowS: NOW_S }
+  const revocations = createRevocations(() => clock.nowS * 1000)
+  const tokens = createPersonalTokens({ revocations, confirmMs: 60_000, now: () => clock.nowS * 1000 })
+  tokens.learn({ personalTokens: [{ ...ROW, ...row }], owners: [{ ...OWNER, ...owner }] })
+  return { tokens, revocations, clock, judge: (token = TOKEN) => outcome(tokens.judge(token)) }
+}
+
+t.test('an access token acts for its owner with the profiles named, as long as both are in order', async t => {
+  const { tokens } = startPersonal()
+  t.same(tokens.judge(TOKEN), {
+    user: OWNER.user,
+    subject: '7',
+    tokenId: 'pt_5',
+    version: 3,
+    issuedAt: NOW_S - 100,
+    expiresAt: NOW_S + 100,
+    authenticatedAt: 0,
+    kind: 'personal',
+    profilesAtMost: ['Agente', 'Admin']
+  })
+  t.equal(tokens.judge(TOKEN), tokens.judge(TOKEN), 'one identity until the owner changes')
+  const before = tokens.judge(TOKEN)
+  tokens.learn({ personalTokens: [], owners: [{ ...OWNER, version: 4 }] })
+  t.not(tokens.judge(TOKEN), before)
+  t.match(tokens.judge(TOKEN), { version: 4 })
+  t.same((startPersonal({ profiles: ['Admin'] }).tokens.judge(TOKEN) as Identity).user.profiles, [])
+  t.equal(startPersonal({ expiresAt: NOW_S }).judge(), 'GW_TOKEN_EXPIRED expired')
+  t.equal(startPersonal({ expiresAt: NOW_S + 1 }).judge(), 'pt_5')
+  t.equal(startPersonal({ version: 1 }).judge(), 'GW_TOKEN_REVOKED revoked')
+  t.equal(startPersonal({ version: 2 }).judge(), 'pt_5')
+  t.equal(startPersonal({}, { disabled: true }).judge(), 'GW_TOKEN_REVOKED revoked')
+  t.equal(startPersonal({}, { confirmedAt: NOW_S - 60 }).judge(), 'pt_5')
+  t.equal(startPersonal({}, { confirmedAt: NOW_S - 61 }).judge(), 'GW_LOGIN_REQUIRED owner-unconfirmed')
+  t.equal(startPersonal({ userId: 8 }).judge(), 'GW_UNAUTHENTICATED unknown-access-token')
+  const { judge, revocations } = startPersonal()
+  for (const token of ['pt_x', `${TOKEN}a`, `x${TOKEN}`, `pt_${'b'.repeat(43)}`, ''])
+    t.equal(judge(token), 'GW_UNAUTHENTICATED unknown-access-token', token)
+  revocations.learn({ tokens: [{ jti: 'pt_5', expiresAt: NOW_S + 1000 }] })
+  t.equal(judge(), 'GW_TOKEN_REVOKED revoked')
+  t.same([isPersonalToken('pt_x'), isPersonalToken('xpt_'), personalTokenId(3)], [true, false, 'pt_3'])
+})
+
+t.test('access tokens are forgotten when they are over, and their owners with the last one', async t => {
+  const { tokens, clock, revocations, judge } = startPersonal()
+  const other = `pt_${'b'.repeat(43)}`
+  const later = { ...ROW, id: 6, hash: hashPersonalToken(other), expiresAt: NOW_S + 200, profiles: ['Agente', 'Admin'] }
+  tokens.learn({ personalTokens: [later, { ...ROW, expiresAt: 0 }], owners: [] })
+  t.equal(tokens.size(), 2, 'a token once known is not replaced')
+  const profilesOf = (token: string) => (tokens.judge(token) as Identity).profilesAtMost
+  t.equal(profilesOf(TOKEN), profilesOf(other), 'equal lists are one list')
+  t.same([tokens.isOwner(7), tokens.isOwner(8)], [true, false])
+
+  const minute = Math.floor((NOW_S * 1000) / 60_000)
+  t.match(tokens.usedSince(minute), [{ identity: { tokenId: 'pt_5' }, usedAt: minute * 60_000 }, {}])
+  t.same(tokens.usedSince(minute + 1), [])
+  t.same(startPersonal().tokens.usedSince(0), [], 'never used')
+
+  clock.nowS = NOW_S + 100
+  tokens.purge()
+  t.same([tokens.size(), tokens.isOwner(7), judge()], [1, true, 'GW_UNAUTHENTICATED unknown-access-token'])
+  revocations.learn({ tokens: [{ jti: 'pt_6', expiresAt: NOW_S + 1000 }] })
+  tokens.purge()
+  t.same([tokens.size(), tokens.isOwner(7)], [0, false])
+})
+
+t.test('a token is verified once, and asked about anew whenever revocations change', async t => {
+  const clock = { nowS: NOW_S }
+  const revocations = createRevocations(() => clock.nowS * 1000)
+  let judged = 0
+  const verified = createVerifiedTokens({
+    tokens: {
+      judge: text => {
+        judged++
+        return text.startsWith('bad')
+          ? new Unauthenticated({ reason: 'bad' })
+          : identityOf({ expiresAt: NOW_S + 10, tokenId: text })
+      }
+    },
+    revocations,
+    personalTokens: {
+      judge: () => identityOf({ tokenId: 'personal' }),
+      usedSince: () => [{ identity: identityOf(), usedAt: 1 }]
+    },
+    now: () => clock.nowS * 1000,
+    generation: 2
+  })
+  const ask = (token: string, allowStale = false) => outcome(verified.judge(token, { allowStale }))
+  t.same([ask('a.b.sig'), ask('a.b.sig'), judged], ['a.b.sig', 'a.b.sig', 1])
+  t.same([ask('c.d.sig'), judged], ['c.d.sig', 2], 'the same signature under another text')
+  t.same([ask('a.b.sig'), judged], ['a.b.sig', 3])
+  t.same([ask('bad.x.y'), ask('bad.x.y'), judged], ['GW_UNAUTHENTICATED bad', 'GW_UNAUTHENTICATED bad', 5])
+  t.same(verified.counts(), { hits: 1, misses: 5, size: 1 })
+  t.equal(ask('pt_x'), 'personal')
+  t.equal(verified.identify('a.b.sig').tokenId, 'a.b.sig')
+  t.throws(() => verified.identify('bad.x.y'), { code: 'GW_UNAUTHENTICATED' })
+
+  const minute = Math.floor((NOW_S * 1000) / 60_000)
+  t.match(verified.usedSince(minute), [{ usedAt: 1 }, { identity: { tokenId: 'a.b.sig' }, usedAt: minute * 60_000 }])
+  t.equal(verified.usedSince(minute + 1).length, 1)
+
+  revocations.learn({ versions: [{ userId: 7, version: 4, lowestAccepted: 0 }] })
+  t.equal(ask('a.b.sig'), 'GW_TOKEN_STALE stale')
+  t.equal(ask('a.b.sig', true), 'a.b.sig')
+  t.equal(outcome(verified.judge('a.b.sig')), 'GW_TOKEN_STALE stale', 'stale may not pass unless that is said')
+  revocations.learn({ tokens: [{ jti: 'a.b.sig', expiresAt: NOW_S + 99 }] })
+  t.equal(ask('a.b.sig', true), 'GW_TOKEN_REVOKED revoked')
+  clock.nowS = NOW_S + 10
+  t.equal(ask('e.f.g'), 'GW_TOKEN_EXPIRED expired')
+  for (let n = 0; n < 20; n++) ask(`x.y.${n}`)
+  t.equal(verified.counts().size <= 4, true, 'two generations of two')
+})
+
+t.test('a token bound to networks counts from nowhere else', async t => {
+  for (const [blocks, address, passes] of [
+    [undefined, '192.0.2.1', true],
+    [[], '192.0.2.1', true],
+    [['192.0.2.0/24'], '192.0.2.1', true],
+    [['198.51.100.0/24', '192.0.2.1'], '192.0.2.1', true],
+    [['198.51.100.0/24'], '192.0.2.1', false],
+    [['2001:db8::/32'], '2001:db8::1', true],
+    [['0.0.0.0/0'], 'unknown', false],
+    [['nonsense'], '192.0.2.1', false]
+  ] as const) {
+    t.equal(mayComeFrom(blocks, address), passes, `${blocks} ${address}`)
+    if (blocks !== undefined) t.equal(mayComeFrom(blocks, address), passes, 'the second time too')
+    t.equal(isFromElsewhere(identityOf({ addresses: blocks }), address), !passes)
+  }
+})
