@@ -53,13 +53,13 @@ const openMemory = (graph: Graph, module: string) => {
 type Memory = ReturnType<typeof openMemory>
 
 /** Tests that can notice a change of the module, the fastest first. */
-const testsFor = async (graph: Graph, module: string, log: (line: string) => void): Promise<Reach[]> => {
+const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): Promise<Reach[]> => {
   const folder = module.split('/')[1] ?? ''
   const near = (test: string) => test.startsWith(`test/${folder}/`) || (NEIGHBOURS[folder] ?? []).includes(test)
   const found: Reach[] = []
   for (const test of graph.tests.filter(each => graph.needs(each).has(module) && !UNSUITED.includes(each))) {
     // What needs the parser of route files reaches every module of routes: only near tests are worth a process.
-    if (isSlow(graph, test) && !near(test)) continue
+    if (isSlow(graph, test) && !(withSlow && near(test))) continue
     const reach = await measureReach(graph, test)
     if (!reach.passed) log(`${test} fails without a mutant, and is left out`)
     else if (reach.modules[module] !== undefined) found.push(reach)
@@ -79,7 +79,8 @@ interface JudgeParts {
   readonly log: (line: string) => void
 }
 
-export const createJudge = ({ graph, runner, withSlow, log }: JudgeParts): Judge => {
+export const createJudge = (parts: JudgeParts): Judge => {
+  const { graph, runner, log } = parts
   const firstKiller = async (module: string, mutant: Mutant, tests: readonly Reach[], memory: Memory) => {
     const known = memory.recall(mutant)
     if (known !== undefined) return known
@@ -94,9 +95,8 @@ export const createJudge = ({ graph, runner, withSlow, log }: JudgeParts): Judge
   const trusted = async (module: string, tests: readonly Reach[]): Promise<Reach[]> => {
     const found: Reach[] = []
     for (const reach of tests) {
-      if (isSlow(graph, reach.test) ? withSlow : (await runner.run(reach.test, module, undefined)) === 'passed')
-        found.push(reach)
-      else if (!isSlow(graph, reach.test)) log(`${reach.test} does not pass in the runner, and is left out`)
+      if (isSlow(graph, reach.test) || (await runner.run(reach.test, module, undefined)) === 'passed') found.push(reach)
+      else log(`${reach.test} does not pass in the runner, and is left out`)
     }
     return found
   }
@@ -104,7 +104,7 @@ export const createJudge = ({ graph, runner, withSlow, log }: JudgeParts): Judge
     async judge(module, mutants, onVerdict) {
       const memory = openMemory(graph, module)
       const open = mutants.filter(mutant => memory.recall(mutant) === undefined)
-      const tests = open.length === 0 ? [] : await trusted(module, await testsFor(graph, module, log))
+      const tests = open.length === 0 ? [] : await trusted(module, await testsFor(parts, module))
       for (const mutant of mutants) {
         const able = tests.filter(reach => reaches(reach, module, mutant.start))
         const killedBy = await firstKiller(module, mutant, able, memory)

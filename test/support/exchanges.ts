@@ -1,6 +1,7 @@
 // Makes an exchange of a request's line and fields, without a connection, for the steps that only judge it.
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
+import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { readHead } from '../../gateway/http/head.ts'
 import { type ClientConnection, HttpRequest } from '../../gateway/http/server/request.ts'
 import type { HttpResponse } from '../../gateway/http/server/response.ts'
@@ -21,6 +22,7 @@ interface Asked {
 }
 
 const clientAddress = createClientAddress([])
+const memory = createFloodMemory()
 
 /** A connection by which requests may be told to belong together. */
 export const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
@@ -43,7 +45,7 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
   const parts = { method, target, versionMajor, versionMinor, keepAlive: true, fields }
   const connection = asked.connection ?? connectionOf(peer)
   // Nothing that judges writes an answer.
-  const request = new HttpRequest(parts, readHead(fields), connection, {} as HttpResponse, true)
+  const request = new HttpRequest(parts, readHead(fields, memory.requestFields), connection, {} as HttpResponse, true)
   const exchange = new Exchange(request, clientAddress, { onClosed: () => undefined, onBodyFault: () => undefined })
   const [path = '', query] = target.split('?', 2)
   exchange.path = path

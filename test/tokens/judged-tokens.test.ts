@@ -8,12 +8,12 @@ import {
   createPersonalTokens,
   hashPersonalToken,
   isPersonalToken,
-  type PersonalTokenRow,
   personalTokenId,
   type TokenOwner
 } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
+import { createTokenTable, type PersonalTokenRow } from '../../gateway/tokens/token-table.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { identityOf } from '../support/exchanges.ts'
 
@@ -274,7 +274,8 @@ const TOKEN = `pt_${'a'.repeat(43)}`
 const ROW: PersonalTokenRow = {
   id: 5,
   userId: 7,
-  hash: hashPersonalToken(TOKEN),
+  hashes: Buffer.from(hashPersonalToken(TOKEN), 'hex'),
+  hashAt: 0,
   profiles: ['Agente', 'Admin'],
   version: 3,
   createdAt: NOW_S - 100,
@@ -327,7 +328,13 @@ t.test('an access token acts for its owner with the profiles named, as long as b
 t.test('access tokens are forgotten when they are over, and their owners with the last one', async t => {
   const { tokens, clock, revocations, judge } = startPersonal()
   const other = `pt_${'b'.repeat(43)}`
-  const later = { ...ROW, id: 6, hash: hashPersonalToken(other), expiresAt: NOW_S + 200, profiles: ['Agente', 'Admin'] }
+  const later = {
+    ...ROW,
+    id: 6,
+    hashes: Buffer.from(hashPersonalToken(other), 'hex'),
+    expiresAt: NOW_S + 200,
+    profiles: ['Agente', 'Admin']
+  }
   tokens.learn({ personalTokens: [later, { ...ROW, expiresAt: 0 }], owners: [] })
   t.equal(tokens.size(), 2, 'a token once known is not replaced')
   const profilesOf = (token: string) => (tokens.judge(token) as Identity).profilesAtMost
@@ -335,7 +342,7 @@ t.test('access tokens are forgotten when they are over, and their owners with th
   t.same([tokens.isOwner(7), tokens.isOwner(8)], [true, false])
 
   const minute = Math.floor((NOW_S * 1000) / 60_000)
-  t.match(tokens.usedSince(minute), [{ identity: { tokenId: 'pt_5' }, usedAt: minute * 60_000 }, {}])
+  t.match(tokens.usedSince(minute), [{ personalToken: 5, usedAt: minute * 60_000 }, { personalToken: 6 }])
   t.same(tokens.usedSince(minute + 1), [])
   t.same(startPersonal().tokens.usedSince(0), [], 'never used')
 
@@ -345,6 +352,51 @@ t.test('access tokens are forgotten when they are over, and their owners with th
   revocations.learn({ tokens: [{ jti: 'pt_6', expiresAt: NOW_S + 1000 }] })
   tokens.purge()
   t.same([tokens.size(), tokens.isOwner(7)], [0, false])
+})
+
+t.test('a table of tokens finds those that were added and kept, however many there are', async t => {
+  const table = createTokenTable()
+  const hashes = Buffer.alloc(600 * 32)
+  for (let n = 0; n < 600; n++) {
+    // Many begin alike, so that their slots meet.
+    hashes.writeUInt32LE(n % 7, n * 32)
+    hashes.writeUInt32LE(n, n * 32 + 28)
+  }
+  const hashOf = (n: number) => Buffer.from(hashes.subarray(n * 32, (n + 1) * 32))
+  const row = (n: number) => ({
+    id: n,
+    userId: n + 1,
+    hashes,
+    hashAt: n * 32,
+    profiles: n % 2 === 0 ? ['Admin'] : ['Agente', 'Admin'],
+    version: n + 2,
+    createdAt: n + 0.5,
+    expiresAt: n + 1.5
+  })
+  const kept = (n: number) => {
+    const { hashes: _hashes, hashAt: _at, ...rest } = row(n)
+    return rest
+  }
+  const found = (n: number) => {
+    const place = table.find(hashOf(n))
+    return place === -1 ? undefined : table.at(place)
+  }
+  t.equal(found(0), undefined)
+  for (let n = 0; n < 599; n++) table.add(row(n))
+  table.add({ ...row(5), id: 9999 })
+  t.equal(table.size(), 599)
+  for (let n = 0; n < 599; n++) t.strictSame(found(n), kept(n))
+  t.equal(found(599), undefined)
+  t.equal(table.usedMinute(table.find(hashOf(3))), 0)
+  table.markUsed(table.find(hashOf(3)), 77)
+  t.equal(table.usedMinute(table.find(hashOf(3))), 77)
+  table.retain(({ id }) => id % 3 === 0)
+  t.equal(table.size(), 200)
+  for (let n = 0; n < 599; n++) t.strictSame(found(n), n % 3 === 0 ? kept(n) : undefined)
+  t.equal(table.usedMinute(table.find(hashOf(3))), 77)
+  t.equal(table.usedMinute(table.find(hashOf(6))), 0)
+  table.add(row(599))
+  t.strictSame(found(599), kept(599))
 })
 
 t.test('a token is verified once, and asked about anew whenever revocations change', async t => {
@@ -363,7 +415,7 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
     revocations,
     personalTokens: {
       judge: () => identityOf({ tokenId: 'personal' }),
-      usedSince: () => [{ identity: identityOf(), usedAt: 1 }]
+      usedSince: () => [{ personalToken: 1, usedAt: 1 }]
     },
     now: () => clock.nowS * 1000,
     generation: 2

@@ -50,7 +50,9 @@ const runOne = async (target: Target, options: GuidedOptions): Promise<number> =
     const now = performance.now()
     if (now - saidAt > PROGRESS_MS) {
       saidAt = now
-      console.log(`  ${target.name}: ${runs} runs after ${Math.round((now - startedAt) / 1000)} s, ${faults.size} faults`)
+      console.log(
+        `  ${target.name}: ${runs} runs after ${Math.round((now - startedAt) / 1000)} s, ${faults.size} faults`
+      )
     }
     if (options.first && faults.size > 0) return false
     return options.runs === undefined ? performance.now() < until : runs < options.runs
