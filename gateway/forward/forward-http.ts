@@ -7,13 +7,14 @@ import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
 import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
-import { mayHaveClosed, type Requester, type UpstreamConnection } from '../upstream/connection.ts'
+import type { Requester, UpstreamConnection } from '../upstream/connection.ts'
 import { type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
 import { freeMemory } from '../upstream/free-memory.ts'
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
+import { mayHaveClosed } from '../upstream/pool.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 
 const UPLOAD_CHECK_MS = 30_000
@@ -115,15 +116,8 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     this.#uploaded += chunk.length
     const limit = this.#route.maxBodyBytes
     if (limit !== undefined && this.#uploaded > limit) return this.#cut(new BodyTooLarge({ reason: 'body-too-large' }))
-    let flows: boolean
-    if (this.#exchange.head.transferEncoding === undefined) flows = connection.give(chunk)
-    else {
-      connection.cork()
-      connection.write(`${chunk.length.toString(16)}\r\n`)
-      connection.give(chunk)
-      flows = connection.write('\r\n')
-      connection.uncork()
-    }
+    const isChunked = this.#exchange.head.transferEncoding !== undefined
+    const flows = isChunked ? connection.giveChunk(chunk) : connection.give(chunk)
     if (!flows) this.#request.pause()
   }
 

@@ -1,9 +1,10 @@
 // One small request has been answered whole by an upstream, within bounds, or has failed as a refusal.
 import { BadUpstreamResponse, Unavailable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/route.ts'
-import { mayHaveClosed, type Requester, type UpstreamConnection } from './connection.ts'
+import type { Requester, UpstreamConnection } from './connection.ts'
 import { upstreamRefusal } from './faults.ts'
 import type { ResponseHead } from './parser.ts'
+import { mayHaveClosed } from './pool.ts'
 import type { Upstreams } from './upstreams.ts'
 
 interface Call {

@@ -1,6 +1,6 @@
 // A target was asked whether it is fit: its health path when the route file names one, else whether it takes a connection.
 import type { Target, Upstream } from '../routes/route.ts'
-import { connectUpstream, type Requester } from './connection.ts'
+import { type Requester, UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
 import type { HealthProbe } from './health.ts'
@@ -38,7 +38,7 @@ const probeConnection =
 const probePath =
   (upstream: Upstream, target: Target, path: string, timeoutMs: number, now: () => number): HealthProbe =>
   done => {
-    const connection = connectUpstream(upstream, target, {
+    const connection = new UpstreamConnection(upstream, target, {
       now,
       onFree: free => free.destroy(),
       onClosed: () => undefined

@@ -28,25 +28,10 @@ export interface ResponseSink {
 
 export class BadResponse extends Error {}
 
-/** The backend speaks HTTP/2 and nothing else. */
-export class Http2Only extends BadResponse {}
-
-/** What an HTTP/2 server says first: a SETTINGS or GOAWAY frame of the connection itself (RFC 9113 §3.4, §4.1). */
-export const isHttp2Frame = (bytes: Buffer): boolean =>
-  bytes.length >= 9 &&
-  bytes.readUIntBE(0, 3) <= MAX_FIRST_FRAME_BYTES &&
-  (bytes[3] === 4 || bytes[3] === 7) &&
-  bytes.readUInt32BE(5) === 0
-
-/** Why a bad answer was refused, as the log says it. */
-export const reasonOf = (cause: unknown): string =>
-  cause instanceof Http2Only ? 'upstream-http2-only' : 'upstream-nonsense'
-
 export const MAX_HEAD_BYTES = 32 * 1024
 const MAX_TRAILER_BYTES = 8 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
-const MAX_FIRST_FRAME_BYTES = 16_384
 const PREFIX = 'HTTP/1.'
 const HEAD_END = '\r\n\r\n'
 /** A longer beginning is not looked at as text: the head must end in it, and a body beyond it is no small one. */
@@ -120,162 +105,162 @@ export const parseHead = (text: string, method: string): ResponseHead => {
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
 
-interface ResponseParser {
-  /** A request with this method has been written; its response goes to `sink`. */
-  begin(method: string, sink: ResponseSink): void
-  /** Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed. */
-  take(bytes: Buffer): void
-  /** The upstream closed its side. Returns whether the response is thereby complete. */
-  finish(): boolean
-  isIdle(): boolean
+/** Reads the responses of one connection, one after the other. */
+export class ResponseParser {
+  #state: State = 'idle'
+  #method = ''
+  #sink: ResponseSink | undefined
+  #pending = EMPTY
+  #remaining = 0
+  #begun = false
+  #interims = 0
+
+  /** Whether no response is awaited. */
+  get isIdle(): boolean {
+    return this.#state === 'idle'
+  }
+
   /** Whether any byte of the awaited response has come. */
-  hasBegun(): boolean
-}
+  get hasBegun(): boolean {
+    return this.#begun
+  }
 
-export const createResponseParser = (): ResponseParser => {
-  let state: State = 'idle'
-  let method = ''
-  let sink: ResponseSink | undefined
-  let pending: Buffer = EMPTY
-  let remaining = 0
-  let begun = false
-  let interims = 0
+  /** A request with this method has been written; its response goes to `sink`. */
+  begin(method: string, sink: ResponseSink): void {
+    this.#state = 'head'
+    this.#method = method
+    this.#sink = sink
+    this.#begun = false
+    this.#interims = 0
+    this.#pending = EMPTY
+  }
 
-  const end = (trailers: readonly string[]) => {
-    state = 'idle'
-    const ended = sink
-    sink = undefined
+  /** Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed. */
+  take(bytes: Buffer): void {
+    this.#begun = true
+    let rest = bytes
+    if (this.#pending.length > 0) {
+      rest = Buffer.concat([this.#pending, bytes])
+      this.#pending = EMPTY
+    }
+    while (rest.length > 0) rest = this.#step(rest)
+  }
+
+  /** The upstream closed its side. Returns whether the response is thereby complete. */
+  finish(): boolean {
+    if (this.#state !== 'close') return this.#state === 'idle'
+    this.#end(NO_TRAILERS)
+    return true
+  }
+
+  #end(trailers: readonly string[]) {
+    this.#state = 'idle'
+    const ended = this.#sink
+    this.#sink = undefined
     ended?.onEnd(trailers)
   }
 
-  const keep = (bytes: Buffer, limit: number, what: string): Buffer => {
+  #keep(bytes: Buffer, limit: number, what: string): Buffer {
     if (bytes.length > limit) throw new BadResponse(`${what} too long`)
     // The caller reuses its read buffer.
-    pending = Buffer.from(bytes)
+    this.#pending = Buffer.from(bytes)
     return EMPTY
   }
 
   /** An unfinished head that can no longer become a good one is refused now, not when time runs out. */
-  const keepHead = (bytes: Buffer): Buffer => {
+  #keepHead(bytes: Buffer): Buffer {
     if (!PREFIX.startsWith(bytes.toString('latin1', 0, PREFIX.length))) throw new BadResponse('malformed status line')
     if (/(?:^|[^\r])\n/.test(bytes.toString('latin1', 0, MAX_HEAD_BYTES))) throw new BadResponse('bare LF')
-    return keep(bytes, MAX_HEAD_BYTES, 'head')
+    return this.#keep(bytes, MAX_HEAD_BYTES, 'head')
   }
 
-  const takeHead = (bytes: Buffer): Buffer => {
+  #takeHead(bytes: Buffer): Buffer {
     const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
     const at = text.indexOf(HEAD_END)
-    if (at === -1 || at > MAX_HEAD_BYTES) return keepHead(bytes)
-    const head = parseHead(text.slice(0, at + 2), method)
+    if (at === -1 || at > MAX_HEAD_BYTES) return this.#keepHead(bytes)
+    const head = parseHead(text.slice(0, at + 2), this.#method)
     const bodyAt = at + HEAD_END.length
     if (head.status < 200) {
       if (head.status === 101) throw new BadResponse('unasked upgrade')
-      if (++interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
-      sink?.onInterim(head.status, head.headers)
+      if (++this.#interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
+      this.#sink?.onInterim(head.status, head.headers)
       return bytes.subarray(bodyAt)
     }
     const bodyEnd = bodyAt + Math.max(0, head.contentLength)
     const isWhole = head.framing === 'none' || (head.framing === 'length' && bodyEnd <= text.length)
-    if (!isWhole) return startBody(head, bytes.subarray(bodyAt))
-    state = 'idle'
-    const ended = sink
-    sink = undefined
+    if (!isWhole) return this.#startBody(head, bytes.subarray(bodyAt))
+    this.#state = 'idle'
+    const ended = this.#sink
+    this.#sink = undefined
     ended?.onHead(head, text.slice(bodyAt, bodyEnd))
     ended?.onEnd(NO_TRAILERS)
     return bodyEnd === bytes.length ? EMPTY : bytes.subarray(bodyEnd)
   }
 
-  const startBody = (head: ResponseHead, rest: Buffer): Buffer => {
-    state = head.framing === 'chunked' ? 'chunk-line' : head.framing === 'close' ? 'close' : 'length'
-    remaining = head.contentLength
-    sink?.onHead(head, undefined)
+  #startBody(head: ResponseHead, rest: Buffer): Buffer {
+    this.#state = head.framing === 'chunked' ? 'chunk-line' : head.framing === 'close' ? 'close' : 'length'
+    this.#remaining = head.contentLength
+    this.#sink?.onHead(head, undefined)
     return rest
   }
 
-  const takeCounted = (bytes: Buffer): Buffer => {
-    const size = Math.min(remaining, bytes.length)
-    remaining -= size
-    sink?.onBody(bytes.subarray(0, size))
-    if (remaining === 0) {
-      if (state === 'length') end(NO_TRAILERS)
-      else state = 'chunk-end'
+  #takeCounted(bytes: Buffer): Buffer {
+    const size = Math.min(this.#remaining, bytes.length)
+    this.#remaining -= size
+    this.#sink?.onBody(bytes.subarray(0, size))
+    if (this.#remaining === 0) {
+      if (this.#state === 'length') this.#end(NO_TRAILERS)
+      else this.#state = 'chunk-end'
     }
     return bytes.subarray(size)
   }
 
-  const takeChunkLine = (bytes: Buffer): Buffer => {
+  #takeChunkLine(bytes: Buffer): Buffer {
     const at = bytes.indexOf('\r\n')
-    if (at === -1) return keep(bytes, MAX_CHUNK_LINE_BYTES, 'chunk line')
+    if (at === -1) return this.#keep(bytes, MAX_CHUNK_LINE_BYTES, 'chunk line')
     const line = at > MAX_CHUNK_LINE_BYTES ? null : CHUNK_LINE.exec(bytes.toString('latin1', 0, at))
     if (line === null) throw new BadResponse('malformed chunk')
-    remaining = Number.parseInt(line[1] ?? '', 16)
-    state = remaining === 0 ? 'trailers' : 'chunk-data'
+    this.#remaining = Number.parseInt(line[1] ?? '', 16)
+    this.#state = this.#remaining === 0 ? 'trailers' : 'chunk-data'
     return bytes.subarray(at + 2)
   }
 
-  const takeChunkEnd = (bytes: Buffer): Buffer => {
-    if (bytes.length < 2) return keep(bytes, 2, 'chunk end')
+  #takeChunkEnd(bytes: Buffer): Buffer {
+    if (bytes.length < 2) return this.#keep(bytes, 2, 'chunk end')
     if (bytes[0] !== 13 || bytes[1] !== 10) throw new BadResponse('malformed chunk end')
-    state = 'chunk-line'
+    this.#state = 'chunk-line'
     return bytes.subarray(2)
   }
 
-  const takeTrailers = (bytes: Buffer): Buffer => {
+  #takeTrailers(bytes: Buffer): Buffer {
     if (bytes.length >= 2 && bytes[0] === 13 && bytes[1] === 10) {
-      end(NO_TRAILERS)
+      this.#end(NO_TRAILERS)
       return bytes.subarray(2)
     }
     const at = bytes.indexOf(HEAD_END)
-    if (at === -1) return keep(bytes, MAX_TRAILER_BYTES, 'trailers')
-    end(parseFields(bytes.toString('latin1', 0, at + 2), 0))
+    if (at === -1) return this.#keep(bytes, MAX_TRAILER_BYTES, 'trailers')
+    this.#end(parseFields(bytes.toString('latin1', 0, at + 2), 0))
     return bytes.subarray(at + 4)
   }
 
-  const step = (bytes: Buffer): Buffer => {
-    switch (state) {
+  #step(bytes: Buffer): Buffer {
+    switch (this.#state) {
       case 'head':
-        return takeHead(bytes)
+        return this.#takeHead(bytes)
       case 'length':
       case 'chunk-data':
-        return takeCounted(bytes)
+        return this.#takeCounted(bytes)
       case 'chunk-line':
-        return takeChunkLine(bytes)
+        return this.#takeChunkLine(bytes)
       case 'chunk-end':
-        return takeChunkEnd(bytes)
+        return this.#takeChunkEnd(bytes)
       case 'trailers':
-        return takeTrailers(bytes)
+        return this.#takeTrailers(bytes)
       case 'close':
-        sink?.onBody(bytes)
+        this.#sink?.onBody(bytes)
         return EMPTY
       case 'idle':
         throw new BadResponse('bytes that no request asked for')
     }
-  }
-
-  return {
-    begin(forMethod, forSink) {
-      state = 'head'
-      method = forMethod
-      sink = forSink
-      begun = false
-      interims = 0
-      pending = EMPTY
-    },
-    take(bytes) {
-      begun = true
-      let rest = bytes
-      if (pending.length > 0) {
-        rest = Buffer.concat([pending, bytes])
-        pending = EMPTY
-      }
-      while (rest.length > 0) rest = step(rest)
-    },
-    finish() {
-      if (state !== 'close') return state === 'idle'
-      end(NO_TRAILERS)
-      return true
-    },
-    isIdle: () => state === 'idle',
-    hasBegun: () => begun
   }
 }

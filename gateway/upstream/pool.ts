@@ -1,7 +1,7 @@
 // One target's connections are kept warm, reused, bounded, and let go of when they are idle, too old or too slow.
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
-import { connectUpstream, type UpstreamConnection } from './connection.ts'
+import { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
 
 const MAX_CONNECTIONS = 8192
@@ -10,6 +10,14 @@ const MAX_STREAMS = 16_384
 const MAX_IDLE = 256
 /** A name may have another address by now: its connections end after so long, and new ones ask again. */
 const MAX_AGE_MS = 20_000
+const DOUBTFUL_IDLE_MS = 1000
+
+/**
+ * Whether a warm connection has been idle for so long that its other side may have closed it a moment ago. One turn of the
+ * event loop tells: a close that has already arrived is then known.
+ */
+export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
+  idleSince > 0 && performance.now() - idleSince > DOUBTFUL_IDLE_MS
 
 export interface TargetPool {
   readonly target: Target
@@ -72,7 +80,7 @@ export const createTargetPool = (
       if (isStream ? streams.size >= MAX_STREAMS : open.size - streams.size - idle.length >= MAX_CONNECTIONS) {
         return undefined
       }
-      const connection = idle.pop() ?? connectUpstream(upstream, target, events)
+      const connection = idle.pop() ?? new UpstreamConnection(upstream, target, events)
       open.add(connection)
       if (isStream) streams.add(connection)
       return connection

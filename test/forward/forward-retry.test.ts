@@ -30,8 +30,6 @@ const tellingConnection = (
       return true
     },
     finish: () => tell('end'),
-    cork: () => undefined,
-    uncork: () => undefined,
     destroyed: false,
     // Since the process began: so long that its end might be on the way.
     idleSince: Number.MIN_VALUE,

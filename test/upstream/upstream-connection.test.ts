@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
 import type { Upstream } from '../../gateway/routes/route.ts'
-import { connectUpstream, type Requester, type UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import { type Requester, UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const upstreamAt = (port: number): Upstream => ({
@@ -38,7 +38,7 @@ t.test('a connection paused on the last bytes of an answer carries the next requ
   const upstream = upstreamAt(raw.port)
   const [target] = upstream.targets
   if (target === undefined) return t.fail('no target')
-  const connection: UpstreamConnection = connectUpstream(upstream, target, {
+  const connection: UpstreamConnection = new UpstreamConnection(upstream, target, {
     now: () => performance.now(),
     onFree: () => undefined,
     onClosed: () => undefined
@@ -85,7 +85,7 @@ const askJustAfter = async (t: Tap, act: (upstreamSide: Socket) => void) => {
   const upstream = upstreamAt((server.address() as AddressInfo).port)
   const [target] = upstream.targets
   if (target === undefined) throw new Error('no target')
-  const connection = connectUpstream(upstream, target, {
+  const connection = new UpstreamConnection(upstream, target, {
     now: () => performance.now(),
     onFree: () => undefined,
     onClosed: () => undefined
@@ -129,7 +129,7 @@ t.test('what is given away is sent whole and its memory freed; what is only writ
   const upstream = upstreamAt(raw.port)
   const [target] = upstream.targets
   if (target === undefined) return t.fail('no target')
-  const connection = connectUpstream(upstream, target, {
+  const connection = new UpstreamConnection(upstream, target, {
     now: () => performance.now(),
     onFree: () => undefined,
     onClosed: () => undefined

@@ -1,10 +1,5 @@
 // Reads what an upstream answers on one connection with the gateway's parser, and with a model of RFC 9112.
-import {
-  BadResponse,
-  createResponseParser,
-  MAX_HEAD_BYTES,
-  type ResponseHead
-} from '../../../../gateway/upstream/parser.ts'
+import { BadResponse, MAX_HEAD_BYTES, type ResponseHead, ResponseParser } from '../../../../gateway/upstream/parser.ts'
 import { type ReadResponse, readResponses } from '../../models/http-responses.ts'
 import { PIECES, type Random, readCorpus } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
@@ -22,7 +17,7 @@ const pairs = (flat: readonly string[]): (readonly [string, string])[] =>
 /** A request with the next method is written when the response before is complete. */
 const readByGateway = (pieces: readonly Buffer[], methods: readonly string[]): Read => {
   const read: Read = { responses: [], refused: undefined }
-  const parser = createResponseParser()
+  const parser = new ResponseParser()
   let next = 0
   let kept = true
   const begin = () => {
@@ -65,17 +60,12 @@ const asResponse = (
   complete
 })
 
-const feed = (
-  parser: ReturnType<typeof createResponseParser>,
-  pieces: readonly Buffer[],
-  read: Read,
-  isKept: () => boolean
-) => {
+const feed = (parser: ResponseParser, pieces: readonly Buffer[], read: Read, isKept: () => boolean) => {
   try {
     for (const piece of pieces) {
       parser.take(piece)
       // The connection is closed behind a response that says so.
-      if (parser.isIdle() && !isKept()) return
+      if (parser.isIdle && !isKept()) return
     }
     parser.finish()
   } catch (error) {

@@ -1,0 +1,18 @@
+// Recognises a backend that speaks HTTP/2 only, by the alert or the frame that it begins with.
+import { BadResponse } from './parser.ts'
+
+export class Http2Only extends BadResponse {}
+
+const MAX_FIRST_FRAME_BYTES = 16_384
+
+/** What an HTTP/2 server says first: a SETTINGS or GOAWAY frame of the connection itself (RFC 9113 §3.4, §4.1). */
+export const isHttp2Frame = (bytes: Buffer): boolean =>
+  bytes.length >= 9 &&
+  bytes.readUIntBE(0, 3) <= MAX_FIRST_FRAME_BYTES &&
+  (bytes[3] === 4 || bytes[3] === 7) &&
+  bytes.readUInt32BE(5) === 0
+
+/** No version of HTTP in common (RFC 7301 §3.2, of which only http/1.1 is offered): by code when it is read, by its text when a write met it first (EPROTO). */
+export const isNoCommonProtocol = ({ code, message }: NodeJS.ErrnoException): boolean =>
+  code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL' ||
+  (code === 'EPROTO' && message.includes('alert no application protocol'))
