@@ -4,15 +4,15 @@ import { Forbidden } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import { createTraffic } from '../../gateway/observe/traffic.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { closedPort } from '../support/target-process.ts'
 
 const postgres = await startPostgres(t)
 
 const startWorld = async (test: Parameters<typeof startRawUpstream>[0], env: Record<string, string> = {}) => {
   const raw = await startRawUpstream(test)
-  const dead = `http://127.0.0.1:${await closedPort()}`
+  const dead = `http://127.0.0.1:${await freePort()}`
   const config = {
     upstreams: { app: { targets: [raw.url, dead] }, dead: { url: dead } },
     routes: [

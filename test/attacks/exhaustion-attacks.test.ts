@@ -7,6 +7,7 @@ import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import type { RawConnection } from '../support/raw-client.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
 
 const raw = await startRawUpstream(t)
 const other = await startRawUpstream(t)
@@ -24,9 +25,6 @@ const world = await startGateway(t, {
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
-const until = async (condition: () => boolean) => {
-  while (!condition()) await new Promise(resolve => setImmediate(resolve))
-}
 
 t.test('an upstream that resets at any byte of its answer breaks that answer and nothing else', async t => {
   // RX-20, RX-07, RX-06

@@ -3,6 +3,7 @@ import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
@@ -14,9 +15,6 @@ const world = await startGateway(t, {
     ]
   }
 })
-const until = async (condition: () => boolean) => {
-  while (!condition()) await new Promise(resolve => setImmediate(resolve))
-}
 const post = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: gw\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 

@@ -1,19 +1,11 @@
-import { createServer } from 'node:http'
-import type net from 'node:net'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
+import { freePort } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
 
 const CLIENT_STALL_MS = 400
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as net.AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 const raw = await startRawUpstream(t)
 const other = await startRawUpstream(t)
@@ -34,9 +26,6 @@ const world = await startGateway(t, {
   }
 })
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: gw\r\n\r\n`
-const until = async (condition: () => boolean) => {
-  while (!condition()) await new Promise(resolve => setImmediate(resolve))
-}
 
 t.test('an early hint behind another answer stays before its own answer', async t => {
   // SM-15, SM-27: the head of the second answer must not overtake the hint and put it into the body

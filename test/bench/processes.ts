@@ -1,6 +1,6 @@
 // Processes of a benchmark run, each pinned to one core; all of them end with the run, whatever happens.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createConnection, createServer, type Socket } from 'node:net'
+import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** The process under test has this core for itself. */
@@ -110,18 +110,6 @@ export const runPinned = (start: Omit<Start, 'stdout'>): Promise<string> =>
       const text = Buffer.concat(out).toString()
       if (code === 0) resolve(text)
       else reject(new Error(`${start.name} ended with ${code}: ${Buffer.concat(err).toString()}${text}`))
-    })
-  })
-
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() =>
-        address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))
-      )
     })
   })
 

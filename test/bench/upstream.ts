@@ -1,7 +1,8 @@
 // An nginx upstream answers 1 KB on the load core: on one port to identified requests only, on the other to all.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { accepts, freePort, LOAD_CORE, startPinned, waitUntil } from './processes.ts'
+import { freePort } from '../support/ports.ts'
+import { accepts, LOAD_CORE, startPinned, waitUntil } from './processes.ts'
 import { SUBJECT } from './tokens.ts'
 
 export const BODY_BYTES = 1024

@@ -1,9 +1,10 @@
 // Real browsers log in: two tabs at once, each with a login of its own.
 import { type BrowserContext, chromium } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { readFragment } from '../support/cloud-browser.ts'
-import { freePort, startOAuthApp } from '../support/oauth-app.ts'
+import { startOAuthApp } from '../support/oauth-app.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
+import { freePort } from '../support/ports.ts'
 
 const FLAGS = [
   '--headless',
@@ -16,7 +17,7 @@ const FLAGS = [
   '--disable-sync'
 ]
 
-const openBrowser = async (t: { teardown(fn: () => unknown): unknown }): Promise<BrowserContext> => {
+const openBrowser = async (t: Test): Promise<BrowserContext> => {
   const browser = await chromium.launch({
     executablePath: process.env.PORTARIA_TEST_CHROMIUM ?? '/usr/bin/chromium',
     args: FLAGS
@@ -25,7 +26,7 @@ const openBrowser = async (t: { teardown(fn: () => unknown): unknown }): Promise
   return browser.newContext()
 }
 
-const startBoth = async (t: { teardown(fn: () => unknown): unknown }, discovered: boolean) => {
+const startBoth = async (t: Test, discovered: boolean) => {
   const port = await freePort()
   const callback = `http://127.0.0.1:${port}/auth/oauth/cloudidp/callback`
   const { issuer, clientId, clientSecret } = await startOidcProvider(t, {

@@ -4,7 +4,8 @@ import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import t from 'tap'
 import { createCloudBrowser } from '../support/cloud-browser.ts'
 import { answerJson, type FaultyProvider, startFaultyProvider } from '../support/faulty-provider.ts'
-import { freePort, type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
+import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
+import { freePort } from '../support/ports.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 /** Where nothing comes, it is waited for half of this. */

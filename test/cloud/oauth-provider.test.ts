@@ -1,14 +1,15 @@
 // The cloud login works with a real OpenID Connect provider, discovered or configured address by address.
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
-import { freePort, startOAuthApp } from '../support/oauth-app.ts'
+import { startOAuthApp } from '../support/oauth-app.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
+import { freePort } from '../support/ports.ts'
 
 const callbackAt = (port: number) => `http://127.0.0.1:${port}/auth/oauth/cloudidp/callback`
 
 /** A provider and a gateway's door that know each other. */
 const startBoth = async (
-  t: Tap,
+  t: Test,
   { discovered = true, people = [maria], clientAuthentication = 'client_secret_basic' as Authentication } = {}
 ) => {
   const port = await freePort()
@@ -19,7 +20,6 @@ const startBoth = async (
   return { provider, app: await startOAuthApp(t, { port, cloudidp }) }
 }
 
-type Tap = { teardown(fn: () => unknown): unknown }
 type Authentication = 'client_secret_basic' | 'client_secret_post'
 
 // OA-05, OA-07, OA-10, OA-26

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,17 +10,9 @@ import { Client } from 'ldapts'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { findSchema } from '../support/openldap-config.ts'
+import { freePort } from '../support/ports.ts'
 
 const docker = fileURLToPath(new URL('../../docker/', import.meta.url))
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 /** Starts a process that ends with the test; rejects when it ends before `isReady`. */
 const start = async (

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { baseEnv, routeFile } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { until } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -36,7 +36,7 @@ t.test('SIGTERM to `npm start` drains the gateway and ends it', async t => {
   const ended = once(npm, 'exit')
   npm.kill('SIGTERM')
   await ended
-  await until(() => !existsSync(`/proc/${gatewayPid}`), 10_000)
+  await until(() => !existsSync(`/proc/${gatewayPid}`), 'the gateway has ended', 10_000)
   t.match(printed, /"msg":"stopping"/)
   t.match(printed, /"msg":"stopped"/)
 })

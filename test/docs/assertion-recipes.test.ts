@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { recipeBlock } from '../support/recipe.ts'
-import { freePort, until } from '../support/redis.ts'
 import { ROOT } from '../support/running-demo.ts'
+import { until } from '../support/until.ts'
 
 // What the example uses of Express, over node:http; `npm run lab assertion` runs the same text with Express itself.
 const EXPRESS = `

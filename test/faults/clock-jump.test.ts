@@ -1,30 +1,14 @@
 // The wall clock jumps: tokens follow it both ways, and nothing that is counted or timed does. DF-18
 import t from 'tap'
+import { shiftClocks } from '../support/clocks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startBackend } from '../support/gateway-process.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 
 const HOUR_MS = 3_600_000
-const RealDate = Date
-let offsetMs = 0
-
-/** A process cannot set its machine's clock: what it reads of it is shifted, all of it. */
-class ShiftedDate extends RealDate {
-  constructor(...given: [] | [number]) {
-    super(...((given.length === 0 ? [ShiftedDate.now()] : given) as [number]))
-  }
-
-  static override now = () => RealDate.now() + offsetMs
-}
-
-t.before(() => {
-  globalThis.Date = ShiftedDate as DateConstructor
-})
-t.teardown(() => {
-  globalThis.Date = RealDate
-})
-
 t.test('tokens and the Date field follow the clock there and back; what is counted and timed does not', async t => {
+  const MachineDate = Date
+  const clocks = shiftClocks(t)
   const [ldap, backend] = await Promise.all([startOpenLdap(t), startBackend(t)])
   const world = await startGateway(t, {
     config: {
@@ -43,7 +27,7 @@ t.test('tokens and the Date field follow the clock there and back; what is count
     (await world.fetch(path, token === undefined ? {} : { token })).status
   const skewMs = async () => {
     const refused = await world.fetch('/app/x')
-    return RealDate.parse(refused.headers.get('date') ?? '') - Date.now()
+    return MachineDate.parse(refused.headers.get('date') ?? '') - Date.now()
   }
   const login = async () => {
     const body = JSON.stringify({ username: 'maria', password: SAMPLE_PASSWORD })
@@ -56,14 +40,14 @@ t.test('tokens and the Date field follow the clock there and back; what is count
   t.equal(await ask('/app/x', early), 200)
   t.same([await ask('/few/x'), await ask('/few/x'), await ask('/few/x')], [200, 200, 429])
 
-  offsetMs = 8 * HOUR_MS
+  clocks.wallMs = 8 * HOUR_MS
   t.equal(await ask('/app/x', early), 401, 'it expired')
   const late = await login()
   t.equal(await ask('/app/x', late), 200)
   t.ok(Math.abs(await skewMs()) <= 2000)
   t.equal(await ask('/few/x'), 429, 'a window is as long as it was')
 
-  offsetMs = 0
+  clocks.wallMs = 0
   t.equal(await ask('/app/x', early), 200, 'it has not expired yet')
   t.ok(Math.abs(await skewMs()) <= 2000, "the Date field is the clock's at once")
   t.equal(await ask('/app/x', await login()), 200)

@@ -3,7 +3,8 @@
 import t, { type Test } from 'tap'
 import type { Limiter } from '../../gateway/limits/limiter.ts'
 import { type FloodResult, flood, median, modes, recordingLog, startLimiter } from '../support/limiters.ts'
-import { startRedis, startRedisCluster, startSlowRedis, until } from '../support/redis.ts'
+import { startRedis, startRedisCluster, startSlowRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const addresses = Array.from({ length: 40 }, (_, index) => `203.0.113.${index}`)
 const limit = { max: 30, windowMs: 1500, keys: addresses, clients: 50, pauseMs: 6 }
@@ -25,7 +26,7 @@ t.test('Redis killed and restarted in the middle of a flood: limits go on locall
   await redis.kill()
   await until(() => modes(limiters).every(mode => mode === 'degraded'))
   await redis.restart()
-  await until(() => isBack(limiters), 5000)
+  await until(() => isBack(limiters), 'every instance counts in Redis', 5000)
 
   assertBearable(t, await flooding, 3 * 30)
   const { admitted } = await flood(limiters, {
@@ -47,13 +48,13 @@ t.test('a frozen Redis is left after a few ms and used again when it thaws; one 
   const start = performance.now()
   const verdicts = []
   for (let index = 0; index < 200; index++) verdicts.push(await limiter.take('global', `b${index % 10}`, 10, 60_000))
-  await until(() => limiter.status().mode === 'degraded', 1000)
+  await until(() => limiter.status().mode === 'degraded', 'degraded', 1000)
 
   t.ok(performance.now() - start < 1000)
   t.equal(verdicts.filter(({ allowed }) => allowed).length, 100, 'each of ten keys got its ten')
   t.match(limiter.status(), { mode: 'degraded', reason: 'timeout' })
   redis.thaw()
-  await until(() => limiter.status().mode === 'redis', 5000)
+  await until(() => limiter.status().mode === 'redis', 'back', 5000)
   t.same(changes, ['degraded', 'redis'])
   t.same(
     log.lines.map(({ level }) => level),
@@ -128,7 +129,7 @@ t.test('a Redis that answers after two seconds slows nobody down', async t => {
   assertBearable(t, await flood(limiters, { ...limit, forMs: 3000 }), 3 * 30)
   t.same(new Set(modes(limiters)), new Set(['degraded']))
   setDelay(0)
-  await until(() => isBack(limiters), 8000)
+  await until(() => isBack(limiters), 'every instance counts in Redis', 8000)
 })
 
 t.test('what was admitted while Redis was away counts when it is back', async t => {
@@ -140,10 +141,11 @@ t.test('what was admitted while Redis was away counts when it is back', async t 
   t.equal(first.status().mode, 'degraded')
   for (let index = 0; index < 7; index++) await first.take('global', 'a', 10, 60_000)
   await redis.restart()
-  await until(() => first.status().mode === 'redis' && second.status().mode !== 'memory', 5000)
+  await until(() => first.status().mode === 'redis' && second.status().mode !== 'memory', 'back', 5000)
   t.match(await first.take('global', 'a', 10, 60_000), { allowed: true, remaining: 2 })
   await until(
     async () => (await second.take('global', 'unrelated', 1e6, 60_000)) && second.status().mode === 'redis',
+    'the second is back',
     5000
   )
   const allowed = []
@@ -165,10 +167,11 @@ t.test('what was admitted while Redis was away is reported on return, before any
   t.equal(first.status().mode, 'degraded')
   for (let index = 0; index < 7; index++) await first.take('global', 'a', 10, 60_000)
   await redis.restart()
-  await until(() => first.status().mode === 'redis', 5000)
+  await until(() => first.status().mode === 'redis', 'back', 5000)
   await until(async () => (await redis.command('dbsize')) >= '3')
   await until(
     async () => (await second.take('global', 'unrelated', 1e6, 60_000)) && second.status().mode === 'redis',
+    'the second is back',
     5000
   )
   let [a, held] = [0, 0]
@@ -209,7 +212,7 @@ t.test('a full or read-only Redis is one that is away, until it can be written a
     t.match(await limiter.take('global', reason, 2, 60_000), { allowed: true, remaining: 1 })
     t.match(limiter.status(), { mode: 'degraded', reason })
     await redis.command(...mendIt)
-    await until(() => limiter.status().mode === 'redis', 5000)
+    await until(() => limiter.status().mode === 'redis', 'back', 5000)
   }
 })
 

@@ -5,9 +5,11 @@ import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import { freePort, startRedis, until } from '../support/redis.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 /** The same seed breaks the same things in the same order. */
 const SEED = Number(process.env.FAULT_SEED ?? 24)
@@ -144,7 +146,7 @@ t.test(`faults in an order that seed ${SEED} gives`, async t => {
   const isWell = async () =>
     (await ask({ path: '/auth/login', login: right, right: [] })) === 200 &&
     ((await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as { status: string }).status === 'ok'
-  await until(isWell, HEALED_MS)
+  await until(isWell, 'all is well', HEALED_MS)
   t.comment(`well again after ${Math.round(performance.now() - healedAt)} ms; ${JSON.stringify(answered)}`)
   isOver = true
   await Promise.all(clients)

@@ -1,14 +1,15 @@
 // DF-14, DF-22
 import http from 'node:http'
-import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { parseTarget } from '../../gateway/route-files/define-upstream.ts'
 import { healthyFirst, watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { closedPort, createTargetProcess } from '../support/target-process.ts'
+import { createTargetProcess } from '../support/target-process.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
@@ -21,15 +22,6 @@ const target = (url: string) => {
   const parsed = parseTarget(url)
   if (typeof parsed === 'string') throw new Error(parsed)
   return parsed
-}
-
-/** Asks until `fits` says yes; at most 20 s. */
-const until = async (fits: () => Promise<boolean> | boolean) => {
-  const end = performance.now() + 20_000
-  while (!(await fits())) {
-    if (performance.now() > end) throw new Error('waited too long')
-    await wait(20)
-  }
 }
 
 const checksOf = async (world: World) =>
@@ -206,7 +198,7 @@ t.test('a target killed and restarted under load costs no request beyond those i
 })
 
 t.test('with all targets out requests are still tried, and health says so without names', async t => {
-  const [a, b] = [await closedPort(), await closedPort()]
+  const [a, b] = [await freePort(), await freePort()]
   const world = await startGateway(t, {
     postgres,
     config: open([`http://127.0.0.1:${a}`, `http://127.0.0.1:${b}`])

@@ -7,11 +7,12 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { startGateway } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { findNginx } from '../support/provision.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { recipeBlock } from '../support/recipe.ts'
-import { freePort, until } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const NAME = 'forward-auth-nginx'
 

@@ -1,18 +1,14 @@
 // Open streams are judged again whenever something changes, by today's access where a token is stale, and never twice for nothing.
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createOpenStreams, type FreshAccess, type StreamEnd } from '../../gateway/forward/open-streams.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
-import { until } from '../support/socket-harness.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
+import { until } from '../support/until.ts'
 
 const START = 1_800_000_000_000
 
-const world = (t: Teardown, freshAccess: FreshAccess = async () => undefined) => {
+const world = (t: Test, freshAccess: FreshAccess = async () => undefined) => {
   const clock = { now: START }
   const asked: number[] = []
   const revocations = createRevocations(() => clock.now)

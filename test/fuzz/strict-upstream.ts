@@ -1,5 +1,7 @@
 // An upstream takes only requests that RFC 9112 allows a proxy to send; anything else is noted as a fault.
+
 import net from 'node:net'
+import type { Test } from 'tap'
 import type { RawRequest } from '../support/raw-upstream.ts'
 
 export interface StrictUpstream {
@@ -59,7 +61,7 @@ const parse = (text: string): Parsed | string | undefined => {
   return { request: { head, body: rest.slice(0, length), target, method, headers }, length: end + 4 + length }
 }
 
-export const startStrictUpstream = async (t: { teardown(fn: () => unknown): unknown }): Promise<StrictUpstream> => {
+export const startStrictUpstream = async (t: Pick<Test, 'teardown'>): Promise<StrictUpstream> => {
   let requests: RawRequest[] = []
   let faults: string[] = []
   const sockets = new Set<net.Socket>()

@@ -1,5 +1,7 @@
 // An upstream has answered with mutated bytes, and every answer that a client got was its own, whole or visibly broken.
+
 import net from 'node:net'
+import type { Test } from 'tap'
 import type { World } from '../support/gateway.ts'
 import { connectRaw, type RawResponse } from '../support/raw-client.ts'
 import { type FuzzOptions, LIBRARY_WORDS } from './client-bytes.ts'
@@ -13,10 +15,7 @@ export interface MutatingUpstream {
 }
 
 /** Answers each request with a mutated response that carries the request's own tag (`/open/<tag>`). */
-export const startMutatingUpstream = async (
-  t: { teardown(fn: () => unknown): unknown },
-  seed: number
-): Promise<MutatingUpstream> => {
+export const startMutatingUpstream = async (t: Pick<Test, 'teardown'>, seed: number): Promise<MutatingUpstream> => {
   const random = createRandom(seed)
   const corpus = readCorpus('response')
   const answers = new Map<string, string>()

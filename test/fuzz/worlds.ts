@@ -1,11 +1,8 @@
 // A gateway stands between a fuzzer and its upstream, with short times so that silence is soon over.
+import type { Test } from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { type StrictUpstream, startStrictUpstream } from './strict-upstream.ts'
 import { type MutatingUpstream, startMutatingUpstream } from './upstream-bytes.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
 
 const routes = [
   { path: '/open/*', upstream: 'raw', public: true },
@@ -15,20 +12,22 @@ const routes = [
   { path: '/socket.io/*', upstream: 'raw', socketio: { namespaces: { '/': {} } } }
 ]
 
-const worldOf = (t: Teardown, url: string) =>
+const worldOf = (t: Pick<Test, 'teardown'>, url: string) =>
   startGateway(t, {
     config: { upstreams: { raw: { url, timeout: '300ms', idleTimeout: '300ms' } }, routes },
     env: { LOGIN_FAILURES_PER_IP: '1000000', LOG_LEVEL: 'error' },
     limits: { clientStallMs: 1000 }
   })
 
-export const startClientFuzz = async (t: Teardown): Promise<{ world: World; upstream: StrictUpstream }> => {
+export const startClientFuzz = async (
+  t: Pick<Test, 'teardown'>
+): Promise<{ world: World; upstream: StrictUpstream }> => {
   const upstream = await startStrictUpstream(t)
   return { world: await worldOf(t, upstream.url), upstream }
 }
 
 export const startUpstreamFuzz = async (
-  t: Teardown,
+  t: Pick<Test, 'teardown'>,
   seed: number
 ): Promise<{ world: World; upstream: MutatingUpstream }> => {
   const upstream = await startMutatingUpstream(t, seed)

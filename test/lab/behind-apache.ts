@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../support/redis.ts'
+import { freePort } from '../support/ports.ts'
 import { firstLine, type Lab, type System } from './system.ts'
 
 const apache = (lab: Lab, port: number) => `

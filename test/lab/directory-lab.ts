@@ -1,8 +1,5 @@
 // A real directory that the lab runs, and what it is asked.
-
-export interface Teardown {
-  teardown(action: () => unknown): void
-}
+import type { Test } from 'tap'
 
 export interface Case {
   /** A sentence. */
@@ -24,6 +21,6 @@ export interface DirectoryLab {
   readonly name: string
   readonly title: string
   /** Starts it, in a folder of its own, until `t`'s teardown. Throws when it is not installed. */
-  start(t: Teardown, say: (line: string) => void): Promise<readonly Case[]>
+  start(t: Pick<Test, 'teardown'>, say: (line: string) => void): Promise<readonly Case[]>
   version(): Promise<string>
 }

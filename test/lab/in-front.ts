@@ -3,9 +3,9 @@ import { equal, match } from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { World } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { recipeBlock } from '../support/recipe.ts'
-import { freePort } from '../support/redis.ts'
 import { firstLine, type Lab, type System } from './system.ts'
 
 const TRUST = { TRUST_PROXY: '127.0.0.1' }

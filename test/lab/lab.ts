@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os'
 import { basename, join, posix } from 'node:path'
 import { parse } from 'yaml'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { recipeBlock } from '../support/recipe.ts'
-import { freePort, until } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 import { BEHIND } from './behind.ts'
 import { runSamba } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
@@ -30,10 +31,14 @@ const createLab = (postgres: NonNullable<WorldOptions['postgres']>) => {
     async run(program, words, port, env = {}) {
       const child = spawn(program, words, { cwd: folder, env: { ...process.env, ...env }, stdio: 'ignore' })
       endings.push(() => child.kill('SIGKILL'))
-      await until(async () => {
-        if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`)
-        return accepts(port)
-      }, 60_000)
+      await until(
+        async () => {
+          if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`)
+          return accepts(port)
+        },
+        `${program} accepts connections`,
+        60_000
+      )
     },
     async gateway(recipe, addresses, env = {}) {
       const port = await freePort()

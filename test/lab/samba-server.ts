@@ -1,4 +1,5 @@
 // A Samba Active Directory domain controller runs in a folder of its own, on a loopback address of its own.
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,8 +7,8 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
+import type { Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
-import type { Teardown } from './directory-lab.ts'
 
 /** Samba's LDAP ports are fixed; the address is not. */
 export const ADDRESS = '127.0.0.77'
@@ -31,7 +32,7 @@ export interface SambaServer {
   thaw(): void
 }
 
-export const startSamba = async (t: Teardown, say: (line: string) => void): Promise<SambaServer> => {
+export const startSamba = async (t: Pick<Test, 'teardown'>, say: (line: string) => void): Promise<SambaServer> => {
   const folder = mkdtempSync(join(tmpdir(), 'samba-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   say('provisioning a domain (half a minute)')

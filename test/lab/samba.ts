@@ -1,4 +1,5 @@
 // Asks a Samba Active Directory domain controller what Active Directory does, and Portaria what it makes of it.
+import type { Test } from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -6,7 +7,7 @@ import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startThrottles, tally } from '../support/throttles.ts'
-import type { Case, DirectoryLab, Teardown } from './directory-lab.ts'
+import type { Case, DirectoryLab } from './directory-lab.ts'
 import {
   ADDRESS,
   BASE,
@@ -101,7 +102,11 @@ const httpLogin = async (world: World, username: string, password = PASSWORD) =>
   return { status: answer.status, token: body.token ?? '', user: body.user }
 }
 
-const nameCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<Case[]> => {
+const nameCases = async (
+  t: Pick<Test, 'teardown'>,
+  server: SambaServer,
+  environments: Environments
+): Promise<Case[]> => {
   await server.addPerson('msilva', { principal: 'maria.silva@corp.example' })
   await server.addPerson('filial', { principal: 'joão@filial.example' })
   const both = MODES.map(mode => ({
@@ -143,7 +148,11 @@ const nameCases = async (t: Teardown, server: SambaServer, environments: Environ
   return [...both, suffix]
 }
 
-const guessCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<Case[]> => {
+const guessCases = async (
+  t: Pick<Test, 'teardown'>,
+  server: SambaServer,
+  environments: Environments
+): Promise<Case[]> => {
   const postgres = await startPostgres(t)
   const cases = []
   for (const [index, mode] of MODES.entries()) {
@@ -247,7 +256,11 @@ const groupCases = async (server: SambaServer, environments: Environments): Prom
   }))
 }
 
-const recheckCases = async (t: Teardown, server: SambaServer, environments: Environments): Promise<Case[]> => {
+const recheckCases = async (
+  t: Pick<Test, 'teardown'>,
+  server: SambaServer,
+  environments: Environments
+): Promise<Case[]> => {
   const dn = await server.addPerson('presente')
   return [
     {

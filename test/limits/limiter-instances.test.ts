@@ -2,7 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { flood, median, startLimiter } from '../support/limiters.ts'
-import { startRedis, until } from '../support/redis.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const addresses = Array.from({ length: 40 }, (_, index) => `203.0.113.${index}`)
 
@@ -76,10 +77,14 @@ t.test('permits that an instance holds come back within 200 ms of its last reque
   for (let index = 0; index < 50; index++) await holder?.take('global', '198.51.100.4', 100, 60_000)
   const idleSince = performance.now()
   let admitted = 0
-  await until(async () => {
-    while ((await other?.take('global', '198.51.100.4', 100, 60_000))?.allowed) admitted++
-    return admitted === 50
-  }, 1000)
+  await until(
+    async () => {
+      while ((await other?.take('global', '198.51.100.4', 100, 60_000))?.allowed) admitted++
+      return admitted === 50
+    },
+    'all permits are found',
+    1000
+  )
 
   t.ok(performance.now() - idleSince < 300, `all of max was had ${Math.round(performance.now() - idleSince)} ms later`)
 })

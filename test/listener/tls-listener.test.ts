@@ -7,11 +7,11 @@ import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { freePort, startRedis, until } from '../support/redis.ts'
-
-t.setTimeout(120_000)
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const config = (url: string) => ({
   upstreams: { back: { url } },

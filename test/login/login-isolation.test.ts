@@ -5,8 +5,8 @@ import { shareOf } from '../../gateway/store/database-share.ts'
 import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { until } from '../support/redis.ts'
 import { openStore, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
 
 const LOGINS = 100
 const REFRESH_MS = 500

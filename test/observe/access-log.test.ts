@@ -5,9 +5,9 @@ import { demoPeople, startDemoDirectory } from '../demo/directory.ts'
 import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
 import { type LogLine, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { closedPort } from '../support/target-process.ts'
 
 const postgres = await startPostgres(t)
 
@@ -20,7 +20,7 @@ const startWorld = async (test: Parameters<typeof startRawUpstream>[0], env: Rec
     postgres,
     env,
     config: {
-      upstreams: { app: { url: raw.url, timeout: '300ms' }, dead: { url: `http://127.0.0.1:${await closedPort()}` } },
+      upstreams: { app: { url: raw.url, timeout: '300ms' }, dead: { url: `http://127.0.0.1:${await freePort()}` } },
       routes: [
         { path: '/api/*', upstream: 'app', roles: ['Admin'] },
         { path: '/open/*', upstream: 'app', public: true },

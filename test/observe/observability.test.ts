@@ -7,9 +7,9 @@ import { createLog } from '../../gateway/observe/logging.ts'
 import { startObservation } from '../../gateway/observe/observation.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { closedPort } from '../support/target-process.ts'
 
 const postgres = await startPostgres(t)
 
@@ -24,7 +24,7 @@ const config = (url: string, dead: string) => ({
 
 const startWorld = async (test: Parameters<typeof startRawUpstream>[0], env: Record<string, string> = {}) => {
   const raw = await startRawUpstream(test)
-  const dead = `http://127.0.0.1:${await closedPort()}`
+  const dead = `http://127.0.0.1:${await freePort()}`
   const world = await startGateway(test, { postgres, config: config(raw.url, dead), env: { OPS_PORT: '0', ...env } })
   return { raw, dead, world }
 }

@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { freePort } from '../support/oauth-app.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { callbackOf, type PagesWorldOptions, startPagesWorld } from '../support/pages-world.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 

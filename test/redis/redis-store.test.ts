@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { RedisTimeout, redisFailure } from '../../gateway/redis/redis-failure.ts'
 import { openStore } from '../support/limiters.ts'
-import { freePort, startRedis, startRedisCluster, until } from '../support/redis.ts'
+import { freePort } from '../support/ports.ts'
+import { startRedis, startRedisCluster } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const failure = (promise: Promise<unknown>) => promise.then(() => 'none', redisFailure)
 

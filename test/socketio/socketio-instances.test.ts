@@ -3,18 +3,15 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openRedis } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import { createRedisSidStore } from '../../gateway/socketio/sid-store-redis.ts'
 import { startRedis } from '../support/redis.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
-import { type Harness, startHarness, until } from '../support/socket-harness.ts'
+import { type Harness, startHarness } from '../support/socket-harness.ts'
 import { once } from '../support/socketio-event.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
+import { until } from '../support/until.ts'
 
 const SOCKETIO = {
   maxMessageBytes: 1_000_000,
@@ -26,7 +23,7 @@ const SOCKETIO = {
 }
 
 /** Sends every request to the other gateway than the one before. */
-const startBalancer = async (t: Teardown, ports: number[]) => {
+const startBalancer = async (t: Test, ports: number[]) => {
   let turn = 0
   const next = () => ports[turn++ % ports.length] ?? 0
   const balancer = http.createServer((req, res) => {
@@ -63,7 +60,7 @@ const startBalancer = async (t: Teardown, ports: number[]) => {
   return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
 }
 
-const world = async (t: Teardown) => {
+const world = async (t: Test) => {
   const redis = await startRedis(t)
   const server = http.createServer()
   const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 1000 })

@@ -2,14 +2,11 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
-import { startHarness, until } from '../support/socket-harness.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
+import { startHarness } from '../support/socket-harness.ts'
+import { until } from '../support/until.ts'
 
 const SOCKETIO = {
   maxMessageBytes: 200_000,
@@ -20,7 +17,7 @@ const SOCKETIO = {
   ]
 }
 
-const world = async (t: Teardown, harness = {}) => {
+const world = async (t: Test, harness = {}) => {
   const server = http.createServer()
   const sockets = new Server(server, { serveClient: false })
   // A stock polling transport waits 30 s for a last poll.

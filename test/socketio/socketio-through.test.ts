@@ -3,16 +3,13 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { routeAt, upstreamAt } from '../support/routes.ts'
-import { startHarness, until } from '../support/socket-harness.ts'
+import { startHarness } from '../support/socket-harness.ts'
 import { once } from '../support/socketio-event.ts'
+import { until } from '../support/until.ts'
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
-const startServer = async (t: Teardown, options: object = {}) => {
+const startServer = async (t: Test, options: object = {}) => {
   const server = http.createServer()
   const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 2000, ...options })
   const auths: unknown[] = []
@@ -65,7 +62,7 @@ const TRANSPORTS = {
   'polling, then the upgrade': ['polling', 'websocket']
 }
 
-const world = async (t: Teardown, path = '/socket.io/') => {
+const world = async (t: Test, path = '/socket.io/') => {
   const upstream = await startServer(t, { path })
   const gateway = await startHarness(t, {
     routes: [routeAt(path, upstreamAt(upstream.port), { socketio: SOCKETIO })]

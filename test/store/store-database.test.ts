@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
@@ -10,24 +10,15 @@ import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
 
-type Teardown = { teardown(fn: () => unknown): unknown }
-const open = async (test: Teardown, databaseUrl: string, poolSize = 10) => {
+const open = async (test: Test, databaseUrl: string, poolSize = 10) => {
   const database = await openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet, poolSize })
   test.teardown(() => database.close())
   return database
-}
-
-const until = async (condition: () => Promise<boolean>, timeoutMs: number): Promise<number> => {
-  const started = performance.now()
-  while (!(await condition())) {
-    if (performance.now() - started > timeoutMs) throw new Error(`not within ${timeoutMs} ms`)
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
-  return performance.now() - started
 }
 
 const timed = async (work: Promise<unknown>) => {
@@ -95,7 +86,13 @@ t.test('while Postgres is down everything is refused as unavailable, and works a
     t.ok(timeMs < 3_000)
     t.notOk(await database.ping())
     await own.start()
-    t.ok((await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 5_000)) < 5_000)
+    t.ok(
+      (await until(
+        async () => (await timed(users.syncPerson(maria))).error === undefined,
+        'the store answers',
+        5_000
+      )) < 5_000
+    )
     t.ok(await database.ping())
   }
   t.match(await own.query('SELECT count(*)::int AS n FROM users'), [{ n: 1 }])
@@ -115,7 +112,7 @@ t.test('a frozen Postgres holds nobody for long, and its broken connections are 
   }
   t.notOk(await database.ping())
   own.thaw()
-  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 5_000)
+  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 'the store answers', 5_000)
   t.ok(await database.ping())
 })
 
@@ -142,11 +139,15 @@ t.test('a database that has become read-only is unavailable, until it can be wri
   const name = new URL(url).pathname.slice(1)
   await postgres.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
   await postgres.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
-  await until(async () => (await timed(users.syncPerson(maria))).error instanceof DatabaseUnavailable, 2_000)
+  await until(
+    async () => (await timed(users.syncPerson(maria))).error instanceof DatabaseUnavailable,
+    'the loss is known',
+    2_000
+  )
   t.notOk(await database.ping())
   await postgres.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
-  await until(() => database.ping(), 5_000)
-  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 5_000)
+  await until(() => database.ping(), 'the database answers', 5_000)
+  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 'the store answers', 5_000)
 })
 
 t.test('transactions that deadlock are run again and both succeed', async t => {

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { lockDataDir } from '../../gateway/store/data-dir-lock.ts'
@@ -15,14 +15,13 @@ import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { quiet } from '../support/quiet.ts'
 
-type Teardown = { teardown(fn: () => unknown): unknown }
 const home = mkdtempSync(join(tmpdir(), 'portaria-embedded-'))
 t.teardown(() => rmSync(home, { recursive: true, force: true }))
 const dataDir = join(home, 'data')
 const actor = { id: null, username: 'test' }
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
 
-const open = async (test: Teardown, folder = dataDir) => {
+const open = async (test: Test, folder = dataDir) => {
   const database = await openDatabase({ dataDir: folder, log: quiet })
   test.teardown(() => database.close())
   const parts = { users: createUsers(database), audit: createAuditLog(database) }
@@ -30,7 +29,7 @@ const open = async (test: Teardown, folder = dataDir) => {
 }
 
 /** Another process on the folder; `line()` is what it says next. */
-const another = (test: Teardown, role: string, task: string, folder = dataDir) => {
+const another = (test: Test, role: string, task: string, folder = dataDir) => {
   const program = new URL('../support/embedded-owner.ts', import.meta.url).pathname
   const child: ChildProcess = spawn(process.execPath, [program, folder, role, task], {
     stdio: ['ignore', 'pipe', 'inherit']

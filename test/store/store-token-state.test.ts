@@ -2,7 +2,7 @@
 // DF-10
 import { EventEmitter, once } from 'node:events'
 import pg from 'pg'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -15,10 +15,7 @@ const soon = () => Math.floor(Date.now() / 1000) + 600
 
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
 
-const listen = (
-  test: { teardown(fn: () => unknown): unknown },
-  database: Parameters<typeof listenAccessChanges>[0]
-) => {
+const listen = (test: Test, database: Parameters<typeof listenAccessChanges>[0]) => {
   const events = new EventEmitter()
   const heard: AccessChange[] = []
   const onChange = (change: AccessChange) => {

@@ -1,6 +1,8 @@
 // A test has a real browser, which tells of everything that a page should never do.
+
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Test } from 'tap'
 
 const FLAGS = [
   '--no-sandbox',
@@ -12,10 +14,6 @@ const FLAGS = [
   '--disable-sync'
 ]
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
 export interface Watched {
   readonly context: BrowserContext
   /** Policy violations, dialogs, uncaught errors and requests to other origins than those allowed, in words. */
@@ -23,7 +21,7 @@ export interface Watched {
   newPage(): Promise<Page>
 }
 
-export const launchBrowser = async (t: Teardown): Promise<Browser> => {
+export const launchBrowser = async (t: Pick<Test, 'teardown'>): Promise<Browser> => {
   const browser = await chromium.launch({
     executablePath: process.env.PORTARIA_TEST_CHROMIUM ?? '/usr/bin/chromium',
     args: FLAGS

@@ -1,12 +1,15 @@
 // A real nginx with a shared cache in front of a gateway, gone when the test ends.
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Test } from 'tap'
+import { freePort } from './ports.ts'
 import { findNginx } from './provision.ts'
-import { freePort, until } from './redis.ts'
+import { until } from './until.ts'
 
 const configuration = (folder: string, port: number, origin: string) => `
 daemon off;
@@ -42,10 +45,7 @@ const accepts = (port: number): Promise<boolean> =>
   })
 
 /** Its address. It caches what the answers allow and nothing else; `x-cache` says HIT, MISS or EXPIRED. */
-export const startCachingNginx = async (
-  t: { teardown(action: () => unknown): unknown },
-  origin: string
-): Promise<string> => {
+export const startCachingNginx = async (t: Pick<Test, 'teardown'>, origin: string): Promise<string> => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-nginx-'))
   const port = await freePort()
   writeFileSync(join(folder, 'nginx.conf'), configuration(folder, port, origin))

@@ -1,12 +1,10 @@
 // A TCP server that misbehaves as a directory might: silent, slow, garbled, broken off, refusing, lying.
+
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
+import type { Test } from 'tap'
 import { createMessageReader, readElements } from '../../gateway/directory/messages.ts'
-
-interface Teardown {
-  teardown(action: () => unknown): unknown
-}
 
 /** A request as it came: operation tag (RFC 4511 Appendix B) and message id. */
 export interface DirectoryRequest {
@@ -37,7 +35,7 @@ export const TLS_HANDSHAKE = 0x16
 
 /** Calls `answer` for every request; what it does not answer stays unanswered. Runs until `t`'s teardown. */
 export const startFaultyDirectory = async (
-  t: Teardown,
+  t: Pick<Test, 'teardown'>,
   answer: (request: DirectoryRequest) => void = () => {}
 ): Promise<FaultyDirectory> => {
   const sockets = new Set<Socket>()

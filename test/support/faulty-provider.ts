@@ -1,9 +1,11 @@
 // An OpenID provider on loopback does what a test tells it, right or wrong, and remembers what it was asked.
+
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import type { Test } from 'tap'
 
 type Endpoint = 'discovery' | 'jwks' | 'token' | 'userinfo'
 type Fault = (res: ServerResponse, req: IncomingMessage) => void
@@ -32,10 +34,6 @@ export interface FaultyProvider {
   authorize(authorizationUrl: string): string
 }
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
 interface Pending {
   readonly nonce: string | null
   readonly challenge: string | null
@@ -46,7 +44,7 @@ export const answerJson = (res: ServerResponse, body: unknown, status = 200): vo
   res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-export const startFaultyProvider = async (t: Teardown): Promise<FaultyProvider> => {
+export const startFaultyProvider = async (t: Pick<Test, 'teardown'>): Promise<FaultyProvider> => {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,4 +1,5 @@
 // The gateway as operators run it: a process with an environment, signals, an exit code and lines on its outputs.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,14 +7,11 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { stringify } from 'yaml'
 import { TEST_SECRET } from './gateway.ts'
-import { until } from './redis.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
+import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
 const KEPT = ['PATH', 'HOME', 'TMPDIR'] as const
@@ -67,7 +65,7 @@ const childrenOf = (pid: number): number[] => {
 }
 
 /** Nothing of the test's environment gets through but what a process needs. */
-export const spawnGateway = (t: Teardown, env: Readonly<Record<string, string>>): GatewayProcess => {
+export const spawnGateway = (t: Pick<Test, 'teardown'>, env: Readonly<Record<string, string>>): GatewayProcess => {
   const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
   const child: ChildProcess = spawn(process.execPath, [ENTRY], { env: { ...kept, ...env }, stdio: 'pipe' })
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null)
@@ -92,7 +90,11 @@ export const spawnGateway = (t: Teardown, env: Readonly<Record<string, string>>)
     stderr: () => stderr,
     lines: () => linesOf(stdout),
     async logged(msg) {
-      await until(() => find(msg) !== undefined || isOver, DEADLINE_MS)
+      await until(
+        () => find(msg) !== undefined || isOver,
+        () => `${msg} in ${stdout}${stderr}`,
+        DEADLINE_MS
+      )
       const line = find(msg)
       if (line === undefined) throw new Error(`ended without saying ${msg}: ${stdout}${stderr}`)
       return line
@@ -104,7 +106,7 @@ export const spawnGateway = (t: Teardown, env: Readonly<Record<string, string>>)
 }
 
 /** A folder with one route file, which can be replaced. */
-export const routeFile = (t: Teardown, config: object | string) => {
+export const routeFile = (t: Pick<Test, 'teardown'>, config: object | string) => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-process-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const write = (next: object | string) =>
@@ -123,7 +125,7 @@ export const baseEnv = (folder: string): Record<string, string> => ({
 })
 
 /** A backend that answers at once, or under `/slow` when the test says so, and echoes WebSocket messages. */
-export const startBackend = async (t: Teardown) => {
+export const startBackend = async (t: Pick<Test, 'teardown'>) => {
   const held: ServerResponse[] = []
   const server = http.createServer((req: IncomingMessage, res: ServerResponse) => {
     if (req.url?.startsWith('/slow')) held.push(res)

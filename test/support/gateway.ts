@@ -1,9 +1,11 @@
 // A test opens a world: a whole gateway with a real Postgres, its own route files, a secret to sign with, and its log.
+
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
+import type { Test } from 'tap'
 import { stringify } from 'yaml'
 import { type Gateway, type Limits, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
@@ -16,10 +18,6 @@ import { connectRaw, type RawConnection, type RawResponse, rawExchange } from '.
 export const TEST_SECRET = 'a secret for tests, long enough and used nowhere else'
 
 const LOG_DEADLINE_MS = 10_000
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
 
 export interface WorldOptions {
   /** Route file content; `routes` and `upstreams` as in YAML. */
@@ -130,7 +128,7 @@ const createCapture = () => {
   }
 }
 
-export const startGateway = async (t: Teardown, options: WorldOptions = {}): Promise<World> => {
+export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOptions = {}): Promise<World> => {
   const postgres = options.postgres ?? (await startPostgres(t))
   const folder = mkdtempSync(join(tmpdir(), 'portaria-routes-'))
   const writeRoutes: World['writeRoutes'] = config =>

@@ -1,4 +1,5 @@
 // Serves requests by the gateway's own server side on a free port, without the rest of a gateway.
+import type { Test } from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import type { HttpRequest } from '../../gateway/http/server/request.ts'
 import { createHttpServer } from '../../gateway/http/server/server.ts'
@@ -12,7 +13,7 @@ export const placesFor = (most: number) => createConnectionPlaces({ most, client
 
 /** @param onFault the text that answers what is no request */
 export const startListener = async (
-  t: { teardown(fn: () => unknown): unknown },
+  t: Pick<Test, 'teardown'>,
   onRequest: (request: HttpRequest) => void,
   {
     limits,

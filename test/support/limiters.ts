@@ -1,12 +1,10 @@
 // Several limiter instances share a Redis, each over its own connection, and a flood of clients is counted per window.
+
 import { setImmediate as turn } from 'node:timers/promises'
+import type { Test } from 'tap'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
 import { openRedis, type RedisStore } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
-
-interface Teardown {
-  teardown(action: () => unknown): unknown
-}
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} }
 
@@ -18,7 +16,7 @@ export const recordingLog = () => {
 }
 
 /** Connected, or not when nothing answers within a second; closed when the test ends. */
-export const openStore = async (t: Teardown, url: string): Promise<RedisStore> => {
+export const openStore = async (t: Pick<Test, 'teardown'>, url: string): Promise<RedisStore> => {
   const settings = parseRedisUrl(url)
   if ('mistake' in settings) throw new Error(settings.mistake)
   const store = openRedis(settings, silent)
@@ -27,7 +25,11 @@ export const openStore = async (t: Teardown, url: string): Promise<RedisStore> =
   return store
 }
 
-export const startLimiter = async (t: Teardown, url: string, parts: Partial<LimiterParts> = {}): Promise<Limiter> => {
+export const startLimiter = async (
+  t: Pick<Test, 'teardown'>,
+  url: string,
+  parts: Partial<LimiterParts> = {}
+): Promise<Limiter> => {
   const limiter = createLimiter({ redis: await openStore(t, url), log: silent, ...parts })
   t.teardown(() => limiter.close())
   return limiter

@@ -1,7 +1,8 @@
 // A test has the cloud's door alone: start and callback on a listener, with people and used states in memory.
+
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:net'
 import Fastify, { type FastifyError, LogController } from 'fastify'
+import type { Test } from 'tap'
 import type { UsedStates } from '../../gateway/cloud/attempts.ts'
 import { oauthRoutes } from '../../gateway/cloud/routes.ts'
 import { errorBody } from '../../gateway/errors.ts'
@@ -9,12 +10,9 @@ import { asGatewayError } from '../../gateway/http/answer.ts'
 import type { ProvenPerson, User } from '../../gateway/identity.ts'
 import type { LoginOutcome, SignIn } from '../../gateway/login/sign-in.ts'
 import type { CloudIdpSettings } from '../../gateway/settings/settings.ts'
+import { freePort } from './ports.ts'
 
 export const STATE_SECRET = 'a secret that only the tests of the cloud login use'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
 
 export interface OAuthAppOptions {
   cloudidp?: Partial<CloudIdpSettings>
@@ -37,16 +35,6 @@ export interface OAuthApp {
   readonly refusals: { reason: string | undefined; cause: string }[]
   /** Everything logged, as text. */
   readonly logText: () => string
-}
-
-export const freePort = async (): Promise<number> => {
-  const server = createServer()
-  const { promise, resolve } = Promise.withResolvers<number>()
-  server.listen(0, '127.0.0.1', () => {
-    const address = server.address()
-    server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0))
-  })
-  return promise
 }
 
 export const createUsedStates = (): UsedStates => {
@@ -75,7 +63,7 @@ const userOf = (person: ProvenPerson, id: number): User => ({
 
 const MICROSOFT = 'https://login.microsoftonline.com/common/oauth2/v2.0'
 
-export const startOAuthApp = async (t: Teardown, options: OAuthAppOptions = {}): Promise<OAuthApp> => {
+export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthAppOptions = {}): Promise<OAuthApp> => {
   const port = options.port ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const callbackUrl = `${url}/auth/oauth/cloudidp/callback`

@@ -1,4 +1,5 @@
 // A test has a real OpenID Connect provider, and somebody to log in there.
+import type { Test } from 'tap'
 import { type CloudPerson, type DemoProvider, startDemoProvider } from '../demo/oidc.ts'
 
 export const maria = {
@@ -10,7 +11,7 @@ export const maria = {
 }
 
 export const startOidcProvider = async (
-  t: { teardown(fn: () => unknown): unknown },
+  t: Pick<Test, 'teardown'>,
   options: {
     redirectUris: readonly string[]
     people?: readonly CloudPerson[]

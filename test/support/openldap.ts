@@ -1,11 +1,13 @@
 // A real OpenLDAP server with sample people, TLS and a password policy runs on free ports for one test file.
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
+import type { Test } from 'tap'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { type CertificateFiles, createCertificateAuthority } from './certificates.ts'
 import { findSchema, slapdConfig } from './openldap-config.ts'
@@ -18,6 +20,7 @@ import {
   SAMPLE_PASSWORD,
   sampleLdif
 } from './openldap-people.ts'
+import { freePorts } from './ports.ts'
 
 export { type DirectoryEntrySpec, SAMPLE_PASSWORD, SAMPLE_PEOPLE } from './openldap-people.ts'
 
@@ -67,12 +70,8 @@ export interface OpenLdap {
   thaw(): void
 }
 
-interface Teardown {
-  teardown(action: () => unknown): unknown
-}
-
 /** Needs `slapd`, `slapadd` and `openssl`. Runs until `t`'s teardown. */
-export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}): Promise<OpenLdap> => {
+export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdapOptions = {}): Promise<OpenLdap> => {
   const folder = mkdtempSync(join(tmpdir(), 'openldap-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const authority = createCertificateAuthority(folder)
@@ -90,7 +89,7 @@ export const startOpenLdap = async (t: Teardown, options: OpenLdapOptions = {}):
     })
   )
   execFileSync('slapadd', ['-f', configFile], { input: sampleLdif(options.lockoutThreshold ?? 0), stdio: 'pipe' })
-  const [port, tlsPort] = await freePorts()
+  const [port = 0, tlsPort = 0] = await freePorts(2)
   const url = `ldap://127.0.0.1:${port}`
   const ldapsUrl = `ldaps://127.0.0.1:${tlsPort}`
   const listeners = options.withoutTls === true ? url : `${url} ${ldapsUrl}`
@@ -246,16 +245,3 @@ const answers = (port: number): Promise<boolean> =>
     socket.once('error', () => setTimeout(resolve, 20, false))
     socket.once('connect', () => socket.destroy())
   })
-
-const freePorts = async (): Promise<[number, number]> => {
-  const servers = [createServer(), createServer()]
-  const ports = []
-  for (const server of servers) {
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
-    ports.push(typeof address === 'object' && address !== null ? address.port : 0)
-  }
-  for (const server of servers) server.close()
-  return [ports[0] ?? 0, ports[1] ?? 0]
-}

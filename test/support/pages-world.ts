@@ -1,8 +1,8 @@
 // A test has the whole gateway behind one public address, with a directory to log in to and perhaps a cloud provider.
 import type { Test } from 'tap'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'
-import { freePort } from './oauth-app.ts'
 import type { OpenLdap } from './openldap.ts'
+import { freePort } from './ports.ts'
 
 export interface PagesWorldOptions extends WorldOptions {
   ldap?: Pick<OpenLdap, 'env'>

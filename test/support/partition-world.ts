@@ -1,5 +1,7 @@
 // Two gateways share Postgres and Redis over lines that fail, while people ask, refresh, are revoked, changed and limited.
+
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { REQUEST, result, startFaultyDirectory } from './faulty-directory.ts'
 import { startGateway, type World } from './gateway.ts'
@@ -8,8 +10,6 @@ import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis.ts'
 import { type LineState, type Relay, startRelay } from './relay.ts'
 import { actor, openStore, person } from './store.ts'
-
-type Teardown = Parameters<typeof startGateway>[0]
 
 export interface Cell {
   readonly store: 'postgres' | 'redis'
@@ -39,7 +39,7 @@ const FAULT_MS = 1500
 const limitedPath = ({ store, who, fault }: Cell): string => `/limited/${store}/${who}/${fault}`
 const portOf = (url: string) => Number(new URL(url).port)
 
-export const startPartitionWorld = async (t: Teardown) => {
+export const startPartitionWorld = async (t: Pick<Test, 'teardown'>) => {
   const postgres = await startPostgres(t)
   const redis = await startRedis(t)
   const backend = await startBackend(t)

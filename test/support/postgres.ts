@@ -1,4 +1,5 @@
 // A test has a Postgres of its own on a free port, which it may stop, kill, freeze and start again.
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -13,10 +14,11 @@ import {
   renameSync,
   rmSync
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import type { Test } from 'tap'
+import { freePort } from './ports.ts'
 import { findPostgresBin } from './provision.ts'
 
 export interface TestPostgres {
@@ -38,11 +40,7 @@ export interface TestPostgres {
   thaw(): void
 }
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
-export const startPostgres = async (t: Teardown): Promise<TestPostgres> => {
+export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPostgres> => {
   const bin = findPostgresBin()
   if (bin === undefined) throw new Error('no PostgreSQL server found; set PORTARIA_TEST_POSTGRES_BIN')
   const owner = serverOwner()
@@ -189,14 +187,4 @@ const ask = async (url: string, statement: string, values: unknown[] = []): Prom
   } finally {
     await client.end()
   }
-}
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no free port')
-  return address.port
 }

@@ -1,5 +1,7 @@
 // An upstream that is only a TCP server: a test sees the exact bytes it received and chooses the exact bytes it answers.
+
 import net from 'node:net'
+import type { Test } from 'tap'
 
 export interface RawRequest {
   /** Everything up to and including the empty line, Latin-1. */
@@ -53,7 +55,7 @@ const bodyLength = (headers: [string, string][], rest: string): number | undefin
   return rest.length >= length ? length : undefined
 }
 
-export const startRawUpstream = async (t: { teardown(fn: () => unknown): unknown }): Promise<RawUpstream> => {
+export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUpstream> => {
   const requests: RawRequest[] = []
   const sockets = new Set<net.Socket>()
   const waiting: { n: number; resolve: (request: RawRequest) => void }[] = []

@@ -1,16 +1,15 @@
 // A test has a real Redis of its own (single, Cluster, or behind a slow line), gone when the test ends.
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-
-interface Teardown {
-  teardown(action: () => unknown): unknown
-}
+import type { Test } from 'tap'
+import { freePort } from './ports.ts'
+import { until } from './until.ts'
 
 export interface TestRedis {
   readonly url: string
@@ -29,19 +28,8 @@ export interface TestRedis {
 
 const run = promisify(execFile)
 
-/** A port of loopback that was free a moment ago. Cluster nodes also use port + 10000. */
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port <= 55_000 ? address.port : freePort()
-}
-
 /** Starts redis-server on a free port, without persistence; `options` are further `--name value` words. */
-export const startRedis = async (t: Teardown, options: readonly string[] = []): Promise<TestRedis> => {
+export const startRedis = async (t: Pick<Test, 'teardown'>, options: readonly string[] = []): Promise<TestRedis> => {
   const folder = await mkdtemp(join(tmpdir(), 'portaria-redis-'))
   let port = 0
   let server: ChildProcess | undefined
@@ -88,7 +76,7 @@ export interface TestCluster {
 }
 
 /** Three masters, each with `replicas` replicas (none by default: losing a master then loses its slots). */
-export const startRedisCluster = async (t: Teardown, { replicas = 0 } = {}): Promise<TestCluster> => {
+export const startRedisCluster = async (t: Pick<Test, 'teardown'>, { replicas = 0 } = {}): Promise<TestCluster> => {
   const words = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0']
   const servers: TestRedis[] = []
   for (let index = 0; index < 3 * (1 + replicas); index++) servers.push(await startRedis(t, words))
@@ -133,7 +121,7 @@ const firstAnswer = async (servers: readonly TestRedis[], ...words: string[]): P
 }
 
 /** A line to a real Redis on which everything that comes back arrives `delayMs` late; the delay may be changed. */
-export const startSlowRedis = async (t: Teardown, delayMs: number) => {
+export const startSlowRedis = async (t: Pick<Test, 'teardown'>, delayMs: number) => {
   const redis = await startRedis(t)
   const sockets = new Set<Socket>()
   const line = { delayMs }
@@ -162,15 +150,6 @@ export const startSlowRedis = async (t: Teardown, delayMs: number) => {
     line.delayMs = ms
   }
   return { redis, url: `redis://127.0.0.1:${port}`, port, setDelay }
-}
-
-/** Asks again, every few milliseconds, until the answer is yes; fails after `limitMs`. */
-export const until = async (holdsNow: () => boolean | Promise<boolean>, limitMs = 20_000): Promise<void> => {
-  const start = performance.now()
-  while (!(await holdsNow())) {
-    if (performance.now() - start > limitMs) throw new Error(`not so within ${limitMs} ms`)
-    await delay(5)
-  }
 }
 
 const isAnswering = (port: number): Promise<boolean> =>

@@ -1,6 +1,8 @@
 // A TCP line between a gateway and one of its stores that a test can cut, silence in one direction, slow down or make lossy.
+
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import type { Test } from 'tap'
 
 /** `cut`: refused and reset. `to-store`, `from-store`: nothing passes in that direction, nothing says so. */
 export type LineState = 'open' | 'cut' | 'to-store' | 'from-store' | 'slow' | 'lossy'
@@ -16,10 +18,7 @@ const RETRANSMIT_MS = 200
 const LOSS = 0.05
 const DEATH = 0.005
 
-export const startRelay = async (
-  t: { teardown(action: () => unknown): unknown },
-  targetPort: number
-): Promise<Relay> => {
+export const startRelay = async (t: Pick<Test, 'teardown'>, targetPort: number): Promise<Relay> => {
   const sockets = new Set<Socket>()
   let state: LineState = 'open'
 

@@ -1,4 +1,5 @@
 // A test runs the demo as somebody at a terminal does: through npm, in a process group and a temporary folder of its own.
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -6,14 +7,11 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import type { Test } from 'tap'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
 const GONE_WITHIN_MS = 2000
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
 
 export interface RunningDemo {
   /** What it printed until it was ready. */
@@ -30,7 +28,7 @@ export interface RunningDemo {
 }
 
 /** A folder that demos of this test take for the system's temporary one. */
-export const temporaryFolder = (t: Teardown): { path: string; left: () => string[] } => {
+export const temporaryFolder = (t: Pick<Test, 'teardown'>): { path: string; left: () => string[] } => {
   const path = mkdtempSync(join(tmpdir(), 'portaria-test-demo-'))
   t.teardown(() => rmSync(path, { recursive: true, force: true, maxRetries: 3 }))
   // Node's own cache of compiled files is not ours to remove.
@@ -43,7 +41,7 @@ interface StartOptions {
   readonly env?: Record<string, string>
 }
 
-export const spawnDemo = (t: Teardown, { temporary, cwd = ROOT, env = {} }: StartOptions) => {
+export const spawnDemo = (t: Pick<Test, 'teardown'>, { temporary, cwd = ROOT, env = {} }: StartOptions) => {
   const { PORT: _port, http_proxy: _proxy, ...rest } = process.env
   const child = spawn('npm', ['run', '--silent', 'demo'], {
     cwd,
@@ -55,7 +53,7 @@ export const spawnDemo = (t: Teardown, { temporary, cwd = ROOT, env = {} }: Star
   return child
 }
 
-export const startDemo = async (t: Teardown, options: StartOptions): Promise<RunningDemo> => {
+export const startDemo = async (t: Pick<Test, 'teardown'>, options: StartOptions): Promise<RunningDemo> => {
   const child = spawnDemo(t, options)
   const text = await printed(child, /^Portaria demo ready[\s\S]*without one[\s\S]*\n\n$/m)
   const lines = text.split('\n')
@@ -126,7 +124,7 @@ export const run = (line: string): Promise<{ stdout: string; stderr: string }> =
   })
 
 /** Listens there as soon as nobody else does; rejects after two seconds. The kernel closes a killed process's ports late. */
-export const occupy = async (t: Teardown, port: number): Promise<Server> => {
+export const occupy = async (t: Pick<Test, 'teardown'>, port: number): Promise<Server> => {
   const deadline = performance.now() + GONE_WITHIN_MS
   for (;;) {
     const server = createServer()

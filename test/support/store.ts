@@ -1,4 +1,5 @@
 // A test has the whole store on a database of its own, and people to put into it.
+import type { Test } from 'tap'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createLoginMemory } from '../../gateway/store/login-memory.ts'
@@ -7,12 +8,8 @@ import { type ConfirmedPerson, createUsers } from '../../gateway/store/users.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
 /** Everything of the store; a new empty database unless `databaseUrl` names one that another instance uses too. */
-export const openStore = async (t: Teardown, postgres: TestPostgres, databaseUrl?: string) => {
+export const openStore = async (t: Pick<Test, 'teardown'>, postgres: TestPostgres, databaseUrl?: string) => {
   const url = databaseUrl ?? (await postgres.newDatabase())
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => database.close())

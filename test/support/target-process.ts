@@ -1,7 +1,9 @@
 // A backend in a process of its own: it can be killed without a word and started again at the same port.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import net from 'node:net'
+import type { Test } from 'tap'
+import { freePort } from './ports.ts'
 
 const SCRIPT = `
 const http = require('node:http')
@@ -19,20 +21,8 @@ export interface TargetProcess {
   kill(): Promise<void>
 }
 
-/** A port that nothing listens on. */
-export const closedPort = async (): Promise<number> => {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
-
-export const createTargetProcess = async (
-  t: { teardown(fn: () => unknown): unknown },
-  name: string
-): Promise<TargetProcess> => {
-  const port = await closedPort()
+export const createTargetProcess = async (t: Pick<Test, 'teardown'>, name: string): Promise<TargetProcess> => {
+  const port = await freePort()
   let child: ChildProcess | undefined
   const kill = async () => {
     if (child === undefined) return

@@ -1,5 +1,6 @@
 // A test has several instances' login throttles on one directory, one Postgres and, if wanted, one Redis.
 
+import type { Test } from 'tap'
 import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import type { BindGuard } from '../../gateway/directory/guard.ts'
@@ -14,10 +15,6 @@ import type { OpenLdap } from './openldap.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 import { openStore } from './store.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
 
 export interface ThrottleOptions {
   ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
@@ -47,7 +44,7 @@ export interface Login {
   readonly at?: number
 }
 
-export const startThrottles = async (t: Teardown, options: ThrottleOptions) => {
+export const startThrottles = async (t: Pick<Test, 'teardown'>, options: ThrottleOptions) => {
   const { ldap, postgres, redisUrl, instances = 3, perIp = 20, failureFloorMs = 5 } = options
   const settings =
     options.withService === true ? ldap.serviceSettings(options.settings) : ldap.settings(options.settings)

@@ -1,8 +1,10 @@
 // A small proxy that is sound, but for the one mistake it is told to make.
+
 import { createHash, createHmac } from 'node:crypto'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Test } from 'tap'
 
 /** How a lax backend reads a path, where the proxy only looks for the exact one. */
 const HABITS = {
@@ -77,7 +79,7 @@ interface Refusal {
 
 /** Starts the proxy on a free port of loopback; `/private/data` is closed, `/public/…` open, `/private/live` a socket. */
 export const startVulnerableProxy = async (
-  t: { teardown(fn: () => unknown): unknown },
+  t: Pick<Test, 'teardown'>,
   mistake?: Mistake,
   /** Requests after which one is refused with 429. */
   limitEvery = Number.POSITIVE_INFINITY

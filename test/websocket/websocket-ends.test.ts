@@ -3,21 +3,18 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type net from 'node:net'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Identity } from '../../gateway/identity.ts'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { person, routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
-import { startHarness, startRawUpstream, until } from '../support/socket-harness.ts'
-
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
+import { startHarness, startRawUpstream } from '../support/socket-harness.ts'
+import { until } from '../support/until.ts'
 
 /** An upstream of bytes: it accepts, then the test speaks. */
-const world = async (t: Teardown, websocket = {}, harness = {}) => {
+const world = async (t: Test, websocket = {}, harness = {}) => {
   const peers: { socket: net.Socket; received: Buffer }[] = []
   const upstream = await startRawUpstream(t, socket => {
     socket.once('data', bytes => {

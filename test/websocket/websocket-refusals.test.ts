@@ -1,16 +1,13 @@
 // An upgrade that may not pass is refused in plain HTTP before any 101, and leaves nothing open.
 import type net from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { rawWebSocket, type UpgradeOptions } from '../support/raw-websocket.ts'
 import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
-import { startHarness, startRawUpstream, until } from '../support/socket-harness.ts'
+import { startHarness, startRawUpstream } from '../support/socket-harness.ts'
+import { until } from '../support/until.ts'
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
-const world = async (t: Teardown, answer: (socket: net.Socket, request: string) => void, more = {}, harness = {}) => {
+const world = async (t: Test, answer: (socket: net.Socket, request: string) => void, more = {}, harness = {}) => {
   const upstream = await startRawUpstream(t, socket => {
     socket.once('data', bytes => answer(socket, bytes.toString('latin1')))
   })

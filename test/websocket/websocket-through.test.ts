@@ -6,20 +6,17 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { buildFrame } from '../../gateway/websocket/frames.ts'
 import { acceptOf } from '../../gateway/websocket/handshake.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
-import { startHarness, startRawUpstream, until } from '../support/socket-harness.ts'
+import { startHarness, startRawUpstream } from '../support/socket-harness.ts'
+import { until } from '../support/until.ts'
 
-interface Teardown {
-  teardown(fn: () => unknown): unknown
-}
-
-const startEcho = async (t: Teardown, options: object = {}) => {
+const startEcho = async (t: Test, options: object = {}) => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: true, ...options })
   const requests: IncomingMessage[] = []
   const closes: { code: number; reason: string }[] = []
@@ -42,7 +39,7 @@ const startEcho = async (t: Teardown, options: object = {}) => {
   return { port: (server.address() as AddressInfo).port, server, requests, closes, pings }
 }
 
-const world = async (t: Teardown, websocket = {}, harness = {}) => {
+const world = async (t: Test, websocket = {}, harness = {}) => {
   const upstream = await startEcho(t)
   const gateway = await startHarness(t, {
     ...harness,

@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import { freePort, until } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 // Each test starts servers and processes, one of them waits for a database as long as the gateway does.
 t.setTimeout(300_000)

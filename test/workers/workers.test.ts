@@ -13,9 +13,11 @@ import {
   spawnGateway,
   startBackend
 } from '../support/gateway-process.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
-import { freePort, startRedis, until } from '../support/redis.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 // Each test starts servers and several processes.
 t.setTimeout(300_000)

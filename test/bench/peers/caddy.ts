@@ -1,7 +1,8 @@
 // Caddy forwards without judging, on the gateway's core.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { accepts, freePort, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { freePort } from '../../support/ports.ts'
+import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 

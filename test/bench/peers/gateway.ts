@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { freePort } from '../../support/ports.ts'
+import { GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 import { ask, type Peer } from './peer.ts'
 

@@ -1,7 +1,8 @@
 // nginx judges tokens in a subrequest (auth_request, njs, HS256), counts (limit_req) and forwards, on the gateway's core.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { accepts, freePort, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { freePort } from '../../support/ports.ts'
+import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import { nginxHttpPreamble, nginxPreamble } from '../upstream.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'

@@ -1,6 +1,7 @@
 // Stacks in Node listen on the gateway's core: @fastify/http-proxy bare, the one most would write, and the least there is.
 import { fileURLToPath } from 'node:url'
-import { accepts, freePort, GATEWAY_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
+import { freePort } from '../../support/ports.ts'
+import { accepts, GATEWAY_CORE, type Running, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 

@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { accepts, freePort, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { freePort } from '../../support/ports.ts'
+import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 

@@ -1,12 +1,13 @@
 // Bodies of a gigabyte pass in both directions: their rate beside nginx's, and what they leave in memory.
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../support/ports.ts'
 import { compared, type GroupResult, startOrNote } from '../group.ts'
 import { MEGABYTE, type Row } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import { startNginx } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros, residentBytes, watchResident } from '../process-cost.ts'
-import { accepts, freePort, LOAD_CORE, runPinned, startPinned, waitUntil } from '../processes.ts'
+import { accepts, LOAD_CORE, runPinned, startPinned, waitUntil } from '../processes.ts'
 import { spread } from '../statistics.ts'
 import type { World } from '../world.ts'
 

@@ -1,11 +1,11 @@
 // What the access log and the metrics cost, beside the same request without them.
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freePort } from '../../support/ports.ts'
 import { type GroupResult, probed, startOrNote } from '../group.ts'
 import { interleave, type Row, type Samples, toRow } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import type { Peer } from '../peers/peer.ts'
-import { freePort } from '../processes.ts'
 import { perRound } from '../statistics.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'

@@ -2,11 +2,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../support/certificates.ts'
+import { freePort } from '../../support/ports.ts'
 import { compared, type GroupResult } from '../group.ts'
 import { interleave, type Subject, toRow } from '../measure.ts'
 import { launchGateway, oneRoute, startGateway } from '../peers/gateway.ts'
 import { type Peer, probe } from '../peers/peer.ts'
-import { accepts, freePort, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 

@@ -2,10 +2,10 @@
 
 import { once } from 'node:events'
 import net from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { readShared } from '../../../gateway/http/server/shared-reading.ts'
 
-const startServer = async (test: { teardown(fn: () => unknown): unknown }, onSocket: (socket: net.Socket) => void) => {
+const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) => {
   const server = net.createServer({ allowHalfOpen: true }, onSocket)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   test.teardown(() => server.close())

@@ -1,0 +1,30 @@
+// The clocks of this process run ahead of the machine's: what a gateway reads of them is shifted, all of it.
+import type { Test } from 'tap'
+
+export interface Clocks {
+  /** How far the wall clock is ahead; below 0: behind. */
+  wallMs: number
+  /** How far the monotonic clock is ahead. */
+  monotonicMs: number
+}
+
+/** To be called before what is tested captures `Date.now`. Timers keep to the machine's clock. */
+export const shiftClocks = (t: Pick<Test, 'teardown'>): Clocks => {
+  const clocks: Clocks = { wallMs: 0, monotonicMs: 0 }
+  const RealDate = Date
+  const realNow = performance.now.bind(performance)
+  class ShiftedDate extends RealDate {
+    constructor(...given: [] | [number]) {
+      super(...((given.length === 0 ? [ShiftedDate.now()] : given) as [number]))
+    }
+
+    static override now = () => RealDate.now() + clocks.wallMs
+  }
+  globalThis.Date = ShiftedDate as DateConstructor
+  performance.now = () => realNow() + clocks.monotonicMs
+  t.teardown(() => {
+    globalThis.Date = RealDate
+    performance.now = realNow
+  })
+  return clocks
+}
