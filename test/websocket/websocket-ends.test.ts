@@ -1,66 +1,57 @@
 // Whatever ends one side of a WebSocket, the other is told, and nothing stays open.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import type net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import type { Identity } from '../../gateway/identity.ts'
 import { buildFrame, closePayload } from '../../gateway/websocket/frames.ts'
-import { acceptOf } from '../../gateway/websocket/handshake.ts'
+import { shiftClocks } from '../support/clocks.ts'
+import { startGateway, type World } from '../support/gateway.ts'
+import { openStreams } from '../support/open-streams.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import { person, routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
-import { startHarness, startRawUpstream } from '../support/socket-harness.ts'
+import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
+import { startWebSocketUpstream, upstreamCloseCode } from '../support/websocket-upstream.ts'
+
+const postgres = await startPostgres(t)
+
+/** One route to one backend. */
+const live = (url: string, websocket: object = {}, more: object = {}) => ({
+  upstreams: { backend: { url } },
+  routes: [{ path: '/ws', upstream: 'backend', websocket, ...more }]
+})
+
+const startLive = (t: Test, url: string, websocket = {}, env = {}) =>
+  startGateway(t, { postgres, config: live(url, websocket), env })
 
 /** An upstream of bytes: it accepts, then the test speaks. */
-const world = async (t: Test, websocket = {}, harness = {}) => {
-  const peers: { socket: net.Socket; received: Buffer }[] = []
-  const upstream = await startRawUpstream(t, socket => {
-    socket.once('data', bytes => {
-      const key = /sec-websocket-key: (.*)\r\n/.exec(bytes.toString())?.[1] ?? ''
-      const peer = { socket, received: Buffer.alloc(0) }
-      socket.on('data', more => {
-        peer.received = Buffer.concat([peer.received, more])
-      })
-      socket.write(
-        `HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n\r\n`
-      )
-      peers.push(peer)
-    })
-  })
-  const route = routeAt('/ws', upstreamAt(upstream.port), { websocket: { ...WEBSOCKET, ...websocket } })
-  const gateway = await startHarness(t, { times: { closeMs: 300 }, ...harness, routes: [route] })
+const world = async (t: Test, websocket = {}, env = {}) => {
+  const upstream = await startWebSocketUpstream(t)
+  const gateway = await startLive(t, upstream.url, websocket, env)
   const open = async (user = {}, version = 0) => {
-    const token = await gateway.tokenFor(user, version)
+    const token = await gateway.tokenFor(user, { ver: version })
+    const before = upstream.peers.length
     const raw = await rawWebSocket(gateway.port, { headers: { authorization: `Bearer ${token}` } })
-    await until(() => peers.length > 0, 'joined')
-    const peer = peers.at(-1)
+    await until(() => upstream.peers.length > before, 'joined')
+    const peer = upstream.peers[before]
     if (peer === undefined) throw new Error('no peer')
     return { raw, peer, token }
   }
-  const quiet = () =>
-    until(
-      () => gateway.relays.size === 0 && gateway.streams.list(1, 1).total === 0 && upstream.sockets.size === 0,
-      'quiet'
-    )
-  return { upstream, gateway, open, quiet, route }
+  const quiet = () => until(async () => upstream.open() === 0 && (await openStreams(gateway)).total === 0, 'quiet')
+  const swap = async (more: object) => {
+    gateway.writeRoutes(live(upstream.url, websocket, more))
+    await gateway.gateway.reload()
+  }
+  return { upstream, gateway, open, quiet, swap }
 }
 
-/** Close code in masked frames from the gateway to an upstream, when a close is the last frame. */
-const upstreamCloseCode = (received: Buffer): number | undefined => {
-  for (let i = 0; i + 8 <= received.length; i++) {
-    if (received[i] !== 0x88) continue
-    const length = (received[i + 1] ?? 0) & 127
-    if (i + 6 + length !== received.length) continue
-    return ((received[i + 6] ?? 0) ^ (received[i + 2] ?? 0)) * 256 + ((received[i + 7] ?? 0) ^ (received[i + 3] ?? 0))
-  }
-  return undefined
+const logout = async (gateway: World, token: string) => {
+  const { status } = await gateway.fetch('/auth/logout', { method: 'POST', token })
+  if (status !== 204) throw new Error(`logout was answered ${status}`)
 }
 
 // WS-14, WS-16
-const endOf = ({ tokenId, expiresAt }: Identity) => ({ jti: tokenId, expiresAt })
-
 t.test(
   'a side that vanishes without a word is told of to the other: 1011 for the upstream, 1001 for the client',
   async t => {
@@ -77,30 +68,31 @@ t.test(
   }
 )
 
-t.test('kill -9 of an upstream process is a 1011 for its clients, and no socket is left', async t => {
+t.test('kill -9 of an upstream process is a 1011 for its clients, and no stream is left', async t => {
   const child = fork(new URL('../support/echo-upstream.ts', import.meta.url), {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc']
   })
   t.teardown(() => child.kill('SIGKILL'))
   const [port] = (await once(child, 'message')) as [number]
-  const gateway = await startHarness(t, { routes: [routeAt('/ws', upstreamAt(port), { websocket: WEBSOCKET })] })
+  const gateway = await startLive(t, `http://127.0.0.1:${port}`)
   const authorization = `Bearer ${await gateway.tokenFor()}`
   const sockets = await Promise.all(
     Array.from({ length: 10 }, async () => {
-      const socket = new WebSocket(`${gateway.ws}/ws`, { headers: { authorization } })
+      const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ws`, { headers: { authorization } })
       await once(socket, 'open')
       return socket
     })
   )
+  t.equal((await openStreams(gateway)).total, 10)
   const codes = Promise.all(sockets.map(async socket => (await once(socket, 'close'))[0]))
   child.kill('SIGKILL')
   t.same(await codes, new Array(10).fill(1011))
-  await until(() => gateway.relays.size === 0, 'no relay is left')
+  await until(async () => (await openStreams(gateway)).total === 0, 'no stream is left')
 })
 
 // WS-11, WS-13
 t.test('what a client does wrong ends in 1002, 1007, 1008 or 1009 and a clean close upstream', async t => {
-  const { open, quiet } = await world(t, { maxMessageBytes: 1000 })
+  const { open, quiet } = await world(t, { maxMessage: 1000 })
   const unmasked = buildFrame(1, Buffer.from('hi'), false)
   const reserved = buildFrame(1, Buffer.from('hi'), true)
   reserved[0] = 0xc1
@@ -136,44 +128,40 @@ t.test('what an upstream does wrong ends in 1011 for the client', async t => {
 
 // WS-05
 t.test('expiry, logout, lost role and a reloaded route each end exactly their sockets, within a second', async t => {
-  let now = Date.now()
-  const access = new Map([
-    [1, { user: person({ id: 1, profiles: ['Supervisor'] }), version: 1 }],
-    [2, { user: person({ id: 2 }), version: 1 }]
-  ])
-  const { open, gateway, route } = await world(
-    t,
-    {},
-    {
-      now: () => now,
-      freshAccess: async (id: number) => access.get(id)
-    }
-  )
-  gateway.swapRoutes([{ ...route, roles: ['Agente'] }])
-  const demoted = await open({ id: 1 })
-  const renamed = await open({ id: 2 })
-  const revoked = await open({ id: 3 })
-  const bystander = await open({ id: 4 })
+  const clocks = shiftClocks(t)
+  const { users } = await openStore(t, postgres, postgres.url)
+  const agent = { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' }
+  for (const name of ['Norte', 'Sul']) await users.createArea(actor, name)
+  const known = async (username: string) => {
+    const { user } = await users.syncPerson(person(username))
+    await users.setAccess(actor, user.id, agent)
+    return { id: user.id, version: (await users.loadPerson(user.id))?.version ?? 0 }
+  }
+  const [ana, rui] = [await known('ana'), await known('rui')]
+  const { open, gateway, swap } = await world(t)
+  await swap({ roles: ['Agente'] })
+  const demoted = await open({ id: ana.id }, ana.version)
+  const renamed = await open({ id: rui.id }, rui.version)
+  const revoked = await open({ id: 900_003 })
+  const bystander = await open({ id: 900_004 })
   const started = performance.now()
-  gateway.revocations.learn({
-    tokens: [endOf(gateway.verified.identify(revoked.token))],
-    versions: [
-      { userId: 1, version: 1, lowestAccepted: 0 },
-      { userId: 2, version: 1, lowestAccepted: 0 }
-    ]
-  })
-  await Promise.all([demoted.raw.closed, revoked.raw.closed].map(closed => closed.then(() => undefined)))
-  await until(() => demoted.raw.closeCode() === 4403 && revoked.raw.closeCode() === 4401, 'told', 1000)
+  await Promise.all([
+    logout(gateway, revoked.token),
+    users.setAccess(actor, ana.id, { ...agent, profiles: ['Supervisor'] }),
+    users.setAccess(actor, rui.id, { ...agent, areas: ['Norte', 'Sul'] })
+  ])
+  await until(() => demoted.raw.closeCode() === 4403 && revoked.raw.closeCode() === 4401, 'told')
   t.ok(performance.now() - started < 2500)
   t.equal(renamed.raw.closeCode(), undefined, 'stale, but still allowed: keeps its stream')
   t.equal(bystander.raw.closeCode(), undefined)
-  gateway.swapRoutes([{ ...route, roles: ['Admin'] }])
+  renamed.peer.socket.write(buildFrame(1, Buffer.from('still here'), false))
+  await until(() => renamed.raw.frames().includes('still here'), 'delivered')
+  await swap({ roles: ['Admin'] })
   await until(() => renamed.raw.closeCode() === 4403 && bystander.raw.closeCode() === 4403, 'told', 1000)
-  gateway.swapRoutes([route])
-  const old = await open({ id: 5 })
-  now += 3_600_001
-  gateway.streams.tick()
-  await until(() => old.raw.closeCode() === 4401, 'told', 1000)
+  await swap({})
+  const old = await open({ id: 900_005 })
+  clocks.wallMs += 3_600_001
+  await until(() => old.raw.closeCode() === 4401, 'told')
 })
 
 t.test(
@@ -184,7 +172,7 @@ t.test(
     const frame = buildFrame(2, Buffer.alloc(1000, 1), false)
     peer.socket.write(frame.subarray(0, 500))
     await until(() => raw.frames().length === 500, 'half')
-    gateway.revocations.learn({ tokens: [endOf(gateway.verified.identify(token))] })
+    await logout(gateway, token)
     await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
     peer.socket.write(Buffer.concat([frame.subarray(500), buildFrame(1, Buffer.from('secret'), false)]))
     await until(() => raw.closeCode() === 4401, 'told')
@@ -192,7 +180,7 @@ t.test(
     const second = await open()
     second.peer.socket.write(frame.subarray(0, 500))
     await until(() => second.raw.frames().length === 500, 'half')
-    gateway.revocations.learn({ tokens: [endOf(gateway.verified.identify(second.token))] })
+    await logout(gateway, second.token)
     const started = performance.now()
     await second.raw.closed
     t.ok(performance.now() - started < 1000, 'a frame that is never finished does not hold the socket')
@@ -201,44 +189,31 @@ t.test(
 
 // WS-15
 t.test('a silent side is pinged, and dead after two pings without an answer', async t => {
-  let at = 0
-  const { open, gateway, quiet } = await world(t, {}, { monotonic: () => at })
+  const clocks = shiftClocks(t)
+  const { open, quiet } = await world(t)
   const { raw, peer } = await open()
-  raw.socket.on('data', () => undefined)
-  for (let i = 0; i < 2; i++) {
-    at += 31_000
+  const pings = () => raw.frames().filter(byte => byte === 0x89).length
+  for (const round of [1, 2]) {
+    clocks.monotonicMs += 31_000
     // Only the upstream answers.
-    peer.socket.write(buildFrame(1, Buffer.from('alive'), false))
-    await until(() => raw.frames().includes('alive'), 'passed')
-    gateway.relays.sweep()
+    peer.socket.write(buildFrame(1, Buffer.from(`alive ${round}`), false))
+    await until(() => raw.frames().includes(`alive ${round}`) && pings() === round, `ping ${round}`)
   }
-  await until(() => raw.frames().filter(byte => byte === 0x89).length >= 2, 'pinged twice')
-  at += 31_000
-  peer.socket.write(buildFrame(1, Buffer.from('again'), false))
-  await until(() => raw.frames().includes('again'), 'passed')
-  gateway.relays.sweep()
+  clocks.monotonicMs += 31_000
   await raw.closed
   await until(() => upstreamCloseCode(peer.received) === 1001, 'the upstream is told')
-  at += 5000
-  gateway.relays.sweep()
+  clocks.monotonicMs += 5000
   await quiet()
 })
 
 t.test('idle time and lifetime of a route end a socket with 1001', async t => {
-  let at = 0
-  let now = Date.now()
-  const { open, gateway } = await world(
-    t,
-    { idleTimeoutMs: 5000, maxLifetimeMs: 60_000 },
-    { monotonic: () => at, now: () => now }
-  )
+  const clocks = shiftClocks(t)
+  const { open } = await world(t, { idleTimeout: '5s', maxLifetime: '60s' })
   const idle = await open()
-  at += 5001
-  gateway.relays.sweep()
+  clocks.monotonicMs += 5001
   await until(() => idle.raw.closeCode() === 1001, 'idle')
   const lived = await open()
-  now += 60_001
-  gateway.streams.tick()
+  clocks.wallMs += 60_001
   await until(() => lived.raw.closeCode() === 1001, 'lifetime over')
 })
 
@@ -253,28 +228,31 @@ t.test('a flood of pings ends in 1008', async t => {
 
 // WS-17
 t.test('draining spreads 1012 over the time given, and sockets that ignore it are cut', async t => {
-  const { open, gateway, quiet } = await world(t, {}, { times: { closeMs: 200 } })
+  const { open, gateway, upstream } = await world(t, {}, { DRAIN_TIMEOUT: '1s' })
   const sockets = []
   for (let i = 0; i < 20; i++) sockets.push(await open())
   const at: number[] = []
   const started = performance.now()
   for (const { raw } of sockets) void raw.closed.then(() => at.push(performance.now() - started))
-  await gateway.streams.drain(1000)
+  await gateway.gateway.close()
   await Promise.all(sockets.map(({ raw }) => raw.closed))
   t.ok(sockets.every(({ raw }) => raw.closeCode() === 1012))
   t.ok((at.at(-1) ?? 0) - (at[0] ?? 0) > 150, 'not all at once')
   t.ok((at.at(-1) ?? 0) < 1500)
-  await quiet()
+  await until(() => upstream.open() === 0, 'no upstream socket is left')
 })
 
 t.test('an administrator sees a socket and can end it', async t => {
   const { open, gateway, quiet } = await world(t)
   const { raw } = await open({ id: 12, username: 'ana' })
-  const { items, total } = gateway.streams.list(1, 50)
+  const { items, total } = await openStreams(gateway)
   t.equal(total, 1)
   t.match(items[0], { kind: 'websocket', user: { id: 12, username: 'ana' }, route: '/ws', ip: '127.0.0.1' })
-  t.ok(gateway.streams.end(items[0]?.id ?? ''))
-  t.notOk(gateway.streams.end('nobody'))
+  const token = await gateway.tokenFor({ profiles: ['Admin'] })
+  const end = async (id: string) =>
+    (await gateway.fetch(`/auth/admin/sockets/${id}`, { method: 'DELETE', token })).status
+  t.equal(await end(items[0]?.id ?? ''), 204)
+  t.equal(await end('unknown'), 404)
   await until(() => raw.closeCode() === 4403, 'told')
   raw.close(1000)
   await quiet()
@@ -284,15 +262,14 @@ t.test('WebSocketServer peers see the close of a gateway end as clean', async t 
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   t.teardown(() => new Promise(resolve => server.close(resolve)))
-  const route = routeAt('/ws', upstreamAt((server.address() as AddressInfo).port), { websocket: WEBSOCKET })
-  const gateway = await startHarness(t, { routes: [route] })
+  const gateway = await startLive(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   const token = await gateway.tokenFor()
   const connected = once(server, 'connection')
-  const socket = new WebSocket(`${gateway.ws}/ws`, { headers: { authorization: `Bearer ${token}` } })
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ws`, { headers: { authorization: `Bearer ${token}` } })
   await once(socket, 'open')
   const [peer] = (await connected) as [WebSocket]
   const both = Promise.all([once(socket, 'close'), once(peer, 'close')])
-  gateway.revocations.learn({ tokens: [endOf(gateway.verified.identify(token))] })
+  await logout(gateway, token)
   const [[clientCode], [peerCode]] = await both
   t.equal(clientCode, 4401)
   t.equal(peerCode, 1001)

@@ -1,0 +1,50 @@
+// A backend of bytes takes WebSocket upgrades; then the test speaks for it.
+import type { Socket } from 'node:net'
+import type { Test } from 'tap'
+import { acceptOf } from '../../gateway/websocket/handshake.ts'
+import { type RawUpstream, startRawUpstream } from './raw-upstream.ts'
+
+export interface WebSocketPeer {
+  readonly socket: Socket
+  /** Everything that followed the request. */
+  received: Buffer
+}
+
+export interface WebSocketUpstream extends RawUpstream {
+  /** In the order in which they were taken. */
+  readonly peers: WebSocketPeer[]
+}
+
+/** The head that takes an upgrade; `fields` are further lines, each with its end. */
+export const switchingProtocols = (request: string, fields = ''): string => {
+  const key = /^sec-websocket-key: *(.*)\r$/im.exec(request)?.[1] ?? ''
+  return (
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+    `Sec-WebSocket-Accept: ${acceptOf(key)}\r\n${fields}\r\n`
+  )
+}
+
+export const startWebSocketUpstream = async (t: Pick<Test, 'teardown'>): Promise<WebSocketUpstream> => {
+  const upstream = await startRawUpstream(t)
+  const peers: WebSocketPeer[] = []
+  upstream.respond(({ head, socket }) => {
+    const peer = { socket, received: Buffer.alloc(0) }
+    socket.on('data', bytes => {
+      peer.received = Buffer.concat([peer.received, bytes])
+    })
+    peers.push(peer)
+    return switchingProtocols(head)
+  })
+  return { ...upstream, peers }
+}
+
+/** The code of a masked close frame from the gateway, when it is the last frame. */
+export const upstreamCloseCode = (received: Buffer): number | undefined => {
+  for (let i = 0; i + 8 <= received.length; i++) {
+    if (received[i] !== 0x88) continue
+    const length = (received[i + 1] ?? 0) & 127
+    if (i + 6 + length !== received.length) continue
+    return ((received[i + 6] ?? 0) ^ (received[i + 2] ?? 0)) * 256 + ((received[i + 7] ?? 0) ^ (received[i + 3] ?? 0))
+  }
+  return undefined
+}
