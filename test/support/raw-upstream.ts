@@ -33,6 +33,8 @@ export interface RawUpstream {
   respond(answer: (request: RawRequest) => RawAnswer): void
   /** Resolves with the n-th (from 1) complete request. */
   request(n?: number): Promise<RawRequest>
+  /** Ends its connections; nothing listens there any more. */
+  close(): Promise<void>
 }
 
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok'
@@ -97,10 +99,11 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUp
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as net.AddressInfo
-  t.teardown(async () => {
+  const close = async () => {
     for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))
-  })
+  }
+  t.teardown(close)
   return {
     url: `http://127.0.0.1:${port}`,
     port,
@@ -114,6 +117,7 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUp
     request: (n = 1) => {
       const known = requests[n - 1]
       return known === undefined ? new Promise(resolve => waiting.push({ n, resolve })) : Promise.resolve(known)
-    }
+    },
+    close
   }
 }

@@ -23,6 +23,8 @@ export interface UpgradeOptions {
   request?: string
   /** Bytes sent along with the request. */
   behind?: Buffer
+  /** Takes the socket before anything is sent. */
+  onConnecting?: (socket: net.Socket) => void
 }
 
 export const upgradeText = ({ path = '/ws', headers = {}, request }: UpgradeOptions = {}): string => {
@@ -43,6 +45,7 @@ export const upgradeText = ({ path = '/ws', headers = {}, request }: UpgradeOpti
 export const rawWebSocket = (port: number, options: UpgradeOptions = {}): Promise<RawWebSocket> =>
   new Promise(resolve => {
     const socket = net.connect(port, '127.0.0.1')
+    options.onConnecting?.(socket)
     let received = Buffer.alloc(0)
     const headEnd = () => received.indexOf('\r\n\r\n')
     const closed = new Promise<void>(gone => socket.on('close', () => gone()))

@@ -229,16 +229,18 @@ t.test('a flood of pings ends in 1008', async t => {
 // WS-17
 t.test('draining spreads 1012 over the time given, and sockets that ignore it are cut', async t => {
   const { open, gateway, upstream } = await world(t, {}, { DRAIN_TIMEOUT: '1s' })
-  const sockets = []
+  const sockets: Awaited<ReturnType<typeof open>>[] = []
   for (let i = 0; i < 20; i++) sockets.push(await open())
-  const at: number[] = []
-  const started = performance.now()
-  for (const { raw } of sockets) void raw.closed.then(() => at.push(performance.now() - started))
-  await gateway.gateway.close()
-  await Promise.all(sockets.map(({ raw }) => raw.closed))
-  t.ok(sockets.every(({ raw }) => raw.closeCode() === 1012))
-  t.ok((at.at(-1) ?? 0) - (at[0] ?? 0) > 150, 'not all at once')
-  t.ok((at.at(-1) ?? 0) < 1500)
+  const told = () => sockets.filter(({ raw }) => raw.closeCode() === 1012).length
+  const drained = gateway.gateway.close()
+  // A timer of the same process: a busy machine delays it, too.
+  const late = new Promise(resolve => setTimeout(resolve, 1500, 'late'))
+  await until(() => told() > 0, 'the first is told')
+  t.ok(told() < 20, 'not all at once')
+  const closed = Promise.all(sockets.map(({ raw }) => raw.closed)).then(() => 'closed')
+  t.equal(await Promise.race([closed, late]), 'closed')
+  t.equal(told(), 20)
+  await drained
   await until(() => upstream.open() === 0, 'no upstream socket is left')
 })
 
