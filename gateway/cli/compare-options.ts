@@ -1,5 +1,5 @@
 // What changed beside access is noted: where requests go, and what they may carry.
-import type { Route } from '../routes/route.ts'
+import { ROUTE_FLAGS, type Route, type RouteFlags } from '../routes/route.ts'
 
 export interface Note {
   readonly text: string
@@ -27,6 +27,11 @@ export const added = (was: OptionValue, now: OptionValue): boolean => {
   )
 }
 
+/** Of the others access is compared, and whether anything is forwarded at all. */
+const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
+  name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
+)
+
 const OPTIONS: readonly Option[] = [
   { name: 'external', read: ({ external }) => external },
   { name: 'upstream', read: ({ upstream }) => upstream?.name },
@@ -37,9 +42,7 @@ const OPTIONS: readonly Option[] = [
     name: 'rateLimit',
     read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`
   },
-  { name: 'forwardToken', read: ({ forwardToken }) => forwardToken, isLooser: turnedOn },
-  { name: 'basic', read: ({ basic }) => basic, isLooser: turnedOn },
-  { name: 'browser', read: ({ browser }) => browser, isLooser: turnedOn },
+  ...FLAGS.map(name => ({ name, read: (route: Route) => route[name], isLooser: turnedOn })),
   {
     name: 'allowInPath',
     read: ({ allowInPath }) => (allowInPath.length === 0 ? undefined : allowInPath.join(', ')),

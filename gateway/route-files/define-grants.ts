@@ -6,7 +6,7 @@ import { areaName } from '../values/names.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
 import type { RouteFile } from './judge.ts'
-import type { GrantData } from './schema.ts'
+import type { GrantData } from './schema/route-file-schema.ts'
 
 /** Words that mean people without a profile in tests and commands. */
 const TAKEN: ReadonlySet<string> = new Set(['anonymous', 'unassigned', 'cloud-unassigned', 'group', 'claim'])

@@ -3,7 +3,7 @@
 import { canonicalPath, decode, trimBlanks } from '../routes/canonical-path.ts'
 import { foldCase } from '../routes/lax-readings.ts'
 import { RESERVED } from '../routes/own-routes.ts'
-import type { Upstream, WrittenRoute } from '../routes/route.ts'
+import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 import { MAX_TIMER_MS, parseDuration, parseSize } from '../values/quantities.ts'
 import { nearestHint } from '../values/spelling.ts'
@@ -11,7 +11,8 @@ import type { PlaceOf } from './complaint.ts'
 import { type Complaint, complain } from './complaint.ts'
 import { unknownRole } from './define-grants.ts'
 import { defineSocketIo } from './define-socketio.ts'
-import type { RouteData, WebSocketData } from './schema.ts'
+import type { RouteData } from './schema/route-schema.ts'
+import type { WebSocketData } from './schema/socket-schemas.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
 
@@ -63,18 +64,13 @@ const assemble = (
   const methods = data.methods === undefined ? undefined : new Set(data.methods)
   const hasPrefix = data.stripPrefix !== undefined && data.path !== undefined
   return {
+    ...ROUTE_DEFAULTS,
+    ...flagsOf(data),
     id: methods === undefined ? path : `${[...methods].join(',')} ${path}`,
     path,
     methods,
     upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
-    public: data.public ?? false,
     roles: data.roles && shareList(common.roles, data.roles),
-    requireAssigned: data.requireAssigned ?? false,
-    tokenKinds: undefined,
-    forwardToken: data.forwardToken ?? false,
-    browser: data.browser ?? false,
-    basic: data.basic ?? false,
-    external: data.external ?? false,
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
     rateLimit: data.rateLimit && {
       max: data.rateLimit.max,
@@ -83,14 +79,17 @@ const assemble = (
     },
     timeoutMs: data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout'),
     maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
-    allowInPath: data.allowInPath ?? NO_EXCEPTIONS,
+    allowInPath: data.allowInPath ?? ROUTE_DEFAULTS.allowInPath,
     websocket: data.websocket && defineWebSocket(data.websocket, say),
     socketio: data.socketio && defineSocketIo(data.socketio, say),
     place: placeOf()
   }
 }
 
-const NO_EXCEPTIONS: WrittenRoute['allowInPath'] = []
+const FLAGS = Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]
+
+const flagsOf = (data: Partial<RouteData>) =>
+  Object.fromEntries(FLAGS.map(name => [name, data[name] ?? false])) as Record<keyof RouteFlags, boolean>
 
 const shareList = (lists: Common['roles'], list: readonly string[]): readonly string[] => {
   const key = list.join()

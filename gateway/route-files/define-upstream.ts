@@ -2,7 +2,7 @@
 import type { Target, Upstream } from '../routes/route.ts'
 import { MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
 import { type Complaint, complain, type PlaceOf } from './complaint.ts'
-import type { UpstreamData } from './schema.ts'
+import type { UpstreamData } from './schema/upstream-schema.ts'
 import { readCertificates } from './upstream/certificates.ts'
 import { defineHeaders } from './upstream/headers.ts'
 

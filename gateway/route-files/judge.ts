@@ -4,7 +4,7 @@ import { isRecord } from '../values/records.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
 import type { YamlDocument } from './parse.ts'
-import { type RouteFileData, routeFileSchema } from './schema.ts'
+import { type RouteFileData, routeFileSchema } from './schema/route-file-schema.ts'
 
 interface Judgement {
   readonly complaints: readonly Complaint[]

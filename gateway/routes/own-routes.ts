@@ -1,6 +1,6 @@
 // The gateway's own endpoints are routes like any other, so that the same matcher and the same rules judge them.
 import type { TokenKind } from '../identity.ts'
-import type { WrittenRoute } from './route.ts'
+import { ROUTE_DEFAULTS, type WrittenRoute } from './route.ts'
 import type { Reserved } from './route-trie.ts'
 
 /** `login`: a person's login token; access tokens and service accounts are refused. */
@@ -50,24 +50,12 @@ const TOKEN_KINDS: Record<Access, readonly TokenKind[] | undefined> = {
 }
 
 const ownRoute = (method: string | undefined, path: string, access: Access): WrittenRoute => ({
+  ...ROUTE_DEFAULTS,
   id: method === undefined ? path : `${method} ${path}`,
   path,
   methods: method === undefined ? undefined : new Set([method]),
-  upstream: undefined,
   public: access === 'public',
   roles: access === 'admin' ? ['Admin'] : undefined,
-  requireAssigned: false,
   tokenKinds: TOKEN_KINDS[access],
-  forwardToken: false,
-  browser: false,
-  basic: false,
-  external: false,
-  stripPrefix: undefined,
-  rateLimit: undefined,
-  timeoutMs: undefined,
-  maxBodyBytes: undefined,
-  allowInPath: [],
-  websocket: undefined,
-  socketio: undefined,
   place: { file: 'gateway', line: 1, column: 1 }
 })

@@ -1,12 +1,20 @@
 // Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
 import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
-import { forwardedPath } from './forwarded-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
 import { foldCase, formatReadings, laxReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
-import type { PathException, Route, RouteMatch, RouteTable, Upstream, WrittenRoute } from './route.ts'
+import {
+  forwardedPath,
+  type PathException,
+  ROUTE_DEFAULTS,
+  type Route,
+  type RouteMatch,
+  type RouteTable,
+  type Upstream,
+  type WrittenRoute
+} from './route.ts'
 import { createTrie, findRoute, type OnTie, type RouteTrie, routesAt, type Spelling, shapeOf } from './route-trie.ts'
 
 export interface RouteTableParts {
@@ -56,31 +64,9 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
 
 let nextNumber = 0
 
-// One object, and what every request reads comes first: of thousands of routes no cache holds more than is read together.
-const numbered = (route: WrittenRoute): Route => ({
-  number: nextNumber++,
-  coversBelow: route.path.endsWith('/*'),
-  upstream: route.upstream,
-  public: route.public,
-  roles: route.roles,
-  requireAssigned: route.requireAssigned,
-  tokenKinds: route.tokenKinds,
-  forwardToken: route.forwardToken,
-  browser: route.browser,
-  basic: route.basic,
-  external: route.external,
-  stripPrefix: route.stripPrefix,
-  rateLimit: route.rateLimit,
-  timeoutMs: route.timeoutMs,
-  maxBodyBytes: route.maxBodyBytes,
-  websocket: route.websocket,
-  socketio: route.socketio,
-  id: route.id,
-  path: route.path,
-  methods: route.methods,
-  allowInPath: route.allowInPath,
-  place: route.place
-})
+// The copy of a literal keeps its layout, and what is assigned to it then fills it in.
+const numbered = (route: WrittenRoute): Route =>
+  Object.assign({ ...ROUTE_DEFAULTS }, route, { number: nextNumber++, coversBelow: route.path.endsWith('/*') })
 
 const matchPlain = (spellings: Spellings, method: string, path: string): RouteMatch => {
   const { exact, folded } = spellings

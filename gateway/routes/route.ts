@@ -116,10 +116,22 @@ export interface SocketIoOptions {
 
 export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash' | 'extension'
 
+/** Options that are on or off, with what editors and docs say of them; a new one takes a line here, and the step that obeys it. */
+export const ROUTE_FLAGS = {
+  public: 'Lets everybody through: the token is not judged and no identity is passed on.',
+  requireAssigned: 'Refuses people without profile and area.',
+  forwardToken: 'Passes the Authorization header on.',
+  external: 'Instead of upstream: judged for a proxy in front at /auth/forward, never forwarded.',
+  basic: 'Accepts an access token (pt_…) as the password of Basic, for git, npm and their kind.',
+  browser: 'Accepts the session cookie (BROWSER_SESSION) and sends navigations without one to the login page.'
+} as const
+
+export type RouteFlags = Readonly<Record<keyof typeof ROUTE_FLAGS, boolean>>
+
 /** A route before it is in a table. */
 export type WrittenRoute = Omit<Route, 'number' | 'coversBelow'>
 
-export interface Route {
+export interface Route extends RouteFlags {
   /** Of no other table's routes in this process; those of one table count upwards, in its order. Copies keep it. */
   readonly number: number
   /** The path ends in `/*`: it serves all that lies below it too. */
@@ -131,18 +143,10 @@ export interface Route {
   readonly methods: ReadonlySet<string> | undefined
   /** undefined: the gateway's own endpoint. */
   readonly upstream: Upstream | undefined
-  readonly public: boolean
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
-  readonly requireAssigned: boolean
   /** Tokens that may ask the gateway's own endpoint; undefined: any. */
   readonly tokenKinds: readonly TokenKind[] | undefined
-  readonly forwardToken: boolean
-  readonly browser: boolean
-  /** An access token may be the password of Basic. */
-  readonly basic: boolean
-  /** Judged for a proxy in front at /auth/forward, never forwarded; such a route has no upstream. */
-  readonly external: boolean
   /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */
   readonly stripPrefix: string | undefined
   readonly rateLimit: RouteRateLimit | undefined
@@ -154,6 +158,42 @@ export interface Route {
   readonly websocket: WebSocketOptions | undefined
   readonly socketio: SocketIoOptions | undefined
   readonly place: Place
+}
+
+/**
+ * What a route is unless it is said otherwise. Every route is laid out in this order: what requests read comes first, since
+ * of thousands of routes no cache holds more than is read together.
+ */
+export const ROUTE_DEFAULTS: Route = {
+  number: 0,
+  coversBelow: false,
+  upstream: undefined,
+  public: false,
+  roles: undefined,
+  requireAssigned: false,
+  tokenKinds: undefined,
+  forwardToken: false,
+  browser: false,
+  basic: false,
+  external: false,
+  stripPrefix: undefined,
+  rateLimit: undefined,
+  timeoutMs: undefined,
+  maxBodyBytes: undefined,
+  websocket: undefined,
+  socketio: undefined,
+  id: '',
+  path: '/',
+  methods: undefined,
+  allowInPath: [],
+  place: { file: '', line: 1, column: 1 }
+}
+
+/** The canonical path without the route's `stripPrefix`, cut on a segment boundary; always begins with `/`. */
+export const forwardedPath = ({ stripPrefix }: Pick<Route, 'stripPrefix'>, path: string): string => {
+  if (stripPrefix === undefined || stripPrefix === '/') return path
+  if (path === stripPrefix) return '/'
+  return path.startsWith(`${stripPrefix}/`) ? path.slice(stripPrefix.length) : path
 }
 
 /** Why a path is refused, for the log and `explain`. */

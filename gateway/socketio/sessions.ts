@@ -1,8 +1,7 @@
 // The Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
 import { BadRequest, GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { forwardedPath } from '../routes/forwarded-path.ts'
-import type { Route, Target, Upstream } from '../routes/route.ts'
+import { forwardedPath, type Route, type Target, type Upstream } from '../routes/route.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import { ownText } from '../values/own-text.ts'

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { families } from '../../gateway/observe/metric-families.ts'
-import { routeFileSchema } from '../../gateway/route-files/schema.ts'
+import { routeFileSchema } from '../../gateway/route-files/schema/route-file-schema.ts'
 import { settingsTable } from '../../gateway/settings/table.ts'
 
 const DOCS = join(resolve(import.meta.dirname, '../..'), 'docs')

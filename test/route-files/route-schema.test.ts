@@ -1,12 +1,11 @@
 // The schema beside the route files is the one that the gateway judges by, and explains every key to an editor.
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { routeFileSchema } from '../../gateway/route-files/schema.ts'
-import { schemaText } from '../../gateway/route-files/write-schema.ts'
+import { routeFileSchema, schemaText } from '../../gateway/route-files/schema/route-file-schema.ts'
 
 t.test('upstream-config/schema.json is current', async t => {
   const written = await readFile(new URL('../../upstream-config/schema.json', import.meta.url), 'utf8')
-  t.equal(written, schemaText(), 'run: node gateway/route-files/write-schema.ts')
+  t.equal(written, schemaText(), 'run: node gateway/route-files/schema/route-file-schema.ts')
 })
 
 t.test('every key has a title, a description and an example, and every map is closed', async t => {

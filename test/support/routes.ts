@@ -1,6 +1,6 @@
 // Targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
 import type { User } from '../../gateway/identity.ts'
-import type { Route, Target, Upstream } from '../../gateway/routes/route.ts'
+import { ROUTE_DEFAULTS, type Route, type Target, type Upstream } from '../../gateway/routes/route.ts'
 
 const PLACE = { file: 'test', line: 1, column: 1 }
 
@@ -33,27 +33,11 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
 })
 
 export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> = {}): Route => ({
-  number: 0,
+  ...ROUTE_DEFAULTS,
   coversBelow: path.endsWith('/*'),
   id: path,
   path,
-  methods: undefined,
   upstream,
-  public: false,
-  roles: undefined,
-  requireAssigned: false,
-  tokenKinds: undefined,
-  forwardToken: false,
-  browser: false,
-  basic: false,
-  external: false,
-  stripPrefix: undefined,
-  rateLimit: undefined,
-  timeoutMs: undefined,
-  maxBodyBytes: undefined,
-  allowInPath: [],
-  websocket: undefined,
-  socketio: undefined,
   place: PLACE,
   ...more
 })

@@ -6,7 +6,7 @@ import type { Target, Upstream } from '../../routes/route.ts'
 import { readCertificateBundle } from '../../values/certificates.ts'
 import type { PlaceOf } from '../complaint.ts'
 import { type Complaint, complain } from '../complaint.ts'
-import type { UpstreamData } from '../schema.ts'
+import type { UpstreamData } from '../schema/upstream-schema.ts'
 
 const MAX_PEM_BYTES = 1024 * 1024
 

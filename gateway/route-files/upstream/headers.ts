@@ -3,7 +3,7 @@ import { collapse } from '../../http/fields.ts'
 import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/route.ts'
 import type { PlaceOf } from '../complaint.ts'
 import { type Complaint, complain } from '../complaint.ts'
-import type { HeaderRulesData, UpstreamData } from '../schema.ts'
+import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts'
 
 type Say = (message: string, ...path: (string | number)[]) => void
 

@@ -1,0 +1,127 @@
+// The form of an upstream in a route file.
+import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/route.ts'
+import { duration, flag, list, record, type Schema, text } from './forms.ts'
+
+export interface UpstreamData {
+  readonly url?: string
+  readonly targets?: readonly string[]
+  readonly timeout?: string | number
+  readonly idleTimeout?: string | number
+  readonly connectTimeout?: string | number
+  readonly caFile?: string
+  readonly clientCertFile?: string
+  readonly clientKeyFile?: string
+  readonly serverName?: string
+  readonly preserveHost?: boolean
+  readonly assertion?: boolean
+  readonly sharedCache?: boolean
+  readonly requestHeaders?: HeaderRulesData
+  readonly responseHeaders?: HeaderRulesData
+  readonly identityHeaders?: Readonly<Record<string, IdentityHeader['attribute']>>
+  readonly identityHeadersShared?: boolean
+  readonly healthCheck?: { readonly path: string; readonly interval?: string | number }
+}
+
+export interface HeaderRulesData {
+  readonly set?: Readonly<Record<string, string>>
+  readonly remove?: readonly string[]
+}
+
+const target = (example: string): Schema =>
+  text(
+    'an address such as http://127.0.0.1:4001',
+    'Address of the backend: http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock.',
+    example
+  )
+
+const headerName = {
+  title: 'a header name',
+  // RFC 9110 §5.6.2
+  pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$"
+}
+
+const headerRules = (description: string, example: Schema, removed: string): Schema =>
+  record(
+    'a map with set and remove',
+    description,
+    {
+      set: {
+        title: 'a map of header names to values',
+        description: 'In place of every header of such a name, in any spelling.',
+        examples: [example],
+        type: 'object',
+        minProperties: 1,
+        propertyNames: headerName,
+        // RFC 9110 §5.5; one line of printable ASCII.
+        additionalProperties: {
+          title: 'one line of printable ASCII without blanks at its ends',
+          type: 'string',
+          pattern: '^(?:[\\x21-\\x7e](?:[\\x20-\\x7e\\t]*[\\x21-\\x7e])?)?$',
+          maxLength: 4096
+        }
+      },
+      remove: list(
+        'a list of header names',
+        'Names that do not pass, in any spelling.',
+        { type: 'string', ...headerName },
+        [removed]
+      )
+    },
+    { minProperties: 1, examples: [{ set: example, remove: [removed] }] }
+  )
+
+export const upstreamSchema = record('an upstream', 'A backend, or several interchangeable ones.', {
+  url: target('http://127.0.0.1:4001'),
+  targets: list('a list of addresses', 'Interchangeable backends, instead of url.', target('http://10.0.0.1:4001'), [
+    'http://10.0.0.1:4001',
+    'http://10.0.0.2:4001'
+  ]),
+  timeout: duration('How long the backend may take to begin its answer.', '30s', '30s'),
+  idleTimeout: duration('How long the backend may be silent within an answer; event streams are exempt.', '10m', '5m'),
+  connectTimeout: duration('How long connecting may take.', '2s', '2s'),
+  caFile: text('the name of a PEM file', 'Certificates to trust for https, beside this file.', './internal-ca.pem'),
+  clientCertFile: text(
+    'the name of a PEM file',
+    'Certificate, with its chain, that the gateway shows to the backend.',
+    './gateway.crt'
+  ),
+  clientKeyFile: text('the name of a PEM file', 'Private key of clientCertFile, not encrypted.', './gateway.key'),
+  serverName: text(
+    'a host name',
+    'Name asked for in the TLS handshake and looked for in the certificate, instead of the host of the address.',
+    'orders.internal',
+    { pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})$' }
+  ),
+  assertion: flag('Sends x-user-assertion: who asks, as a JWT that /auth/jwks.json verifies.'),
+  preserveHost: flag('Sends the Host that the client asked for instead of that of the address. Needs PUBLIC_URL.'),
+  requestHeaders: headerRules('Changes what the backend receives.', { 'X-Api-Version': '2' }, 'Accept-Language'),
+  responseHeaders: headerRules('Changes what clients receive.', { 'X-Frame-Options': 'DENY' }, 'Server'),
+  identityHeaders: {
+    title: 'a map of header names to what they carry',
+    description: "Further headers with the person's identity, under the names that the backend expects.",
+    examples: [{ 'X-WEBAUTH-USER': 'login' }],
+    type: 'object',
+    minProperties: 1,
+    propertyNames: headerName,
+    additionalProperties: {
+      title: `one of ${IDENTITY_ATTRIBUTES.join(', ')}`,
+      description: 'login is provider:username, which is one person.',
+      enum: IDENTITY_ATTRIBUTES
+    }
+  },
+  sharedCache: flag(
+    'Lets shared caches keep answers of private routes that the backend marks as public; without it they become private.'
+  ),
+  identityHeadersShared: flag(
+    'Allows username or email alone in identityHeaders, although the same name may be two people.'
+  ),
+  healthCheck: record(
+    'a health check',
+    'Asks each target regularly; those that fail are passed over.',
+    {
+      path: text('a path that begins with /', 'What to GET.', '/healthz', { pattern: '^/[\\x21-\\x7e]*$' }),
+      interval: duration('How often.', '10s', '10s')
+    },
+    { required: ['path'], examples: [{ path: '/healthz', interval: '10s' }] }
+  )
+})
