@@ -1,7 +1,14 @@
-// Copies a text out of the longer one that it is a part of, for whoever keeps it beyond that.
+// Copies a text or bytes out of the larger piece of memory that they are a part of, where they are kept beyond it.
 
 /**
  * V8 keeps a part of a text as a reference to the whole: a remembered header value would keep the head that it came in.
  * @param text Latin-1
  */
 export const ownText = (text: string): string => Buffer.from(text, 'latin1').toString('latin1')
+
+/** Bytes in memory of their own: parts of the shared pool would keep all of it. */
+export const ownBytes = (bytes: Buffer): Buffer => {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(copy)
+  return copy
+}

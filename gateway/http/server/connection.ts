@@ -1,68 +1,22 @@
 // Reads one request at a time from a client's connection; the next follows when the answer was handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
-import type { FieldKinds } from '../flood-memory.ts'
-import { type RequestHead, readHead } from '../head.ts'
+import { ownBytes } from '../../values/own-text.ts'
+import { readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
-import {
-  type ChunkedReader,
-  type HeadProbe,
-  INCOMPLETE,
-  type Llhttp,
-  MALFORMED,
-  MAX_REQUEST_HEAD_BYTES,
-  TOO_LARGE
-} from './llhttp.ts'
+import type { ConnectionHost, MessageFault } from './connection-host.ts'
+import { BODY, BUSY, CLOSED, HEAD, LINGER, TUNNEL, wantsMore } from './connection-phases.ts'
+import { HeadInPieces } from './head-in-pieces.ts'
+import { INCOMPLETE, MALFORMED, TOO_LARGE } from './llhttp.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from './request.ts'
+import { bodyLengthOf, RequestBody } from './request-body.ts'
 import { type AnswerSink, HttpResponse } from './response.ts'
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
 
-export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
-
-/** What is done about requests; each connection is given the same one. */
-export interface MessageHandler {
-  onRequest(request: HttpRequest): void
-  /** What came is no request. The text answers it before the connection ends; '' : nothing does. */
-  onFault(connection: Connection, fault: MessageFault): string
-}
-
-export interface ConnectionLimits {
-  /** From the first byte of a head, or the beginning of a connection, to the end of the head. */
-  readonly headMs: number
-  /** Silence between two requests. */
-  readonly idleMs: number
-  /** What is read and dropped behind an answer that ends a connection (RFC 9112 §9.6). */
-  readonly lingerMs: number
-  readonly lingerBytes: number
-}
-
-/** What all connections of a server share. */
-export interface ConnectionHost {
-  readonly fieldKinds: FieldKinds
-  readonly llhttp: Llhttp
-  readonly handler: MessageHandler
-  readonly limits: ConnectionLimits
-  readonly isDraining: boolean
-  /** Milliseconds of a coarse monotonic clock. */
-  readonly now: number
-  flushSoon(waiting: Waiting): void
-  /** Lets a connection go on with what it holds, in the next turn of the event loop. */
-  goOnSoon(connection: Connection): void
-}
-
 const NEVER = Number.POSITIVE_INFINITY
 const EMPTY: Buffer = Buffer.alloc(0)
-/** More is not read while a request waits for its answer: enough to notice a client that leaves. */
-const HOLD_BYTES = 16 * 1024
-
-const HEAD = 0
-const BODY = 1
-const BUSY = 2
-const LINGER = 3
-const TUNNEL = 4
-const CLOSED = 5
 
 export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly peer: string | undefined
@@ -80,12 +34,10 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   #isTaking = false
   #isPaused = false
   #hasPeerEnded = false
-  #probe: HeadProbe | undefined
-  #probed = 0
+  #pieces: HeadInPieces | undefined
   #request: HttpRequest | undefined
-  #chunked: ChunkedReader | undefined
-  /** Of a body with a length. */
-  #remaining = 0
+  /** Of the request, while not all of it has come. */
+  #body: RequestBody | undefined
   #lingered = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
 
@@ -115,9 +67,11 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   /** Takes bytes, which are copied where they are kept if they are lent. Returns whether to go on reading. */
   take(bytes: Buffer, isLent: boolean): boolean {
     if (this.#phase === TUNNEL) this.#tunnel?.(isLent ? Buffer.from(bytes) : bytes)
-    else if (this.#phase === LINGER) this.#drop(bytes.length)
-    else this.#takeMessage(bytes, isLent)
-    this.#isPaused = !this.#wantsMore()
+    else if (this.#phase === LINGER) {
+      this.#lingered += bytes.length
+      if (this.#lingered > this.#host.limits.lingerBytes) this.destroy()
+    } else this.#takeMessage(bytes, isLent)
+    this.#isPaused = !wantsMore(this.#phase, this.#request, this.#held.length)
     return !this.#isPaused
   }
 
@@ -128,7 +82,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#isTaking = true
     this.#goOn()
     this.#isTaking = false
-    if (this.#isLent && this.#held.length > 0) this.#held = copyOf(this.#held)
+    if (this.#isLent && this.#held.length > 0) this.#held = ownBytes(this.#held)
     this.#isLent = false
   }
 
@@ -146,30 +100,25 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     if (this.#phase === BODY) this.#giveBody()
   }
 
-  #wantsMore(): boolean {
-    switch (this.#phase) {
-      case BODY:
-        return this.#request?.consumer === undefined
-          ? this.#held.length < HOLD_BYTES
-          : !this.#request.isPaused && this.#held.length === 0
-      case BUSY:
-        return this.#held.length < HOLD_BYTES
-      default:
-        return this.#phase !== CLOSED
-    }
-  }
-
   #readOn() {
-    if (!this.#isPaused || this.#isTaking || !this.#wantsMore()) return
+    if (!this.#isPaused || this.#isTaking || !wantsMore(this.#phase, this.#request, this.#held.length)) return
     this.#isPaused = false
     this.#socket.resume()
   }
 
   #readHead() {
-    if (this.#probe !== undefined && this.#probeOn(this.#probe)) return
+    if (this.#pieces !== undefined) {
+      if (this.#pieces.take(this.#held)) return
+      this.#release()
+    }
     const { llhttp } = this.#host
     const length = llhttp.readHead(this.#held)
-    if (length === INCOMPLETE) return this.#awaitHead()
+    if (length === INCOMPLETE) {
+      this.deadline = this.#host.now + this.#host.limits.headMs
+      this.#pieces = new HeadInPieces(llhttp)
+      this.#pieces.take(this.#held)
+      return
+    }
     if (length < 0) return this.#fail(length === TOO_LARGE ? 'too-large' : 'malformed')
     this.#held = length === this.#held.length ? EMPTY : this.#held.subarray(length)
     const parts = llhttp.takeHead()
@@ -182,26 +131,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.deadline = NEVER
     this.#request = request
     this.#phase = isComplete ? BUSY : BODY
-    this.#remaining = bodyLength
-    if (bodyLength === CHUNKED) this.#chunked = llhttp.createChunkedReader()
+    if (!isComplete) this.#body = new RequestBody(bodyLength, llhttp)
     this.#host.handler.onRequest(request)
-  }
-
-  /** A head that comes in pieces: what is wrong with it is told at once, and each byte is judged once. */
-  #awaitHead() {
-    this.deadline = this.#host.now + this.#host.limits.headMs
-    this.#probe = this.#host.llhttp.createHeadProbe()
-    this.#probe.take(this.#held)
-    this.#probed = this.#held.length
-  }
-
-  /** Whether the head is still not whole. */
-  #probeOn(probe: HeadProbe): boolean {
-    const isWhole = probe.take(this.#held.subarray(this.#probed)) !== 'incomplete'
-    this.#probed = this.#held.length
-    if (!isWhole && this.#held.length < MAX_REQUEST_HEAD_BYTES) return true
-    this.#release()
-    return false
   }
 
   /** Gives what has come of the body to its consumer. */
@@ -213,29 +144,14 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   #giveBody() {
     const request = this.#request
     while (this.#phase === BODY && this.#held.length > 0 && request?.consumer !== undefined && !request.isPaused) {
-      if (this.#chunked === undefined) this.#giveCounted(request)
-      else this.#giveChunks(request, this.#chunked)
+      const bytes = this.#held
+      this.#held = EMPTY
+      const end = this.#body?.take(bytes, this.#isLent, request.consumer) ?? MALFORMED
+      if (this.#phase !== BODY || end === INCOMPLETE) return
+      if (end === MALFORMED) return this.#failBody(request)
+      if (end < bytes.length) this.#held = bytes.subarray(end)
+      this.#endBody(request)
     }
-  }
-
-  #giveCounted(request: HttpRequest) {
-    const part = this.#held.length <= this.#remaining ? this.#held : this.#held.subarray(0, this.#remaining)
-    this.#held = part.length === this.#held.length ? EMPTY : this.#held.subarray(part.length)
-    this.#remaining -= part.length
-    const isEnd = this.#remaining === 0
-    request.consumer?.onUpload(this.#isLent ? Buffer.from(part) : part)
-    if (isEnd) this.#endBody(request)
-  }
-
-  #giveChunks(request: HttpRequest, chunked: ChunkedReader) {
-    const bytes = this.#held
-    const isLent = this.#isLent
-    this.#held = EMPTY
-    const end = chunked.take(bytes, data => request.consumer?.onUpload(isLent ? Buffer.from(data) : data))
-    if (this.#phase !== BODY || end === INCOMPLETE) return
-    if (end === MALFORMED) return this.#failBody(request)
-    this.#held = bytes.subarray(end)
-    this.#endBody(request)
   }
 
   #endBody(request: HttpRequest) {
@@ -258,8 +174,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#outbox.send(text)
     this.#linger()
   }
-
-  // The answer's side.
 
   send(text: string): void {
     this.#outbox.send(text)
@@ -315,13 +229,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#readOn()
   }
 
-  #drop(count: number) {
-    this.#lingered += count
-    if (this.#lingered > this.#host.limits.lingerBytes) this.destroy()
-  }
-
-  // What happens to the connection.
-
   /** `deadline` has passed. */
   expire(): void {
     if (this.#phase === HEAD && this.#held.length > 0) this.#fail('too-slow')
@@ -347,9 +254,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   destroy(): void {
-    this.#outbox.flush()
-    this.#socket.destroy()
-    this.onClose()
+    this.cut(false)
   }
 
   /** The connection is no more. */
@@ -386,26 +291,9 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   #release() {
-    this.#probe?.release()
-    this.#probe = undefined
-    this.#chunked?.release()
-    this.#chunked = undefined
+    this.#pieces?.release()
+    this.#pieces = undefined
+    this.#body?.release()
+    this.#body = undefined
   }
-}
-
-const CHUNKED = -3
-
-/** RFC 9112 §6.3. A length that a number does not hold exactly can be neither counted nor passed on. */
-const bodyLengthOf = ({ transferEncoding, contentLength }: RequestHead): number => {
-  if (transferEncoding !== undefined) return CHUNKED
-  if (contentLength === undefined) return 0
-  const length = Number(contentLength)
-  return Number.isSafeInteger(length) ? length : MALFORMED
-}
-
-/** In memory of its own: parts of the shared pool would keep all of it. */
-const copyOf = (bytes: Buffer): Buffer => {
-  const copy = Buffer.allocUnsafeSlow(bytes.length)
-  bytes.copy(copy)
-  return copy
 }

@@ -1,0 +1,22 @@
+// Judges a request head that comes in pieces: what is wrong with it is found at once, and each byte is read once.
+import { type HeadProbe, type Llhttp, MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
+
+export class HeadInPieces {
+  readonly #probe: HeadProbe
+  #probed = 0
+
+  constructor(llhttp: Llhttp) {
+    this.#probe = llhttp.createHeadProbe()
+  }
+
+  /** @param held all of it so far @returns whether it is still not whole */
+  take(held: Buffer): boolean {
+    const isUndecided = this.#probe.take(held.subarray(this.#probed)) === 'incomplete'
+    this.#probed = held.length
+    return isUndecided && held.length < MAX_REQUEST_HEAD_BYTES
+  }
+
+  release(): void {
+    this.#probe.release()
+  }
+}
