@@ -15,6 +15,8 @@ export interface ChosenAreas {
 }
 
 interface Props {
+  /** Begins the ids of its fields, where a page has several. */
+  readonly place?: string
   readonly chosen: ChosenAreas
   readonly onChange: (chosen: ChosenAreas) => void
   readonly onProblem: (words: string) => void
@@ -27,6 +29,7 @@ export const AreaChoice = ({
   chosen: { areas, main },
   onChange,
   onProblem,
+  place = '',
   children,
   hasChildren = false
 }: Props): VNode => {
@@ -52,21 +55,21 @@ export const AreaChoice = ({
         area =>
           html`<li key=${area}><bdi>${area}</bdi><button type="button" class="remove" aria-label=${text('removeArea', { name: area })} onClick=${() => remove(area)}>×</button></li>`
       )}${children}</ul>
-      <div class="filters"><p class="grow"><label for="new-area">${text('addArea')}</label>
-        <input id="new-area" list="areas" value=${wanted} maxlength="256" autocomplete="off" dir="auto"
+      <div class="filters"><p class="grow"><label for=${`${place}new-area`}>${text('addArea')}</label>
+        <input id=${`${place}new-area`} list=${`${place}areas`} value=${wanted} maxlength="256" autocomplete="off" dir="auto"
           onInput=${(event: InputEvent) => setWanted((event.target as HTMLInputElement).value)}
           onKeyDown=${(event: KeyboardEvent) => {
             if (event.key !== 'Enter') return
             event.preventDefault()
             add()
           }} />
-        <datalist id="areas">${known.filter(name => !areas.includes(name)).map(name => html`<option key=${name} value=${name} />`)}</datalist></p>
-        <button type="button" id="add-area" onClick=${add}>${text('add')}</button></div>
+        <datalist id=${`${place}areas`}>${known.filter(name => !areas.includes(name)).map(name => html`<option key=${name} value=${name} />`)}</datalist></p>
+        <button type="button" id=${`${place}add-area`} onClick=${add}>${text('add')}</button></div>
     </fieldset>
     ${
       areas.length > 0 &&
-      html`<p><label for="main-area">${text('mainArea')}</label>
-      <select id="main-area" value=${main} onChange=${(event: Event) => onChange({ areas, main: (event.target as HTMLSelectElement).value })}>
+      html`<p><label for=${`${place}main-area`}>${text('mainArea')}</label>
+      <select id=${`${place}main-area`} value=${main} onChange=${(event: Event) => onChange({ areas, main: (event.target as HTMLSelectElement).value })}>
         ${areas.map(area => html`<option key=${area} value=${area}>${area}</option>`)}</select></p>`
     }`
 }

@@ -2,7 +2,7 @@
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Dialog, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
 import { html, useRef, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { text } from './words-places.ts'
 
 interface Area {
   readonly id: number

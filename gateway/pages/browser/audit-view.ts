@@ -1,15 +1,18 @@
-// What was done is read newest first, with what changed.
-import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
-import { Name, Pager, Table, Waiting } from './console-parts.ts'
-import { dateTime } from './language.ts'
+// What was done is read newest first, with what changed; found by person, action and period, and taken away as a table.
+import { useAddressed } from './address.ts'
+import { admin, type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
+import { Name, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
+import { download } from './download.ts'
+import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { ACTIONS, type AuditKey, text } from './words-audit.ts'
 
 interface AuditItem {
   readonly at: string
   readonly actor: { readonly id: number | null; readonly username: string }
   readonly action: string
   readonly target: string
+  readonly targetName: string
   readonly before: unknown
   readonly after: unknown
   readonly requestId: string
@@ -22,15 +25,26 @@ const json = (value: unknown): string => (value === null || value === undefined 
 const Details = ({ item }: { item: AuditItem }): VNode => html`<details><summary>${text('details')}</summary>
   <dl class="facts"><div><dt>${text('before')}</dt><dd><pre>${json(item.before)}</pre></dd></div>
   <div><dt>${text('after')}</dt><dd><pre>${json(item.after)}</pre></dd></div>
+  <div><dt>${text('subject')}</dt><dd><code>${item.target || '–'}</code></dd></div>
   <div><dt>${text('address')}</dt><dd>${item.ip || '–'}</dd></div>
-  <div><dt>Request</dt><dd><code>${item.requestId || '–'}</code></dd></div>
-  <div><dt>Hash</dt><dd><code>${item.hash}</code></dd></div></dl></details>`
+  <div><dt>${text('requestId')}</dt><dd><code>${item.requestId || '–'}</code></dd></div>
+  <div><dt>${text('hash')}</dt><dd><code>${item.hash}</code></dd></div></dl></details>`
+
+const isKnown = (action: string): action is AuditKey => ACTIONS.includes(action as AuditKey)
+
+/** People and their names lead to the person; what has no name any more keeps its number. */
+const Subject = ({ item: { target, targetName } }: { item: AuditItem }): VNode | null => {
+  if (target === '') return null
+  const id = /^user:(\d+)$/.exec(target)?.[1]
+  const name = html`<${Name} of=${targetName || target} />`
+  return id === undefined || targetName === '' ? name : html`<a href=${`#/people/${id}`}>${name}</a>`
+}
 
 const Row = ({ item }: { item: AuditItem }): VNode => html`<tr>
   <td data-label=${text('when')}>${dateTime(item.at)}</td>
   <td data-label=${text('who')}><${Name} of=${item.actor.username || text('system')} /></td>
-  <td data-label=${text('action')}><code>${item.action}</code></td>
-  <td data-label=${text('subject')}><${Name} of=${item.target} /></td>
+  <td data-label=${text('action')}>${isKnown(item.action) && html`${text(item.action)} `}<small class="quiet"><code>${item.action}</code></small></td>
+  <td data-label=${text('subject')}><${Subject} item=${item} /></td>
   <td data-label=${text('details')}><${Details} item=${item} /></td></tr>`
 
 /** `path` is asked with `query` and a page. */
@@ -46,15 +60,63 @@ export const AuditTable = ({ path, query }: { path: string; query: string }): VN
     }`
 }
 
+interface Chain {
+  readonly state: string
+  readonly entries: number
+  readonly firstBroken: number | null
+  readonly checkedAt: string
+}
+
+const ChainLine = (): VNode | null => {
+  const chain = useLoad<{ readonly audit: Chain }>('status').data?.audit
+  if (chain === undefined) return null
+  const { state, entries, firstBroken, checkedAt } = chain
+  const at = dateTime(checkedAt)
+  const words =
+    state === 'ok'
+      ? text('chainOk', { n: number(entries), at })
+      : state === 'broken'
+        ? text('chainBad', { n: number(firstBroken ?? 0), at })
+        : text('chainUnknown')
+  return html`<p id="chain"><${State} is=${state === 'ok' ? 'ok' : state === 'broken' ? 'bad' : 'warn'}>${words}<//></p>`
+}
+
+/** The days that were chosen, whole, as the reader's clock has them. */
+const periodOf = (from: string, to: string): { since: string; until: string } => {
+  const start = new Date(`${from}T00:00:00`)
+  const end = new Date(`${to}T00:00:00`)
+  end.setDate(end.getDate() + 1)
+  const iso = (date: Date) => (Number.isNaN(date.getTime()) ? '' : date.toISOString())
+  return { since: iso(start), until: iso(end) }
+}
+
+const FIELDS = { user: '', action: '', from: '', to: '' }
+
 export const AuditView = (): VNode => {
-  const [user, setUser] = useState('')
-  const [action, setAction] = useState('')
-  const query = useRested(queryOf({ user: user.trim(), action: action.trim() }), 300)
-  return html`<h1>${text('audit')}</h1>
+  const [{ user, action, from, to }, change] = useAddressed(FIELDS)
+  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const [isBusy, setBusy] = useState(false)
+  const query = useRested(queryOf({ user: user.trim(), action, ...periodOf(from, to) }), 300)
+  const take = (name: keyof typeof FIELDS) => (event: Event) =>
+    change({ [name]: (event.target as HTMLInputElement | HTMLSelectElement).value })
+
+  const exportTable = async () => {
+    setBusy(true)
+    const answer = await download(`/auth/admin/audit.csv?${query}`, 'portaria-audit.csv')
+    setBusy(false)
+    if (answer.status === 401) void admin('status')
+    const words = answer.status === 400 ? text('tooLong') : problemOf(answer)
+    setOutcome(answer.status === 200 ? undefined : { words, isError: true })
+  }
+  return html`<h1>${text('audit')}</h1><${ChainLine} />
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
-      <p class="grow"><label for="audit-user">${text('byUser')}</label><input id="audit-user" type="search" maxlength="256" value=${user} autocomplete="off"
-        onInput=${(event: InputEvent) => setUser((event.target as HTMLInputElement).value)} /></p>
-      <p class="grow"><label for="audit-action">${text('byAction')}</label><input id="audit-action" type="search" maxlength="64" value=${action} autocomplete="off"
-        onInput=${(event: InputEvent) => setAction((event.target as HTMLInputElement).value)} /></p></form>
+      <p class="grow"><label for="audit-user">${text('byUser')}</label><input id="audit-user" type="search" maxlength="256" value=${user} autocomplete="off" onInput=${take('user')} /></p>
+      <p><label for="audit-action">${text('byAction')}</label><select id="audit-action" value=${action} onChange=${take('action')}>
+        <option value="">${text('anyAction')}</option>${ACTIONS.map(one => html`<option key=${one} value=${one}>${text(one)}</option>`)}
+        ${action !== '' && !isKnown(action) && html`<option value=${action}>${action}</option>`}</select></p>
+      <p><label for="audit-from">${text('from')}</label><input id="audit-from" type="date" max="9999-12-31" value=${from} onInput=${take('from')} /></p>
+      <p><label for="audit-to">${text('to')}</label><input id="audit-to" type="date" max="9999-12-31" value=${to} onInput=${take('to')} /></p>
+      <button type="button" id="export" disabled=${isBusy} onClick=${exportTable}>${text(isBusy ? 'exporting' : 'export')}</button></form>
+    <${OutcomeLine} outcome=${outcome} />
     <${AuditTable} key=${query} path="audit" query=${query} />`
 }

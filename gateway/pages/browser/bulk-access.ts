@@ -3,7 +3,7 @@ import { admin, type ListOf, problemOf, queryOf, useLoad } from './console-data.
 import { type Act, Confirm } from './console-parts.ts'
 import { number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { text } from './words-people.ts'
 
 interface Named {
   readonly id: number
@@ -21,7 +21,7 @@ const PORTION = 500
 const MAX_PEOPLE = 20_000
 
 /** The ids of everybody whom a list would show; undefined when it cannot be read. */
-export const idsOf = async (filter: { search: string; accessStatus: string }): Promise<number[] | undefined> => {
+export const idsOf = async (filter: Readonly<Record<string, string>>): Promise<number[] | undefined> => {
   const ids: number[] = []
   for (let page = 1; ids.length < MAX_PEOPLE; page += 1) {
     const answer = await admin<ListOf<Named>>(`users?${queryOf({ ...filter, page, pageSize: PAGE_SIZE })}`)

@@ -1,8 +1,10 @@
-// Admins make a service account: its name, access, expiry and the addresses that it may come from.
+// Admins make or change a service account: its name, access, expiry and the addresses that it may come from.
 import { AreaChoice, type ChosenAreas, type Named } from './area-choice.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Outcome, OutcomeLine } from './console-parts.ts'
 import { html, useState, type VNode } from './render.ts'
+import type { Answer } from './session.ts'
+import { useUnsaved } from './unsaved.ts'
 import { text as ownText } from './words-clients.ts'
 import { text } from './words-console.ts'
 
@@ -11,6 +13,18 @@ export interface MadeSecret {
   readonly name: string
   readonly clientId: string
   readonly clientSecret: string
+}
+
+export interface Client {
+  readonly id: number
+  readonly clientId: string
+  readonly name: string
+  readonly profiles: readonly string[]
+  readonly areas: readonly string[]
+  readonly areaPrincipal: string
+  readonly expiresAt: string
+  readonly addresses: readonly string[]
+  readonly lastUsedAt: string
 }
 
 /** As a date field writes it. */
@@ -29,35 +43,81 @@ const wishOf = (data: FormData, { areas, main }: ChosenAreas) => {
   }
 }
 
-export const ClientForm = ({ onMade }: { onMade: (made: MadeSecret) => void }): VNode => {
+const fieldsOf = (client: Client | undefined): ChosenAreas & { readonly expires: string } => {
+  if (client === undefined) return { areas: [], main: '', expires: '' }
+  const { areas, areaPrincipal, expiresAt } = client
+  return { areas, main: areaPrincipal, expires: expiresAt === '' ? '' : new Date(expiresAt).toLocaleDateString('sv') }
+}
+
+/** Which field was not accepted: what the gateway says itself is English. */
+const problemWords = (answer: Answer<unknown>): string => {
+  if (answer.code === 'GW_CONFLICT') return ownText('nameTaken')
+  const { message } = answer.body as { message?: unknown }
+  if (answer.code !== 'GW_BAD_REQUEST' || typeof message !== 'string') return problemOf(answer)
+  if (message.includes('addresses')) return ownText('badAddress')
+  return message.includes('expiresAt') ? ownText('badExpiry') : problemOf(answer)
+}
+
+interface Props {
+  /** The one that is changed; undefined: a new one is made. */
+  readonly client?: Client
+  readonly onMade?: (made: MadeSecret) => void
+  readonly onSaved?: () => void
+  readonly onClose?: () => void
+}
+
+export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode => {
   const allProfiles = useLoad<ListOf<Named>>('profiles').data?.items ?? []
-  const [chosen, setChosen] = useState<ChosenAreas>({ areas: [], main: '' })
+  const first = fieldsOf(client)
+  const [chosen, setChosen] = useState<ChosenAreas>(first)
+  const [isTouched, setTouched] = useState(false)
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [isBusy, setBusy] = useState(false)
   const fail = (words: string) => setOutcome({ words, isError: true })
+  const touch = () => setTouched(true)
+  useUnsaved(isTouched)
 
-  const create = async (event: SubmitEvent) => {
+  const save = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
     setBusy(true)
-    const body = wishOf(new FormData(form), chosen)
-    const answer = await admin<MadeSecret>('clients', { method: 'POST', body })
+    const { expiresAt, ...wish } = wishOf(new FormData(form), chosen)
+    // A day that was not touched keeps its hour.
+    const isKept = client !== undefined && first.expires === expiresOf(form)
+    const body = isKept ? wish : { ...wish, expiresAt }
+    const answer =
+      client === undefined
+        ? await admin<MadeSecret>('clients', { method: 'POST', body })
+        : await admin<MadeSecret>(`clients/${client.id}`, { method: 'PATCH', body })
     setBusy(false)
-    if (answer.status !== 201) return fail(answer.code === 'GW_CONFLICT' ? ownText('nameTaken') : problemOf(answer))
+    if (answer.status !== 201 && answer.status !== 200) return fail(problemWords(answer))
     setOutcome(undefined)
+    setTouched(false)
+    if (client !== undefined) return onSaved?.()
     setChosen({ areas: [], main: '' })
     form.reset()
-    onMade(answer.body)
+    onMade?.(answer.body)
   }
-  return html`<form id="new-client" class="panel" onSubmit=${create} aria-busy=${isBusy}><h2>${ownText('newClient')}</h2>
-    <p><label for="client-name">${text('name')}</label><input id="client-name" name="name" required maxlength="64" autocomplete="off" dir="auto" /></p>
+  const id = (name: string) => (client === undefined ? `client-${name}` : `edit-${name}`)
+  return html`<form id=${client === undefined ? 'new-client' : 'edit-client'} class=${client === undefined ? 'client panel' : 'client'} onSubmit=${save} onInput=${touch} aria-busy=${isBusy}>${client === undefined && html`<h2>${ownText('newClient')}</h2>`}
+    <p><label for=${id('name')}>${text('name')}</label><input id=${id('name')} name="name" required maxlength="64" autocomplete="off" dir="auto" defaultValue=${client?.name} /></p>
     <fieldset><legend>${text('profiles')}</legend><div class="checks">${allProfiles.map(
-      ({ name }) => html`<label key=${name}><input type="checkbox" name="profile" value=${name} />${name}</label>`
+      ({ name }) =>
+        html`<label key=${name}><input type="checkbox" name="profile" value=${name} defaultChecked=${client?.profiles.includes(name) === true} />${name}</label>`
     )}</div></fieldset>
-    <${AreaChoice} chosen=${chosen} onChange=${setChosen} onProblem=${fail} />
-    <p><label for="client-expires">${ownText('expiresHint')}</label><input id="client-expires" name="expires" type="date" min=${today()} max="9999-12-31" /></p>
-    <p><label for="client-addresses">${ownText('addressesHint')}</label>
-      <input id="client-addresses" name="addresses" autocomplete="off" spellcheck="false" placeholder="203.0.113.0/24, 2001:db8::/32" /></p>
+    <${AreaChoice} place=${client === undefined ? '' : 'edit-'} chosen=${chosen} onProblem=${fail} onChange=${(
+      next: ChosenAreas
+    ) => {
+      touch()
+      setChosen(next)
+    }} />
+    <p><label for=${id('expires')}>${ownText('expiresHint')}</label><input id=${id('expires')} name="expires" type="date" min=${client === undefined ? today() : undefined} max="9999-12-31" defaultValue=${first.expires} /></p>
+    <p><label for=${id('addresses')}>${ownText('addressesHint')}</label>
+      <input id=${id('addresses')} name="addresses" autocomplete="off" spellcheck="false" placeholder="203.0.113.0/24, 2001:db8::/32" defaultValue=${client?.addresses.join(', ')} /></p>
+    ${client !== undefined && html`<p class="quiet">${ownText('editNote')}</p>`}
     <${OutcomeLine} outcome=${outcome} />
-    <p><button class="main" disabled=${isBusy}>${ownText('create')}</button></p></form>`
+    <div class="buttons"><button class="main" disabled=${isBusy}>${ownText(client === undefined ? 'create' : 'save')}</button>
+      ${client !== undefined && html`<button type="button" onClick=${onClose}>${text('cancel')}</button>`}</div></form>`
 }
+
+const expiresOf = (form: HTMLFormElement): string => String(new FormData(form).get('expires'))

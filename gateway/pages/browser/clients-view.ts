@@ -1,23 +1,22 @@
 // Admins see the service accounts, make them, rotate their secrets and remove them.
-import { ClientForm, type MadeSecret } from './client-form.ts'
+import { type Client, ClientForm, type MadeSecret } from './client-form.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
-import { type Act, Confirm, Name, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
+import {
+  type Act,
+  Confirm,
+  Dialog,
+  Name,
+  type Outcome,
+  OutcomeLine,
+  Pager,
+  State,
+  Table,
+  Waiting
+} from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
 import { text as ownText } from './words-clients.ts'
 import { text } from './words-console.ts'
-
-interface Client {
-  readonly id: number
-  readonly clientId: string
-  readonly name: string
-  readonly profiles: readonly string[]
-  readonly areas: readonly string[]
-  readonly areaPrincipal: string
-  readonly expiresAt: string
-  readonly addresses: readonly string[]
-  readonly lastUsedAt: string
-}
 
 /** Focused when it appears, and selected when focused, so that it can be copied by keyboard too. */
 const Secret = ({ made, onHide }: { made: MadeSecret; onHide: () => void }): VNode => {
@@ -43,11 +42,12 @@ const none = '–'
 
 interface RowProps {
   readonly client: Client
+  readonly onEdit: (client: Client) => void
   readonly onRotate: (client: Client) => void
   readonly onRemove: (client: Client) => void
 }
 
-const ClientRow = ({ client, onRotate, onRemove }: RowProps): VNode => {
+const ClientRow = ({ client, onEdit, onRotate, onRemove }: RowProps): VNode => {
   const { name, clientId, profiles, areas, areaPrincipal, expiresAt, addresses, lastUsedAt } = client
   const isExpired = expiresAt !== '' && Date.parse(expiresAt) <= Date.now()
   const areaNames = areas.map(area => (area === areaPrincipal ? ownText('mainArea', { name: area }) : area))
@@ -59,6 +59,7 @@ const ClientRow = ({ client, onRotate, onRemove }: RowProps): VNode => {
     <td data-label=${ownText('addresses')}>${addresses.join(', ') || ownText('anywhere')}</td>
     <td data-label=${ownText('lastUsed')}>${lastUsedAt === '' ? text('never') : dateTime(lastUsedAt)}</td>
     <td data-label=${text('actions')}><div class="buttons">
+      <button type="button" aria-label=${ownText('editClient', { name })} onClick=${() => onEdit(client)}>${ownText('edit')}</button>
       <button type="button" aria-label=${ownText('rotateClient', { name })} onClick=${() => onRotate(client)}>${ownText('rotate')}</button>
       <button type="button" aria-label=${ownText('removeClient', { name })} onClick=${() => onRemove(client)}>${ownText('remove')}</button></div></td></tr>`
 }
@@ -80,6 +81,7 @@ export const ClientsView = (): VNode => {
   const [made, setMade] = useState<MadeSecret | undefined>()
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
+  const [edited, setEdited] = useState<Client | undefined>()
 
   const show = (secret: MadeSecret) => {
     setOutcome(undefined)
@@ -115,10 +117,19 @@ export const ClientsView = (): VNode => {
         loaded.data.items.length > 0 &&
         html`<${Table} label=${text('clients')} heads=${heads()}>${loaded.data.items.map(
           client =>
-            html`<${ClientRow} key=${client.id} client=${client} onRotate=${asks('rotate', rotate)} onRemove=${asks('remove', remove)} />`
+            html`<${ClientRow} key=${client.id} client=${client} onEdit=${setEdited} onRotate=${asks('rotate', rotate)} onRemove=${asks('remove', remove)} />`
         )}<//>`
       }
       <${Pager} ...${loaded.data} onPage=${setPage} />`
+    }
+    ${
+      edited !== undefined &&
+      html`<${Dialog} title=${ownText('editTitle', { name: edited.name.slice(0, 80) })} onClose=${() => setEdited(undefined)}>
+        <${ClientForm} client=${edited} onClose=${() => setEdited(undefined)} onSaved=${() => {
+          setEdited(undefined)
+          setOutcome({ words: ownText('changed'), isError: false })
+          loaded.reload()
+        }} /><//>`
     }
     <${ClientForm} onMade=${show} />
     ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`

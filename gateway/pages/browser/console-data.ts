@@ -1,7 +1,7 @@
 // What the console asks the gateway for comes as data, as a problem in words, or as a session that has ended.
 import { useEffect, useRef, useState } from './render.ts'
-import { type Answer, ask } from './session.ts'
-import { text } from './words-console.ts'
+import { type Answer, ask, type Question } from './session.ts'
+import { type ConsoleKey, text } from './words-console.ts'
 
 export interface ListOf<T> {
   readonly items: readonly T[]
@@ -18,10 +18,7 @@ export const onSessionEnd = (listener: () => void): (() => void) => {
   return () => endListeners.delete(listener)
 }
 
-export const admin = async <T>(
-  path: string,
-  question: { method?: string; body?: unknown } = {}
-): Promise<Answer<T>> => {
+export const admin = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
   const answer = await ask<T>(`/auth/admin/${path}`, question)
   if (answer.status === 401) for (const listener of endListeners) listener()
   return answer
@@ -33,21 +30,33 @@ export const queryOf = (values: Readonly<Record<string, string | number>>): stri
   return query.toString()
 }
 
-/** Why something did not work, in words. */
-export const problemOf = ({ status, code, body, requestId }: Answer<unknown>): string => {
-  if (status === 0) return text('unreachable')
-  if (status === 404 && code !== 'GW_NOT_FOUND') return text('missing')
-  if (status === 401) return text('ended')
-  if (status === 403) return text('onlyAdmins')
-  if (status === 429) return text('tooMany')
-  if (code === 'GW_LAST_ADMIN') return text('lastAdmin')
-  if (code === 'GW_CONFLICT') return text('conflict')
-  const message = typeof body === 'object' && body !== null && 'message' in body ? String(body.message) : code
-  return text('failed', { message, requestId })
+const REASONS: Readonly<Record<string, ConsoleKey>> = {
+  GW_LAST_ADMIN: 'lastAdmin',
+  GW_CONFLICT: 'conflict',
+  GW_NOT_FOUND: 'notFound',
+  GW_UNAVAILABLE: 'unavailable'
+}
+
+const reasonOf = ({ status, code }: Answer<unknown>): ConsoleKey => {
+  if (status === 401) return 'ended'
+  if (status === 403) return 'onlyAdmins'
+  if (status === 429) return 'tooMany'
+  const known = REASONS[code]
+  if (known !== undefined) return known
+  return status === 404 ? 'missing' : status < 500 ? 'invalid' : 'broken'
+}
+
+/** Why something did not work, in the reader's language: what the gateway says itself is English. */
+export const problemOf = (answer: Answer<unknown>): string => {
+  if (answer.status === 0) return text('unreachable')
+  const reason = reasonOf(answer)
+  const isUnclear = reason === 'invalid' || reason === 'broken'
+  return isUnclear ? text('withCode', { reason: text(reason), requestId: answer.requestId }) : text(reason)
 }
 
 export interface Loaded<T> {
   readonly data: T | undefined
+  readonly etag: string
   readonly problem: string
   readonly isMissing: boolean
   readonly reload: () => void
@@ -56,8 +65,9 @@ export interface Loaded<T> {
 /** Loads when `path` changes, and every `everyMs` while the page is seen. Late answers to earlier questions are dropped. */
 export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   const [turn, setTurn] = useState(0)
-  const [state, setState] = useState<{ data: T | undefined; problem: string; isMissing: boolean }>({
+  const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({
     data: undefined,
+    etag: '',
     problem: '',
     isMissing: false
   })
@@ -67,7 +77,7 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
       const mine = ++asked.current
       const answer = await admin<T>(path)
       if (mine !== asked.current) return
-      if (answer.status === 200) setState({ data: answer.body, problem: '', isMissing: false })
+      if (answer.status === 200) setState({ data: answer.body, etag: answer.etag, problem: '', isMissing: false })
       else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
     }
     void load()

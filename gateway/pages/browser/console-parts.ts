@@ -87,10 +87,17 @@ export interface Act {
   readonly run: () => void
 }
 
-export const Confirm = ({ act, onClose }: { act: Act; onClose: () => void }): VNode => html`
+interface ConfirmProps {
+  readonly act: Act
+  readonly onClose: () => void
+  /** On the button that changes nothing. */
+  readonly stay?: string
+}
+
+export const Confirm = ({ act, onClose, stay = text('cancel') }: ConfirmProps): VNode => html`
   <${Dialog} title=${act.title} onClose=${onClose}>
     <p>${act.consequence}</p>
-    <div class="buttons"><button type="button" autofocus onClick=${onClose}>${text('cancel')}</button>
+    <div class="buttons"><button type="button" autofocus onClick=${onClose}>${stay}</button>
       <button type="button" class="danger" onClick=${() => {
         onClose()
         act.run()

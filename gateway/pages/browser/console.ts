@@ -2,19 +2,20 @@
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
 import { onSessionEnd } from './console-data.ts'
-import { Dialog, Name, nameOf } from './console-parts.ts'
+import { Confirm, Dialog, Name, nameOf } from './console-parts.ts'
 import { currentLanguage } from './language.ts'
 import { LanguageSwitch } from './language-switch.ts'
 import { MatrixView } from './matrix-view.ts'
 import { PeopleView } from './people-view.ts'
 import { PersonView } from './person-view.ts'
 import { html, render, useEffect, useRef, useState, type VNode } from './render.ts'
-import { ask, keptToken, logOut, onNews, type User } from './session.ts'
+import { ask, brand, keptToken, logOut, onNews, type User } from './session.ts'
 import { StatusView } from './status-view.ts'
 import { StreamsView } from './streams-view.ts'
+import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 
-const SECTIONS = ['people', 'areas', 'streams', 'clients', 'access', 'traffic', 'status', 'audit'] as const
+const SECTIONS = ['people', 'areas', 'grants', 'clients', 'streams', 'access', 'traffic', 'status', 'audit'] as const
 type Section = (typeof SECTIONS)[number]
 
 interface Place {
@@ -23,7 +24,7 @@ interface Place {
 }
 
 const placeOf = (hash: string): Place => {
-  const [, name = '', id = ''] = hash.replace(/^#/, '').split('/')
+  const [, name = '', id = ''] = hash.replace(/^#|\?.*$/g, '').split('/')
   const section = SECTIONS.find(known => known === name) ?? 'people'
   return { section, id: section === 'people' && /^[1-9]\d{0,9}$/.test(id) ? id : '' }
 }
@@ -38,6 +39,7 @@ const createLate = (load: () => Promise<() => VNode>) => (): VNode => {
   return View === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : html`<${View} />`
 }
 const LateTraffic = createLate(() => import('./traffic-view.ts').then(({ TrafficView }) => TrafficView))
+const LateGrants = createLate(() => import('./grants-view.ts').then(({ GrantsView }) => GrantsView))
 const LateClients = createLate(() => import('./clients-view.ts').then(({ ClientsView }) => ClientsView))
 
 const viewOf = ({ section, id }: Place): VNode => {
@@ -46,6 +48,8 @@ const viewOf = ({ section, id }: Place): VNode => {
       return id === '' ? html`<${PeopleView} />` : html`<${PersonView} id=${id} />`
     case 'areas':
       return html`<${AreasView} />`
+    case 'grants':
+      return html`<${LateGrants} />`
     case 'streams':
       return html`<${StreamsView} />`
     case 'clients':
@@ -69,18 +73,32 @@ const EndedDialog = (): VNode => {
     <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${open}>${text('logIn')}</button></div><//>`
 }
 
-const Top = ({ user, place, onLanguage }: { user: User; place: Place; onLanguage: () => void }): VNode => html`
+interface TopProps {
+  readonly user: User
+  readonly place: Place
+  readonly onLanguage: () => void
+  readonly onLogout: () => void
+}
+
+const Top = ({ user, place, onLanguage, onLogout }: TopProps): VNode => {
+  const sections = useRef<HTMLElement>(null)
+  // On a narrow screen the sections are a strip that scrolls.
+  useEffect(() => {
+    sections.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  })
+  return html`
   <a class="skip" href="#content" onClick=${(event: Event) => {
     event.preventDefault()
     document.getElementById('content')?.focus()
   }}>${text('skip')}</a>
-  <header class="top"><a class="brand" href="#/people"><span class="mark" aria-hidden="true"></span><span>Portaria</span></a>
+  <header class="top"><a class="brand" href="#/people"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></a>
     <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
-    <button type="button" id="logout" onClick=${() => logOut(user).then(url => location.assign(url ?? '/auth/login'))}>${text('logout')}</button></div>
-    <nav aria-label=${text('sections')}>${SECTIONS.map(
+    <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>
+    <nav aria-label=${text('sections')} ref=${sections}>${SECTIONS.map(
       section =>
         html`<a key=${section} href=${`#/${section}`} aria-current=${section === place.section ? 'page' : undefined}>${text(section)}</a>`
     )}</nav></header>`
+}
 
 const Refused =
   (): VNode => html`<div class="stage"><main class="card"><h1>${text('onlyAdmins')}</h1><p>${text('onlyAdminsNote')}</p>
@@ -94,11 +112,11 @@ const useSession = (user: User) => {
     const stopNews = onNews(({ kind, userId }) => {
       if (kind === 'logout' && userId === user.id) goToLogin()
       if (kind !== 'login') return
-      // The pop-up has handed its token over; what is shown is asked for again.
+      // The pop-up has handed its token over; what is shown is asked for again, unless something on it is unsaved.
       void ask<User>('/auth/me').then(answer => {
         if (answer.status !== 200) return
         setEnded(false)
-        setTurn(now => now + 1)
+        if (!hasUnsaved()) setTurn(now => now + 1)
       })
     })
     return () => {
@@ -109,25 +127,56 @@ const useSession = (user: User) => {
   return { isEnded, turn }
 }
 
-const App = ({ user }: { user: User }): VNode => {
+/** Follows the address; what is unsaved is asked about first. `leave` runs what would lose it. */
+const usePlace = (content: { readonly current: HTMLElement | null }) => {
   const [place, setPlace] = useState(placeOf(location.hash))
-  const [language, setLanguage] = useState(currentLanguage())
-  const { isEnded, turn } = useSession(user)
-  const content = useRef<HTMLElement>(null)
+  const [moves, setMoves] = useState(0)
+  const [leaving, setLeaving] = useState<(() => void) | undefined>()
+  const leave = (go: () => void) => (hasUnsaved() ? setLeaving(() => go) : go())
   useEffect(() => {
-    const move = () => {
-      setPlace(placeOf(location.hash))
+    const move = ({ oldURL }: HashChangeEvent) => {
+      const wanted = location.hash
+      if (hasUnsaved()) {
+        history.pushState(null, '', oldURL)
+        return leave(() => {
+          location.hash = wanted
+        })
+      }
+      setPlace(placeOf(wanted))
+      setMoves(now => now + 1)
       content.current?.focus({ preventScroll: true })
       window.scrollTo(0, 0)
     }
     window.addEventListener('hashchange', move)
     return () => window.removeEventListener('hashchange', move)
   }, [])
+  const question =
+    leaving === undefined
+      ? undefined
+      : html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${{
+          title: text('leaveTitle'),
+          consequence: text('leaveWill'),
+          label: text('leave'),
+          run: () => {
+            giveUpUnsaved()
+            leaving()
+          }
+        }} />`
+  return { place, moves, leave, question }
+}
+
+const App = ({ user }: { user: User }): VNode => {
+  const [, setLanguage] = useState(currentLanguage())
+  const { isEnded, turn } = useSession(user)
+  const content = useRef<HTMLElement>(null)
+  const { place, moves, leave, question } = usePlace(content)
   useEffect(() => {
-    document.title = `${text(place.section satisfies ConsoleKey)} · ${text('console')} · Portaria`
+    document.title = `${text(place.section satisfies ConsoleKey)} · ${text('console')} · ${brand()}`
   })
-  return html`<${Top} user=${user} place=${place} onLanguage=${() => setLanguage(currentLanguage())} />
-    <main id="content" ref=${content} tabindex="-1" key=${`${place.section} ${place.id} ${turn} ${language}`}>${viewOf(place)}</main>
+  const out = () => leave(() => void logOut(user).then(url => location.assign(url ?? '/auth/login')))
+  return html`<${Top} user=${user} place=${place} onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out} />
+    <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${viewOf(place)}</main>
+    ${question}
     ${isEnded && html`<${EndedDialog} />`}`
 }
 
@@ -137,7 +186,7 @@ const start = async (root: HTMLElement) => {
   if (answer.status === 401) return goToLogin()
   if (answer.status !== 200) {
     return render(
-      html`<div class="stage"><main class="card"><h1>Portaria</h1><p role="alert">${text('unreachable')}</p>
+      html`<div class="stage"><main class="card"><h1>${brand()}</h1><p role="alert">${text('unreachable')}</p>
       <button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`,
       root
     )

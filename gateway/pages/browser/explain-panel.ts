@@ -2,7 +2,7 @@
 import { admin, problemOf, queryOf } from './console-data.ts'
 import { Dialog, State } from './console-parts.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { roleWords, text } from './words-routes.ts'
 
 export interface Question {
   readonly method: string
@@ -27,23 +27,29 @@ interface Explanation {
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-const PEOPLE = ['anonymous', 'unassigned', 'Agente', 'Supervisor', 'Admin']
 
 const Answered = ({ explanation }: { explanation: Explanation }): VNode => html`
   <p><${State} is=${explanation.decision === 'allow' ? 'ok' : 'bad'}>${
     explanation.decision === 'allow' ? text('allow') : text('refuse', { status: explanation.decision })
   }<//> ${explanation.code !== '' && html`<code>${explanation.code}</code>`}</p>
-  <p>${explanation.words}</p>
+  <p lang="en">${explanation.words}</p>
   ${explanation.forwarded && html`<p class="quiet">→ ${explanation.upstream} <code>${explanation.forwarded}</code></p>`}
   ${
     explanation.candidates.length > 0 &&
     html`<h3>${text('candidates')}</h3><ol class="candidates">${explanation.candidates.slice(0, 20).map(
       candidate => html`<li key=${candidate.id}><code>${candidate.id}</code> ${candidate.chosen && html`<${State} is="ok">${text('chosen')}<//>`}
-      <br /><span>${candidate.why}</span> <small class="quiet">${candidate.place}</small></li>`
+      <br /><span lang="en">${candidate.why}</span> <small class="quiet">${candidate.place}</small></li>`
     )}</ol>`
   }`
 
-export const ExplainPanel = ({ first, onClose }: { first: Question; onClose: () => void }): VNode => {
+interface PanelProps {
+  readonly first: Question
+  /** Who may be asked for: names that the gateway knows. */
+  readonly roles: readonly string[]
+  readonly onClose: () => void
+}
+
+export const ExplainPanel = ({ first, roles, onClose }: PanelProps): VNode => {
   const [asked, setAsked] = useState(first)
   const [found, setFound] = useState<Explanation | string | undefined>()
   const explain = async () => {
@@ -57,7 +63,7 @@ export const ExplainPanel = ({ first, onClose }: { first: Question; onClose: () 
     options: readonly string[]
   ) => html`<p><label for=${`explain-${id}`}>${label}</label>
     <select id=${`explain-${id}`} value=${asked[id]} onChange=${(event: Event) => setAsked({ ...asked, [id]: (event.target as HTMLSelectElement).value })}>
-    ${options.map(option => html`<option key=${option} value=${option}>${option}</option>`)}</select></p>`
+    ${options.map(option => html`<option key=${option} value=${option}>${id === 'as' ? roleWords(option) : option}</option>`)}</select></p>`
 
   return html`<${Dialog} title=${text('explain')} onClose=${onClose}>
     <form class="filters" onSubmit=${(event: Event) => {
@@ -67,7 +73,7 @@ export const ExplainPanel = ({ first, onClose }: { first: Question; onClose: () 
       ${choice('method', text('method'), METHODS.includes(asked.method) ? METHODS : [asked.method, ...METHODS])}
       <p class="grow"><label for="explain-path">${text('path')}</label><input id="explain-path" required pattern="/.*" maxlength="2048" value=${asked.path} autocomplete="off" spellcheck=${false}
         onInput=${(event: InputEvent) => setAsked({ ...asked, path: (event.target as HTMLInputElement).value })} /></p>
-      ${choice('as', text('as'), PEOPLE)}
+      ${choice('as', text('as'), roles)}
       <button type="submit" class="main">${text('ask')}</button>
     </form>
     <div id="explanation" aria-live="polite">${

@@ -1,11 +1,12 @@
 // Admins find people: those who wait for access first, anybody by a few letters.
+import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, idsOf } from './bulk-access.ts'
 import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
 import { Name, nameOf, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { User } from './session.ts'
-import { text } from './words-console.ts'
+import { text } from './words-people.ts'
 
 export interface Person extends User {
   readonly disabled: boolean
@@ -35,27 +36,42 @@ export const PersonState = ({ person }: { person: Person }): VNode =>
 
 interface RowProps {
   readonly person: Person
+  /** Of the list, which the way back leads to. */
+  readonly query: string
   readonly isSelected: boolean
   readonly onSelect: () => void
 }
 
-const Row = ({ person, isSelected, onSelect }: RowProps): VNode => html`<tr>
+const Row = ({ person, query, isSelected, onSelect }: RowProps): VNode => html`<tr>
   <td data-label=${text('select', { name: '' })}><input type="checkbox" name="select" checked=${isSelected}
     aria-label=${text('select', { name: nameOf(person).slice(0, 80) })} onChange=${onSelect} /></td>
-  <th scope="row" data-label=${text('name')}><a href=${`#/people/${person.id}`}><${Name} of=${nameOf(person)} /></a></th>
+  <th scope="row" data-label=${text('name')}><a href=${`#/people/${person.id}${query === '' ? '' : `?${query}`}`}><${Name} of=${nameOf(person)} /></a></th>
   <td data-label=${text('username')}><${Name} of=${person.username} /> <small class="quiet">${person.provider}</small></td>
   <td data-label=${text('status')}><${PersonState} person=${person} /></td>
   <td data-label=${text('profiles')}>${person.profiles.join(', ') || '–'}</td>
-  <td data-label=${text('areas')}><${Name} of=${person.areas.slice(0, 3).join(', ') || '–'} />${person.areas.length > 3 && ` +${person.areas.length - 3}`}</td>
+  <td data-label=${text('areas')}><${Name} of=${person.areas.slice(0, 3).join(', ') || '–'} />${person.areas.length > 3 && text('moreAreas', { n: person.areas.length - 3 })}</td>
   <td data-label=${text('lastLogin')}>${person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)}</td>
 </tr>`
 
+/** What the list can be narrowed to, and what that asks for. */
+const SHOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  '': {},
+  unassigned: { accessStatus: 'unassigned', disabled: 'false' },
+  assigned: { accessStatus: 'assigned', disabled: 'false' },
+  disabled: { disabled: 'true' }
+}
+
+const CHOICES = [
+  ['', 'everybody'],
+  ['unassigned', 'onlyUnassigned'],
+  ['assigned', 'onlyAssigned'],
+  ['disabled', 'onlyDisabled']
+] as const
+
 export const PeopleView = (): VNode => {
-  const [search, setSearch] = useState('')
-  const [accessStatus, setAccessStatus] = useState('')
-  const [page, setPage] = useState(1)
-  const wanted = useRested(search.trim(), REST_MS)
-  const query = queryOf({ search: wanted, accessStatus, page, pageSize: PAGE_SIZE })
+  const [{ search, show, page }, change] = useAddressed({ search: '', show: '', page: '1' })
+  const filter = { search: useRested(search.trim(), REST_MS), ...(Object.hasOwn(SHOWN, show) ? SHOWN[show] : {}) }
+  const query = queryOf({ ...filter, page: pageOf(page), pageSize: PAGE_SIZE })
   const loaded = useLoad<ListOf<Person>>(`users?${query}`)
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set())
   const [isOpen, setOpen] = useState(false)
@@ -67,7 +83,7 @@ export const PeopleView = (): VNode => {
     setSelected(next)
   }
   const selectAll = async () => {
-    const ids = await idsOf({ search: wanted, accessStatus })
+    const ids = await idsOf(filter)
     if (ids === undefined) setOutcome({ words: text('unreachable'), isError: true })
     else setSelected(new Set(ids))
   }
@@ -78,22 +94,15 @@ export const PeopleView = (): VNode => {
     setSelected(new Set())
     loaded.reload()
   }
-  const first = (change: () => void) => {
-    setPage(1)
-    change()
-  }
   return html`
     <h1>${text('people')}</h1>
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
       <p class="grow"><label for="search">${text('searchPeople')}</label>
         <input id="search" type="search" value=${search} maxlength="256" autocomplete="off" dir="auto"
-          onInput=${(event: InputEvent) => first(() => setSearch((event.target as HTMLInputElement).value))} /></p>
+          onInput=${(event: InputEvent) => change({ search: (event.target as HTMLInputElement).value, page: '1' })} /></p>
       <p><label for="filter">${text('show')}</label>
-        <select id="filter" value=${accessStatus} onChange=${(event: Event) => first(() => setAccessStatus((event.target as HTMLSelectElement).value))}>
-          <option value="">${text('everybody')}</option>
-          <option value="unassigned">${text('onlyUnassigned')}</option>
-          <option value="assigned">${text('onlyAssigned')}</option>
-        </select></p>
+        <select id="filter" value=${Object.hasOwn(SHOWN, show) ? show : ''} onChange=${(event: Event) => change({ show: (event.target as HTMLSelectElement).value, page: '1' })}>
+          ${CHOICES.map(([value, key]) => html`<option key=${value} value=${value}>${text(key)}</option>`)}</select></p>
     </form>
     <${OutcomeLine} outcome=${outcome} />
     <div class="buttons" id="selection">
@@ -109,9 +118,9 @@ export const PeopleView = (): VNode => {
     <${Waiting} loaded=${loaded} />
     ${
       loaded.data !== undefined &&
-      html`<${Table} label=${text('people')} heads=${[html`<span class="sr">${text('select', { name: '' })}</span>`, text('name'), text('username'), text('status'), text('profiles'), text('areas'), text('lastLogin')]}>
-        ${loaded.data.items.map(person => html`<${Row} key=${person.id} person=${person} isSelected=${selected.has(person.id)} onSelect=${() => toggle(person.id)} />`)}
+      html`<${Table} label=${text('people')} heads=${[html`<span class="hidden">${text('select', { name: '' })}</span>`, text('name'), text('username'), text('status'), text('profiles'), text('areas'), text('lastLogin')]}>
+        ${loaded.data.items.map(person => html`<${Row} key=${person.id} person=${person} query=${queryInAddress()} isSelected=${selected.has(person.id)} onSelect=${() => toggle(person.id)} />`)}
       <//>
-      <${Pager} ...${loaded.data} onPage=${setPage} />`
+      <${Pager} ...${loaded.data} onPage=${(to: number) => change({ page: String(to) })} />`
     }`
 }

@@ -3,7 +3,7 @@ import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { text } from './words-people.ts'
 
 interface LiveSession {
   readonly id: number

@@ -1,6 +1,6 @@
 // An Admin sees one person whole, gives and takes access, ends sessions, and reads what was done.
-
 import { AccessForm } from './access-form.ts'
+import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
 import { admin, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Name, nameOf, type Outcome, OutcomeLine, Waiting } from './console-parts.ts'
@@ -8,7 +8,7 @@ import { dateTime } from './language.ts'
 import { type Person, PersonState } from './people-view.ts'
 import { PersonSessions } from './person-sessions.ts'
 import { html, useState, type VNode } from './render.ts'
-import { type ConsoleKey, text } from './words-console.ts'
+import { type PeopleKey, text } from './words-people.ts'
 
 const Facts = ({ person }: { person: Person }): VNode => html`<dl class="facts">
   <div><dt>${text('username')}</dt><dd><${Name} of=${person.username} /></dd></div>
@@ -24,6 +24,9 @@ export const PersonView = ({ id }: { id: string }): VNode => {
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [turn, setTurn] = useState(0)
   const person = loaded.data
+  // The list as it was left.
+  const query = queryInAddress()
+  const list = query === '' ? '#/people' : `#/people?${query}`
 
   const settle = (words: string, isError: boolean) => {
     setOutcome({ words, isError })
@@ -31,12 +34,12 @@ export const PersonView = ({ id }: { id: string }): VNode => {
     loaded.reload()
     setTurn(now => now + 1)
   }
-  const run = async (action: string, done: ConsoleKey) => {
+  const run = async (action: string, done: PeopleKey) => {
     const answer = await admin(`users/${id}/${action}`, { method: 'POST' })
     settle(answer.status === 204 ? text(done) : problemOf(answer), answer.status !== 204)
   }
   const name = person === undefined ? '' : nameOf(person).slice(0, 80)
-  const asks = (action: 'revoke' | 'disable', done: ConsoleKey) => () =>
+  const asks = (action: 'revoke' | 'disable', done: PeopleKey) => () =>
     setAct({
       title: text(`${action}Ask`, { name }),
       consequence: text(`${action}Will`),
@@ -45,19 +48,19 @@ export const PersonView = ({ id }: { id: string }): VNode => {
     })
 
   return html`
-    <p><a href="#/people">← ${text('back')}</a></p>
+    <p><a href=${list} id="back">← ${text('back')}</a></p>
     <${Waiting} loaded=${loaded} />
     ${
       person !== undefined &&
       html`<h1 class="long"><${Name} of=${nameOf(person)} /></h1>
       <${OutcomeLine} outcome=${outcome} />
       <${Facts} person=${person} />
-      <section class="panel"><h2>${text('giveAccess')}</h2><${AccessForm} key=${`${person.id} ${turn}`} person=${person} onDone=${settle} /></section>
+      <section class="panel"><h2>${text('giveAccess')}</h2><${AccessForm} read=${{ person, etag: loaded.etag }} onDone=${settle} /></section>
       <section class="panel"><h2>${text('endSessions')}</h2><div class="buttons">
         <button type="button" class="danger" onClick=${asks('revoke', 'revoked')}>${text('revoke')}</button>
         ${
           person.provider === 'ldap' &&
-          html`<button type="button" onClick=${() => run('unlock', 'unlockedDone')}>${text('unlock')}</button>`
+          html`<button type="button" id="unlock" title=${text('unlockNote')} onClick=${() => run('unlock', 'unlockedDone')}>${text('unlock')}</button>`
         }
         ${
           person.disabled

@@ -20,6 +20,8 @@ export interface Answer<T> {
   readonly requestId: string
   /** Seconds, of a 429; 0 when not told. */
   readonly retryAfter: number
+  /** Of what was read; '' when it has none. */
+  readonly etag: string
 }
 
 const TOKEN = 'authToken'
@@ -40,15 +42,22 @@ export const forget = (): void => {
 export const fact = (name: string): string =>
   document.querySelector<HTMLMetaElement>(`meta[name="portaria:${name}"]`)?.content ?? ''
 
-interface Question {
+/** The name that this installation goes by. */
+export const brand = (): string => fact('brand') || 'Portaria'
+
+export interface Question {
   method?: string
   body?: unknown
   /** Instead of the kept one. */
   token?: string | undefined
+  /** The ETag of what a change was made from. */
+  ifMatch?: string | undefined
 }
 
-const send = async <T>(path: string, { method = 'GET', body, token = keptToken() }: Question): Promise<Answer<T>> => {
+const send = async <T>(path: string, question: Question): Promise<Answer<T>> => {
+  const { method = 'GET', body, token = keptToken(), ifMatch } = question
   const headers: Record<string, string> = { accept: 'application/json' }
+  if (ifMatch !== undefined) headers['if-match'] = ifMatch
   if (token !== undefined) headers.authorization = `Bearer ${token}`
   if (body !== undefined) headers['content-type'] = 'application/json'
   try {
@@ -64,10 +73,11 @@ const send = async <T>(path: string, { method = 'GET', body, token = keptToken()
       code: typeof answer.code === 'string' && !response.ok ? answer.code : '',
       body: answer,
       requestId: response.headers.get('x-request-id') ?? '',
-      retryAfter: Number(response.headers.get('retry-after') ?? 0)
+      retryAfter: Number(response.headers.get('retry-after') ?? 0),
+      etag: response.headers.get('etag') ?? ''
     }
   } catch {
-    return { status: 0, code: '', body: {} as T, requestId: '', retryAfter: 0 }
+    return { status: 0, code: '', body: {} as T, requestId: '', retryAfter: 0, etag: '' }
   }
 }
 

@@ -3,7 +3,7 @@ import { useLoad } from './console-data.ts'
 import { State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, type VNode } from './render.ts'
-import { type ConsoleKey, text } from './words-console.ts'
+import { type StateKey, text } from './words-state.ts'
 
 interface Target {
   readonly url: string
@@ -49,9 +49,38 @@ const BAD = ['down', 'broken', 'unhealthy', 'ejected']
 const kindOf = (state: string): 'ok' | 'warn' | 'bad' =>
   GOOD.includes(state) ? 'ok' : BAD.includes(state) ? 'bad' : 'warn'
 
-const WORDS: readonly ConsoleKey[] = ['ok', 'degraded', 'insecure', 'broken', 'unknown']
-const Word = ({ of }: { of: string }): VNode =>
-  html`<${State} is=${kindOf(of)}>${WORDS.includes(of as ConsoleKey) ? text(of as ConsoleKey) : of}<//>`
+const WORDS: Readonly<Record<string, StateKey>> = {
+  ok: 'ok',
+  degraded: 'degraded',
+  insecure: 'insecure',
+  broken: 'chainBroken',
+  unknown: 'unknown',
+  away: 'away',
+  refused: 'refusedState',
+  up: 'up',
+  returning: 'returning',
+  down: 'down',
+  memory: 'memory',
+  redis: 'redis'
+}
+const Word = ({ of }: { of: string }): VNode => {
+  const key = WORDS[of]
+  return html`<${State} is=${kindOf(of)}>${key === undefined ? of : text(key)}<//>`
+}
+
+const CHECKS: Readonly<Record<string, StateKey>> = {
+  database: 'database',
+  rateLimit: 'rateLimit',
+  routes: 'routes',
+  directory: 'directory',
+  provider: 'provider',
+  tls: 'tls',
+  audit: 'chain'
+}
+const checkName = (name: string): string => {
+  const key = CHECKS[name]
+  return key === undefined ? name : text(key)
+}
 
 const Fact = ({ label, children }: { label: string; children?: ComponentChildren }): VNode =>
   html`<div><dt>${label}</dt><dd>${children}</dd></div>`
@@ -73,20 +102,20 @@ const Upstreams = ({
 
 const Panels = ({ status }: { status: Status }): VNode => html`<div class="panels">
   <section class="panel"><h2>${text('overall')}</h2><p><${Word} of=${status.status} /></p><dl class="facts">
-    ${Object.entries(status.checks).map(([name, state]) => html`<${Fact} key=${name} label=${name}><${Word} of=${state} /><//>`)}
+    ${Object.entries(status.checks).map(([name, state]) => html`<${Fact} key=${name} label=${checkName(name)}><${Word} of=${state} /><//>`)}
     <${Fact} label=${text('startedAt')}>${dateTime(status.startedAt)}<//>
     <${Fact} label=${text('openStreams')}>${number(Object.values(status.streams).reduce((sum, one) => sum + one, 0))}<//>
     <${Fact} label=${text('revocations')}>${number(status.revocations.known)}<//>
     ${status.insecure.length > 0 && html`<${Fact} label=${text('insecureSettings')}>${status.insecure.join(', ')}<//>`}</dl></section>
-  <section class="panel"><h2>${text('reload')}</h2><p><${Word} of=${status.reload.ok ? 'ok' : 'broken'} /></p><dl class="facts">
+  <section class="panel"><h2>${text('reload')}</h2><p><${Word} of=${status.reload.ok ? 'ok' : 'degraded'} /></p><dl class="facts">
     <${Fact} label=${text('routesCount')}>${number(status.reload.routes)}<//>
     <${Fact} label=${text('loadedAt')}>${dateTime(status.reload.loadedAt)}<//>
-    <${Fact} label="SHA-256"><code>${status.reload.checksum.slice(0, 16)}…</code><//></dl>
+    <${Fact} label=${text('fingerprint')}><code>${status.reload.checksum.slice(0, 16)}…</code><//></dl>
     ${
       status.reload.complaints.length > 0 &&
       html`<p>${text('reloadBroken')}</p><ul class="complaints">${status.reload.complaints.map(
         ({ file, line, column, message }) =>
-          html`<li key=${`${file}${line}${column}${message}`}><code>${file}:${line}:${column}</code> ${message}</li>`
+          html`<li key=${`${file}${line}${column}${message}`}><code>${file}:${line}:${column}</code> <span lang="en">${message}</span></li>`
       )}</ul>`
     }</section>
   <section class="panel"><h2>${text('limiter')}</h2><dl class="facts">

@@ -3,7 +3,7 @@ import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { text } from './words-places.ts'
 
 interface Stream {
   readonly id: string

@@ -4,7 +4,7 @@ import { admin, problemOf } from './console-data.ts'
 import { Table } from './console-parts.ts'
 import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
-import { text } from './words-console.ts'
+import { text } from './words-state.ts'
 
 interface Point {
   readonly at: string
@@ -90,23 +90,46 @@ const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
   return { traffic, problem }
 }
 
-const Charts = ({ points, stepMs }: { points: readonly Point[]; stepMs: number }): VNode => {
-  const at = points.map(point => Date.parse(point.at) / 1000)
-  const perSecond = (value: (point: Point) => number) => points.map(point => (value(point) * 1000) / stepMs)
-  const perMinute = (value: (point: Point) => number) => points.map(point => (value(point) * 60_000) / stepMs)
+const MINUTE_MS = 60_000
+
+interface Counted {
+  readonly at: readonly number[]
+  readonly of: (value: (point: Point) => number) => readonly number[]
+}
+
+/** Counts of whole steps of `widthMs`: one request is one, not a share of a rate. The first, cut off, step is left out. */
+const countedEvery = (points: readonly Point[], stepMs: number, widthMs: number): Counted => {
+  const numberOf = ({ at }: Point) => Math.floor(Date.parse(at) / widthMs)
+  const isCutOff = points[0] !== undefined && Date.parse(points[0].at) % widthMs >= stepMs
+  const whole = isCutOff ? points.filter(point => numberOf(point) !== numberOf(points[0] as Point)) : points
+  const steps = [...new Set(whole.map(numberOf))]
+  return {
+    at: steps.map(step => (step * widthMs) / 1000),
+    of: value => {
+      const sums = new Map(steps.map(step => [step, 0]))
+      for (const point of whole) sums.set(numberOf(point), (sums.get(numberOf(point)) ?? 0) + value(point))
+      return [...sums.values()]
+    }
+  }
+}
+
+const Charts = ({ points, stepMs, period }: { points: readonly Point[]; stepMs: number; period: Period }): VNode => {
+  const isLong = period === 'lastHour'
+  const requests = countedEvery(points, stepMs, isLong ? MINUTE_MS : stepMs)
+  const logins = countedEvery(points, stepMs, MINUTE_MS)
   return html`<div class="charts">
-    <${Chart} label=${text('requests')} at=${at} series=${[
-      { label: text('allowed'), colour: '--good', values: perSecond(point => point.allowed) },
-      { label: text('refused'), colour: '--warn', values: perSecond(point => point.refused) },
-      { label: text('failedSeries'), colour: '--danger', values: perSecond(point => point.failed) }
+    <${Chart} label=${text('requests', { step: text(isLong ? 'minute' : 'fiveSeconds') })} at=${requests.at} series=${[
+      { label: text('allowed'), colour: '--good', values: requests.of(point => point.allowed) },
+      { label: text('refused'), colour: '--warn', values: requests.of(point => point.refused) },
+      { label: text('failedSeries'), colour: '--danger', values: requests.of(point => point.failed) }
     ]} />
-    <${Chart} label=${text('latency')} at=${at} series=${[
+    <${Chart} label=${text('latency')} at=${points.map(point => Date.parse(point.at) / 1000)} series=${[
       { label: text('median'), colour: '--accent', values: points.map(point => point.p50Ms) },
       { label: text('p95'), colour: '--warn', values: points.map(point => point.p95Ms) }
     ]} />
-    <${Chart} label=${text('logins')} at=${at} series=${[
-      { label: text('loginsOk'), colour: '--good', values: perMinute(point => point.logins) },
-      { label: text('loginsRefused'), colour: '--danger', values: perMinute(point => point.loginsRefused) }
+    <${Chart} label=${text('logins', { step: text('minute') })} at=${logins.at} series=${[
+      { label: text('loginsOk'), colour: '--good', values: logins.of(point => point.logins) },
+      { label: text('loginsRefused'), colour: '--danger', values: logins.of(point => point.loginsRefused) }
     ]} /></div>`
 }
 
@@ -117,7 +140,7 @@ const Sums = ({ points }: { points: readonly Point[] }): VNode => {
     <div><dt>${text('allowed')}</dt><dd>${sum(point => point.allowed)}</dd></div>
     <div><dt>${text('refused')}</dt><dd>${sum(point => point.refused)}</dd></div>
     <div><dt>${text('failedSeries')}</dt><dd>${sum(point => point.failed)}</dd></div>
-    <div><dt>${text('logins').split(' ')[0]}</dt><dd>${sum(point => point.logins)}</dd></div></dl></section>
+    <div><dt>${text('loginCount')}</dt><dd>${sum(point => point.logins)}</dd></div></dl></section>
     ${
       reasons.length > 0 &&
       html`<section><h2>${text('reasons')}</h2><${Table} label=${text('reasons')} heads=${[text('reason'), text('count')]}>
@@ -135,5 +158,5 @@ export const TrafficView = (): VNode => {
     <div class="switch" role="group" aria-label=${text('period')}>${button('last10')}${button('lastHour')}</div></div>
     ${problem !== '' && html`<div class="notice" role="status">${problem}</div>`}
     ${traffic === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
-    ${traffic !== undefined && html`<${Charts} key=${period} points=${points} stepMs=${traffic.stepMs} /><${Sums} points=${points} />`}`
+    ${traffic !== undefined && html`<${Charts} key=${period} points=${points} stepMs=${traffic.stepMs} period=${period} /><${Sums} points=${points} />`}`
 }

@@ -30,13 +30,21 @@ const pt = {
   removeClient: 'Remover a conta {name}',
   removeAsk: 'Remover a conta de serviço {name}?',
   removeWill: 'Os programas que a usam perdem o acesso na hora, inclusive conexões abertas. Não há volta.',
-  removed: 'Conta de serviço removida.'
+  removed: 'Conta de serviço removida.',
+  edit: 'Alterar',
+  editClient: 'Alterar a conta {name}',
+  editTitle: 'Conta de serviço {name}',
+  editNote: 'Vale na hora. Se a validade ou os endereços mudam, os tokens em uso terminam e os programas pedem outros.',
+  save: 'Salvar conta',
+  changed: 'Conta de serviço alterada.',
+  badAddress: 'Cada endereço precisa ser um endereço IP ou um bloco CIDR.',
+  badExpiry: 'A data de expiração precisa estar no futuro.'
 } as const
 
 type ClientKey = keyof typeof pt
 
 const en: Record<ClientKey, string> = {
-  note: 'Accounts of programs, which ask for a token at /auth/token with the client ID and the secret.',
+  note: 'Accounts for programs. A program asks for a token at /auth/token with its client ID and secret.',
   clientId: 'Client ID',
   mainArea: '{name} (main)',
   expires: 'Expires',
@@ -54,7 +62,7 @@ const en: Record<ClientKey, string> = {
   copy: 'Copy',
   copied: 'Copied.',
   notCopied: 'The browser did not allow copying. Copy it from the field.',
-  hide: 'I have kept it',
+  hide: 'I have stored it',
   rotate: 'Rotate secret',
   rotateClient: 'Rotate secret of {name}',
   rotateAsk: 'Rotate the secret of {name}?',
@@ -63,7 +71,15 @@ const en: Record<ClientKey, string> = {
   removeClient: 'Remove the account {name}',
   removeAsk: 'Remove the service account {name}?',
   removeWill: 'Programs that use it lose their access at once, open connections too. This cannot be undone.',
-  removed: 'Service account removed.'
+  removed: 'Service account removed.',
+  edit: 'Edit',
+  editClient: 'Edit the account {name}',
+  editTitle: 'Service account {name}',
+  editNote: 'Takes effect at once. When expiry or addresses change, tokens in use end, and programs ask for new ones.',
+  save: 'Save account',
+  changed: 'Service account changed.',
+  badAddress: 'Each address must be an IP address or a CIDR block.',
+  badExpiry: 'The date of expiry must be in the future.'
 }
 
 export const text = createText<ClientKey>({ pt, en } satisfies Words<ClientKey>)

@@ -1,0 +1,36 @@
+// Two Admins have changed the access of one person: says what the other did, and lets this one decide.
+import type { Person } from './people-view.ts'
+import { html, type VNode } from './render.ts'
+import { text } from './words-people.ts'
+
+/** What has become of assigned access between two readings, in words; nothing when it is the same. */
+export const differencesOf = ({ assigned: before }: Person, { assigned: now }: Person): string[] => {
+  const [had, has] = [
+    [...before.profiles, ...before.areas],
+    [...now.profiles, ...now.areas]
+  ]
+  const given = has.filter(name => !had.includes(name))
+  const taken = had.filter(name => !has.includes(name))
+  return [
+    ...(given.length > 0 ? [text('given', { names: given.join(', ') })] : []),
+    ...(taken.length > 0 ? [text('taken', { names: taken.join(', ') })] : []),
+    ...(now.areaPrincipal === before.areaPrincipal ? [] : [text('mainBecame', { name: now.areaPrincipal || '–' })])
+  ]
+}
+
+interface Props {
+  /** '' when unknown. */
+  readonly by: string
+  readonly before: Person
+  readonly now: Person
+  readonly isBusy: boolean
+  readonly onDiscard: () => void
+  readonly onSave: () => void
+}
+
+export const AccessConflict = ({ by, before, now, isBusy, onDiscard, onSave }: Props): VNode => html`
+  <div class="notice" data-error="true" role="alert" id="conflict">
+    <p>${by === '' ? text('changedMeanwhile') : text('changedBy', { name: by.slice(0, 80) })}</p>
+    <ul>${differencesOf(before, now).map(words => html`<li key=${words}><bdi>${words}</bdi></li>`)}</ul>
+    <div class="buttons"><button type="button" id="show-theirs" onClick=${onDiscard}>${text('showTheirs')}</button>
+      <button type="button" id="save-mine" disabled=${isBusy} onClick=${onSave}>${text('saveMine')}</button></div></div>`

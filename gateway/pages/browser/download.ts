@@ -1,0 +1,22 @@
+// What the gateway answers is saved as a file of the reader's.
+import { type Answer, keptToken } from './session.ts'
+
+/** Saves what the gateway answers as a file of the reader's; the answer then has no body. */
+export const download = async (path: string, file: string): Promise<Answer<unknown>> => {
+  const token = keptToken() ?? ''
+  try {
+    const response = await fetch(path, { headers: { authorization: `Bearer ${token}` } })
+    const { status, headers } = response
+    const code = response.ok ? '' : String((await response.json()).code)
+    if (response.ok) {
+      const link = document.createElement('a')
+      link.href = URL.createObjectURL(await response.blob())
+      link.download = file
+      link.click()
+      URL.revokeObjectURL(link.href)
+    }
+    return { status, code, body: {}, requestId: headers.get('x-request-id') ?? '', retryAfter: 0, etag: '' }
+  } catch {
+    return { status: 0, code: '', body: {}, requestId: '', retryAfter: 0, etag: '' }
+  }
+}

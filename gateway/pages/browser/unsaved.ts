@@ -1,0 +1,26 @@
+// Changes that are not saved are not lost without a question.
+import { useEffect } from './render.ts'
+
+const unsaved = new Set<symbol>()
+
+/** Whether something on this page would be lost by leaving it. */
+export const hasUnsaved = (): boolean => unsaved.size > 0
+
+/** From now on nothing on this page counts as unsaved. */
+export const giveUpUnsaved = (): void => unsaved.clear()
+
+/** Marks the page for as long as `isUnsaved`; the browser itself asks before it is closed or loaded again. */
+export const useUnsaved = (isUnsaved: boolean): void =>
+  useEffect(() => {
+    if (!isUnsaved) return
+    const mark = Symbol('unsaved')
+    const ask = (event: Event) => {
+      if (unsaved.has(mark)) event.preventDefault()
+    }
+    unsaved.add(mark)
+    window.addEventListener('beforeunload', ask)
+    return () => {
+      unsaved.delete(mark)
+      window.removeEventListener('beforeunload', ask)
+    }
+  }, [isUnsaved])

@@ -1,0 +1,212 @@
+// In the console nothing is said to be saved that gives no access, and nothing is lost or overwritten unnoticed.
+import { readFile } from 'node:fs/promises'
+import t from 'tap'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startPagesWorld } from '../support/pages-world.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { person } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+const ldap = await startOpenLdap(t)
+const browser = await launchBrowser(t)
+const database = await openDatabase({ databaseUrl: postgres.url, dataDir: '/nonexistent', log: quiet })
+t.teardown(() => database.close())
+const users = createUsers(database)
+const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
+const world = await startPagesWorld(t, {
+  ldap,
+  postgres,
+  config: {
+    profiles: ['Financeiro'],
+    grants: [{ group: SUPORTE, profiles: ['Supervisor'], areas: ['Suporte'] }],
+    upstreams: { app: { url: 'http://127.0.0.1:9' } },
+    routes: [{ path: '/orders/*', upstream: 'app', roles: ['Financeiro'] }]
+  }
+})
+const other = { id: 900_001, username: 'second-admin' }
+
+const logIn = async (options = {}) => {
+  const opened = await openContext(browser, [world.origin], { locale: 'en-GB', ...options })
+  const page = await opened.newPage()
+  await page.goto(`${world.origin}/auth/console`)
+  await page.locator('#username').waitFor()
+  await page.fill('#username', 'maria')
+  await page.fill('#password', SAMPLE_PASSWORD)
+  await page.click('form .main')
+  await page.locator('nav [aria-current]').waitFor()
+  return { ...opened, page }
+}
+const { page, faults } = await logIn()
+
+const visit = async (section: string) => {
+  await page.goto(`${world.origin}/auth/console#/${section}`)
+  await page.locator('main h1').waitFor()
+}
+
+const addArea = async (name: string) => {
+  await page.fill('#new-area', name)
+  await page.click('#add-area')
+}
+
+const newPerson = async (name: string, groups: readonly string[] = []) =>
+  (await users.syncPerson(person(name, { name, groups }))).user.id
+
+t.test('what is saved is said together with what is missing for it to be access', async t => {
+  const id = await newPerson('Ana')
+  await visit(`people/${id}`)
+  await page.check('input[value=Agente]')
+  await page.getByText('An area is missing: a profile alone gives no access.').waitFor()
+  await page.click('#access .main')
+  await page.getByText('Saved, but Ana has no access yet: an area is missing.').waitFor()
+  t.equal(await page.getByText('Access saved.').count(), 0)
+  await addArea('Geral')
+  await page.click('#access .main')
+  await page.getByText('Access saved.').waitFor()
+  await page.locator('.facts [data-state=ok]').waitFor()
+  t.ok(await page.isChecked('input[value=Agente]'), 'the form shows what is saved')
+  await page.uncheck('input[value=Agente]')
+  await page.click('#access .main')
+  await page.getByText('Saved, but Ana has no access yet: a profile is missing.').waitFor()
+  t.same(faults, [])
+})
+
+// AD-20
+t.test('an Admin who was overtaken by another is shown what the other changed, and decides', async t => {
+  const id = await newPerson('Bia')
+  await users.createArea(other, 'Vendas')
+  await visit(`people/${id}`)
+  const theirs = { profiles: ['Supervisor'], areas: ['Vendas'], areaPrincipal: 'Vendas' }
+  await page.check('input[value=Agente]')
+  await users.setAccess(other, id, theirs)
+  await page.click('#access .main')
+  const conflict = page.locator('#conflict')
+  await conflict.waitFor()
+  t.match(
+    await conflict.textContent(),
+    /second-admin changed this access.*Added: Supervisor, Vendas.*Main area: Vendas/s
+  )
+  t.same(await axeFindings(page), [])
+  t.same((await users.loadPerson(id))?.user.profiles, ['Supervisor'], 'nothing was overwritten')
+  await page.click('#show-theirs')
+  await conflict.waitFor({ state: 'detached' })
+  t.ok(await page.isChecked('input[value=Supervisor]'))
+  t.notOk(await page.isChecked('input[value=Agente]'))
+
+  await page.check('input[value=Agente]')
+  await users.setAccess(other, id, { profiles: [], areas: [], areaPrincipal: null })
+  await page.click('#access .main')
+  await conflict.getByText('Removed: Supervisor, Vendas').waitFor()
+  await page.click('#save-mine')
+  await page.getByText('Access saved.').waitFor()
+  t.same((await users.loadPerson(id))?.user.profiles.toSorted(), ['Agente', 'Supervisor'])
+
+  await page.uncheck('input[value=Agente]')
+  await users.revokePerson(other, id)
+  await page.click('#access .main')
+  await page.locator('#unsaved').waitFor({ state: 'detached' })
+  t.same((await users.loadPerson(id))?.user.profiles, ['Supervisor'])
+  t.equal(await conflict.count(), 0, 'another change than of access is no conflict')
+  t.same(faults, [])
+})
+
+t.test('unsaved changes are asked about before the view is left', async t => {
+  const id = await newPerson('Caio')
+  await visit(`people/${id}?search=caio`)
+  await page.check('input[value=Agente]')
+  await page.locator('#unsaved').waitFor()
+  await page.getByRole('link', { name: 'Areas' }).click()
+  const question = page.locator('dialog[open]')
+  await question.getByText('Leave without saving?').waitFor()
+  t.same(await axeFindings(page), [])
+  await question.getByText('Keep editing').click()
+  t.ok(await page.isChecked('input[value=Agente]'))
+  t.match(page.url(), new RegExp(`#/people/${id}\\?search=caio$`))
+  await page.click('#back')
+  await question.getByText('Leave without saving?').waitFor()
+  await question.locator('.danger').click()
+  await page.locator('#search').waitFor()
+  t.equal(await page.inputValue('#search'), 'caio', 'the list is as it was')
+  t.same((await users.loadPerson(id))?.user.profiles, [])
+  t.same(faults, [])
+})
+
+t.test('a search stands in the address, and finds people without accents; disabled people have a filter', async t => {
+  const id = await newPerson('João Conceição')
+  await newPerson('Joana')
+  await users.disablePerson(other, id)
+  await visit('people')
+  await page.fill('#search', 'conceicao joao')
+  const rows = page.locator('tbody tr')
+  await page.getByText('1 in total').waitFor()
+  await page.selectOption('#filter', 'disabled')
+  t.match(page.url(), /#\/people\?search=conceicao\+joao&show=disabled$/)
+  await page.reload()
+  await rows.first().waitFor()
+  t.equal(await page.inputValue('#search'), 'conceicao joao')
+  t.same(await rows.locator('th').allTextContents(), ['João Conceição'])
+  await page.selectOption('#filter', 'assigned')
+  await page.getByText('Nothing found.').waitFor()
+  t.same(faults, [])
+})
+
+t.test('the audit log is found by action, person and period, and saved as a table', async t => {
+  const id = await newPerson('Duda')
+  await users.disablePerson(other, id)
+  await visit('audit')
+  await page.locator('#chain').waitFor()
+  await page.selectOption('#audit-action', 'person.disable')
+  await page.fill('#audit-user', String(id))
+  await page.getByText('1 in total').waitFor()
+  const row = page.locator('tbody tr')
+  t.match(await row.textContent(), /second-admin.*Account disabled.*Duda/s)
+  t.same(await axeFindings(page), [])
+  const [file] = await Promise.all([page.waitForEvent('download'), page.click('#export')])
+  t.equal(file.suggestedFilename(), 'portaria-audit.csv')
+  const text = await readFile(await file.path(), 'utf8')
+  t.match(text, new RegExp(`^\\ufeffat,.*\\r\\n[^\\r]*,person.disable,user:${id},Duda,[^\\r]*\\r\\n$`))
+  await page.fill('#audit-to', '2020-01-01')
+  await page.getByText('Nothing found.').waitFor()
+  t.same(faults, [])
+})
+
+t.test('an Admin reads what groups give, and frees an account from the login throttle', async t => {
+  const id = await newPerson('Eva', [SUPORTE])
+  await visit('grants')
+  t.match(await page.locator('tbody tr').first().textContent(), /CN=Suporte.*directory.*Supervisor.*Suporte.*1/s)
+  t.same(await axeFindings(page), [])
+  await page.goto(`${world.origin}/auth/console#/people/${id}`)
+  await page.click('#unlock')
+  await page.getByText('The person may try to log in again.').waitFor()
+  await page.getByText('Password attempts allowed').waitFor()
+  t.same(faults, [])
+})
+
+t.test(
+  'on a phone the open section is in view, and the grid begins with the routes of the site and scrolls',
+  async t => {
+    const phone = { viewport: { width: 375, height: 740 }, isMobile: true, hasTouch: true }
+    const { context, faults, page } = await logIn(phone)
+    await page.goto(`${world.origin}/auth/console#/audit`)
+    const inView = `(() => { const { left, right } = document.querySelector('nav [aria-current]').getBoundingClientRect()
+    return left >= 0 && right <= innerWidth })()`
+    await page.locator('#chain').waitFor()
+    t.ok(await page.evaluate(inView), 'the last section')
+    await page.goto(`${world.origin}/auth/console#/access`)
+    await page.locator('.cell').first().waitFor()
+    t.ok(await page.evaluate(inView))
+    t.match(await page.locator('tbody tr').nth(1).textContent(), /\/orders\/\*/)
+    t.match(await page.locator('thead').textContent(), /Financeiro/, 'profiles of the route files too')
+    const scroll = `(() => { const place = document.querySelector('.scroll')
+    place.scrollLeft = place.scrollWidth
+    return [place.scrollLeft > 0, place.querySelector('tbody th[scope=row]').getBoundingClientRect().left >= 0] })()`
+    t.same(await page.evaluate(scroll), [true, true], 'it scrolls, and the routes stay in view')
+    t.ok(await page.getByText('Scroll the table sideways to see every profile.').isVisible())
+    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
+    t.same(faults, [])
+    await context.close()
+  }
+)
