@@ -26,6 +26,13 @@ export const createCredentials = (settings: Settings, { verifiedTokens, endLogin
   const answers: AnswerOptions = {
     origins: createCrossOrigins(publicUrl, frontendUrl, corsOrigins),
     memory: createFloodMemory(),
+    page: {
+      brand: settings.brandName,
+      contact: settings.contact,
+      home: frontendUrl === publicUrl ? '/' : frontendUrl,
+      cloudLogin: settings.cloudidp.successRedirectUrl,
+      cloudName: settings.cloudidp.name
+    },
     ...(sessionCookies === undefined ? {} : { loginAddress: sessionCookies.loginAddress })
   }
   return {

@@ -9,6 +9,8 @@ export class GatewayError extends Error {
   readonly headers: Readonly<Record<string, string>>
   /** Stable word for the log that says what really happened, e.g. `unknown-user`. */
   readonly reason: string | undefined
+  /** Profiles of which one is needed, where that may be said; empty: any profile, and an area. */
+  readonly profiles: readonly string[] | undefined
   #bodyStart: string | undefined
 
   constructor(code: string, message: string, statusCode: number, details: ErrorDetails = {}) {
@@ -22,6 +24,7 @@ export class GatewayError extends Error {
     this.statusCode = statusCode
     this.headers = details.headers ?? {}
     this.reason = details.reason
+    this.profiles = details.profiles
   }
 
   /** The body as JSON text. @param requestId letters, digits, `.`, `_` and `-`: it is not escaped */
@@ -36,6 +39,7 @@ interface ErrorDetails {
   message?: string
   cause?: unknown
   reason?: string
+  profiles?: readonly string[]
   headers?: Record<string, string>
 }
 

@@ -20,16 +20,18 @@ export interface RefusalText {
 }
 
 /** What a 403 may say beyond the table's text. */
-const forbiddenText = (
+const revealed = (
   { route }: RouteMatch,
   isUnassigned: boolean,
   { revealReason, contact }: RefusalText
-): string | undefined => {
+): { message: string; profiles: readonly string[] } | undefined => {
   if (!revealReason) return undefined
-  const roles = isUnassigned ? undefined : route?.roles
+  const profiles = (isUnassigned ? undefined : route?.roles) ?? []
   const missing =
-    roles === undefined ? 'A profile and an area are needed' : `One of these profiles is needed: ${roles.join(', ')}`
-  return contact === undefined ? missing : `${missing}. Ask ${contact}`
+    profiles.length === 0
+      ? 'A profile and an area are needed'
+      : `One of these profiles is needed: ${profiles.join(', ')}`
+  return { message: contact === undefined ? missing : `${missing}. Ask ${contact}`, profiles }
 }
 
 const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): GatewayError => {
@@ -48,8 +50,8 @@ const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): Ga
       return new Unauthenticated({ reason })
     default: {
       const isUnassigned = decision.code === Unassigned.code
-      const message = forbiddenText(match, isUnassigned, text)
-      const details = message === undefined ? { reason } : { reason, message }
+      const more = revealed(match, isUnassigned, text)
+      const details = more === undefined ? { reason } : { reason, ...more }
       return isUnassigned ? new Unassigned(details) : new Forbidden(details)
     }
   }

@@ -13,7 +13,7 @@ import {
 import type { Exchange } from './exchange.ts'
 import type { FloodMemory } from './flood-memory.ts'
 import { limitHeaders, sameLimitHeaders } from './limit-headers.ts'
-import { REFUSAL_PAGE_POLICY, refusalPage, wantsPage } from './refusal-page.ts'
+import { REFUSAL_PAGE_POLICY, type RefusalPageOptions, refusalPage, wantsPage } from './refusal-page.ts'
 import { dateLine, headerLines } from './server/response-head.ts'
 
 export interface AnswerOptions {
@@ -22,6 +22,8 @@ export interface AnswerOptions {
   /** Where a navigation that lacks a valid session goes; undefined: nowhere, it is refused. */
   loginAddress?: (exchange: Exchange) => string | undefined
   memory: FloodMemory
+  /** What pages of refusals say, and where they lead. */
+  page?: RefusalPageOptions
 }
 
 /** `[name, value, …]` on everything that goes to a client through this exchange, forwarded answers too. */
@@ -83,9 +85,9 @@ export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): v
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A small readable page for somebody who navigated here, JSON for everything else. */
-const body = (exchange: Exchange, error: GatewayError): [type: string, body: string] =>
+const body = (exchange: Exchange, error: GatewayError, { page }: AnswerOptions): [type: string, body: string] =>
   wantsPage(exchange)
-    ? ['text/html; charset=utf-8', refusalPage(error, exchange.requestId)]
+    ? ['text/html; charset=utf-8', refusalPage(error, exchange, page)]
     : [JSON_TYPE, error.bodyText(exchange.requestId)]
 
 /** Field lines that all refusals of this content type to this origin have in common; made once for each of the few. */
@@ -146,7 +148,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
     response.whole({ status: 302, headers: [...ownHeaders(exchange, options), ...more] }, '')
     return
   }
-  const [type, text] = body(exchange, error)
+  const [type, text] = body(exchange, error, options)
   const length = Buffer.byteLength(text)
   const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
   const origin = readableBy(exchange, options.origins)

@@ -3,13 +3,14 @@ import { escapeHtml } from '../http/refusal-page.ts'
 import type { PageAssets } from './assets.ts'
 
 interface PageDocument {
+  readonly brand: string
   readonly page: PageAssets
   readonly icon: string
   /** What the script has to know from the start: `<meta name="portaria:NAME" content="VALUE">`. */
   readonly facts: Readonly<Record<string, string>>
 }
 
-export const pageHtml = ({ page, icon, facts }: PageDocument): string => `<!doctype html>
+export const pageHtml = ({ brand, page, icon, facts }: PageDocument): string => `<!doctype html>
 <html lang="pt-BR">
 <head>
 <meta charset="utf-8">
@@ -18,7 +19,7 @@ export const pageHtml = ({ page, icon, facts }: PageDocument): string => `<!doct
 <meta name="robots" content="noindex">
 ${Object.entries(facts)
   .map(([name, value]) => `<meta name="portaria:${escapeHtml(name)}" content="${escapeHtml(value)}">\n`)
-  .join('')}<title>Portaria</title>
+  .join('')}<title>${escapeHtml(brand)}</title>
 <link rel="icon" type="image/svg+xml" href="${icon}">
 ${page.styles.map(style => `<link rel="stylesheet" href="${style}">\n`).join('')}${page.preloads
   .map(module => `<link rel="modulepreload" href="${module}">\n`)
@@ -26,7 +27,7 @@ ${page.styles.map(style => `<link rel="stylesheet" href="${style}">\n`).join('')
 </head>
 <body>
 <div id="app"></div>
-<noscript><main class="card"><h1>Portaria</h1><p>Esta página precisa de JavaScript.</p><p lang="en">This page needs JavaScript.</p></main></noscript>
+<noscript><main class="card"><h1>${escapeHtml(brand)}</h1><p>Esta página precisa de JavaScript.</p><p lang="en">This page needs JavaScript.</p></main></noscript>
 </body>
 </html>
 `

@@ -9,6 +9,12 @@ interface PageRoutesParts {
   browserSession: boolean
   /** CONTACT: whom somebody without access may ask. */
   contact: string | undefined
+  /** BRAND_NAME. */
+  brandName: string
+  cloudidp: {
+    /** CLOUDIDP_NAME. */
+    readonly name: string | undefined
+  }
 }
 
 // CSP Level 3 and Trusted Types: scripts and styles by file from here, no markup from text, no frame around it.
@@ -40,8 +46,9 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
   const assets = createAssets()
 
   const document = (page: PageAssets) => {
-    const facts = { 'browser-session': String(parts.browserSession), contact: parts.contact ?? '' }
-    const html = pageHtml({ page, icon: assets.icon, facts })
+    const { browserSession, contact = '', brandName: brand } = parts
+    const facts = { 'browser-session': String(browserSession), contact, brand, 'cloud-name': parts.cloudidp.name ?? '' }
+    const html = pageHtml({ brand, page, icon: assets.icon, facts })
     return async (_request: FastifyRequest, reply: FastifyReply) => {
       return reply.headers(PAGE_HEADERS).send(html)
     }

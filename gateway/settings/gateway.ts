@@ -50,6 +50,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     browserSession: readBrowserSession(reader, origins.publicUrl),
     revealReason: reader.boolean('REVEAL_REASON'),
     contact: readContact(reader),
+    brandName: readBrandName(reader),
     otel: isTracing(environment),
     otelSampler: readSampler(environment),
     warnings
@@ -172,4 +173,10 @@ const readContact = (reader: Reader): string | undefined => {
   if (contact !== undefined && !/^[^\p{Cc}]{1,200}$/u.test(contact))
     reader.mistake('CONTACT', 'must be one line of at most 200 characters')
   return contact
+}
+
+const readBrandName = (reader: Reader): string => {
+  const name = reader.text('BRAND_NAME') ?? 'Portaria'
+  if (!/^[^\p{Cc}]{1,64}$/u.test(name)) reader.mistake('BRAND_NAME', 'must be one line of at most 64 characters')
+  return name
 }

@@ -56,6 +56,8 @@ export interface Settings {
   readonly browserSession: boolean
   readonly revealReason: boolean
   readonly contact: string | undefined
+  /** BRAND_NAME. */
+  readonly brandName: string
   /** Whether any OTEL_* variable asks for trace export. */
   readonly otel: boolean
   readonly otelSampler: SamplerSettings

@@ -228,7 +228,8 @@ const TABLE = [
     fallback: 'false'
   },
   { name: 'REVEAL_REASON', meaning: 'Let a 403 name the missing role', fallback: 'false' },
-  { name: 'CONTACT', meaning: 'Whom to ask for access, shown in a 403' }
+  { name: 'CONTACT', meaning: 'Whom to ask, shown on pages and, with REVEAL_REASON, in a 403' },
+  { name: 'BRAND_NAME', meaning: 'The name shown on the built-in pages', fallback: 'Portaria' }
 ] as const satisfies readonly Row[]
 
 export type VariableName = (typeof TABLE)[number]['name']

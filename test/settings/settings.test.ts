@@ -66,6 +66,7 @@ t.test('a secret is all it takes; every default is the documented one', async t 
     browserSession: false,
     revealReason: false,
     contact: undefined,
+    brandName: 'Portaria',
     otel: false
   })
   t.match(settings.cloudidp, {
@@ -517,11 +518,13 @@ t.test('other values are judged too', async t => {
     ['LOG_LEVEL', 'verbose'],
     ['HOST', 'http://0.0.0.0'],
     ['OPS_HOST', 'a b'],
-    ['CONTACT', 'a\nb']
+    ['CONTACT', 'a\nb'],
+    ['BRAND_NAME', 'a\nb']
   ] as const) {
     t.same(mistaken({ [name]: value }), [name])
   }
   t.equal(read({ CONTACT: 'TI, ramal 42' }).contact, 'TI, ramal 42')
+  t.equal(read({ BRAND_NAME: 'Acme & Filhos' }).brandName, 'Acme & Filhos')
   t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }).otel, true)
   t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
 })

@@ -6,7 +6,7 @@ import { Name, nameOf } from './console-parts.ts'
 import { currentLanguage, list } from './language.ts'
 import { LanguageSwitch } from './language-switch.ts'
 import { html, render, useEffect, useState, type VNode } from './render.ts'
-import { ask, keptToken, logOut, onNews, type User } from './session.ts'
+import { ask, brand, keptToken, logOut, onNews, type User } from './session.ts'
 import { text } from './words-account.ts'
 
 const AccessPart = ({ user }: { user: User }): VNode => html`<section><h2 id="access">${text('access')}</h2>
@@ -18,13 +18,13 @@ const AccessPart = ({ user }: { user: User }): VNode => html`<section><h2 id="ac
 const App = ({ user }: { user: User }): VNode => {
   const [language, setLanguage] = useState(currentLanguage())
   useEffect(() => {
-    document.title = `${text('account')} · Portaria`
+    document.title = `${text('account')} · ${brand()}`
   })
   useEffect(
     () => onNews(({ kind, userId }) => kind === 'logout' && userId === user.id && location.replace(toLogin)),
     []
   )
-  return html`<header class="top"><span class="brand"><span class="mark" aria-hidden="true"></span><span>Portaria</span></span>
+  return html`<header class="top"><span class="brand"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></span>
     <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${() => setLanguage(currentLanguage())} />
     <button type="button" id="logout" onClick=${() => logOut(user).then(() => location.assign('/auth/login'))}>${text('logout')}</button></div></header>
     <main id="content" key=${language}><h1>${text('account')}</h1>
@@ -38,7 +38,7 @@ const start = async (root: HTMLElement) => {
   const page =
     answer.status === 200
       ? html`<${App} user=${answer.body} />`
-      : html`<div class="stage"><main class="card"><h1>Portaria</h1><p role="alert">${problemOf(answer)}</p>
+      : html`<div class="stage"><main class="card"><h1>${brand()}</h1><p role="alert">${problemOf(answer)}</p>
         <button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`
   render(page, root)
 }

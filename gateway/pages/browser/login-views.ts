@@ -1,8 +1,9 @@
 // What the login page shows: the doors that are open, or who has come in and what they may reach.
 import { LanguageSwitch } from './language-switch.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
+import { providerName } from './provider-name.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { fact, type User } from './session.ts'
+import { brand, fact, type User } from './session.ts'
 import { text } from './words-login.ts'
 
 const waitWords = (seconds: number): string =>
@@ -19,7 +20,7 @@ export const NoticeLine = ({ notice }: { notice: Notice | undefined }): VNode =>
 
 export const Card = ({ children, onLanguage }: { children?: ComponentChildren; onLanguage: () => void }): VNode => html`
   <div class="stage">
-    <header class="brand"><span class="mark" aria-hidden="true"></span><span>Portaria</span></header>
+    <header class="brand"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></header>
     <main class="card">${children}</main>
     <footer><${LanguageSwitch} label=${text('language')} onChange=${onLanguage} /></footer>
   </div>`
@@ -117,7 +118,7 @@ export const InView = ({ user, notice, onOut }: InProps): VNode => {
     }
     <p class="quiet">${text('inAs')}</p>
     <p class="person"><bdi id="who">${user.name === '' ? user.username : user.name}</bdi>
-      <span class="quiet"><bdi>${user.username}</bdi> · ${user.provider}</span></p>
+      <span class="quiet"><bdi>${user.username}</bdi> · ${providerName(user.provider)}</span></p>
     <dl>
       <div><dt>${text('status')}</dt><dd><span class="state" data-state=${user.accessStatus}>${text(user.accessStatus)}</span></dd></div>
       <div><dt>${text('profiles')}</dt><dd><${Chips} items=${user.profiles} none=${text('nothing')} /></dd></div>

@@ -4,7 +4,7 @@ import { leave } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'
 import { Card, InView, OutView } from './login-views.ts'
 import { html, render, useEffect, useState, type VNode } from './render.ts'
-import { forget, keptToken, logOut, onNews, refresh, type User } from './session.ts'
+import { brand, forget, keptToken, logOut, onNews, refresh, type User } from './session.ts'
 import { text } from './words-login.ts'
 
 const FIRST_LOOK_MS = 3000
@@ -69,7 +69,7 @@ const App = (): VNode => {
 
   useEffect(() => {
     if (user === undefined) return
-    document.title = `${user.name === '' ? user.username : user.name} · Portaria`
+    document.title = `${user.name === '' ? user.username : user.name} · ${brand()}`
     const stopHearing = onNews(({ kind, userId }) => {
       if (kind !== 'logout' || userId !== user.id) return
       // The other tab may have had a login of its own; this one ends too.
@@ -95,7 +95,7 @@ const App = (): VNode => {
   }, [user])
 
   useEffect(() => {
-    if (user === undefined) document.title = `${text('title')} · Portaria`
+    if (user === undefined) document.title = `${text('title')} · ${brand()}`
   })
 
   const leaveAccount = async () => {
@@ -110,7 +110,7 @@ const App = (): VNode => {
       ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
       : isReady
         ? html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
-        : html`<h1 class="quiet">Portaria</h1><p class="quiet" role="status">${text('loading')}</p>`
+        : html`<h1 class="quiet">${brand()}</h1><p class="quiet" role="status">${text('loading')}</p>`
   return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
 }
 

@@ -4,6 +4,7 @@ import { BulkAccess, idsOf } from './bulk-access.ts'
 import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
 import { Name, nameOf, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
+import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { User } from './session.ts'
 import { text } from './words-people.ts'
@@ -46,7 +47,7 @@ const Row = ({ person, query, isSelected, onSelect }: RowProps): VNode => html`<
   <td data-label=${text('select', { name: '' })}><input type="checkbox" name="select" checked=${isSelected}
     aria-label=${text('select', { name: nameOf(person).slice(0, 80) })} onChange=${onSelect} /></td>
   <th scope="row" data-label=${text('name')}><a href=${`#/people/${person.id}${query === '' ? '' : `?${query}`}`}><${Name} of=${nameOf(person)} /></a></th>
-  <td data-label=${text('username')}><${Name} of=${person.username} /> <small class="quiet">${person.provider}</small></td>
+  <td data-label=${text('username')}><${Name} of=${person.username} /> <small class="quiet">${providerName(person.provider)}</small></td>
   <td data-label=${text('status')}><${PersonState} person=${person} /></td>
   <td data-label=${text('profiles')}>${person.profiles.join(', ') || '–'}</td>
   <td data-label=${text('areas')}><${Name} of=${person.areas.slice(0, 3).join(', ') || '–'} />${person.areas.length > 3 && text('moreAreas', { n: person.areas.length - 3 })}</td>

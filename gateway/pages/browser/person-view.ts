@@ -7,13 +7,14 @@ import { type Act, Confirm, Name, nameOf, type Outcome, OutcomeLine, Waiting } f
 import { dateTime } from './language.ts'
 import { type Person, PersonState } from './people-view.ts'
 import { PersonSessions } from './person-sessions.ts'
+import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
 import { type PeopleKey, text } from './words-people.ts'
 
 const Facts = ({ person }: { person: Person }): VNode => html`<dl class="facts">
   <div><dt>${text('username')}</dt><dd><${Name} of=${person.username} /></dd></div>
   <div><dt>${text('email')}</dt><dd><${Name} of=${person.email || '–'} /></dd></div>
-  <div><dt>${text('provider')}</dt><dd>${person.provider}</dd></div>
+  <div><dt>${text('provider')}</dt><dd>${providerName(person.provider)}</dd></div>
   <div><dt>${text('lastLogin')}</dt><dd>${person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)}</dd></div>
   <div><dt>${text('status')}</dt><dd><${PersonState} person=${person} /></dd></div>
 </dl>`
