@@ -67,9 +67,9 @@ interface Chain {
   readonly checkedAt: string
 }
 
-const ChainLine = (): VNode | null => {
+const ChainLine = (): VNode => {
   const chain = useLoad<{ readonly audit: Chain }>('status').data?.audit
-  if (chain === undefined) return null
+  if (chain === undefined) return html`<p id="chain"></p>`
   const { state, entries, firstBroken, checkedAt } = chain
   const at = dateTime(checkedAt)
   const words =

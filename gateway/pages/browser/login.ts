@@ -40,6 +40,7 @@ const App = (): VNode => {
   const [doors, setDoors] = useState<Doors | undefined>()
   const [notice, setNotice] = useState<Notice | undefined>()
   const [isReady, setReady] = useState(false)
+  const [isLooked, setLooked] = useState(false)
   const [isDone, setDone] = useState(false)
 
   const out = (why?: Notice) => {
@@ -64,7 +65,11 @@ const App = (): VNode => {
 
   useEffect(() => {
     if (!isReady || user !== undefined || doors !== undefined) return
-    void findDoors().then(found => ('key' in found ? setNotice(found) : setDoors(found)))
+    void findDoors().then(found => {
+      if ('key' in found) setNotice(found)
+      else setDoors(found)
+      setLooked(true)
+    })
   }, [isReady, user, doors])
 
   useEffect(() => {
@@ -104,13 +109,15 @@ const App = (): VNode => {
     out({ key: 'loggedOut', isError: false })
   }
 
+  // Nothing is painted that something else would move a moment later.
+  if (user === undefined && !isDone && !isLooked) {
+    return html`<div class="stage"><p class="quiet late" role="status">${text('loading')}</p></div>`
+  }
   const view = isDone
     ? html`<p role="status">${text('close')}</p>`
     : user !== undefined
       ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
-      : isReady
-        ? html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
-        : html`<h1 class="quiet">${brand()}</h1><p class="quiet" role="status">${text('loading')}</p>`
+      : html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
   return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
 }
 

@@ -1,0 +1,110 @@
+// Pages speak Portuguese and English alike: whatever they say is among the words of both.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { REFUSALS, WAYS_ON } from '../../gateway/http/refusal-words.ts'
+
+const FOLDER = join(import.meta.dirname, '../../gateway/pages/browser')
+const sources = readdirSync(FOLDER)
+  .filter(file => file.endsWith('.ts'))
+  .map(file => ({ file, source: readFileSync(join(FOLDER, file), 'utf8') }))
+
+const WORDS = /^ {2,4}(?:(\w+)|'([\w.-]+)'):\s*(?:'((?:[^'\\]|\\.)*)'|"([^"]*)"),?$/gm
+
+/** The words of one language in a file, by key. */
+const wordsOf = (source: string, language: 'pt' | 'en'): Map<string, string> => {
+  const block = new RegExp(`const ${language}\\b[^=]*= \\{\\n(.*?)\\n\\}`, 's').exec(source)?.[1] ?? ''
+  return new Map(
+    [...block.matchAll(WORDS)].map(([, name, quoted, one, other]) => [name ?? quoted ?? '', one ?? other ?? ''])
+  )
+}
+
+const holes = (text: string): string[] => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => hole).sort()
+
+t.test('both languages have the same words, with the same places for values', async t => {
+  const files = sources.filter(({ file }) => file.startsWith('words-'))
+  t.ok(files.length >= 7)
+  for (const { file, source } of files) {
+    const [pt, en] = [wordsOf(source, 'pt'), wordsOf(source, 'en')]
+    t.ok(pt.size > 5, file)
+    t.same([...pt.keys()].sort(), [...en.keys()].sort(), file)
+    for (const [key, text] of pt) {
+      t.not(text.trim(), '', `${file} ${key}`)
+      t.same(holes(text), holes(en.get(key) ?? ''), `${file} ${key}`)
+    }
+  }
+  t.same(Object.keys(REFUSALS.pt), Object.keys(REFUSALS.en))
+  t.same(Object.keys(WAYS_ON.pt), Object.keys(WAYS_ON.en))
+})
+
+/** What a file writes into pages literally: its templates without their expressions. */
+const templatesOf = (source: string): string[] => {
+  const found: string[] = []
+  const readCode = (from: number, isNested: boolean): number => {
+    let depth = 0
+    for (let at = from; at < source.length; at++) {
+      const letter = source[at]
+      if (letter === "'" || letter === '"') {
+        while (source[++at] !== letter) if (source[at] === '\\') at++
+      } else if (letter === '`') at = readTemplate(at + 1, source.slice(at - 4, at) === 'html')
+      else if (letter === '{') depth++
+      else if (letter === '}' && depth-- === 0 && isNested) return at
+    }
+    return source.length
+  }
+  const readTemplate = (from: number, isPage: boolean): number => {
+    let text = ''
+    for (let at = from; at < source.length; at++) {
+      if (source[at] === '`') {
+        if (isPage) found.push(text)
+        return at
+      }
+      if (source[at] === '\\') at++
+      else if (source.startsWith('${', at)) {
+        at = readCode(at + 2, true)
+        text += '\0'
+      } else text += source[at]
+    }
+    return source.length
+  }
+  readCode(0, false)
+  return found
+}
+
+t.test('no page says anything that is not among the words', async t => {
+  let templates = 0
+  for (const { file, source } of sources) {
+    const code = source
+      .replace(/^\s*\/\/.*$/gm, '')
+      .replace(/\/\*\*?.*?\*\//gs, '')
+      .replace(/(?<=[=(,:]\s*|return )\/(?![/*])(?:[^/\n\\[]|\\.|\[[^\]\n]*\])+\/[a-z]*/g, "''")
+    for (const template of templatesOf(code)) {
+      templates++
+      const visible = template.replace(/<[^>]*>/g, ' ')
+      t.notMatch(visible, /\p{L}{2}/u, `${file}: ${visible.trim().slice(0, 80)}`)
+      for (const [, name, value] of template.matchAll(/\b(aria-label|title|alt|label)="([^"]*)"/g)) {
+        t.notMatch(value, /\p{L}/u, `${file}: ${name}`)
+      }
+    }
+  }
+  t.ok(templates > 100, `${templates} templates were read`)
+})
+
+t.test('every action on record has a name in both languages', async t => {
+  const gateway = join(FOLDER, '../..')
+  const recorded = new Set<string>()
+  for (const file of readdirSync(gateway, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.ts') || file.includes('browser/')) continue
+    const source = readFileSync(join(gateway, file), 'utf8')
+    for (const [, one, other] of source.matchAll(/\baction: '([a-z.-]+)'|stateEntry\(actor, '([a-z.-]+)'/g)) {
+      recorded.add(one ?? other ?? '')
+    }
+  }
+  t.ok(recorded.size > 20)
+  const audit = sources.find(({ file }) => file === 'words-audit.ts')?.source ?? ''
+  const listed = [...(/ACTIONS[^[]*\[\]? = \[(.*?)\]/s.exec(audit)?.[1]?.matchAll(/'([^']+)'/g) ?? [])].map(
+    ([, one]) => one
+  )
+  t.same([...listed].sort(), [...recorded].sort())
+  for (const action of recorded) t.ok(wordsOf(audit, 'pt').has(action), action)
+})
