@@ -110,7 +110,7 @@ const en: Readonly<Record<Kind, RefusalWords>> = {
   ended: { title: 'Your session has ended', text: 'Log in again to continue.' },
   failed: {
     title: 'The login failed',
-    text: '{provider} did not confirm who you are, or this account may not log in. Try again.'
+    text: '{provider} did not confirm who you are, or this account is not allowed to log in. Try again.'
   },
   throttled: {
     title: 'Too many attempts',
@@ -119,9 +119,9 @@ const en: Readonly<Record<Kind, RefusalWords>> = {
   forbidden: { title: 'Access denied', text: 'Your access does not allow this.' },
   unassigned: {
     title: 'Waiting for access',
-    text: 'Your account is known, but an administrator must first give you access.'
+    text: 'Your account has been recognised, but an administrator still has to give you access.'
   },
-  origin: { title: 'Request refused', text: 'This request came from a page that may not make it.' },
+  origin: { title: 'Request refused', text: 'This request came from a page that is not allowed to make it.' },
   nothing: { title: 'Page not found', text: 'There is nothing at this address.' },
   method: { title: 'Request refused', text: 'This address does not take requests of this kind.' },
   conflict: { title: 'Conflict', text: 'This conflicts with what is already there.' },

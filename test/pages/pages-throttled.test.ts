@@ -13,14 +13,14 @@ const LANGUAGES = [
   {
     locale: 'en-GB',
     refused: /do not match/,
-    throttled: /^Too many tries\. Wait [1-5] min and try again\.$/,
+    throttled: /^Too many attempts\. Wait [1-5] min and try again\.$/,
     other: { name: 'Português', words: /^Foram muitas tentativas\. Espere [1-5] min/ }
   },
   {
     locale: 'pt-BR',
     refused: /não conferem/,
     throttled: /^Foram muitas tentativas\. Espere [1-5] min e tente de novo\.$/,
-    other: { name: 'English', words: /^Too many tries\. Wait [1-5] min/ }
+    other: { name: 'English', words: /^Too many attempts\. Wait [1-5] min/ }
   }
 ]
 

@@ -5,10 +5,12 @@ import { text } from './words-account.ts'
 
 export const toLogin = '/auth/login?returnTo=/auth/account'
 
-export const problemOf = ({ status, code, body }: Answer<unknown>): string => {
+/** Why something did not work, in the reader's language: what the gateway says itself is English. */
+export const problemOf = ({ status, requestId }: Answer<unknown>): string => {
   if (status === 0) return text('unreachable')
-  const message = typeof body === 'object' && body !== null && 'message' in body ? String(body.message) : code
-  return text('failed', { message })
+  if (status === 429) return text('tooMany')
+  if (status === 503) return text('unavailable')
+  return text(status < 500 ? 'invalid' : 'failed', { requestId })
 }
 
 export interface LoadedList<T> {

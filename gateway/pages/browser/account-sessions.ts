@@ -2,7 +2,7 @@
 import { problemOf, useList } from './account-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, State, Table } from './console-parts.ts'
 import { dateTime } from './language.ts'
-import { html, useState, type VNode } from './render.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
 import { ask } from './session.ts'
 import { text } from './words-account.ts'
 
@@ -15,8 +15,9 @@ interface Session {
   readonly userAgent: string
 }
 
-export const SessionsPart = (): VNode => {
+export const SessionsPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
   const { items, problem, reload } = useList<Session>('/auth/sessions')
+  useEffect(() => (items !== undefined || problem !== '' ? onLoaded() : undefined), [items, problem])
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
   const end = async (path: string) => {

@@ -2,7 +2,7 @@
 import { problemOf, toLogin, useList } from './account-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, Table } from './console-parts.ts'
 import { dateTime } from './language.ts'
-import { html, useState, type VNode } from './render.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
 import { ask, type User } from './session.ts'
 import { text } from './words-account.ts'
 
@@ -69,8 +69,9 @@ const Made = ({ token }: { token: string }): VNode => {
     <p><button type="button" onClick=${copy}>${text(copied ? 'copied' : 'copy')}</button></p></div>`
 }
 
-export const TokensPart = ({ user }: { user: User }): VNode => {
+export const TokensPart = ({ user, onLoaded }: { user: User; onLoaded: () => void }): VNode => {
   const { items, problem, reload } = useList<Token>('/auth/tokens')
+  useEffect(() => (items !== undefined || problem !== '' ? onLoaded() : undefined), [items, problem])
   const [made, setMade] = useState('')
   const [act, setAct] = useState<Act | undefined>()
   const [outcome, setOutcome] = useState<Outcome | undefined>()

@@ -16,7 +16,10 @@ const AccessPart = ({ user }: { user: User }): VNode => html`<section><h2 id="ac
     <dt>${text('mainArea')}</dt><dd>${user.areaPrincipal === '' ? text('none') : user.areaPrincipal}</dd></dl></section>`
 
 const App = ({ user }: { user: User }): VNode => {
-  const [language, setLanguage] = useState(currentLanguage())
+  const [, setLanguage] = useState(currentLanguage())
+  // Shown as a whole: a list that comes later would move what is below it.
+  const [loaded, setLoaded] = useState<readonly string[]>([])
+  const load = (part: string) => () => setLoaded(parts => (parts.includes(part) ? parts : [...parts, part]))
   useEffect(() => {
     document.title = `${text('account')} · ${brand()}`
   })
@@ -27,8 +30,8 @@ const App = ({ user }: { user: User }): VNode => {
   return html`<header class="top"><span class="brand"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></span>
     <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${() => setLanguage(currentLanguage())} />
     <button type="button" id="logout" onClick=${() => logOut(user).then(() => location.assign('/auth/login'))}>${text('logout')}</button></div></header>
-    <main id="content" key=${language}><h1>${text('account')}</h1>
-      <${AccessPart} user=${user} /><${SessionsPart} /><${TokensPart} user=${user} /></main>`
+    <main id="content" class=${loaded.length < 2 ? 'unready' : ''}><h1>${text('account')}</h1>
+      <${AccessPart} user=${user} /><${SessionsPart} onLoaded=${load('sessions')} /><${TokensPart} user=${user} onLoaded=${load('tokens')} /></main>`
 }
 
 const start = async (root: HTMLElement) => {

@@ -45,7 +45,10 @@ const pt = {
   language: 'Idioma',
   loading: 'Carregando…',
   unreachable: 'Não foi possível falar com o servidor.',
-  failed: 'Não deu certo: {message}',
+  failed: 'Algo deu errado. Código do pedido: {requestId}',
+  invalid: 'O servidor não aceitou os dados informados. Código do pedido: {requestId}',
+  tooMany: 'Pedidos demais em pouco tempo. Espere um momento.',
+  unavailable: 'O servidor não pode fazer isto agora. Tente de novo em instantes.',
   retry: 'Tentar de novo',
   cancel: 'Cancelar'
 }
@@ -59,7 +62,7 @@ const en: Record<AccountKey, string> = {
   areas: 'Areas',
   mainArea: 'Main area',
   none: 'none',
-  waiting: 'An administrator must still give access to this account.',
+  waiting: 'An administrator still has to give this account access.',
   sessions: 'Open sessions',
   began: 'Began',
   lastUsed: 'Last used',
@@ -71,11 +74,11 @@ const en: Record<AccountKey, string> = {
   endSession: 'End the session of {name}',
   endOthers: 'End all others',
   endOthersAsk: 'End all other sessions?',
-  endOthersWill: 'All other browsers and devices have to log in again. This session goes on.',
+  endOthersWill: 'All other browsers and devices have to log in again. This session continues.',
   ended: 'Ended.',
   tokens: 'Access tokens',
   tokensNote:
-    'For programs of yours. A token acts as your account, with the profiles chosen, until it expires or is removed.',
+    'For your own programs. A token acts as your account, with the profiles chosen, until it expires or is removed.',
   noTokens: 'No tokens.',
   name: 'Name',
   expires: 'Expires',
@@ -96,7 +99,10 @@ const en: Record<AccountKey, string> = {
   language: 'Language',
   loading: 'Loading…',
   unreachable: 'The server could not be reached.',
-  failed: 'It did not work: {message}',
+  failed: 'Something went wrong. Request id: {requestId}',
+  invalid: 'The server did not accept these values. Request id: {requestId}',
+  tooMany: 'Too many requests in a short time. Wait a moment.',
+  unavailable: 'The server cannot do this right now. Try again in a moment.',
   retry: 'Try again',
   cancel: 'Cancel'
 }
