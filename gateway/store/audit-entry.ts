@@ -49,37 +49,41 @@ export const GENESIS_HASH = '0'.repeat(64)
  * Appends an entry: one INSERT. Entries of all instances stand in one queue until their transactions end, so within a
  * longer transaction this comes last.
  */
-export const appendAudit = async (manager: EntityManager, entry: AuditEntry): Promise<void> => {
-  const content: AuditContent = {
-    at: entry.at ?? new Date(),
-    actorId: entry.actor.id,
-    actorUsername: storableText(entry.actor.username),
-    action: storableText(entry.action, 64),
-    target: storableText(entry.target ?? ''),
-    before: storableJson(entry.before),
-    after: storableJson(entry.after),
-    requestId: storableText(entry.actor.requestId ?? '', 128),
-    ip: storableText(entry.actor.ip ?? '', 64),
-    details: storableJson(entry.details)
-  }
-  await manager.query(INSERT, [
-    content.at,
-    content.actorId,
-    content.actorUsername,
-    content.action,
-    content.target,
-    jsonb(content.before),
-    jsonb(content.after),
-    content.requestId,
-    content.ip,
-    jsonb(content.details),
-    contentHash(content)
-  ])
+export const appendAudit = (manager: EntityManager, entry: AuditEntry): Promise<void> => appendAudits(manager, [entry])
+
+/** The same for several, linked in this order. */
+export const appendAudits = async (manager: EntityManager, entries: readonly AuditEntry[]): Promise<void> => {
+  if (entries.length === 0) return
+  const contents = entries.map(contentOf)
+  const rows = contents.map(content => ({
+    ...content,
+    actor_id: content.actorId,
+    actor_username: content.actorUsername,
+    request_id: content.requestId,
+    content_hash: contentHash(content)
+  }))
+  await manager.query(INSERT, [JSON.stringify(rows)])
 }
+
+const contentOf = (entry: AuditEntry): AuditContent => ({
+  at: entry.at ?? new Date(),
+  actorId: entry.actor.id,
+  actorUsername: storableText(entry.actor.username),
+  action: storableText(entry.action, 64),
+  target: storableText(entry.target ?? ''),
+  before: storableJson(entry.before),
+  after: storableJson(entry.after),
+  requestId: storableText(entry.actor.requestId ?? '', 128),
+  ip: storableText(entry.actor.ip ?? '', 64),
+  details: storableJson(entry.details)
+})
 
 const INSERT = `
   INSERT INTO audit_events
     (at, actor_id, actor_username, action, target, before, after, request_id, ip, details, content_hash)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
-
-const jsonb = (value: Json) => (value === null ? null : JSON.stringify(value))
+  SELECT at, actor_id, actor_username, action, target, before, after, request_id, ip, details, content_hash
+  FROM ROWS FROM (jsonb_to_recordset($1::jsonb) AS (
+    at timestamptz, actor_id int, actor_username text, action text, target text, before jsonb, after jsonb,
+    request_id text, ip text, details jsonb, content_hash text
+  )) WITH ORDINALITY AS entry
+  ORDER BY ordinality`

@@ -3,9 +3,9 @@ import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { type Grants, groupKey, namesIn, type SeenGroups } from '../routes/grants.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
+import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { findPeople, type StoredPerson } from './people.ts'
+import { CREATE_AREAS, CREATE_PROFILES, type GrantedChange, replaceGranted } from './granted-rows.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
@@ -24,6 +24,7 @@ export interface ProviderGroups {
 const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
 
 const MAX_GROUPS = 5_000
+/** Some tens of milliseconds: the people of a batch can't log in meanwhile. */
 const BATCH = 100
 /** Any constant; the same for all versions of the gateway. */
 const GRANTS_LOCK = 7_263_544_003
@@ -54,7 +55,7 @@ export const applyGroupsOf = (
   database.write(async manager => {
     const [row] = await query(manager, 'SELECT id FROM users WHERE id = $1 FOR UPDATE', [id])
     if (row === undefined) return false
-    for (const entry of await applyGroups(manager, id, seen, grants())) await appendAudit(manager, entry)
+    await appendAudits(manager, await applyGroups(manager, id, seen, grants()))
     return true
   })
 
@@ -63,23 +64,34 @@ export const createNames = (database: Database, areas: readonly string[], profil
   database.write(async manager => {
     await query(manager, CREATE_PROFILES, [profiles])
     const created = await query<{ id: number; name: string }>(manager, CREATE_AREAS, [areas])
-    for (const { id, name } of created) {
-      const entry = { actor: GRANTS_ACTOR, action: 'area.create', target: `area:${id}`, after: { name } }
-      await appendAudit(manager, entry)
-    }
+    const entries = created.map(({ id, name }) => ({
+      actor: GRANTS_ACTOR,
+      action: 'area.create',
+      target: `area:${id}`,
+      after: { name }
+    }))
+    await appendAudits(manager, entries)
   })
 
+/** How far a batch came. */
+interface Regranted {
+  /** People that it looked at. */
+  readonly people: number
+  /** The last of their ids. */
+  readonly last: number
+}
+
 /**
- * Grants a batch of people what these grants give to the groups in which they were last seen, unless some instance has
- * done so already. Returns how many people were looked at; 0: none are left.
+ * Grants a batch of people with ids above `after` what these grants give to the groups in which they were last seen, unless
+ * some instance has done so already.
  */
-export const regrantBatch = (database: Database, grants: Grants): Promise<number> =>
+export const regrantBatch = (database: Database, grants: Grants, after: number): Promise<Regranted> =>
   database.write(async manager => {
     await query(manager, 'SELECT pg_advisory_xact_lock($1)', [GRANTS_LOCK])
-    const people = await query<{ id: number }>(manager, OUTDATED, [grants.checksum, BATCH])
+    const people = await query<{ id: number }>(manager, OUTDATED, [grants.checksum, after, BATCH])
     const ids = people.map(({ id }) => id)
-    for (const entry of await regrant(manager, ids, grants, false)) await appendAudit(manager, entry)
-    return ids.length
+    await appendAudits(manager, await regrant(manager, ids, grants, false))
+    return { people: ids.length, last: ids.at(-1) ?? after }
   })
 
 interface Granted {
@@ -97,46 +109,25 @@ const regrant = async (
   grants: Grants,
   isNew: boolean
 ): Promise<AuditEntry[]> => {
+  if (ids.length === 0) return []
   const rows = await query<Granted>(manager, GRANTED, [ids])
   const wanted = rows.map(row => ({ row, next: grantedBy(grants, row.seen) }))
-  const changed = wanted.filter(({ row, next }) => !isSame(row, next))
+  const changed = wanted.filter(({ row, next }) => !isSame(row, next)).map(({ row, next }) => ({ id: row.id, ...next }))
+  const entries = entriesOf(await replaceGranted(manager, changed))
   const stamped = rows.filter(({ checksum }) => checksum !== grants.checksum).map(({ id }) => id)
-  const before =
-    changed.length === 0
-      ? []
-      : await findPeople(
-          manager,
-          changed.map(({ row }) => row.id)
-        )
-  if (changed.length > 0)
-    await replace(
-      manager,
-      changed.map(({ row, next }) => ({ id: row.id, ...next }))
-    )
   if (stamped.length > 0) await query(manager, STAMP, [stamped, grants.checksum])
-  return record(manager, before, isNew)
-}
-
-/** Raises the versions of people whose access is no longer what it was. */
-const record = async (manager: EntityManager, before: readonly StoredPerson[], isNew: boolean) => {
-  if (before.length === 0) return []
-  const after = await findPeople(
-    manager,
-    before.map(({ user }) => user.id)
-  )
-  const entries = before.flatMap((person, index): AuditEntry[] => {
-    const [old, now] = [effectiveOf(person), effectiveOf(after[index] ?? person)]
-    if (JSON.stringify(old) === JSON.stringify(now)) return []
-    const target = `user:${person.user.id}`
-    return [{ actor: GRANTS_ACTOR, action: 'access.granted', target, before: old, after: now }]
-  })
-  const raised = entries.map(({ target = '' }) => Number(target.slice('user:'.length)))
+  const raised = entries.map(({ id }) => id)
   // A new person has no earlier tokens, and starts at version 0.
   if (!isNew) await raiseVersions(manager, raised)
-  return entries
+  return entries.map(({ entry }) => entry)
 }
 
-const effectiveOf = ({ user: { profiles, areas, areaPrincipal } }: StoredPerson) => ({ profiles, areas, areaPrincipal })
+/** Of people whose access is no longer what it was. */
+const entriesOf = (changes: readonly GrantedChange[]): { id: number; entry: AuditEntry }[] =>
+  changes.flatMap(({ id, before, after }) => {
+    if (JSON.stringify(before) === JSON.stringify(after)) return []
+    return [{ id, entry: { actor: GRANTS_ACTOR, action: 'access.granted', target: `user:${id}`, before, after } }]
+  })
 
 interface Next {
   profiles: string[]
@@ -162,17 +153,6 @@ const isSame = (row: Granted, next: Next): boolean => {
   )
 }
 
-const replace = async (manager: EntityManager, people: readonly ({ id: number } & Next)[]): Promise<void> => {
-  const names = (what: 'profiles' | 'areas') => [...new Set(people.flatMap(person => person[what]))]
-  await query(manager, CREATE_PROFILES, [names('profiles')])
-  await query(manager, CREATE_AREAS, [names('areas')])
-  const ids = people.map(({ id }) => id)
-  const rows = JSON.stringify(people)
-  await query(manager, 'DELETE FROM granted_profiles WHERE user_id = ANY($1::int[])', [ids])
-  await query(manager, 'DELETE FROM granted_areas WHERE user_id = ANY($1::int[])', [ids])
-  for (const statement of [GRANT_PROFILES, GRANT_AREAS, MAIN_AREAS]) await query(manager, statement, [rows])
-}
-
 /** In the form in which they are compared; more than anybody's groups can be is as good as cut off. */
 const storableGroups = ({ provider, groups, isCutOff = false }: ProviderGroups) => {
   const keys = new Set<string>()
@@ -191,8 +171,9 @@ const REMEMBER = `
 
 const OUTDATED = `
   SELECT u.id FROM users u LEFT JOIN granted_access g ON g.user_id = u.id
-  WHERE g.grants_checksum IS DISTINCT FROM $1 AND EXISTS (SELECT FROM person_groups s WHERE s.user_id = u.id)
-  ORDER BY u.id LIMIT $2 FOR UPDATE OF u`
+  WHERE u.id > $2 AND g.grants_checksum IS DISTINCT FROM $1
+    AND EXISTS (SELECT FROM person_groups s WHERE s.user_id = u.id)
+  ORDER BY u.id LIMIT $3 FOR UPDATE OF u`
 
 const GRANTED = `
   SELECT u.id, coalesce(g.grants_checksum, '') AS checksum,
@@ -208,21 +189,3 @@ const GRANTED = `
 const STAMP = `
   INSERT INTO granted_access (user_id, grants_checksum) SELECT id, $2 FROM unnest($1::int[]) AS id
   ON CONFLICT (user_id) DO UPDATE SET grants_checksum = excluded.grants_checksum`
-
-const CREATE_PROFILES = `
-  INSERT INTO profiles (name) SELECT unnest($1::text[]) EXCEPT SELECT name FROM profiles ON CONFLICT DO NOTHING`
-const CREATE_AREAS = `
-  INSERT INTO areas (name) SELECT unnest($1::text[]) EXCEPT SELECT name FROM areas
-  ON CONFLICT DO NOTHING RETURNING id, name`
-const PEOPLE = 'jsonb_to_recordset($1::jsonb) AS person (id int, profiles text[], areas text[], main text)'
-const GRANT_PROFILES = `
-  INSERT INTO granted_profiles (user_id, profile_id)
-  SELECT person.id, p.id FROM ${PEOPLE} JOIN profiles p ON p.name = ANY(person.profiles)`
-const GRANT_AREAS = `
-  INSERT INTO granted_areas (user_id, area_id)
-  SELECT DISTINCT person.id, a.id FROM ${PEOPLE}
-  CROSS JOIN unnest(person.areas) AS wanted (area) JOIN areas a ON lower(a.name) = lower(wanted.area)`
-const MAIN_AREAS = `
-  INSERT INTO granted_access (user_id, grants_checksum, main_area_id)
-  SELECT person.id, '', a.id FROM ${PEOPLE} LEFT JOIN areas a ON lower(a.name) = lower(person.main)
-  ON CONFLICT (user_id) DO UPDATE SET main_area_id = excluded.main_area_id`

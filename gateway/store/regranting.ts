@@ -34,10 +34,12 @@ export const createRegranting = ({ database, table, log }: RegrantingParts): Reg
     await createNames(database, namesIn(grants.list, 'areas'), profiles.slice(PROFILES.length))
     let people = 0
     // A table that was swapped in meanwhile has asked for its own turn.
-    while (!isClosed && table().grants === grants) {
-      const size = await regrantBatch(database, grants)
-      if (size === 0) break
-      people += size
+    for (let after = 0; !isClosed && table().grants === grants; ) {
+      const batch = await regrantBatch(database, grants, after)
+      if (batch.people === 0 && after === 0) break
+      people += batch.people
+      // From the start again until nothing is left: other instances grant too, and people log in meanwhile.
+      after = batch.people === 0 ? 0 : batch.last
     }
     if (people > 0) log.info({ people }, 'access was worked out again from the groups last seen')
   }
