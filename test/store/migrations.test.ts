@@ -1,0 +1,120 @@
+// The schema is brought up step by step with people in it; a gateway of the first schema goes on working at every step.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { DataSource } from 'typeorm'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { openEmbeddedPostgres } from '../../gateway/store/embedded-postgres.ts'
+import { createTokenState } from '../../gateway/store/token-state.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { migrations } from '../../migrations/index.ts'
+import { type FirstPerson, firstStatements } from '../support/first-statements.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { actor, person } from '../support/store.ts'
+
+type Connection = { url: string } | { host: string; port: number; username: string; database: string }
+
+interface Target {
+  readonly connection: Connection
+  readonly options: Parameters<typeof openDatabase>[0]
+}
+
+/** Migrations 0001 and 0002. */
+const FIRST = 2
+
+const PEOPLE: readonly FirstPerson[] = [
+  { subject: 'maria', profiles: ['Admin'], areas: ['Geral'] },
+  { subject: 'rui', profiles: ['Supervisor', 'Agente'], areas: ['Norte', 'Geral', 'Sul'] },
+  { subject: 'ana', profiles: [], areas: [] }
+]
+
+const migrated = async (connection: Connection, steps: number): Promise<DataSource> => {
+  const options = { migrations: migrations.slice(0, steps), migrationsTableName: 'schema_migrations' }
+  const source = new DataSource({ type: 'postgres', installExtensions: false, ...connection, ...options })
+  await source.initialize()
+  await source.runMigrations({ transaction: 'all' })
+  return source
+}
+
+const stepUp = async (t: Test, { connection, options }: Target): Promise<void> => {
+  let source = await migrated(connection, FIRST)
+  const first = firstStatements((statement, values = []) =>
+    source.query(statement, values).then((rows: unknown) => {
+      const [inner, count] = Array.isArray(rows) ? rows : []
+      return Array.isArray(inner) && typeof count === 'number' ? inner : (rows as Record<string, unknown>[])
+    })
+  )
+  const ids: number[] = []
+  for (const one of PEOPLE) ids.push(await first.add(one))
+  await source.query('UPDATE users SET disabled = true WHERE id = $1', [ids[2]])
+  const before = await first.people(ids)
+  t.match(before[1], { profiles: ['Supervisor', 'Agente'], areas: ['Geral', 'Norte', 'Sul'], main_area: 'Norte' })
+
+  for (let steps = FIRST + 1; steps <= migrations.length; steps++) {
+    await source.destroy()
+    source = await migrated(connection, steps)
+    const name = migrations[steps - 1]?.name ?? ''
+    t.same(await first.people(ids), before, `${name}: everybody has what they had`)
+    const subject = `new${steps}`
+    const id = await first.add({ subject, profiles: ['Agente'], areas: [`Area ${steps}`] })
+    t.equal(await first.logIn(subject), id, `${name}: the first schema's statements still work`)
+    t.match(await first.people([id]), [{ profiles: ['Agente'], areas: [`Area ${steps}`], access_version: 1 }])
+    t.match(await first.end(id), [{ userId: id, version: 2, lowestAccepted: 2 }])
+    t.ok((await first.versions()).some(({ userId }) => userId === id))
+    await first.removeArea(`Area ${steps}`)
+    t.match(await first.people([id]), [{ areas: [], main_area: null }])
+  }
+  await source.destroy()
+  await useNow(t, options, ids)
+}
+
+const useNow = async (t: Test, options: Target['options'], ids: readonly number[]): Promise<void> => {
+  const database = await openDatabase(options)
+  t.teardown(() => database.close())
+  const users = createUsers(database)
+  const [maria = 0, rui = 0, ana = 0] = ids
+  const access = { profiles: ['Supervisor', 'Agente'], areas: ['Geral', 'Norte', 'Sul'] }
+  t.match(await users.loadPerson(rui), {
+    version: 1,
+    user: { ...access, areaPrincipal: 'Norte', accessStatus: 'assigned' },
+    assigned: { ...access, areaPrincipal: 'Norte' }
+  })
+  t.match(await users.syncPerson(person('maria', { issuer: 'ldap' })), {
+    firstLogin: false,
+    version: 1,
+    user: { id: maria, profiles: ['Admin'], areas: ['Geral'] }
+  })
+  t.match(await users.syncPerson(person('ana', { issuer: 'ldap' })), { user: { id: ana }, disabled: true })
+  await t.rejects(users.disablePerson(actor, maria), { code: 'GW_LAST_ADMIN' })
+  const { tokens, versions } = await createTokenState(database).changesSince('0')
+  t.ok(tokens.some(({ jti }) => jti === 'jti of rui'))
+  t.match(
+    versions.find(({ userId }) => userId === rui),
+    { version: 1, lowestAccepted: 0 },
+    'a token from before is as good as it was'
+  )
+  t.match(await createAuditLog(database).verify(), { ok: true })
+}
+
+t.test('people keep their access through every migration, in PostgreSQL', async t => {
+  const postgres = await startPostgres(t)
+  await stepUp(t, {
+    connection: { url: postgres.url },
+    options: { databaseUrl: postgres.url, dataDir: '/nonexistent', log: quiet }
+  })
+})
+
+t.test('and in the embedded one', async t => {
+  const home = mkdtempSync(join(tmpdir(), 'portaria-migrations-'))
+  t.teardown(() => rmSync(home, { recursive: true, force: true }))
+  const embedded = await openEmbeddedPostgres({ dataDir: home, log: quiet, role: 'gateway' })
+  t.teardown(() => embedded.close())
+  const { user: username, ...connection } = embedded.connection
+  await stepUp(t, {
+    connection: { ...connection, username },
+    options: { dataDir: home, log: quiet, role: 'command' }
+  })
+})
