@@ -1,8 +1,11 @@
-// A route's own limit counts by address, by person or by both, beside the limit of all routes; upgrades count too. RL-12
+// A route's own limit counts by address, by person or by both, beside the limit of all routes; upgrades and polls count too. RL-12, RL-15
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startBackend } from '../support/gateway-process.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
+import { pythonModel } from '../support/socketio-models.ts'
+import { startModelledUpstream } from '../support/socketio-upstream.ts'
+import { until } from '../support/until.ts'
 
 const MAX = 2
 const limit = (by: 'ip' | 'user' | 'both') => ({ max: MAX, window: '1h', by })
@@ -91,4 +94,43 @@ t.test('upgrades count in the limit of all routes', async t => {
   for (let n = 0; n < 4; n++) heads.push((await open()).head().slice(9, 12))
   t.same(heads, ['101', '101', '101', '429'])
   t.equal((await few.fetch('/health')).status, 429)
+})
+
+// Everything counts: nothing but a WebSocket makes a Socket.IO client cheaper than its requests.
+t.test('each poll of a Socket.IO client is one request, and what it says over a WebSocket is none', async t => {
+  const messaging = await startModelledUpstream(t, () => pythonModel(['/chat']))
+  const few = await startGateway(t, {
+    config: {
+      upstreams: { messaging: { url: `http://127.0.0.1:${messaging.port}` } },
+      routes: [{ path: '/socket.io/*', upstream: 'messaging', socketio: { namespaces: { '/chat': {} } } }]
+    },
+    env: { RATE_LIMIT_MAX: '30', TRUST_PROXY: '127.0.0.1' }
+  })
+  const token = await few.tokenFor()
+  const poll = (query: string, body?: string) =>
+    few.fetch(`/socket.io/?EIO=4&transport=polling${query}`, {
+      headers: { 'x-forwarded-for': '192.0.2.7', 'content-type': 'text/plain' },
+      ...(body === undefined ? {} : { method: 'POST', body })
+    })
+  const { sid } = JSON.parse((await (await poll('')).text()).slice(1)) as { sid: string }
+  t.equal((await poll(`&sid=${sid}`, `40/chat,{"token":"${token}"}`)).status, 200)
+  // Twenty within a second, as an honest client without WebSocket may need.
+  for (let n = 0; n < 28; n++) t.equal((await poll(`&sid=${sid}`, `42/chat,["say",${n}]`)).status, 200, `poll ${n}`)
+  const refused = await poll(`&sid=${sid}`, '42/chat,["say",28]')
+  t.equal(refused.status, 429)
+  t.match(await refused.json(), { code: 'GW_RATE_LIMITED' })
+  t.equal(refused.headers.get('x-ratelimit-limit'), '30')
+  t.equal(messaging.delivered.filter(({ kind }) => kind === 'event').length, 28)
+
+  const socket = await rawWebSocket(few.port, {
+    path: '/socket.io/?EIO=4&transport=websocket',
+    headers: { 'x-forwarded-for': '192.0.2.8' }
+  })
+  socket.send(1, `40/chat,{"token":"${token}"}`)
+  await until(() => socket.frames().includes('40/chat'), 'connected')
+  for (let n = 0; n < 60; n++) socket.send(1, `42/chat,["say",${n}]`)
+  await until(() => messaging.delivered.filter(({ kind }) => kind === 'event').length === 28 + 60, 'delivered')
+  const after = await few.fetch('/health', { headers: { 'x-forwarded-for': '192.0.2.8' } })
+  t.equal(after.headers.get('x-ratelimit-remaining'), '28', 'the upgrade and this')
+  socket.socket.destroy()
 })

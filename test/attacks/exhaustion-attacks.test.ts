@@ -114,6 +114,73 @@ t.test('a person with a hundred areas is described within the length of a token'
   t.ok((raw.requests.at(-1)?.head.length ?? 0) < 24 * 1024)
 })
 
+/** How long the thread worked between two looks at the event loop while this went on, in milliseconds of its own time, sorted. */
+const turnsDuring = async (work: () => Promise<unknown>): Promise<number[]> => {
+  const turns: number[] = []
+  let isOver = false
+  const watch = async () => {
+    while (!isOver) {
+      const { user, system } = process.threadCpuUsage()
+      await new Promise(resolve => setTimeout(resolve, 2))
+      const used = process.threadCpuUsage({ user, system })
+      turns.push((used.user + used.system) / 1000)
+    }
+  }
+  const watching = watch()
+  await work()
+  isOver = true
+  await watching
+  return turns.sort((a, b) => a - b)
+}
+
+const oneByOne = async (count: number, one: (index: number) => Promise<unknown>) => {
+  for (let index = 0; index < count; index++) await one(index)
+}
+
+t.test('nothing that a stranger sends, and no reload, keeps the event loop from the others', async t => {
+  // RX-18
+  raw.respond(() => OK)
+  const login = (body: string) =>
+    world.fetch('/auth/login', { method: 'POST', body, headers: { 'content-type': 'application/json' } })
+  // V8 hashes names that are numbers by a seed of its own, but many that share a bucket would be felt here.
+  const keys = Array.from({ length: 4000 }, (_, n) => `"${n * 65_536}":1`).join()
+  const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
+  const paths = [
+    '/a'.repeat(4000),
+    '/%61'.repeat(2000),
+    `/${'a;'.repeat(4000)}`,
+    `/${'.%2e/'.repeat(1600)}`,
+    `/${'+.'.repeat(4000)}`
+  ]
+  const routes = Array.from({ length: 2000 }, (_, n) => ({ path: `/many/${n}/:id`, upstream: 'raw' }))
+  const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
+    'a megabyte of JSON': () => oneByOne(4, () => login(`"${'x'.repeat(1_000_000)}"`).catch(() => undefined)),
+    'names of one bucket': () => oneByOne(8, () => login(`{${keys}}`)),
+    nesting: () => oneByOne(8, () => login(deep)),
+    'paths of 8 KB': () => oneByOne(25, index => world.raw(get(paths[index % paths.length] ?? '/'))),
+    'tokens of 8 KB': () =>
+      oneByOne(25, () =>
+        world.raw(`GET /api/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${'e.'.repeat(4000)}\r\n\r\n`)
+      ),
+    'a reload of two thousand routes': async () => {
+      world.writeRoutes({
+        upstreams: { raw: { url: raw.url } },
+        routes: [...routes, { path: '/open/*', upstream: 'raw', public: true }]
+      })
+      await world.gateway.reload()
+    }
+  }
+  for (const [kind, work] of Object.entries(kinds)) {
+    const turns = await turnsDuring(work)
+    const p99 = turns[Math.floor(turns.length * 0.99)] ?? 0
+    t.ok(
+      p99 < 50 && (turns.at(-1) ?? 0) < 250,
+      `${kind}: ${p99.toFixed(1)} ms at the 99th percentile of ${turns.length} turns, ${turns.at(-1)?.toFixed(1)} at most`
+    )
+  }
+  t.equal((await world.raw(get('/open/x'))).status, 200)
+})
+
 t.test('memory stays flat over many requests', async t => {
   // RX-23
   other.respond(() => OK)

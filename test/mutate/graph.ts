@@ -14,6 +14,8 @@ export const scriptOf = (file: string): string => stripTypeScriptTypes(readFileS
 export interface Graph {
   /** All test files, by their paths from the root. */
   readonly tests: readonly string[]
+  /** What the module itself names. */
+  imports(file: string): readonly string[]
   /** The module itself and all that it needs, however far down. */
   needs(file: string): ReadonlySet<string>
   /** Changes with the content of the module and of all that it needs. */
@@ -69,5 +71,5 @@ export const readGraph = (): Graph => {
     createHash('sha256')
       .update([...needs(file)].sort().map(hashOf).join())
       .digest('base64url')
-  return { tests, needs, fingerprint }
+  return { tests, imports: importsOf, needs, fingerprint }
 }

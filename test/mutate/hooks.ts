@@ -19,7 +19,7 @@ export interface Substitution {
 const ROOT_URL = `${pathToFileURL(ROOT).href}/`
 const OURS = /^(?:gateway|test|migrations)\/.*\.ts$/
 
-/** While something is substituted, `tap` is what `globalThis.portariaTap` is when a test is loaded. */
+/** While something is substituted, tests get `globalThis.portariaTap` and `portariaFastCheck` for these libraries. */
 export const installHooks = (current: () => Substitution | undefined) => {
   const scripts = new Map<string, string>()
   const scriptFor = (path: string): string => {
@@ -33,6 +33,8 @@ export const installHooks = (current: () => Substitution | undefined) => {
       if (now === undefined || now.isAlone === true) return next(specifier, context)
       if (specifier === 'tap' && context.parentURL?.startsWith(`${ROOT_URL}test/`))
         return { url: `portaria-tap:${now.generation}`, format: 'module', shortCircuit: true }
+      if (specifier === 'fast-check' && context.parentURL?.startsWith(`${ROOT_URL}test/`))
+        return { url: 'portaria-fast-check:', format: 'module', shortCircuit: true }
       const resolved = next(specifier, context)
       const path = pathOf(resolved.url)
       if (path === undefined || !now.fresh.has(path)) return resolved
@@ -41,6 +43,8 @@ export const installHooks = (current: () => Substitution | undefined) => {
     load(url, context, next) {
       if (url.startsWith('portaria-tap:'))
         return { format: 'module', source: 'export default globalThis.portariaTap', shortCircuit: true }
+      if (url === 'portaria-fast-check:')
+        return { format: 'module', source: 'export default globalThis.portariaFastCheck', shortCircuit: true }
       const path = pathOf(url)
       if (path === undefined) return next(url, context)
       const now = current()

@@ -33,7 +33,7 @@ const modulesIn = (folders: readonly string[]): string[] =>
 
 /** Tests of other folders that are worth a process of their own for a mutant, by the folder of the module. */
 export const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
-  routes: [],
+  routes: ['test/route-files/route-grants.test.ts'],
   access: ['test/attacks/token-attacks.test.ts', 'test/attacks/path-attacks.test.ts'],
   tokens: ['test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
   limits: ['test/faults/limiter-faults.test.ts']

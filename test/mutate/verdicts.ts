@@ -55,11 +55,16 @@ type Memory = ReturnType<typeof openMemory>
 /** Tests that can notice a change of the module, the fastest first. */
 const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): Promise<Reach[]> => {
   const folder = module.split('/')[1] ?? ''
-  const near = (test: string) => test.startsWith(`test/${folder}/`) || (NEIGHBOURS[folder] ?? []).includes(test)
+  const near = (test: string) =>
+    test.startsWith(`test/${folder}/`) ||
+    (NEIGHBOURS[folder] ?? []).includes(test) ||
+    graph
+      .imports(test)
+      .some(file => file === module || (/^test\/(?!fuzz)/.test(file) && graph.imports(file).includes(module)))
   const found: Reach[] = []
   for (const test of graph.tests.filter(each => graph.needs(each).has(module) && !UNSUITED.includes(each))) {
-    // What needs the parser of route files reaches every module of routes: only near tests are worth a process.
-    if (isSlow(graph, test) && !(withSlow && near(test))) continue
+    // Whatever opens a gateway reaches every module: only tests that are about this one are asked.
+    if (!near(test) || (isSlow(graph, test) && !withSlow)) continue
     const reach = await measureReach(graph, test)
     if (!reach.passed) log(`${test} fails without a mutant, and is left out`)
     else if (reach.modules[module] !== undefined) found.push(reach)

@@ -22,8 +22,14 @@ let substitution: Substitution | undefined
 let generation = 0
 let finish: ((outcome: Outcome) => void) | undefined
 
+/** Of a property: a mutant that so many examples do not tell from the original is left to other tests. */
+const MAX_EXAMPLES = 500
+
 // The first counterexample is enough.
 fc.configureGlobal({ endOnFailure: true })
+const assert: typeof fc.assert = (property, options) =>
+  fc.assert(property, { ...options, numRuns: Math.min(options?.numRuns ?? 100, MAX_EXAMPLES) }) as never
+Object.assign(globalThis, { portariaFastCheck: { ...fc, assert } })
 installHooks(() => substitution)
 
 const runTest = async ({ module, source, fresh, test }: Order): Promise<Outcome> => {

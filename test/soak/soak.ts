@@ -1,0 +1,130 @@
+// Lets two gateways live through an hour of traffic and faults, and says whether they are as at its start: `npm run soak -- --minutes 60`.
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs, styleText } from 'node:util'
+import { provision } from '../support/provision.ts'
+import { createExchanges, type Exchange, type Place } from './traffic.ts'
+import { growthOf, type Sample } from './verdict.ts'
+import { type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    /** Clients that repeat each kind of exchange, at each gateway. */
+    clients: { type: 'string', default: '1' },
+    pause: { type: 'string', default: '100' }
+  }
+})
+
+const MINUTE_MS = 60_000
+/** Caches fill and code is compiled before the first figures are taken at rest. */
+const WARM_UP_MS = 60_000
+const TROUBLE_MS = 3000
+const BETWEEN_MS = 9000
+/** Sockets that were closed and connections that idle are gone by then. */
+const REST_MS = 12_000
+
+interface Counts {
+  exchanges: number
+  unanswered: number
+  readonly wrong: Map<string, number>
+}
+
+const state = { isOver: false, trouble: '' }
+
+/** One client: the exchange, a pause, and again. */
+const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts: Counts, isOver: () => boolean) => {
+  while (!isOver()) {
+    const outcome = await exchange.run(place)
+    counts.exchanges++
+    if (outcome === 'unanswered') counts.unanswered++
+    if (!exchange.right.includes(outcome)) {
+      const key = `${exchange.name}: ${outcome}${state.trouble === '' ? '' : ` while ${state.trouble}`}`
+      counts.wrong.set(key, (counts.wrong.get(key) ?? 0) + 1)
+    }
+    await delay(pauseMs)
+  }
+}
+
+const cause = async (troubles: readonly Trouble[]) => {
+  for (let at = 0; !state.isOver; at++) {
+    const trouble = troubles[at % troubles.length]
+    await delay(BETWEEN_MS)
+    if (trouble === undefined || state.isOver) return
+    state.trouble = trouble.name
+    await trouble.strike()
+    await delay(TROUBLE_MS)
+    await trouble.heal()
+    state.trouble = ''
+  }
+}
+
+const show = (label: string, gateway: SoakGateway, { rssMb, heapMb, handles, fds }: Sample) =>
+  console.log(
+    `${label.padEnd(10)} ${gateway.name.padEnd(6)} RSS ${rssMb.toFixed(0).padStart(4)} MB, heap ${heapMb.toFixed(1).padStart(5)} MB, ${String(handles).padStart(3)} handles, ${String(fds).padStart(3)} files`
+  )
+
+const sampleAll = async (label: string, gateways: readonly SoakGateway[]): Promise<Sample[]> => {
+  const samples: Sample[] = []
+  for (const gateway of gateways) {
+    const sample = await gateway.sample()
+    samples.push(sample)
+    show(label, gateway, sample)
+  }
+  return samples
+}
+
+const main = async (t: { teardown(action: () => unknown): unknown }): Promise<number> => {
+  const { gateways, troubles } = await startSoakWorld(t)
+  const exchanges = await createExchanges()
+  const counts: Counts = { exchanges: 0, unanswered: 0, wrong: new Map() }
+  const pauseMs = Number(values.pause)
+  const startTraffic = (isOver: () => boolean) =>
+    Promise.all(
+      gateways.flatMap(gateway =>
+        exchanges.flatMap(exchange =>
+          Array.from({ length: Number(values.clients) }, () => repeat(exchange, gateway, pauseMs, counts, isOver))
+        )
+      )
+    )
+  const warmUntil = performance.now() + WARM_UP_MS
+  await startTraffic(() => performance.now() > warmUntil)
+  await delay(REST_MS)
+  const before = await sampleAll('at rest', gateways)
+
+  const startedAt = performance.now()
+  const minutes = Number(values.minutes)
+  const traffic = startTraffic(() => state.isOver)
+  const troubling = cause(troubles)
+  for (let minute = 1; minute <= minutes; minute++) {
+    await delay(startedAt + minute * MINUTE_MS - performance.now())
+    await sampleAll(`minute ${minute}`, gateways)
+    console.log(
+      `           ${counts.exchanges} exchanges, ${counts.unanswered} unanswered, ${[...counts.wrong.values()].reduce((sum, each) => sum + each, 0)} wrong`
+    )
+  }
+  state.isOver = true
+  await Promise.all([traffic, troubling])
+  await delay(REST_MS)
+  const after = await sampleAll('at rest', gateways)
+
+  for (const [what, times] of counts.wrong) console.log(styleText('red', `${times} × ${what}`))
+  const grown = gateways.flatMap(({ name }, index) => {
+    const [first, last] = [before[index], after[index]]
+    return first === undefined || last === undefined ? [] : growthOf(first, last).map(text => `${name}: ${text}`)
+  })
+  for (const text of grown) console.log(styleText('red', text))
+  for (const gateway of gateways) gateway.process.signal('SIGTERM')
+  const codes = await Promise.all(gateways.map(({ process }) => process.ended))
+  const isFine =
+    grown.length === 0 && counts.unanswered === 0 && counts.wrong.size === 0 && codes.every(code => code === 0)
+  console.log(
+    `${minutes} minutes, ${counts.exchanges} exchanges, ${counts.unanswered} unanswered: ${isFine ? 'flat' : 'not flat'}; ended with ${codes.join(', ')}`
+  )
+  return isFine ? 0 : 1
+}
+
+provision(console.log)
+const undo: (() => unknown)[] = []
+const code = await main({ teardown: action => undo.push(action) })
+for (const action of undo.reverse()) await action()
+process.exit(code)

@@ -1,0 +1,132 @@
+// What clients of the soak do, over and over: each kind of exchange once, judged by the statuses that are right for it.
+
+import { randomUUID } from 'node:crypto'
+import http from 'node:http'
+import https from 'node:https'
+import { io } from 'socket.io-client'
+import { WebSocket } from 'ws'
+import { signToken, TEST_SECRET } from '../support/gateway.ts'
+
+export interface Place {
+  readonly port: number
+  readonly isTls: boolean
+}
+
+/** What became of an exchange: a status, `aborted` by the client itself, or `unanswered`. */
+export type Outcome = number | 'aborted' | 'unanswered'
+
+export interface Exchange {
+  readonly name: string
+  run(place: Place): Promise<Outcome>
+  readonly right: readonly Outcome[]
+}
+
+/** Nothing is without an answer for longer, whatever is broken. */
+const ANSWERED_MS = 20_000
+const LARGE = Buffer.alloc(700_000, 'y')
+/** While a backend is away. */
+const AWAY = [502, 503, 504]
+
+interface Asked {
+  readonly path: string
+  readonly method?: string
+  readonly token?: string
+  readonly body?: Buffer
+  /** The client leaves after so many milliseconds. */
+  readonly leavesAfterMs?: number
+}
+
+const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leavesAfterMs }: Asked): Promise<Outcome> =>
+  new Promise(resolve => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const options = { host: '127.0.0.1', port, path, method, headers, rejectUnauthorized: false, agent: false }
+    const request = (isTls ? https : http).request(options)
+    const settle = (outcome: Outcome) => {
+      clearTimeout(deadline)
+      clearTimeout(leaving)
+      resolve(outcome)
+      request.destroy()
+    }
+    const deadline = setTimeout(() => settle('unanswered'), ANSWERED_MS)
+    const leaving = leavesAfterMs === undefined ? undefined : setTimeout(() => settle('aborted'), leavesAfterMs)
+    request.on('response', answer => {
+      answer.resume()
+      answer.on('end', () => settle(answer.statusCode ?? 0))
+      answer.on('error', () => settle('aborted'))
+    })
+    // The connection broke before an answer: that is none.
+    request.on('error', () => settle('unanswered'))
+    request.end(body)
+  })
+
+/** 101 and an echo, a refusal's status, or nothing. */
+const echo = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
+  new Promise(resolve => {
+    const socket = new WebSocket(`${isTls ? 'wss' : 'ws'}://127.0.0.1:${port}/ws`, {
+      headers: { authorization: `Bearer ${token}` },
+      rejectUnauthorized: false
+    })
+    const settle = (outcome: Outcome) => {
+      clearTimeout(deadline)
+      resolve(outcome)
+      socket.terminate()
+    }
+    const deadline = setTimeout(() => settle('unanswered'), ANSWERED_MS)
+    socket.on('unexpected-response', (_request, answer) => settle(answer.statusCode ?? 0))
+    socket.on('open', () => socket.send('hello'))
+    socket.on('message', () => settle(101))
+    socket.on('close', () => settle('aborted'))
+    socket.on('error', () => settle('aborted'))
+  })
+
+const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
+  new Promise(resolve => {
+    const client = io(`${isTls ? 'https' : 'http'}://127.0.0.1:${port}/chat`, {
+      auth: { token },
+      extraHeaders: { authorization: `Bearer ${token}` },
+      forceNew: true,
+      reconnection: false,
+      timeout: ANSWERED_MS,
+      rejectUnauthorized: false
+    } as Parameters<typeof io>[1])
+    const settle = (outcome: Outcome) => {
+      clearTimeout(deadline)
+      resolve(outcome)
+      client.disconnect()
+    }
+    const deadline = setTimeout(() => settle('unanswered'), ANSWERED_MS)
+    client.on('connect', () => client.emit('say', 'hello', () => settle(200)))
+    client.on('connect_error', () => settle('aborted'))
+    client.on('disconnect', () => settle('aborted'))
+  })
+
+/** A token that is used, ended by logout, and then refused. */
+const revoke = async (place: Place): Promise<Outcome> => {
+  const token = await signToken(TEST_SECRET, {}, { jti: randomUUID() })
+  const before = await ask(place, { path: '/app/x', token })
+  const ended = await ask(place, { path: '/auth/logout', method: 'POST', token })
+  if (before !== 200 || typeof ended !== 'number' || ended >= 300) return before === 200 ? ended : before
+  return ask(place, { path: '/app/x', token })
+}
+
+export const createExchanges = async (): Promise<Exchange[]> => {
+  const token = await signToken(TEST_SECRET, {}, { exp: Math.floor(Date.now() / 1000) + 80_000 })
+  const usual = [200, ...AWAY]
+  return [
+    { name: 'open', right: usual, run: place => ask(place, { path: '/open/x' }) },
+    { name: 'known', right: usual, run: place => ask(place, { path: '/app/x', token }) },
+    { name: 'anonymous', right: [401], run: place => ask(place, { path: '/app/x' }) },
+    { name: 'no role', right: [403], run: place => ask(place, { path: '/admins/x', token }) },
+    { name: 'upload', right: usual, run: place => ask(place, { path: '/app/x', method: 'POST', token, body: LARGE }) },
+    { name: 'download', right: [...usual, 'aborted'], run: place => ask(place, { path: '/app/large', token }) },
+    {
+      name: 'leaves',
+      right: [...usual, 'aborted'],
+      run: place => ask(place, { path: '/open/large', leavesAfterMs: 4 })
+    },
+    { name: 'websocket', right: [101, ...AWAY, 'aborted'], run: place => echo(place, token) },
+    { name: 'socket.io', right: [200, 'aborted'], run: place => converse(place, token) },
+    // A store that is away may keep a logout from being written: it is then refused, and the token lives.
+    { name: 'revocation', right: [401, ...AWAY], run: revoke }
+  ]
+}

@@ -1,0 +1,97 @@
+// Two gateways of the soak before one Postgres, one Redis and one backend: one speaks TLS; what breaks them in turn.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis, until } from '../support/redis.ts'
+import { startSoakBackend } from './backend.ts'
+import type { Left } from './probe.ts'
+import type { Place } from './traffic.ts'
+import type { Sample } from './verdict.ts'
+
+export interface SoakGateway extends Place {
+  readonly name: string
+  readonly process: GatewayProcess
+  /** After a full collection. */
+  sample(): Promise<Sample>
+}
+
+export interface Trouble {
+  readonly name: string
+  strike(): unknown
+  heal(): unknown
+}
+
+interface Teardown {
+  teardown(action: () => unknown): unknown
+}
+
+const routesOf = (port: number, revision: number) => ({
+  upstreams: { back: { url: `http://127.0.0.1:${port}` } },
+  routes: [
+    { path: '/open/*', upstream: 'back', public: true },
+    { path: '/app/*', upstream: 'back' },
+    { path: '/admins/*', upstream: 'back', roles: ['Admin'] },
+    { path: '/ws', upstream: 'back', websocket: {} },
+    { path: '/socket.io/*', upstream: 'back', socketio: { namespaces: { '/chat': {} } } },
+    { path: `/revision-${revision}`, upstream: 'back' }
+  ]
+})
+
+export const startSoakWorld = async (t: Teardown) => {
+  const folder = mkdtempSync(join(tmpdir(), 'portaria-soak-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startSoakBackend(t)])
+  const routes = routeFile(t, routesOf(backend.port, 0))
+  const certificate = createCertificateAuthority(folder).issue('gateway')
+
+  const start = async (name: string, env: Record<string, string>): Promise<SoakGateway> => {
+    const leftFile = join(folder, `left-${name}.json`)
+    const gateway = spawnGateway(t, {
+      ...baseEnv(routes.folder),
+      PORT: '0',
+      DATABASE_URL: postgres.url,
+      REDIS_URL: redis.url,
+      SOAK_LEFT: leftFile,
+      NODE_OPTIONS: `--expose-gc --disable-warning=ExperimentalWarning --import=${join(import.meta.dirname, 'probe.ts')}`,
+      ...env
+    })
+    const port = Number((await gateway.logged('listening')).port)
+    return { name, port, isTls: 'TLS_CERT_FILE' in env, process: gateway, sample: () => sample(gateway, leftFile) }
+  }
+  const tls = { TLS_CERT_FILE: certificate.certFile, TLS_KEY_FILE: certificate.keyFile }
+  const gateways = await Promise.all([start('plain', {}), start('tls', tls)])
+
+  let revision = 0
+  const reload = () => {
+    routes.write(routesOf(backend.port, ++revision))
+    for (const { process } of gateways) process.signal('SIGHUP')
+  }
+  const troubles: Trouble[] = [
+    { name: 'routes reloaded', strike: reload, heal: () => undefined },
+    { name: 'backend gone', strike: backend.stop, heal: backend.start },
+    { name: 'Redis frozen', strike: redis.freeze, heal: redis.thaw },
+    { name: 'Redis gone', strike: redis.kill, heal: redis.restart },
+    { name: 'Postgres frozen', strike: postgres.freeze, heal: postgres.thaw },
+    { name: 'Postgres gone', strike: postgres.kill, heal: postgres.start }
+  ]
+  return { gateways, troubles }
+}
+
+const sample = async ({ pid, signal }: GatewayProcess, leftFile: string): Promise<Sample> => {
+  rmSync(leftFile, { force: true })
+  signal('SIGUSR2')
+  const read = (): Left | undefined => {
+    try {
+      return JSON.parse(readFileSync(leftFile, 'utf8')) as Left
+    } catch {
+      return undefined
+    }
+  }
+  await until(() => read() !== undefined)
+  const { heapMb, handles } = read() ?? { heapMb: 0, handles: 0 }
+  const rssKb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  return { rssMb: rssKb / 1000, heapMb, handles, fds: readdirSync(`/proc/${pid}/fd`).length }
+}
