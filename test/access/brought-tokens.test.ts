@@ -72,6 +72,7 @@ t.test('a session cookie is read part by part, once each', async t => {
     [`${name}_1=b`, undefined],
     [`${name}=`, ''],
     [`${name}=a=b`, 'a=b'],
+    [`x=1; x=2; ${name}=a`, 'a'],
     ['portaria_session=a', undefined],
     [`x${name}=a`, undefined],
     [`${name}`, undefined],
@@ -204,6 +205,7 @@ t.test('a navigation without a session goes to the login and comes back; nothing
     session.loginAddress(exchangeOf({ target, fields: html, route: { browser: true }, ...parts }))
   t.equal(to('/a b?c=d&e'), '/auth/login?returnTo=%2Fa%20b%3Fc%3Dd%26e')
   t.equal(to('/a', { route: {} }), undefined)
+  t.equal(to('/a', { route: undefined }), undefined)
   t.equal(to('/a', { route: { browser: true }, fields: [] }), undefined)
   t.equal(to('/a', { method: 'POST' }), undefined)
   t.equal(to('/a', { method: 'HEAD' }), '/auth/login?returnTo=%2Fa')
@@ -276,6 +278,8 @@ t.test('the token of an upgrade is taken out of wherever it stands', async t => 
     token: 'abc',
     query: ''
   })
+  t.match(upgrade([], '?access_+token=abc', true), { token: undefined, query: '?access_+token=abc' })
+  t.match(upgrade(offers('bearer,bearer'), '', true), { token: 'bearer', subprotocols: [] })
   t.match(upgrade(offers('chat'), '?access+token=abc', true), { token: undefined, query: '?access+token=abc' })
 })
 
@@ -290,6 +294,7 @@ t.test('a malformed source, or two that disagree, are refused', async t => {
     [[], '?access_token=a%20b', 'token-in-query'],
     [[], '?access_token=!a', 'token-in-query'],
     [[], '?access_token=a!', 'token-in-query'],
+    [[], '?access_token=a=b', 'token-in-query'],
     [[], '?access_token=pt_abc', 'token-in-query'],
     [['Authorization', 'Bearer a'], '?access_token=b', 'tokens-disagree'],
     [[...offers('bearer,a'), 'Authorization', 'Bearer b'], '', 'tokens-disagree'],

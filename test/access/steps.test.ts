@@ -75,6 +75,12 @@ t.test('without a token, with a bad one, from another network or with old revoca
   ])
   t.same(judge(step(identityOf({ addresses: ['192.0.2.0/24'] }), 'x')), ['passes', 'token-1'])
   t.same(judge(step(identityOf({ addresses: [] }), 'x')), ['passes', 'token-1'])
+  const unmatched = exchangeOf()
+  t.equal(
+    outcome(step(identityOf(), undefined)(unmatched)),
+    '401 GW_UNAUTHENTICATED no-token',
+    'no route is no public one'
+  )
   t.same(judge(step(identityOf(), 'x', false)), ['503 GW_UNAVAILABLE revocations-too-old', 'token-1'])
 })
 
@@ -355,6 +361,8 @@ t.test('a target is matched in origin form, or in absolute form under the Host t
     t.equal(judge(target)[0], 'target-form', target)
   t.equal(judge('http://gw.example/x\n/1')[0], 'target-form')
   t.equal(judge('/x/1#y')[0], 'fragment')
+  t.equal(judge('/x/1?q#y')[0], 'fragment')
+  t.equal(judge('/nothing')[0], undefined, 'no route is no fault of the path')
   t.equal(judge('/x/a%5cb')[0], 'backslash')
   t.equal(judge(`/x/${'a'.repeat(8192 - 3)}`)[0], '/x/:id')
   t.equal(judge(`/x/${'a'.repeat(8192 - 2)}`)[0], 'target-too-long')

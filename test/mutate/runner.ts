@@ -18,6 +18,9 @@ const MAX_RUNS = 400
 const CHECK_MS = 250
 /** What an endless loop may use beyond what the test needs without a mutant. */
 const SPARE_CPU_MS = 3000
+/** A mutant that so many examples of a property do not tell from the original is left to other tests. */
+const FEW_EXAMPLES = 400
+const MAX_EXAMPLES = 1_000_000
 const MAX_WALL_MS = 300_000
 
 /** Whether a test starts processes: servers, gateways, commands. */
@@ -29,6 +32,8 @@ export const isSlow = (graph: Graph, test: string): boolean =>
 export const createRunner = (graph: Graph): Runner => {
   const slow = new Map<string, boolean>()
   const neededMs = new Map<string, number>()
+  /** Those that ask how many examples they had. */
+  const thorough = new Set<string>()
   let worker: ChildProcess | undefined
   let runs = 0
 
@@ -66,7 +71,11 @@ export const createRunner = (graph: Graph): Runner => {
       mutant === undefined ? script : script.slice(0, mutant.start) + mutant.replacement + script.slice(mutant.end)
     if (isSlowTest) return runAlone(test, module, source)
     const fresh = [...graph.needs(test)].filter(file => graph.needs(file).has(module))
-    return runInWorker({ test, module, source, fresh: [...fresh, test] })
+    const runOnce = (examples: number) => runInWorker({ test, module, source, fresh: [...fresh, test], examples })
+    const outcome = await runOnce(thorough.has(test) ? MAX_EXAMPLES : FEW_EXAMPLES)
+    if (mutant !== undefined || outcome === 'passed' || thorough.has(test)) return outcome
+    thorough.add(test)
+    return runOnce(MAX_EXAMPLES)
   }
   return { run, close }
 }

@@ -8,6 +8,8 @@ export interface Order {
   readonly source: string
   readonly fresh: readonly string[]
   readonly test: string
+  /** Of each property at most. */
+  readonly examples: number
 }
 
 /** `hung`: nothing was left to wait for, and the test had not ended. */
@@ -20,20 +22,19 @@ export interface Report {
 
 let substitution: Substitution | undefined
 let generation = 0
+let examples = 0
 let finish: ((outcome: Outcome) => void) | undefined
-
-/** Of a property: a mutant that so many examples do not tell from the original is left to other tests. */
-const MAX_EXAMPLES = 500
 
 // The first counterexample is enough.
 fc.configureGlobal({ endOnFailure: true })
 const assert: typeof fc.assert = (property, options) =>
-  fc.assert(property, { ...options, numRuns: Math.min(options?.numRuns ?? 100, MAX_EXAMPLES) }) as never
+  fc.assert(property, { ...options, numRuns: Math.min(options?.numRuns ?? 100, examples) }) as never
 Object.assign(globalThis, { portariaFastCheck: { ...fc, assert } })
 installHooks(() => substitution)
 
-const runTest = async ({ module, source, fresh, test }: Order): Promise<Outcome> => {
+const runTest = async ({ module, source, fresh, test, examples: most }: Order): Promise<Outcome> => {
   generation++
+  examples = most
   substitution = { module, source, fresh: new Set(fresh), generation }
   const tap = new Test({ name: test, bail: true })
   Object.assign(globalThis, { portariaTap: tap })
