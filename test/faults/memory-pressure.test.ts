@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { until } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 
 const STUCK = 80
 const CONTAINER_MB = 256
@@ -77,7 +77,7 @@ t.test(`${2 * STUCK} stuck exchanges in ${CONTAINER_MB} MB`, async t => {
     for (const client of clients) client.destroy()
   })
   // Every way is full when nothing moves any more: what the gateway holds then is all that it will ever hold.
-  await until(() => stuck.open() >= STUCK, 60_000)
+  await until(() => stuck.open() >= STUCK, 'all are stuck', 60_000)
   const statuses = new Set<number>()
   for (let round = 0; round < 40; round++) {
     const answer = await fetch(`http://127.0.0.1:${port}/quick`, { signal: AbortSignal.timeout(20_000) })

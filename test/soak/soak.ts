@@ -41,7 +41,7 @@ const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts:
       const key = `${exchange.name}: ${outcome}${state.trouble === '' ? '' : ` while ${state.trouble}`}`
       counts.wrong.set(key, (counts.wrong.get(key) ?? 0) + 1)
     }
-    await delay(pauseMs)
+    await delay(exchange.pauseMs ?? pauseMs)
   }
 }
 

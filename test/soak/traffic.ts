@@ -19,6 +19,8 @@ export interface Exchange {
   readonly name: string
   run(place: Place): Promise<Outcome>
   readonly right: readonly Outcome[]
+  /** Until the next; undefined: as for the others. */
+  readonly pauseMs?: number
 }
 
 /** Nothing is without an answer for longer, whatever is broken. */
@@ -127,6 +129,7 @@ export const createExchanges = async (): Promise<Exchange[]> => {
     { name: 'websocket', right: [101, ...AWAY, 'aborted'], run: place => echo(place, token) },
     { name: 'socket.io', right: [200, 'aborted'], run: place => converse(place, token) },
     // A store that is away may keep a logout from being written: it is then refused, and the token lives.
-    { name: 'revocation', right: [401, ...AWAY], run: revoke }
+    // Each brings a token of its own, which is remembered within bounds: more of them would look like a leak.
+    { name: 'revocation', right: [401, ...AWAY], run: revoke, pauseMs: 3000 }
   ]
 }

@@ -3,9 +3,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../support/certificates.ts'
-import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from '../support/gateway-process.ts'
+import { baseEnv, type GatewayProcess, isAlive, routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { startRedis, until } from '../support/redis.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
 import { startSoakBackend } from './backend.ts'
 import type { Left } from './probe.ts'
 import type { Place } from './traffic.ts'
@@ -23,6 +24,9 @@ export interface Trouble {
   strike(): unknown
   heal(): unknown
 }
+
+/** A collection and a line of JSON, on a machine that does much else and with stores that are away. */
+const SAMPLE_MS = 180_000
 
 interface Teardown {
   teardown(action: () => unknown): unknown
@@ -90,7 +94,8 @@ const sample = async ({ pid, signal }: GatewayProcess, leftFile: string): Promis
       return undefined
     }
   }
-  await until(() => read() !== undefined)
+  await until(() => read() !== undefined || !isAlive(pid), 'the gateway tells what is left', SAMPLE_MS)
+  if (!isAlive(pid)) throw new Error('the gateway has ended')
   const { heapMb, handles } = read() ?? { heapMb: 0, handles: 0 }
   const rssKb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   return { rssMb: rssKb / 1000, heapMb, handles, fds: readdirSync(`/proc/${pid}/fd`).length }
