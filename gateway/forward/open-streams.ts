@@ -4,6 +4,8 @@ import { type GatewayError, TokenExpired, TokenRevoked, Unavailable } from '../e
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Revocations } from '../tokens/revocations.ts'
+import { createExpiryWheel } from './expiry-wheel.ts'
+import { spreadOut } from './spread-out.ts'
 import { createPlaces, type StreamAsker, type StreamShares } from './stream-places.ts'
 
 type StreamKind = 'websocket' | 'socketio' | 'sse'
@@ -107,13 +109,10 @@ export interface OpenStreams {
 interface Entry {
   stream: OpenStream
   readonly control: StreamControl
-  /** Second (since the epoch) of the wheel at which it is looked at; 0: never. */
-  due: number
-  endsAt: number
+  readonly endsAt: number
 }
 
 const TICK_MS = 250
-const DRAIN_TICK_MS = 50
 /** Today's access must be known within this time, else the stream ends: the promise is one second. */
 const FRESH_ACCESS_MS = 800
 const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
@@ -123,18 +122,13 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
   const now = options.now ?? Date.now
   const instance = randomBytes(4).toString('hex')
   const entries = new Map<string, Entry>()
-  // One wheel: a slot per second, holding the streams that end in it.
-  const wheel = new Map<number, Set<Entry>>()
-  let turned = Math.floor(now() / 1000)
   let serial = 0
   let draining = false
   let judging = false
 
   const forget = (entry: Entry) => {
     entries.delete(entry.stream.id)
-    const slot = wheel.get(entry.due)
-    slot?.delete(entry)
-    if (slot?.size === 0) wheel.delete(entry.due)
+    wheel.remove(entry)
   }
 
   const finish = (entry: Entry, code: StreamEnd) => {
@@ -148,26 +142,8 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
     entry.control.onChange?.(stream)
   }
 
-  const schedule = (entry: Entry) => {
-    if (entry.endsAt === Number.POSITIVE_INFINITY) return
-    entry.due = Math.floor(entry.endsAt / 1000)
-    const slot = wheel.get(entry.due) ?? new Set()
-    slot.add(entry)
-    wheel.set(entry.due, slot)
-  }
-
-  const tick = () => {
-    const at = now()
-    const second = Math.floor(at / 1000)
-    for (; turned <= second; turned++) {
-      for (const entry of [...(wheel.get(turned) ?? [])]) {
-        if (entry.endsAt <= at) finish(entry, endOfLife(entry.stream, at))
-      }
-      // The current second is looked at until it is over.
-      if (turned === second) break
-      for (const entry of [...(wheel.get(turned) ?? [])]) finish(entry, endOfLife(entry.stream, at))
-    }
-  }
+  const wheel = createExpiryWheel<Entry>(now(), (entry, at) => finish(entry, endOfLife(entry.stream, at)))
+  const tick = () => wheel.turnTo(now())
   const timer = setInterval(tick, TICK_MS)
   timer.unref()
 
@@ -201,10 +177,8 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
     for (const [userId, ofUser] of stale) void judgeFresh(userId, ofUser)
   }
 
-  const admit = createPlaces(options.shares ?? DEFAULT_SHARES)
-
   return {
-    admit,
+    admit: createPlaces(options.shares ?? DEFAULT_SHARES),
     register(info, control) {
       const at = now()
       const { identity, maxLifetimeMs = 0 } = info
@@ -215,9 +189,9 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
       const stream: OpenStream = { ...info, id: `${instance}-${++serial}`, since: at }
       const expiresAt = identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
       const endsAt = Math.min(expiresAt, maxLifetimeMs > 0 ? at + maxLifetimeMs : Number.POSITIVE_INFINITY)
-      const entry: Entry = { stream, control, due: 0, endsAt }
+      const entry: Entry = { stream, control, endsAt }
       entries.set(stream.id, entry)
-      schedule(entry)
+      wheel.add(entry)
       if (standing === 'stale' && identity !== undefined) void judgeFresh(identity.user.id, [entry])
       return { id: stream.id, close: () => forget(entry) }
     },
@@ -246,7 +220,7 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
     },
     drain(timeoutMs) {
       draining = true
-      return drainAll(entries, finish, timeoutMs)
+      return spreadOut([...entries.values()], timeoutMs * 0.6, entry => finish(entry, 1012))
     },
     counts() {
       const counts = { websocket: 0, socketio: 0, sse: 0 }
@@ -283,28 +257,3 @@ const itemOf = ({ stream, control }: Entry): StreamItem => ({
   ip: stream.ip,
   bytes: control.bytes?.()
 })
-
-/** Everybody comes back at once after a restart unless they are sent away one after the other. */
-const drainAll = (
-  entries: ReadonlyMap<string, Entry>,
-  finish: (entry: Entry, code: StreamEnd) => void,
-  timeoutMs: number
-): Promise<void> =>
-  new Promise(resolve => {
-    const startedAt = performance.now()
-    const spreadMs = timeoutMs * 0.6
-    const leaving = [...entries.values()].map(entry => ({ entry, atMs: Math.random() * spreadMs }))
-    leaving.sort((a, b) => b.atMs - a.atMs)
-    const step = () => {
-      const passedMs = performance.now() - startedAt
-      for (let next = leaving.at(-1); next !== undefined && next.atMs <= passedMs; next = leaving.at(-1)) {
-        leaving.pop()
-        finish(next.entry, 1012)
-      }
-      if (leaving.length > 0) return
-      clearInterval(timer)
-      resolve()
-    }
-    const timer = setInterval(step, DRAIN_TICK_MS)
-    step()
-  })

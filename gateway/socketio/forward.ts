@@ -2,7 +2,7 @@
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
-import { createPollingRequests } from './requests.ts'
+import { createPollingRequests } from './polling/polling-requests.ts'
 import { createSocketIoSessions, type SocketIoForwarding } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
 

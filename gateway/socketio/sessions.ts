@@ -8,10 +8,10 @@ import { ownText } from '../values/own-text.ts'
 import type { SocketForwarding } from '../websocket/forward.ts'
 import type { Relay } from '../websocket/relay.ts'
 import type { Phase } from './life.ts'
-import { createPollingTransport, type PollingShare, type PollingTransport } from './polling.ts'
-import type { PollingForwarding } from './polling-http.ts'
+import type { PollingForwarding } from './polling/client-fields.ts'
+import { createPollingTransport, type PollingTransport } from './polling/polling-transport.ts'
 import { createSession, isProving, type Session, type SessionOrigin, type SessionParts } from './session.ts'
-import { createShare, storeAway } from './share.ts'
+import { createShare, type PollingShare, storeAway } from './share.ts'
 import { hashId, type SidOrigin } from './sid-store.ts'
 
 export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick<PollingForwarding, 'pollHeaders'> {

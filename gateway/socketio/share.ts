@@ -1,8 +1,19 @@
 // One session of this instance stays in step with what other instances know of it.
 import { BadRequest, Unavailable } from '../errors.ts'
-import type { PollingShare } from './polling.ts'
 import type { Session } from './session.ts'
 import type { NamespaceState, SharedSids } from './sid-store.ts'
+
+/** What instances share of one session; see `SharedSids`. */
+export interface PollingShare {
+  reload(): Promise<void>
+  persist(): Promise<void>
+  /** A WebSocket at this instance carries the session from now on. */
+  takeOver(): Promise<void>
+  mail(packets: readonly string[]): Promise<void>
+  collect(): Promise<readonly string[]>
+  lease(): Promise<boolean>
+  release(): Promise<void>
+}
 
 /** A store that can't be asked is a 503: nothing is let through on a guess. */
 export const storeAway = (cause: unknown): never => {

@@ -1,10 +1,10 @@
 // Chooses the fields of an upstream's answer to a poll that reach the client.
-import type { GatewayError } from '../errors.ts'
-import type { Exchange } from '../http/exchange.ts'
-import { clientHead, type ResponseContextOf } from '../upstream/headers/client-head.ts'
-import type { ResponseHead } from '../upstream/parser.ts'
-import type { Upstreams } from '../upstream/upstreams.ts'
-import type { SessionOrigin } from './session.ts'
+import type { GatewayError } from '../../errors.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import { clientHead, type ResponseContextOf } from '../../upstream/headers/client-head.ts'
+import type { ResponseHead } from '../../upstream/parser.ts'
+import type { Upstreams } from '../../upstream/upstreams.ts'
+import type { SessionOrigin } from '../session.ts'
 
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
 

@@ -1,0 +1,45 @@
+// Finds what has expired without looking at everything else: one slot per second, holding what ends in it.
+
+interface Expiring {
+  /** Milliseconds since the epoch; infinite: never. */
+  readonly endsAt: number
+}
+
+interface ExpiryWheel<T extends Expiring> {
+  add(entry: T): void
+  remove(entry: T): void
+  /** Hands over what has ended by this time, which is removed by the one who gets it. */
+  turnTo(atMs: number): void
+}
+
+const secondOf = (ms: number): number => Math.floor(ms / 1000)
+
+export const createExpiryWheel = <T extends Expiring>(
+  startMs: number,
+  onExpired: (entry: T, atMs: number) => void
+): ExpiryWheel<T> => {
+  const slots = new Map<number, Set<T>>()
+  let turned = secondOf(startMs)
+  return {
+    add(entry) {
+      if (entry.endsAt === Number.POSITIVE_INFINITY) return
+      const second = secondOf(entry.endsAt)
+      slots.set(second, (slots.get(second) ?? new Set()).add(entry))
+    },
+    remove(entry) {
+      const second = secondOf(entry.endsAt)
+      const slot = slots.get(second)
+      slot?.delete(entry)
+      if (slot?.size === 0) slots.delete(second)
+    },
+    turnTo(atMs) {
+      const now = secondOf(atMs)
+      for (; turned <= now; turned++) {
+        for (const entry of [...(slots.get(turned) ?? [])])
+          if (turned < now || entry.endsAt <= atMs) onExpired(entry, atMs)
+        // The current second is looked at until it is over.
+        if (turned === now) break
+      }
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// Keeps what a client that polls is to be told until its poll is there: at this instance, at another, or on a WebSocket.
+import type { Exchange } from '../../http/exchange.ts'
+import type { ResponseHead } from '../../upstream/parser.ts'
+import { SEPARATOR } from '../protocol/engineio.ts'
+import type { Session } from '../session.ts'
+import type { PollingShare } from '../share.ts'
+import { clientFields, type PollingForwarding } from './client-fields.ts'
+
+interface MailboxParts {
+  readonly share: PollingShare | undefined
+  readonly forwarding: PollingForwarding
+  readonly session: Session
+  /** Fields of answers: those the upstream gave to this client's handshake. */
+  readonly fields: readonly string[]
+}
+
+const NOOP = '6'
+
+export const createMailbox = ({ share, forwarding, session, ...first }: MailboxParts) => {
+  let { fields } = first
+  let packets: string[] = []
+  let waiting: Exchange | undefined
+  /** Set once the WebSocket transport has taken over. */
+  let divert: ((packets: readonly string[]) => void) | undefined
+
+  const answer = (exchange: Exchange, body: string) => {
+    exchange.underway = undefined
+    const bytes = Buffer.from(body)
+    const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(bytes.length)]
+    const headers = [...fields, ...forwarding.pollHeaders(exchange, fields), ...type]
+    exchange.response.whole({ status: 200, headers }, bytes.toString('latin1'))
+  }
+
+  const put = (more: readonly string[]) => void packets.push(...more)
+
+  const flush = () => {
+    if (packets.length === 0) return
+    if (divert !== undefined) {
+      divert(packets.filter(packet => packet !== NOOP))
+      packets = []
+    }
+    const exchange = waiting
+    if (exchange === undefined) return
+    waiting = undefined
+    const body = packets.length === 0 ? NOOP : packets.join(SEPARATOR)
+    packets = []
+    answer(exchange, body)
+  }
+
+  return {
+    answer,
+    /** The upstream's own refusal, without its body. */
+    answerFailure(exchange: Exchange, head: ResponseHead) {
+      const passed = clientFields(head, forwarding, session.origin)
+      const headers = [...passed, ...forwarding.pollHeaders(exchange, passed), 'content-length', '0']
+      exchange.response.whole({ status: head.status < 400 ? 502 : head.status, headers }, '')
+    },
+    /** Answers have the fields of the upstream's latest one. */
+    useFields(head: ResponseHead) {
+      fields = clientFields(head, forwarding, session.origin)
+    },
+    put,
+    /** An answer says something, if only that there is nothing to say. */
+    putNothing: () => void packets.push(NOOP),
+    isEmpty: () => packets.length === 0,
+    flush,
+    /** To the poll that waits here, or to wherever the next one will be. */
+    async deliver() {
+      if (share === undefined || waiting !== undefined || divert !== undefined) return flush()
+      const mail = packets
+      packets = []
+      if (mail.length > 0) await share.mail(mail)
+    },
+    /** Takes what other instances have left for this client. */
+    async collect() {
+      if (share !== undefined) put(await share.collect())
+    },
+    /** A poll waits for mail. @param onAbort its client has gone */
+    wait(exchange: Exchange, onAbort: () => void) {
+      waiting = exchange
+      exchange.underway = {
+        abort() {
+          waiting = undefined
+          onAbort()
+        }
+      }
+    },
+    isAwaited: () => waiting !== undefined,
+    /** The poll that waits must be answered in another way. */
+    letGo(): Exchange | undefined {
+      const exchange = waiting
+      waiting = undefined
+      if (exchange !== undefined) exchange.underway = undefined
+      return exchange
+    },
+    isDiverted: () => divert !== undefined,
+    /** From now on packets for the client go this way; a poll that still waits is answered with nothing. */
+    divertTo(next: (packets: readonly string[]) => void) {
+      divert = next
+      if (waiting === undefined && packets.length === 0) return
+      packets.push(NOOP)
+      flush()
+    }
+  }
+}
+
+export type Mailbox = ReturnType<typeof createMailbox>

@@ -1,0 +1,92 @@
+// Sends a polling session's POSTs to the upstream one after the other, the client's once each of their packets may pass.
+import { BadRequest, RateLimited } from '../../errors.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import { callUpstream } from '../../upstream/call.ts'
+import { readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
+import type { Session } from '../session.ts'
+import type { PollingShare } from '../share.ts'
+import type { PollingForwarding } from './client-fields.ts'
+import type { Mailbox } from './mailbox.ts'
+
+interface PostParts {
+  readonly share: PollingShare | undefined
+  readonly forwarding: PollingForwarding
+  readonly session: Session
+  /** The whole head of a request of the gateway's own in this session. */
+  readonly ownHead: (contentLength: number) => string
+}
+
+const MAX_ANSWER_BYTES = 64 * 1024
+
+export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
+  const { forwarding, session, share } = parts
+  const { upstream, target, route } = session.origin
+  const maxMessages = route.socketio?.messagesPerSecond ?? 1000
+  let second = 0
+  let messages = 0
+  /** The client's and the gateway's own: an overlap would end the session at the upstream. */
+  let last: Promise<unknown> = Promise.resolve()
+  let isClientPosting = false
+
+  const send = (packets: readonly string[], headOf: (length: number) => string, timeoutMs: number) => {
+    const body = Buffer.from(packets.join(SEPARATOR))
+    const head = headOf(body.length)
+    const call = { upstream, target, method: 'POST', head, body, timeoutMs, maxBytes: MAX_ANSWER_BYTES } as const
+    return callUpstream(forwarding.upstreams, call).answer
+  }
+
+  const isFlood = (count: number): boolean => {
+    const now = Math.floor(performance.now() / 1000)
+    messages = now === second ? messages + count : count
+    second = now
+    return messages > maxMessages
+  }
+
+  /** Judges a body packet by packet; what a packet in it violates ends the session before any of it is forwarded. */
+  const judge = async (payload: string): Promise<string[]> => {
+    const packets = readEnginePayload(payload)
+    if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
+    if (isFlood(packets.length)) throw new RateLimited({ reason: 'too-many-messages', headers: { 'retry-after': '1' } })
+    const passed: string[] = []
+    for (const packet of packets) {
+      const verdict = await session.gate.fromClient(packet)
+      if (session.isOver) throw new BadRequest({ reason: 'session-over' })
+      if (verdict.verdict === 'violation') throw new BadRequest({ reason: verdict.reason })
+      if (verdict.verdict === 'pass') passed.push(verdict.text ?? packet.text)
+      if (verdict.verdict === 'answer') mailbox.put([verdict.text])
+    }
+    return passed
+  }
+
+  const forward = async (exchange: Exchange, headOf: (length: number) => string, packets: readonly string[]) => {
+    if (packets.length === 0) return mailbox.answer(exchange, 'ok')
+    const { head, body } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
+    if (head.status === 200) return mailbox.answer(exchange, body.length === 2 ? body.toString('latin1') : 'ok')
+    session.leave()
+    mailbox.answerFailure(exchange, head)
+  }
+
+  return {
+    /** @param headOf gives the head for a body of this length; rejects with a refusal */
+    async post(exchange: Exchange, headOf: (length: number) => string, payload: Buffer): Promise<void> {
+      if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
+      isClientPosting = true
+      try {
+        const packets = await judge(payload.toString('utf8'))
+        // Before the upstream can answer, to whichever instance.
+        await share?.persist()
+        await mailbox.deliver()
+        const work = last.then(() => forward(exchange, headOf, packets))
+        last = work.catch(() => undefined)
+        await work
+      } finally {
+        isClientPosting = false
+      }
+    },
+    /** A word of the gateway's own; never rejects. */
+    tell(packets: readonly string[]): Promise<unknown> {
+      last = last.then(() => send(packets, parts.ownHead, upstream.timeoutMs)).catch(() => undefined)
+      return last
+    }
+  }
+}

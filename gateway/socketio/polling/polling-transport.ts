@@ -1,0 +1,136 @@
+// The polling transport of a Socket.IO session: every packet of every body is judged, both ways, and none is lost between polls.
+import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
+import { readEnginePayload } from '../protocol/engineio.ts'
+import type { Session } from '../session.ts'
+import type { PollingShare } from '../share.ts'
+import type { PollingForwarding } from './client-fields.ts'
+import { createMailbox } from './mailbox.ts'
+import { createPollingPosts } from './polling-posts.ts'
+
+const ENGINE_CLOSE = '1'
+
+interface PollingOptions {
+  readonly share: PollingShare | undefined
+  readonly forwarding: PollingForwarding
+  readonly session: Session
+  /** Fields of answers: those the upstream gave to this client's handshake. */
+  readonly fields: readonly string[]
+  /** How long the upstream may hold a poll. */
+  readonly pollMs: number
+  /** The whole head of a request of the gateway's own in this session. */
+  readonly ownHead: (contentLength: number) => string
+  readonly onViolation: (reason: string) => void
+}
+
+export const createPollingTransport = (options: PollingOptions) => {
+  const { forwarding, session, share } = options
+  const { upstream, target, route } = session.origin
+  const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
+  const mailbox = createMailbox(options)
+  const posts = createPollingPosts(options, mailbox)
+  let poll: PendingCall | undefined
+  let isClosed = false
+  let bytes = 0
+
+  const failPoll = (error: unknown) => {
+    poll = undefined
+    const exchange = mailbox.letGo()
+    session.leave()
+    const refusal = error instanceof GatewayError ? error : new Internal({ cause: error })
+    if (exchange !== undefined) forwarding.refuse(exchange, refusal)
+  }
+
+  /** What the upstream had to say, as far as the client may hear it. */
+  const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
+    poll = undefined
+    await share?.release()
+    // Another instance may have let a CONNECT through meanwhile.
+    await share?.reload()
+    if (head.status !== 200) {
+      // The session is unknown or broken there: the client hears the same status and starts anew.
+      const exchange = mailbox.letGo()
+      session.leave()
+      if (exchange !== undefined) mailbox.answerFailure(exchange, head)
+      return
+    }
+    mailbox.useFields(head)
+    bytes += body.length
+    const packets = readEnginePayload(body.toString('utf8'))
+    if (packets === undefined) return failPoll(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
+    for (const packet of packets) {
+      const judged = session.gate.fromUpstream(packet)
+      if (judged.verdict === 'violation') return options.onViolation(judged.reason)
+      if (judged.verdict === 'pass') mailbox.put([judged.text ?? packet.text, ...(judged.released ?? [])])
+    }
+    await share?.persist()
+    if (mailbox.isEmpty()) mailbox.putNothing()
+    await mailbox.deliver()
+  }
+
+  const ask = (head: string) => {
+    if (!mailbox.isEmpty()) return mailbox.flush()
+    // After an answer of the gateway's own the upstream's earlier poll is still under way.
+    if (poll !== undefined) return
+    const [method, body, isStream, timeoutMs] = ['GET', undefined, true, options.pollMs] as const
+    const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }
+    poll = callUpstream(forwarding.upstreams, call)
+    poll.answer.then(takeAnswer).catch(failPoll)
+  }
+
+  const askOrTakeMail = async (head: string, shared: PollingShare) => {
+    await mailbox.collect()
+    // An earlier poll may still be under way, here or at another instance: its answer comes as mail.
+    const mayAsk = mailbox.isEmpty() && poll === undefined && (await shared.lease())
+    if (mayAsk) ask(head)
+    else mailbox.flush()
+  }
+
+  return {
+    get(exchange: Exchange, head: string) {
+      if (mailbox.isAwaited()) {
+        options.onViolation('overlapping-polls')
+        return forwarding.refuse(exchange, new BadRequest({ reason: 'overlapping-polls' }))
+      }
+      mailbox.wait(exchange, () => {
+        // The upstream must see its poll broken off, as it would without a gateway between.
+        poll?.abort()
+        poll = undefined
+        if (!mailbox.isDiverted()) session.leave()
+      })
+      if (share === undefined) ask(head)
+      else askOrTakeMail(head, share).catch(failPoll)
+    },
+    post(exchange: Exchange, headOf: (length: number) => string, payload: Buffer): Promise<void> {
+      bytes += payload.length
+      return posts.post(exchange, headOf, payload)
+    },
+    divertTo: mailbox.divertTo,
+    /** Another instance has left something for this client. */
+    onMail() {
+      if (mailbox.isAwaited() || mailbox.isDiverted()) mailbox.collect().then(mailbox.flush, () => undefined)
+    },
+    /** A last word that waits for the client's next poll. */
+    get hasMail() {
+      return !mailbox.isEmpty()
+    },
+    carrier: {
+      toClient(packets: readonly string[]) {
+        mailbox.put(packets)
+        if (!isClosed) queueMicrotask(() => void mailbox.deliver().catch(() => undefined))
+      },
+      toUpstream: (packets: readonly string[]) => void posts.tell(packets),
+      close() {
+        isClosed = true
+        // A stock client would take a close in the same payload before the DISCONNECT that explains it.
+        if (mailbox.isEmpty()) mailbox.put([ENGINE_CLOSE])
+        mailbox.deliver().catch(() => undefined)
+        void posts.tell([ENGINE_CLOSE]).then(() => poll?.abort())
+      },
+      bytes: () => bytes
+    }
+  }
+}
+
+export type PollingTransport = ReturnType<typeof createPollingTransport>
