@@ -121,6 +121,12 @@ t.test('payloads split as engine.io-parser splits them', async t => {
 t.test('only unambiguous Engine.IO 4 queries are read', async t => {
   t.same(readEngineQuery('?EIO=4&transport=polling&t=abc&custom=1'), { transport: 'polling', sid: undefined })
   t.same(readEngineQuery('?EIO=4&transport=websocket&sid=a-_B1'), { transport: 'websocket', sid: 'a-_B1' })
+  const withoutBinary = '?EIO=4&transport=polling&t=abc&b64=1'
+  t.same(
+    readEngineQuery(withoutBinary),
+    { transport: 'polling', sid: undefined },
+    'socket.io-client 4.0 to 4.7 in Node.js'
+  )
   for (const query of [
     '',
     '?',
@@ -132,6 +138,11 @@ t.test('only unambiguous Engine.IO 4 queries are read', async t => {
     '?EIO=4&transport=constructor',
     '?EIO=4&transport=webtransport',
     '?EIO=4&transport=polling&j=0',
+    '?EIO=4&transport=polling&b64=1&j=0',
+    '?EIO=4&transport=polling&b64=0',
+    '?EIO=4&transport=polling&b64',
+    '?EIO=4&transport=polling&b64=1&b64=1',
+    '?EIO=4&transport=polling&%6264=1',
     '?EIO=4&transport=polling&sid=__proto__%20',
     '?EIO=4&transport=polling&sid=',
     '?EIO=4&transport=polling&sid=a&sid=b',

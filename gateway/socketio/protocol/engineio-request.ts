@@ -8,9 +8,9 @@ export interface EngineRequest {
 
 const MAX_PARAMETERS = 32
 const SID = /^[A-Za-z0-9._~-]{1,128}$/
-// JSONP and its base64 companion (Engine.IO 3): an answer that any page could run as a script.
-const REFUSED = new Set(['j', 'b64'])
-const OURS = new Set(['EIO', 'transport', 'sid', 't'])
+// JSONP: an answer that any page could run as a script.
+const JSONP = 'j'
+const OURS = new Set(['EIO', 'transport', 'sid', 't', 'b64'])
 
 const decode = (text: string): string | undefined => {
   try {
@@ -28,7 +28,7 @@ export const readEngineQuery = (query: string): EngineRequest | undefined => {
   for (const pair of pairs) {
     const at = pair.indexOf('=')
     const name = decode(at === -1 ? pair : pair.slice(0, at))
-    if (name === undefined || REFUSED.has(name)) return undefined
+    if (name === undefined || name === JSONP) return undefined
     if (!OURS.has(name)) continue
     // Once each, and as every client writes it: two readers can't differ then.
     if (values.has(name) || at === -1 || pair.slice(0, at) !== name) return undefined
@@ -37,6 +37,8 @@ export const readEngineQuery = (query: string): EngineRequest | undefined => {
   const transport = values.get('transport')
   const sid = values.get('sid')
   if (values.get('EIO') !== '4' || (transport !== 'polling' && transport !== 'websocket')) return undefined
+  // Clients without binary XMLHttpRequest say so; in revision 4 polling writes Base64 in any case.
+  if (values.get('b64') !== undefined && values.get('b64') !== '1') return undefined
   return sid === undefined || SID.test(sid) ? { transport, sid } : undefined
 }
 

@@ -43,7 +43,8 @@ const judgeEngine = (query: string): string => {
     const all = parameters.getAll(name)
     if (value === undefined ? all.length > 0 : all.length !== 1 || all[0] !== value) throw new Fault(`another ${name}`)
   }
-  if (parameters.has('j') || parameters.has('b64')) throw new Fault('JSONP passes')
+  if (parameters.has('j')) throw new Fault('JSONP passes')
+  if (parameters.getAll('b64').some(value => value !== '1')) throw new Fault('b64 by one reading alone')
   return `${read.transport} ${read.sid === undefined}`
 }
 
