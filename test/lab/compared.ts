@@ -1,4 +1,4 @@
-// A real directory that the lab runs, and what it is asked.
+// A system that the lab runs, and what it is asked: first directly, then through the gateway.
 import type { Test } from 'tap'
 
 export interface Case {
@@ -16,7 +16,7 @@ export interface Outcome {
   readonly through: { readonly ok: boolean; readonly text: string }
 }
 
-export interface DirectoryLab {
+export interface Compared {
   /** As on the command line. */
   readonly name: string
   readonly title: string

@@ -1,6 +1,6 @@
 // Asks each case of a directory first directly, then through Portaria, and prints both as a table.
 
-import type { DirectoryLab, Outcome } from './directory-lab.ts'
+import type { Compared, Outcome } from './compared.ts'
 import { samba } from './samba.ts'
 
 const say = (line: string): void => {
@@ -8,7 +8,7 @@ const say = (line: string): void => {
 }
 
 /** Runs every case, tears the system down, and gives the rows of its table. */
-const runCases = async (system: DirectoryLab): Promise<Outcome[]> => {
+const runCases = async (system: Compared): Promise<Outcome[]> => {
   const teardowns: (() => unknown)[] = []
   const t = { teardown: (action: () => unknown) => void teardowns.unshift(action) }
   const outcomes: Outcome[] = []
@@ -36,7 +36,7 @@ const tell = async (run: () => Promise<string>): Promise<{ ok: boolean; text: st
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 
-const section = ({ title }: DirectoryLab, version: string, outcomes: readonly Outcome[]): string =>
+const section = ({ title }: Compared, version: string, outcomes: readonly Outcome[]): string =>
   [
     `## ${title}`,
     '',

@@ -7,7 +7,7 @@ import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startThrottles, tally } from '../support/throttles.ts'
-import type { Case, DirectoryLab } from './directory-lab.ts'
+import type { Case, Compared } from './compared.ts'
 import {
   ADDRESS,
   BASE,
@@ -23,7 +23,7 @@ import {
 const FILTER = '(|(sAMAccountName={{username}})(userPrincipalName={{username}}))'
 const GUESSES = 10_000
 
-export const samba: DirectoryLab = {
+export const samba: Compared = {
   name: 'samba',
   title: 'Samba AD DC',
   version: async () =>

@@ -156,6 +156,24 @@ t.test(
   }
 )
 
+// WS-28, RW-17
+t.test('after the upgrade a stray request at either instance gets 400, and the session lives', async t => {
+  const { gateways, connect } = await world(t)
+  const client = connect('/messaging', ['polling', 'websocket'], await gateways[0].tokenFor())
+  await once(client, 'hello')
+  await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
+  // The answer comes the new way: the last packet of the upgrade was before it.
+  await client.emitWithAck('echo', 'upgraded')
+  const query = `/socket.io/?EIO=4&transport=polling&sid=${client.io.engine.id}`
+  for (const { url } of gateways) {
+    for (const request of [{}, { method: 'POST', body: '42/messaging,["echo",1]' }]) {
+      const answer = await fetch(url + query, { ...request, headers: { 'content-type': 'text/plain' } })
+      t.match(await answer.json(), { statusCode: 400, code: 'GW_BAD_REQUEST' })
+    }
+    t.same(await client.emitWithAck('echo', 'still here'), 'still here')
+  }
+})
+
 t.test('a recovery id is known to both instances', async t => {
   const { gateways, connect } = await world(t)
   const client = connect('/messaging', ['websocket'], await gateways[0].tokenFor())
