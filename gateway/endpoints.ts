@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { BrowserSession } from './access/browser-session.ts'
+import { accessRoutes } from './account/access-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
 import { personalTokenRoutes } from './account/personal-token-routes.ts'
 import { sessionRoutes } from './account/session-routes.ts'
@@ -123,6 +124,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   })
   pageRoutes(app, settings)
   const personalTokens = tokensKnownAtOnce(stores.personalTokens, feed.catchUp)
+  accessRoutes(app, { users })
   sessionRoutes(app, { sessions })
   personalTokenRoutes(app, { personalTokens })
   jwksRoutes(app, tokenParts)

@@ -1,7 +1,6 @@
 // What administration takes and gives, as JSON Schema: judged, serialised and documented by the same words.
 import { userProperties } from '../identity.ts'
-
-const strings = { type: 'array', items: { type: 'string' } } as const
+import { accessOriginProperties } from '../store/access-origin.ts'
 
 export const personItemSchema = {
   type: 'object',
@@ -11,22 +10,7 @@ export const personItemSchema = {
     ...userProperties,
     disabled: { type: 'boolean' },
     lastLoginAt: { type: 'string', description: "ISO 8601, UTC; '' when never" },
-    assigned: {
-      type: 'object',
-      description: 'What an Admin assigned; profiles and areas of the person are these and the granted ones',
-      required: ['profiles', 'areas', 'areaPrincipal'],
-      properties: { profiles: strings, areas: strings, areaPrincipal: { type: 'string' } }
-    },
-    granted: {
-      type: 'array',
-      description: 'What the route files grant to groups of the person',
-      items: {
-        type: 'object',
-        required: ['group', 'profiles', 'areas'],
-        properties: { group: { type: 'string' }, profiles: strings, areas: strings }
-      }
-    },
-    groupsCutOff: { type: 'boolean', description: 'The provider left groups out of its list: nothing is granted' }
+    ...accessOriginProperties
   }
 } as const
 

@@ -104,7 +104,8 @@ t.test('of two Admins who edit one person, the one who saw an older state is ref
 // AD-04, AD-06, AD-20
 t.test('many people are changed by one request, each judged and recorded by themselves', async t => {
   await call('POST', 'areas', { name: 'Norte' })
-  const ids = await Promise.all(Array.from({ length: 120 }, (_, n) => newPerson(`bulk${n}`)))
+  const ids: number[] = []
+  for (let n = 0; n < 120; n++) ids.push(await newPerson(`bulk${n}`))
   const [first = 0, second = 0] = ids
   const norte = { profiles: ['Supervisor'], areas: ['Norte'], areaPrincipal: 'Norte' }
   await call('PUT', `users/${first}/access`, norte)
@@ -202,4 +203,23 @@ t.test('the audit log names whom it concerns, takes a period, and goes into a ta
   t.match(await call('GET', 'audit.csv?page=2'), { status: 400, body: { code: 'GW_BAD_REQUEST' } })
   const agente = await world.tokenFor({ profiles: ['Agente'] })
   t.equal((await world.fetch('/auth/admin/audit.csv', { token: agente })).status, 403)
+})
+
+t.test('people see their access of today, and where each part of it comes from', async t => {
+  const id = (await call('GET', 'users?search=ana')).body.items[0].id as number
+  const assigned = { profiles: ['Supervisor'], areas: ['Suporte'], areaPrincipal: 'Suporte' }
+  t.equal((await call('PUT', `users/${id}/access`, assigned)).status, 200)
+  const token = await world.tokenFor({ id, username: 'ana' }, { ver: 100 })
+  const own = await world.fetch('/auth/account/access', { token })
+  t.equal(own.status, 200)
+  t.strictSame(await own.json(), {
+    profiles: ['Supervisor', 'Agente', 'Financeiro'],
+    areas: ['Suporte'],
+    areaPrincipal: 'Suporte',
+    accessStatus: 'assigned',
+    assigned,
+    granted: [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }],
+    groupsCutOff: false
+  })
+  t.equal((await world.fetch('/auth/account/access')).status, 401)
 })

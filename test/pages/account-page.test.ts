@@ -22,6 +22,13 @@ const openAccount = async (username: string, options = {}) => {
   return { ...opened, page }
 }
 
+t.test('people see where each part of their access comes from', async t => {
+  const { page, faults } = await openAccount('maria')
+  await page.locator('#access-part dl').waitFor()
+  t.match(await page.locator('#access-part').textContent(), /Admin\s*given by an administrator/)
+  t.same(faults, [])
+})
+
 const sessionRows = (page: Page) => page.locator('#sessions-part tbody tr')
 
 t.test('people make an access token, see it once, use it, and remove it', async t => {

@@ -247,6 +247,7 @@ t.test('every endpoint of the gateway has its access', async t => {
     'GET /auth/assets/* public',
     'GET /auth/console public',
     'GET /auth/account public',
+    'GET /auth/account/access token',
     'GET /auth/me token',
     'POST /auth/refresh token',
     'POST /auth/logout token',

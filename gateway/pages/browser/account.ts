@@ -1,19 +1,14 @@
 // The account page shows people their access, sessions and access tokens.
+import { AccessPart } from './account-access.ts'
 import { problemOf, toLogin } from './account-data.ts'
 import { SessionsPart } from './account-sessions.ts'
 import { TokensPart } from './account-tokens.ts'
 import { Name, nameOf } from './console-parts.ts'
-import { currentLanguage, list } from './language.ts'
+import { currentLanguage } from './language.ts'
 import { LanguageSwitch } from './language-switch.ts'
 import { html, render, useEffect, useState, type VNode } from './render.ts'
 import { ask, brand, keptToken, logOut, onNews, type User } from './session.ts'
 import { text } from './words-account.ts'
-
-const AccessPart = ({ user }: { user: User }): VNode => html`<section><h2 id="access">${text('access')}</h2>
-  ${user.accessStatus === 'unassigned' && html`<p>${text('waiting')}</p>`}
-  <dl><dt>${text('profiles')}</dt><dd>${user.profiles.length === 0 ? text('none') : list(user.profiles)}</dd>
-    <dt>${text('areas')}</dt><dd>${user.areas.length === 0 ? text('none') : list(user.areas)}</dd>
-    <dt>${text('mainArea')}</dt><dd>${user.areaPrincipal === '' ? text('none') : user.areaPrincipal}</dd></dl></section>`
 
 const App = ({ user }: { user: User }): VNode => {
   const [, setLanguage] = useState(currentLanguage())
@@ -30,8 +25,8 @@ const App = ({ user }: { user: User }): VNode => {
   return html`<header class="top"><span class="brand"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></span>
     <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${() => setLanguage(currentLanguage())} />
     <button type="button" id="logout" onClick=${() => logOut(user).then(() => location.assign('/auth/login'))}>${text('logout')}</button></div></header>
-    <main id="content" class=${loaded.length < 2 ? 'unready' : ''}><h1>${text('account')}</h1>
-      <${AccessPart} user=${user} /><${SessionsPart} onLoaded=${load('sessions')} /><${TokensPart} user=${user} onLoaded=${load('tokens')} /></main>`
+    <main id="content" class=${loaded.length < 3 ? 'unready' : ''}><h1>${text('account')}</h1>
+      <${AccessPart} onLoaded=${load('access')} /><${SessionsPart} onLoaded=${load('sessions')} /><${TokensPart} user=${user} onLoaded=${load('tokens')} /></main>`
 }
 
 const start = async (root: HTMLElement) => {

@@ -1,0 +1,44 @@
+// Shows people the access that they have today, and where each part of it comes from.
+import type { FastifyInstance } from 'fastify'
+import { NotFound } from '../errors.ts'
+import { identityOf } from '../http/exchange.ts'
+import { userProperties } from '../identity.ts'
+import { accessOriginProperties } from '../store/access-origin.ts'
+import type { Users } from '../store/users.ts'
+
+interface AccessRoutesParts {
+  users: Pick<Users, 'loadItem'>
+}
+
+const { profiles, areas, areaPrincipal, accessStatus } = userProperties
+const properties = { profiles, areas, areaPrincipal, accessStatus, ...accessOriginProperties } as const
+
+const accessSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: Object.keys(properties),
+  properties
+} as const
+
+export const accessRoutes = (app: FastifyInstance, { users }: AccessRoutesParts): void => {
+  app.get(
+    '/auth/account/access',
+    {
+      schema: { summary: 'Own access of today, and where each part of it comes from', response: { 200: accessSchema } }
+    },
+    async ({ exchange }) => {
+      const found = await users.loadItem(identityOf(exchange).user.id)
+      if (found === undefined) throw new NotFound({ reason: 'no-person' })
+      const { item } = found
+      return {
+        profiles: item.profiles,
+        areas: item.areas,
+        areaPrincipal: item.areaPrincipal,
+        accessStatus: item.accessStatus,
+        assigned: item.assigned,
+        granted: item.granted,
+        groupsCutOff: item.groupsCutOff
+      }
+    }
+  )
+}

@@ -1,0 +1,64 @@
+// Shows people their access of today, each part with where it comes from.
+import { problemOf, toLogin } from './account-data.ts'
+import { html, useEffect, useState, type VNode } from './render.ts'
+import { ask } from './session.ts'
+import { text } from './words-account.ts'
+
+interface Access {
+  readonly profiles: readonly string[]
+  readonly areas: readonly string[]
+  readonly areaPrincipal: string
+  readonly accessStatus: 'assigned' | 'unassigned'
+  readonly assigned: {
+    readonly profiles: readonly string[]
+    readonly areas: readonly string[]
+    readonly areaPrincipal: string
+  }
+  readonly granted: readonly {
+    readonly group: string
+    readonly profiles: readonly string[]
+    readonly areas: readonly string[]
+  }[]
+  readonly groupsCutOff: boolean
+}
+
+const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
+
+/** Every way in which a profile or an area has come to the person. */
+const originsOf = ({ assigned, granted }: Access, kind: 'profiles' | 'areas', name: string): string => {
+  const byAdmin = assigned[kind].some(one => isSame(one, name)) ? [text('byAdmin')] : []
+  const byGroups = granted.filter(part => part[kind].some(one => isSame(one, name)))
+  return [...byAdmin, ...byGroups.map(({ group }) => text('byGroup', { group }))].join('; ')
+}
+
+const Part = ({ access, kind, names }: { access: Access; kind: 'profiles' | 'areas'; names: readonly string[] }) =>
+  names.length === 0
+    ? html`<dd>${text('none')}</dd>`
+    : names.map(
+        name =>
+          html`<dd key=${name}><bdi>${name}</bdi> <small class="quiet"><bdi>${originsOf(access, kind, name)}</bdi></small></dd>`
+      )
+
+export const AccessPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
+  const [access, setAccess] = useState<Access | undefined>()
+  const [problem, setProblem] = useState('')
+  useEffect(() => (access !== undefined || problem !== '' ? onLoaded() : undefined), [access, problem])
+  useEffect(() => {
+    void ask<Access>('/auth/account/access').then(answer => {
+      if (answer.status === 401) return location.replace(toLogin)
+      if (answer.status === 200) setAccess(answer.body)
+      else setProblem(problemOf(answer))
+    })
+  }, [])
+  return html`<section id="access-part"><h2 id="access">${text('access')}</h2>
+    ${problem !== '' && html`<p role="alert">${problem}</p>`}
+    ${access === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
+    ${access?.accessStatus === 'unassigned' && html`<p>${text('waiting')}</p>`}
+    ${access?.groupsCutOff && html`<p>${text('cutOff')}</p>`}
+    ${
+      access !== undefined &&
+      html`<dl><dt>${text('profiles')}</dt><${Part} access=${access} kind="profiles" names=${access.profiles} />
+        <dt>${text('areas')}</dt><${Part} access=${access} kind="areas" names=${access.areas} />
+        <dt>${text('mainArea')}</dt><${Part} access=${access} kind="areas" names=${access.areaPrincipal === '' ? [] : [access.areaPrincipal]} /></dl>`
+    }</section>`
+}

@@ -1,0 +1,21 @@
+// Describes where the parts of a person's access come from, as JSON Schema: what lists of Admins and the person's own page show.
+const strings = { type: 'array', items: { type: 'string' } } as const
+
+export const accessOriginProperties = {
+  assigned: {
+    type: 'object',
+    description: 'What an Admin assigned; profiles and areas of the person are these and the granted ones',
+    required: ['profiles', 'areas', 'areaPrincipal'],
+    properties: { profiles: strings, areas: strings, areaPrincipal: { type: 'string' } }
+  },
+  granted: {
+    type: 'array',
+    description: 'What the route files grant to groups of the person',
+    items: {
+      type: 'object',
+      required: ['group', 'profiles', 'areas'],
+      properties: { group: { type: 'string' }, profiles: strings, areas: strings }
+    }
+  },
+  groupsCutOff: { type: 'boolean', description: 'The provider left groups out of its list: nothing is granted' }
+} as const
