@@ -116,8 +116,8 @@ t.test('two workers say once that they listen, share the connections and admit e
   t.equal(gateway.stderr(), '')
 })
 
-t.test('a reload reaches all workers at once, and a broken file none', async t => {
-  const { files, backend, start, get } = await startWorld(t)
+t.test('a reload reaches all workers at once, a broken file none; then DRAIN_DELAY is waited for', async t => {
+  const { files, backend, start, get, ops } = await startWorld(t, { DRAIN_DELAY: '3s' })
   const gateway = await start()
   const statuses = async (path: string) =>
     new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
@@ -139,7 +139,17 @@ t.test('a reload reaches all workers at once, and a broken file none', async t =
   files.write(config(backend.url))
   await until(async () => (await statuses('/new/x')).has(401))
   t.same(await statuses('/new/x'), new Set([401]))
-  await stop(t, gateway)
+
+  // DF-15. As a service manager does it: to all processes.
+  const workers = gateway.workers()
+  const from = performance.now()
+  for (const pid of workers) process.kill(pid, 'SIGTERM')
+  gateway.signal('SIGTERM')
+  await until(async () => (await ops('/ready')) === 'draining\n')
+  t.same(await statuses('/open/x'), new Set([200]), 'new connections are served while balancers notice')
+  t.equal(await gateway.ended, 0)
+  t.ok(performance.now() - from >= 2990, 'the listener stays as long as it was told to')
+  t.notOk(workers.some(isAlive), 'no worker is left')
 })
 
 t.test('a worker killed under load is replaced while the other serves, and nothing counted is lost', async t => {
