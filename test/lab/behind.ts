@@ -8,7 +8,10 @@ import { WebSocket } from 'ws'
 import { freePort } from '../support/ports.ts'
 import { BEHIND_APACHE } from './behind-apache.ts'
 import { BY_PASSWORD } from './by-password.ts'
+import { containers } from './container-login.ts'
+import { clientCertificate, grafanaLike } from './identity-backends.ts'
 import { firstLine, PYTHON, python, pythonVersion, type System } from './system.ts'
+import { tomcat } from './tomcat.ts'
 import { WITH_ASSERTION } from './with-assertion.ts'
 
 const DJANGO = `
@@ -250,6 +253,10 @@ export const BEHIND: readonly System[] = [
   ...BEHIND_APACHE,
   nginxStatic,
   http10,
+  tomcat,
+  grafanaLike,
+  clientCertificate,
   ...BY_PASSWORD,
+  containers,
   ...WITH_ASSERTION
 ]

@@ -1,10 +1,7 @@
-// Tools that know only user names and passwords, each with an access token as password: git, npm, a container client.
+// Tools that know only user names and passwords, each with an access token as password: git and npm.
 import { equal, match, ok } from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { World } from '../support/gateway.ts'
@@ -15,7 +12,7 @@ import { startGit } from './behind-apache.ts'
 import { firstLine, type Lab, type System } from './system.ts'
 
 /** A gateway by its recipe, and an access token that a person made there. */
-const startWithToken = async (lab: Lab, recipe: string, addresses: Record<string, string>) => {
+export const startWithToken = async (lab: Lab, recipe: string, addresses: Record<string, string>) => {
   const [{ env }, { url }] = await Promise.all([startOpenLdap(lab), startPostgres(lab)])
   // A database of its own: only the first of all Admins can be named so.
   const world = await lab.gateway(recipe, addresses, { ...env, DATABASE_URL: url, BOOTSTRAP_ADMINS: 'ldap:maria' })
@@ -139,32 +136,4 @@ const npm: System = {
   }
 }
 
-const containers: System = {
-  name: 'what `docker login` asks, by curl',
-  recipe: 'registries',
-  version: () => /^curl ([^ ]+)/.exec(firstLine('curl', '--version'))?.[1] ?? '',
-  async check(lab) {
-    const registry = createServer((request, response) => {
-      response.setHeader('docker-distribution-api-version', 'registry/2.0')
-      response.writeHead(request.url === '/v2/' ? 200 : 404, { 'content-type': 'application/json' }).end('{}')
-    }).listen(0, '127.0.0.1')
-    lab.teardown(() => registry.close())
-    await once(registry, 'listening')
-    const { port } = registry.address() as AddressInfo
-    const ask = (url: string, ...words: string[]) => start(lab, 'curl', ['-si', ...words, `${url}/v2/`])
-    match(await ask(`http://127.0.0.1:${port}`), /^HTTP\/1\.1 200 /)
-    const { world, token } = await startWithToken(lab, 'registries', { '127.0.0.1:5000': `127.0.0.1:${port}` })
-    const challenged = await ask(world.url)
-    match(challenged, /^HTTP\/1\.1 401 /)
-    match(challenged, /^www-authenticate: Basic realm="[^"]+"/im)
-    const accepted = await ask(world.url, '-u', `me:${token}`)
-    match(accepted, /^HTTP\/1\.1 200 /)
-    match(accepted, /^docker-distribution-api-version: registry\/2\.0/im)
-    match(await ask(world.url, '-u', 'me:guessed'), /^HTTP\/1\.1 401 /)
-    return [
-      '`GET /v2/`: 401 with a Basic challenge, 200 with an access token, 401 with a wrong one (stand-in registry)'
-    ]
-  }
-}
-
-export const BY_PASSWORD: readonly System[] = [gitByPassword, npm, containers]
+export const BY_PASSWORD: readonly System[] = [gitByPassword, npm]

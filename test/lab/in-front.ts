@@ -1,67 +1,86 @@
 // Proxies in front of the gateway, and those that ask it by forward-auth.
-import { equal, match } from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect, type IncomingHttpHeaders } from 'node:http2'
 import { join } from 'node:path'
+import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import type { World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { recipeBlock } from '../support/recipe.ts'
+import { nginxVersion, startNginx } from './nginx.ts'
+import { rollingRestarts } from './rolling-restarts.ts'
 import { firstLine, type Lab, type System } from './system.ts'
+import { openPage } from './three-ways.ts'
 
 const TRUST = { TRUST_PROXY: '127.0.0.1' }
 
+/** One request over HTTP/2. */
+const askByHttp2 = async (base: string, ca: string, headers: Record<string, string>) => {
+  const session = connect(base, { ca })
+  try {
+    const stream = session.request({ ':path': '/app/x?a=1', ...headers })
+    const [answer] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+    stream.resume()
+    await once(stream, 'close')
+    return Number(answer[':status'])
+  } finally {
+    session.close()
+  }
+}
+
+interface Certified extends CertificateFiles {
+  readonly ca: string
+}
+
 /** Asks through the proxy: the client's address, host and identity arrive as they are, and forged ones do not. */
-const checkForwarding = async (lab: Lab, recipe: string, start: (world: World) => Promise<number>) => {
+const checkForwarding = async (
+  lab: Lab,
+  recipe: string,
+  start: (world: World, port: number, files: Certified) => Promise<void>
+) => {
   const app = await startRawUpstream(lab)
-  const world = await lab.gateway(
-    recipe,
-    { '127.0.0.1:8080': `127.0.0.1:${app.port}` },
-    { ...TRUST, ALLOWED_HOSTS: '*' }
-  )
-  const port = await start(world)
+  const authority = createCertificateAuthority(lab.folder)
+  const port = await freePort()
+  const base = `https://127.0.0.1:${port}`
+  const world = await lab.gateway(recipe, { '127.0.0.1:8080': `127.0.0.1:${app.port}` }, { ...TRUST, PUBLIC_URL: base })
+  await start(world, port, { ca: authority.ca, ...authority.issue('app') })
   const token = await world.tokenFor({ id: 7 })
-  const answer = await fetch(`http://127.0.0.1:${port}/app/x?a=1`, {
-    headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': '203.0.113.9', 'x-user-id': '1' }
-  })
-  equal(answer.status, 200)
-  const request = await app.request()
-  const value = (name: string) =>
-    request.headers
-      .filter(([one]) => one.toLowerCase() === name)
-      .map(([, text]) => text)
-      .join()
-  equal(request.target, '/app/x?a=1')
-  equal(value('x-user-id'), '7')
-  match(value('x-forwarded-for'), /127\.0\.0\.1$/)
-  equal(value('x-forwarded-host'), `127.0.0.1:${port}`)
-  equal((await fetch(`http://127.0.0.1:${port}/app/x`)).status, 401)
-  return ['address, host and identity (bearer)']
+  const values = (name: string) => {
+    const fields = app.requests.at(-1)?.headers ?? []
+    return fields.flatMap(([one, text]) => (one.toLowerCase() === name ? [text] : []))
+  }
+  const forged = { 'x-forwarded-for': '203.0.113.9', 'x-user-id': '1' }
+  equal(await askByHttp2(base, authority.ca, { authorization: `Bearer ${token}`, ...forged }), 200)
+  equal(app.requests.at(-1)?.target, '/app/x?a=1')
+  deepEqual(values('x-user-id'), ['7'])
+  match(values('x-forwarded-for').join(), /127\.0\.0\.1$/)
+  deepEqual(values('x-forwarded-host'), [`127.0.0.1:${port}`])
+  deepEqual(values('x-forwarded-proto'), ['https'])
+  equal(await askByHttp2(base, authority.ca, {}), 401)
+  const page = await openPage(lab, base, token)
+  const shown = await page.goto(`${base}/app/page`)
+  equal(shown?.status(), 200)
+  deepEqual(values('x-user-id'), ['7'])
+  equal(await page.evaluate("performance.getEntriesByType('navigation')[0].nextHopProtocol"), 'h2')
+  return ['TLS and HTTP/2 to clients', 'address, host and identity (bearer)', 'session in Chromium']
 }
 
 const nginx: System = {
   name: 'nginx in front',
   recipe: 'front-nginx',
-  version: () => firstLine('nginx', '-v').replace(/^.*nginx\//, ''),
+  version: nginxVersion,
   check: lab =>
-    checkForwarding(lab, 'front-nginx', async world => {
-      const port = await freePort()
+    checkForwarding(lab, 'front-nginx', async (world, port, { certFile, keyFile }) => {
       const site = recipeBlock('front-nginx', 'nginx', {
-        'listen 80;': `listen 127.0.0.1:${port};`,
-        '127.0.0.1:3000': `127.0.0.1:${world.port}`
+        'listen 443 ': `listen 127.0.0.1:${port} `,
+        '127.0.0.1:3000': `127.0.0.1:${world.port}`,
+        '127.0.0.1:3001': `127.0.0.1:${world.port}`,
+        '/etc/nginx/app.pem': certFile,
+        '/etc/nginx/app.key': keyFile
       })
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-        name => `${name}_temp_path ${lab.folder}/${name};`
-      )
-      writeFileSync(
-        join(lab.folder, 'nginx.conf'),
-        `daemon off;master_process off;pid ${lab.folder}/pid;events{}http{access_log off;${temporary.join('')}${site}}`
-      )
-      await lab.run(
-        'nginx',
-        ['-p', lab.folder, '-c', join(lab.folder, 'nginx.conf'), '-e', join(lab.folder, 'log')],
-        port
-      )
-      return port
+      await startNginx(lab, site, port)
     })
 }
 
@@ -70,22 +89,23 @@ const haproxy: System = {
   recipe: 'front-haproxy',
   version: () => /version ([^ ]+)/.exec(firstLine('haproxy', '-v'))?.[1] ?? '',
   check: lab =>
-    checkForwarding(lab, 'front-haproxy', async world => {
-      const port = await freePort()
+    checkForwarding(lab, 'front-haproxy', async (world, port, { certFile, keyFile }) => {
+      const both = join(lab.folder, 'app.pem')
+      writeFileSync(both, readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8'))
       const text = recipeBlock('front-haproxy', 'haproxy', {
-        'bind :80': `bind 127.0.0.1:${port}`,
+        'bind :443': `bind 127.0.0.1:${port}`,
+        '/etc/haproxy/app.pem': both,
         '127.0.0.1:3000 check port 9000': `127.0.0.1:${world.port}`
       }).replace(/^ *option httpchk.*\n/m, '')
       writeFileSync(join(lab.folder, 'haproxy.cfg'), text)
       await lab.run('haproxy', ['-db', '-f', join(lab.folder, 'haproxy.cfg')], port)
-      return port
     })
 }
 
 const caddyVersion = () => firstLine('caddy', 'version').split(' ')[0] ?? ''
 
-const startCaddy = async (lab: Lab, text: string, port: number) => {
-  writeFileSync(join(lab.folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https off\n}\n${text}`)
+const startCaddy = async (lab: Lab, text: string, port: number, settings = '\tauto_https off\n') => {
+  writeFileSync(join(lab.folder, 'Caddyfile'), `{\n\tadmin off\n${settings}}\n${text}`)
   const home = { HOME: lab.folder, XDG_DATA_HOME: lab.folder, XDG_CONFIG_HOME: lab.folder }
   await lab.run('caddy', ['run', '--config', join(lab.folder, 'Caddyfile'), '--adapter', 'caddyfile'], port, home)
 }
@@ -95,11 +115,14 @@ const caddy: System = {
   recipe: 'front-caddy',
   version: caddyVersion,
   check: lab =>
-    checkForwarding(lab, 'front-caddy', async world => {
-      const port = await freePort()
-      const addresses = { 'app.example.org': `http://127.0.0.1:${port}`, '127.0.0.1:3000': `127.0.0.1:${world.port}` }
-      await startCaddy(lab, recipeBlock('front-caddy', 'caddyfile', addresses), port)
-      return port
+    checkForwarding(lab, 'front-caddy', async (world, port, { certFile, keyFile }) => {
+      const text = recipeBlock('front-caddy', 'caddyfile', {
+        'app.example.org': `https://127.0.0.1:${port}`,
+        '127.0.0.1:3000': `127.0.0.1:${world.port}`,
+        '/etc/caddy/app.pem': certFile,
+        '/etc/caddy/app.key': keyFile
+      })
+      await startCaddy(lab, text, port, '\tauto_https disable_redirects\n')
     })
 }
 
@@ -150,4 +173,4 @@ const forwardAuthCaddy: System = {
   }
 }
 
-export const IN_FRONT: readonly System[] = [nginx, haproxy, caddy, forwardAuthCaddy]
+export const IN_FRONT: readonly System[] = [nginx, rollingRestarts, haproxy, caddy, forwardAuthCaddy]
