@@ -40,6 +40,8 @@ export interface Gateway {
   reload(isAsked?: boolean): Promise<boolean>
   /** The OpenAPI document of the own endpoints; a primary of several workers has none. */
   openapi?(): unknown
+  /** Every answer from now on ends its connection; a primary of several workers tells them when it closes. */
+  announceEnd?(): void
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
   close(): Promise<void>
 }
@@ -124,10 +126,14 @@ export const startGateway = async (
     opsPort: observation.opsPort,
     reload: siblings.reload ?? reload,
     openapi: () => own.app.swagger(),
+    announceEnd: listener.announceEnd,
     async close() {
       observation.nowDraining()
-      // A balancer takes this instance out in the meantime.
-      if (settings.drainDelayMs > 0) await setTimeout(settings.drainDelayMs)
+      if (settings.drainDelayMs > 0) {
+        // A balancer takes this instance out in the meantime, and keeps no connection over which a request could meet the end.
+        listener.announceEnd()
+        await setTimeout(settings.drainDelayMs)
+      }
       await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
       for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()
       views.close()

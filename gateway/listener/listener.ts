@@ -23,6 +23,8 @@ interface Listener {
   readonly port: number
   /** Of the listener that redirects; undefined without one. */
   readonly redirectPort: number | undefined
+  /** From now on every answer is the last on its connection, and says so; new connections are still taken. */
+  announceEnd(): void
   /** Takes no more connections; requests under way may finish, and after `timeoutMs` what is left is cut. */
   drain(timeoutMs: number): Promise<void>
 }
@@ -47,6 +49,9 @@ export const openListener = async (parts: ListenerParts): Promise<Listener> => {
   return {
     port: main.port,
     redirectPort: all[1]?.port,
+    announceEnd() {
+      for (const { http } of all) http.announceEnd()
+    },
     async drain(timeoutMs) {
       await Promise.all(all.map(one => drain(one, timeoutMs)))
       certificates?.close()

@@ -176,7 +176,10 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
     async close() {
       state = 'draining'
       for (const pause of pauses) clearTimeout(pause)
-      if (settings.drainDelayMs > 0) await sleep(settings.drainDelayMs)
+      if (settings.drainDelayMs > 0) {
+        for (const { calls } of ready()) calls.call('end.announce').catch(() => undefined)
+        await sleep(settings.drainDelayMs)
+      }
       for (const { worker, calls, port } of members.values()) {
         if (port === 0) worker.process.kill('SIGKILL')
         else calls.call('close').catch(() => undefined)

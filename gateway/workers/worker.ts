@@ -31,6 +31,7 @@ try {
   const certificates =
     certificate && followCertificates(certificate, take => primary.answer('certificate.changed', take))
   const gateway = await startGateway(withoutOps, log, {}, siblingsThrough(primary, certificates))
+  primary.answer('end.announce', () => gateway.announceEnd?.())
   primary.answer('close', () => {
     gateway.close().then(
       () => process.exit(0),

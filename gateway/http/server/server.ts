@@ -42,6 +42,8 @@ export interface HttpServer {
   accept(socket: net.Socket, options?: AcceptOptions): void
   /** Connections, those that another protocol has taken over among them. */
   count(): number
+  /** From now on every answer is the last on its connection, and says so; new connections are still taken. */
+  announceEnd(): void
   /** Requests under way may finish, each as the last on its connection; after `timeoutMs` what is left is cut. */
   drain(timeoutMs: number): Promise<void>
   /** Cuts everything. */
@@ -117,6 +119,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       else socket.resume()
     },
     count: () => connections.size,
+    announceEnd() {
+      host.isDraining = true
+    },
     drain: timeoutMs =>
       new Promise(resolve => {
         host.isDraining = true
