@@ -27,18 +27,28 @@ export const withDatabase = async <T>(
   if (databaseUrl === undefined && !create && !existsSync(join(dataDir, 'postgres'))) {
     throw new CannotRun(`There is no database in ${dataDir}: set DATABASE_URL or DATA_DIR as for the gateway`)
   }
-  const { openDatabase } = await import('../store/database.ts')
-  const options = { databaseUrl, dataDir, log: SILENT, role: 'command', startTimeoutMs: START_TIMEOUT_MS } as const
-  let database: Database
-  try {
-    database = await openDatabase(options)
-  } catch (error) {
-    throw new CannotRun(`The database cannot be used: ${causeOf(error)}`)
-  }
+  const database = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
   try {
     return await work(database)
   } finally {
     await database.close()
+  }
+}
+
+interface Opening {
+  readonly databaseUrl?: string | undefined
+  readonly dataDir: string
+  /** `gateway` refuses an embedded database that a gateway runs on; `command` joins it. */
+  readonly role: 'gateway' | 'command'
+}
+
+/** Opens a database, migrated. Throws {@link CannotRun}, beginning with `failure`, when it is not to be had. */
+export const openOrFail = async (opening: Opening, failure: string): Promise<Database> => {
+  const { openDatabase } = await import('../store/database.ts')
+  try {
+    return await openDatabase({ ...opening, log: SILENT, startTimeoutMs: START_TIMEOUT_MS })
+  } catch (error) {
+    throw new CannotRun(`${failure}: ${causeOf(error)}`)
   }
 }
 

@@ -14,6 +14,7 @@ import { addGrants } from './grants.ts'
 import { addKeys } from './keys.ts'
 import { addMatrix } from './matrix.ts'
 import { addMigrate } from './migrate.ts'
+import { addMove } from './move.ts'
 import { addRelink } from './relink.ts'
 import { addReplay } from './replay.ts'
 import { addToken } from './token.ts'
@@ -26,6 +27,7 @@ const COMMANDS = [
   addDiff,
   addReplay,
   addMigrate,
+  addMove,
   addGrant,
   addGrants,
   addUnlock,

@@ -1,5 +1,6 @@
 // The form of a route file is judged, and each deviation has become a sentence at the place where it stands.
 import { Ajv, type ErrorObject } from 'ajv'
+import { stringify } from 'yaml'
 import { isRecord } from '../values/records.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
@@ -83,7 +84,8 @@ const sentence = (path: Path, error: ErrorObject): string => {
   const title: unknown = parentSchema?.title
   if (keyword === 'additionalProperties') {
     const key = String(params.additionalProperty)
-    return `unknown key "${key}"${nearestHint(key, Object.keys(parentSchema?.properties ?? {}))}`
+    const known = Object.keys(parentSchema?.properties ?? {})
+    return `unknown key "${key}"${nearestHint(key, known)}; allowed here: ${known.join(', ')}`
   }
   if (keyword === 'required') {
     const owner = path.slice(0, -1)
@@ -96,7 +98,15 @@ const sentence = (path: Path, error: ErrorObject): string => {
     const known = Array.isArray(params.allowedValues) ? params.allowedValues.map(String) : []
     return `${path.includes('roles') ? 'unknown role' : 'unknown value'} "${data}"${nearestHint(data, known) || `: must be ${title}`}`
   }
-  return `${name} must be ${title ?? error.message}`
+  return `${name} must be ${title ?? error.message}${exampleOf(parentSchema)}`
+}
+
+/** What a map or a list looks like, where its title alone does not say so. */
+const exampleOf = (schema: ErrorObject['parentSchema']): string => {
+  const isShown = (schema?.type === 'object' || schema?.type === 'array') && !String(schema.title).includes('{}')
+  const example: unknown = isShown && Array.isArray(schema.examples) ? schema.examples[0] : undefined
+  if (example === undefined) return ''
+  return `, such as ${stringify(example, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()}`
 }
 
 const isIndex = (step: string | undefined): boolean => step !== undefined && /^[0-9]+$/.test(step)

@@ -9,6 +9,7 @@ import {
   type Node,
   type Pair,
   parseDocument,
+  type Scalar,
   type YAMLMap,
   type YAMLSeq
 } from 'yaml'
@@ -46,9 +47,14 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false, lineCounter })
     // Unknown tags are warnings to the parser; every tag is refused below.
     const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')
-    const faults = [...document.errors, ...warnings].map(({ pos, message, code }) =>
-      complain(placeAt(pos[0]), sentence(code, message))
-    )
+    // Beyond the first error the parser guesses what was meant: one slip would be a hundred complaints.
+    const errors = document.errors.slice(0, 1)
+    const faults = [...errors, ...warnings].map(({ pos: [offset], message, code }) => {
+      const placeholder = placeholderBeside(text, offset)
+      return placeholder === undefined
+        ? complain(placeAt(offset), sentence(code, message))
+        : complain(placeAt(placeholder.index), notExpanded(placeholder.text))
+    })
     const reading: Reading = {
       anchors: new Map(),
       open: new Set(),
@@ -81,6 +87,19 @@ const sentence = (code: string, message: string): string => {
   return message.split('\n')[0]?.replace(/:$/, '') ?? ''
 }
 
+const PLACEHOLDER = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/
+
+const notExpanded = (placeholder: string): string =>
+  `"${placeholder}" is not expanded: route files know no variables, write the value itself`
+
+/** The first one of the line on which an error was found: unquoted, in `{…}` or `[…]`, it ends the text before it. */
+const placeholderBeside = (text: string, offset: number): { text: string; index: number } | undefined => {
+  const start = text.lastIndexOf('\n', offset - 1) + 1
+  const end = text.indexOf('\n', offset)
+  const found = PLACEHOLDER.exec(text.slice(start, end < 0 ? undefined : end))
+  return found === null ? undefined : { text: found[0], index: start + found.index }
+}
+
 const refuse = (node: Node | null, reading: Reading, message: string): null => {
   reading.complaints.push(complain(reading.at(node), message))
   return null
@@ -97,7 +116,7 @@ const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated:
   if (depth > MAX_DEPTH) return refuse(node, reading, TOO_DEEP)
   if (node.tag !== undefined) refuse(node, reading, `tags such as ${node.tag} are not allowed`)
   if (!isRepeated && 'anchor' in node && node.anchor !== undefined) reading.anchors.set(node.anchor, node)
-  if (isScalar(node)) return typeof node.value === 'bigint' ? Number(node.value) : node.value
+  if (isScalar(node)) return scalarToValue(node, reading)
   reading.open.add(node)
   const value = isMap(node)
     ? mapToValue(node, reading, depth, isRepeated)
@@ -106,6 +125,12 @@ const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated:
       : null
   reading.open.delete(node)
   return value
+}
+
+const scalarToValue = (node: Scalar, reading: Reading): unknown => {
+  if (typeof node.value === 'bigint') return Number(node.value)
+  const placeholder = typeof node.value === 'string' ? PLACEHOLDER.exec(node.value)?.[0] : undefined
+  return placeholder === undefined ? node.value : refuse(node, reading, notExpanded(placeholder))
 }
 
 const followAlias = (alias: Alias, reading: Reading, depth: number): unknown => {

@@ -73,14 +73,38 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
   })
 })
 
+const UPSTREAM_KEYS =
+  'allowed here: url, targets, timeout, idleTimeout, connectTimeout, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck'
+
+const ROUTE_KEYS =
+  'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, stripPrefix, rateLimit, timeout, maxBody, allowInPath, websocket, socketio'
+
 // CF-01, CF-03, CF-04, CF-06, CF-07, CF-10, RT-27
 const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[], ...complaints: string[]]>> = {
-  'an unknown key': [[...OK, 'rolse: [Admin]'], '6:5: unknown key "rolse" (did you mean "roles"?)'],
-  'a key in another case': [[...OK, 'Roles: [Admin]'], '6:5: unknown key "Roles" (did you mean "roles"?)'],
-  'a prototype key': [[...OK, '__proto__: { public: true }'], '6:5: unknown key "__proto__"'],
-  'roles without value': [[...OK, 'roles:'], '6:5: "roles" must be a list of roles'],
+  'an unknown key': [[...OK, 'rolse: [Admin]'], `6:5: unknown key "rolse" (did you mean "roles"?); ${ROUTE_KEYS}`],
+  'a key in another case': [
+    [...OK, 'Roles: [Admin]'],
+    `6:5: unknown key "Roles" (did you mean "roles"?); ${ROUTE_KEYS}`
+  ],
+  'a prototype key': [[...OK, '__proto__: { public: true }'], `6:5: unknown key "__proto__"; ${ROUTE_KEYS}`],
+  'roles without value': [[...OK, 'roles:'], '6:5: "roles" must be a list of roles, such as [ Admin, Supervisor ]'],
   'empty roles': [[...OK, 'roles: []'], '6:12: "roles" must not be empty'],
-  'a role that is no list': [[...OK, 'roles: Admin'], '6:12: "roles" must be a list of roles'],
+  'a role that is no list': [
+    [...OK, 'roles: Admin'],
+    '6:12: "roles" must be a list of roles, such as [ Admin, Supervisor ]'
+  ],
+  'a rate limit that is none': [
+    [...OK, 'rateLimit: 100/m'],
+    '6:16: "rateLimit" must be a rate limit, such as { max: 20, window: 1m, by: user }'
+  ],
+  'an unknown key of a rate limit': [
+    [...OK, 'rateLimit: { max: 1, window: 1m, per: ip }'],
+    '6:38: unknown key "per"; allowed here: max, window, by'
+  ],
+  'a variable': [
+    [...OK, 'timeout: ${TIMEOUT}'],
+    '6:14: "${TIMEOUT}" is not expanded: route files know no variables, write the value itself'
+  ],
   'an unknown role': [[...OK, 'roles: [amdin]'], '6:13: unknown role "amdin" (did you mean "Admin"?)'],
   'a role that is a word of YAML 1.1': [
     [...OK, 'roles: [no]'],
@@ -195,7 +219,8 @@ const UPSTREAM_MISTAKES: Readonly<Record<string, string>> = {
   'http://': FORM,
   'http://[::1': FORM,
   'http:h': FORM,
-  'http://${HOST}:80': 'the address holds a placeholder that nothing has filled in',
+  'http://${HOST}:80': '"${HOST}" is not expanded: route files know no variables, write the value itself',
+  'http://{{HOST}}:80': 'the address holds a placeholder that nothing has filled in',
   'http://169.254.169.254': 'the address is link-local, as only metadata services are',
   'http://2852039166': 'the address is link-local, as only metadata services are',
   'http://[fe80::1]:80': 'the address is link-local, as only metadata services are',
@@ -324,9 +349,9 @@ t.test('all mistakes of all files are reported at once, in order of place', asyn
     'c.yaml': 'routes: [\n'
   })
   t.same(complaints.slice(0, 8), [
-    'a.yaml:2:24: unknown key "tiemout" (did you mean "timeout"?)',
+    `a.yaml:2:24: unknown key "tiemout" (did you mean "timeout"?); ${UPSTREAM_KEYS}`,
     'a.yaml:4:27: unknown upstream "no"',
-    'a.yaml:4:31: unknown key "rolse" (did you mean "roles"?)',
+    `a.yaml:4:31: unknown key "rolse" (did you mean "roles"?); ${ROUTE_KEYS}`,
     'a.yaml:6:5: "/y" matches the same requests as "/y" at a.yaml:5:5',
     'a.yaml:6:39: unknown role "x": must be one of Admin, Supervisor, Agente',
     'a.yaml:8:5: unknown role "Nobody"',
@@ -335,6 +360,16 @@ t.test('all mistakes of all files are reported at once, in order of place', asyn
   ])
   t.equal(complaints[8], 'b.yaml:4:5: a test must have the form METHOD PATH as WHO -> OUTCOME')
   t.match(complaints[9], /^c\.yaml:\d+:\d+: /)
+  t.equal(complaints.length, 10)
+})
+
+t.test('one slip of the pen is one complaint, and nothing of that file is guessed beyond it', async t => {
+  const routes = Array.from({ length: 50 }, (_, i) => `  - { path: /r${i}, upstream: up, roles: [Nobody] }\n`).join('')
+  const after = (upstream: string) => ({ 'a.yaml': `upstreams:\n  up: ${upstream}\nroutes:\n${routes}` })
+  const NOT_EXPANDED = 'is not expanded: route files know no variables, write the value itself'
+  t.same(await complaintsOf(t, after('{ url: ${ORDERS_URL} }')), [`a.yaml:2:14: "\${ORDERS_URL}" ${NOT_EXPANDED}`])
+  t.same(await complaintsOf(t, after('{ url: "http://h" ]')).then(all => all.length), 1)
+  t.same(await complaintsOf(t, after('"http://h')).then(all => all.length), 1)
 })
 
 t.test('whatever a file holds, it gives a table or complaints with places', async t => {

@@ -71,7 +71,7 @@ tests:
     'a.yaml:12:65: "tenant" goes with "claim": a directory has no tenants',
     'a.yaml:13:28: unknown role "Agent" (did you mean "Agente"?)',
     'a.yaml:13:44: the name of an area has at most 64 characters, none of them a control character',
-    'a.yaml:14:17: unknown key "profile" (did you mean "profiles"?)',
+    'a.yaml:14:17: unknown key "profile" (did you mean "profiles"?); allowed here: group, claim, tenant, profiles, areas',
     'a.yaml:16:5: "Suporte" is no distinguished name',
     'a.yaml:17:5: a group must be written in quotes, as in group:"CN=Suporte,DC=corp"'
   ])

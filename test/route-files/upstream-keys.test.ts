@@ -71,7 +71,7 @@ t.test('a header value is one line, and a name is a name', async t => {
     ['requestHeaders: { set: { "X A": a } }', '4: "X A" must be a header name'],
     ['requestHeaders: { remove: ["X:"] }', '4: an entry of "remove" must be a header name'],
     ['requestHeaders: {}', '4: "requestHeaders" must not be empty'],
-    ['requestHeaders: { add: { X-A: a } }', '4: unknown key "add"'],
+    ['requestHeaders: { add: { X-A: a } }', '4: unknown key "add"; allowed here: set, remove'],
     ['requestHeaders: { set: { X-A: a, x_a: b } }', '4: x_a is written twice, also as X-A'],
     ['identityHeaders: { X-WEBAUTH-USER: logn }', '4: unknown value "logn" (did you mean "login"?)']
   ] as const) {

@@ -1,0 +1,68 @@
+// Moves an installation from the embedded database to Postgres: people, access, sessions and the audit log.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import type { CopiedTable } from '../store/copy-database.ts'
+import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { storeSettings } from './command-settings.ts'
+import { openOrFail } from './open-store.ts'
+import { table } from './terminal.ts'
+
+const ACTOR = { id: null, username: 'cli' }
+
+export const addMove = (program: Command, cli: Cli): void => {
+  addCommand(program, 'move', 'copy the embedded database in DATA_DIR into the empty Postgres at DATABASE_URL', [
+    'move',
+    'move --json'
+  ]).action((options: CommonOptions) => run(cli, options, () => move(cli)))
+}
+
+const move = async ({ environment }: Cli): Promise<Report> => {
+  const { databaseUrl, dataDir } = storeSettings(environment)
+  if (databaseUrl === undefined) throw new CannotRun('Set DATABASE_URL to the Postgres to move to')
+  if (!existsSync(join(dataDir, 'postgres')))
+    throw new CannotRun(`There is no embedded database in ${dataDir}: set DATA_DIR as for the gateway`)
+  // As a gateway, which has it alone: nothing may be written while it is copied.
+  const from = await openOrFail({ dataDir, role: 'gateway' }, 'The embedded database cannot be used')
+  try {
+    const to = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
+    try {
+      return reportOf(await copyAll(from, to), dataDir)
+    } finally {
+      await to.close()
+    }
+  } finally {
+    await from.close()
+  }
+}
+
+type Opened = Awaited<ReturnType<typeof openOrFail>>
+
+const copyAll = async (from: Opened, to: Opened): Promise<readonly CopiedTable[]> => {
+  const { copyDatabase, CopyRefused } = await import('../store/copy-database.ts')
+  const { createAuditLog } = await import('../store/audit-log.ts')
+  try {
+    const copied = await copyDatabase(from, to)
+    await createAuditLog(to).append({ actor: ACTOR, action: 'database.move' })
+    return copied
+  } catch (error) {
+    if (error instanceof CopyRefused) throw new CannotRun(error.message, ['Nothing was changed.'])
+    throw error
+  }
+}
+
+const reportOf = (copied: readonly CopiedTable[], dataDir: string): Report => ({
+  found: false,
+  json: { ok: true, tables: copied },
+  text: terminal =>
+    [
+      terminal.green('Everything was copied. Start the gateway with DATABASE_URL from now on.'),
+      `${dataDir} was left as it is; remove it once the gateway runs on Postgres.`,
+      '',
+      table(
+        ['table', 'rows'],
+        copied.map(({ table: name, rows }) => [name, String(rows)]),
+        terminal
+      )
+    ].join('\n')
+})

@@ -1,0 +1,143 @@
+// Copies everything that one database of the gateway holds into an empty one, in one transaction.
+import pg from 'pg'
+import type { Database } from './database.ts'
+
+/** The target holds something already, or what arrived is not what was sent: nothing was changed. */
+export class CopyRefused extends Error {}
+
+export interface CopiedTable {
+  readonly table: string
+  readonly rows: number
+}
+
+interface Table {
+  readonly name: string
+  readonly columns: string
+  readonly key: string
+}
+
+const BATCH = 500
+const STATEMENT_TIMEOUT_MS = 60_000
+/** Filled by migrations, or by the triggers of what is copied. */
+const NOT_COPIED: ReadonlySet<string> = new Set(['schema_migrations', 'audit_head'])
+/** Nobody has used a database in which these are empty. */
+const PROOFS = ['users', 'areas', 'audit_events'] as const
+
+/**
+ * Both are migrated already, by the same version of the gateway. Ids, versions and the chain of the audit log stay what they
+ * are, so that tokens issued before remain valid.
+ * @throws {CopyRefused} when the target has been used, or the copy is not complete
+ */
+export const copyDatabase = async (from: Database, to: Database): Promise<readonly CopiedTable[]> => {
+  const [source, target] = await Promise.all([connect(from), connect(to)])
+  try {
+    await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    await target.query('BEGIN')
+    // A gateway that starts on it meanwhile waits with its first login.
+    await target.query('LOCK TABLE users, areas, audit_events, profiles IN EXCLUSIVE MODE')
+    await refuseUsed(target)
+    // Seeded by the migrations, with the ids of the source or without.
+    await target.query('DELETE FROM profiles')
+    const copied: CopiedTable[] = []
+    for (const table of await tablesOf(target)) copied.push(await copyTable(table, source, target))
+    await copySequences(source, target)
+    await compareChains(source, target)
+    await target.query('COMMIT')
+    return copied
+  } finally {
+    // Without COMMIT the end of the connection undoes everything.
+    await Promise.allSettled([source.end(), target.end()])
+  }
+}
+
+const connect = async ({ connection }: Database): Promise<pg.Client> => {
+  const client = new pg.Client({ ...connection, statement_timeout: STATEMENT_TIMEOUT_MS, application_name: 'portaria' })
+  // A connection that is lost also fails the statement under way.
+  client.on('error', () => undefined)
+  await client.connect()
+  return client
+}
+
+const refuseUsed = async (target: pg.Client): Promise<void> => {
+  for (const table of PROOFS) {
+    const { rows } = await target.query<{ count: string }>(`SELECT count(*) FROM ${table}`)
+    const count = rows[0]?.count ?? '0'
+    if (count !== '0') throw new CopyRefused(`The table ${table} of the target already has ${count} rows`)
+  }
+}
+
+/** Tables in an order in which every reference finds what it refers to. */
+const tablesOf = async (target: pg.Client): Promise<Table[]> => {
+  const { rows } = await target.query<Table & { needs: string[] }>(TABLES)
+  const waiting = rows.filter(({ name }) => !NOT_COPIED.has(name))
+  const ordered: Table[] = []
+  while (waiting.length > 0) {
+    const next = waiting.findIndex(({ needs }) => !waiting.some(({ name }) => needs.includes(name)))
+    const [table] = waiting.splice(next, 1)
+    if (next < 0 || table === undefined) throw new Error('the tables refer to each other in a circle')
+    ordered.push(table)
+  }
+  return ordered
+}
+
+// Ids of transactions (xid8) mean nothing in another server: their columns take their defaults.
+const TABLES = `
+  SELECT t.relname AS name,
+    (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+      WHERE attrelid = t.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND atttypid <> 'xid8'::regtype) AS columns,
+    (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.position) FROM pg_index i
+      CROSS JOIN unnest(i.indkey::int[]) WITH ORDINALITY AS k (attnum, position)
+      JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum
+      WHERE i.indrelid = t.oid AND i.indisprimary) AS key,
+    ARRAY(SELECT f.relname::text FROM pg_constraint c JOIN pg_class f ON f.oid = c.confrelid
+      WHERE c.conrelid = t.oid AND c.contype = 'f' AND c.confrelid <> t.oid) AS needs
+  FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace ORDER BY t.relname`
+
+/** As text throughout: no value passes through a JavaScript number. */
+const copyTable = async ({ name, columns, key }: Table, source: pg.Client, target: pg.Client): Promise<CopiedTable> => {
+  const table = pg.escapeIdentifier(name)
+  await source.query(`DECLARE copied CURSOR FOR SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY ${key}`)
+  let rows = 0
+  for (;;) {
+    const batch = await source.query<{ row: string }>(`FETCH ${BATCH} FROM copied`)
+    if (batch.rows.length === 0) break
+    const inserted = await target.query(
+      `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM (
+        SELECT r.*, given.position FROM unnest($1::text[]) WITH ORDINALITY AS given (row, position),
+          jsonb_populate_record(NULL::${table}, given.row::jsonb) AS r) AS rows ORDER BY position`,
+      [batch.rows.map(({ row }) => row)]
+    )
+    if (inserted.rowCount !== batch.rows.length) throw new CopyRefused(`Rows of the table ${name} did not arrive`)
+    rows += batch.rows.length
+  }
+  await source.query('CLOSE copied')
+  return { table: name, rows }
+}
+
+/** No id is given twice, not even that of a row that was removed. */
+const copySequences = async (source: pg.Client, target: pg.Client): Promise<void> => {
+  const { rows } = await source.query<{ name: string }>(
+    "SELECT relname AS name FROM pg_class WHERE relkind = 'S' AND relnamespace = current_schema()::regnamespace"
+  )
+  for (const { name } of rows.filter(one => !one.name.startsWith('schema_migrations'))) {
+    const sequence = pg.escapeIdentifier(name)
+    const state = await source.query<{ last: string; called: boolean }>(
+      `SELECT last_value::text AS last, is_called AS called FROM ${sequence}`
+    )
+    await target.query('SELECT setval($1::regclass, $2::bigint, $3)', [
+      sequence,
+      state.rows[0]?.last ?? '1',
+      state.rows[0]?.called ?? false
+    ])
+  }
+}
+
+/** The database links entries as they arrive: the same head means the same entries in the same order. */
+const compareChains = async (source: pg.Client, target: pg.Client): Promise<void> => {
+  const headOf = async (client: pg.Client) => {
+    const { rows } = await client.query<{ head: string }>("SELECT entries || ' ' || last_hash AS head FROM audit_head")
+    return rows[0]?.head
+  }
+  if ((await headOf(source)) !== (await headOf(target)))
+    throw new CopyRefused('The audit log of the source is not what was written; `audit verify` names the entry')
+}

@@ -1,0 +1,90 @@
+// An installation that has outgrown the embedded database moves to Postgres, and nobody logs in again.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { createAuditLog } from '../../gateway/store/audit-log.ts'
+import { type Database, openDatabase } from '../../gateway/store/database.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { portaria } from '../support/cli.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { actor, openStore, person } from '../support/store.ts'
+
+const DATA_DIR = await mkdtemp(join(tmpdir(), 'portaria-move-'))
+t.teardown(() => rm(DATA_DIR, { recursive: true, force: true }))
+const postgres = await startPostgres(t)
+const DATABASE_URL = postgres.url
+const env = { DATA_DIR, DATABASE_URL }
+
+const ACCESS = { profiles: ['Admin', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' }
+const ODD = { name: 'João "Ü" \\ O\'Hara', email: '100%@corp.example' }
+
+/** A person with access, one whose sessions were ended, and one without anything; ids with a gap. */
+const fill = async (database: Database) => {
+  const users = createUsers(database)
+  for (const name of ACCESS.areas) await users.createArea(actor, name)
+  const maria = (await users.syncPerson(person('maria', ODD))).user
+  await users.setAccess(actor, maria.id, ACCESS)
+  const ana = (await users.syncPerson(person('ana'))).user
+  await users.revokePerson(actor, ana.id)
+  await createAuditLog(database).append({
+    actor,
+    action: 'test',
+    before: { big: 2 ** 53 - 1, none: null, text: '\u2028' }
+  })
+  return { maria, ana }
+}
+
+t.test('move copies everything, and a token from before is valid on Postgres', async t => {
+  const embedded = await openDatabase({ dataDir: DATA_DIR, log: quiet })
+  const { maria, ana } = await fill(embedded).catch(async error => {
+    await embedded.close()
+    throw error
+  })
+
+  const running = await portaria(['move'], { env })
+  t.equal(running.code, 2, 'not while a gateway writes to it')
+  t.match(running.stderr, /another gateway already runs on the data folder/)
+  const before = {
+    people: await Promise.all([maria, ana].map(({ id }) => createUsers(embedded).loadPerson(id))),
+    audit: await createAuditLog(embedded).list()
+  }
+  await embedded.close()
+
+  const moved = await portaria(['move', '--json'], { env })
+  t.equal(moved.code, 0, moved.stderr)
+  const tables = new Map(
+    moved.json<{ tables: { table: string; rows: number }[] }>().tables.map(one => [one.table, one.rows])
+  )
+  t.match(Object.fromEntries(tables), { users: 2, areas: 2, user_areas: 2, provider_links: 2, profiles: 3 })
+
+  const { users, audit } = await openStore(t, postgres, DATABASE_URL)
+  t.same(await Promise.all([maria, ana].map(({ id }) => users.loadPerson(id))), before.people)
+  const { items } = await audit.list()
+  t.match(items[0], { action: 'database.move', actor: { username: 'cli' } })
+  t.same(items.slice(1), before.audit.items, 'with hashes, in their order')
+  t.match(await audit.verify(), { ok: true })
+
+  const world = await startGateway(t, { postgres: { url: DATABASE_URL } })
+  const me = async (id: number, ver: number) => {
+    const token = await world.tokenFor({ id, profiles: ACCESS.profiles, areas: ACCESS.areas }, { ver })
+    return (await world.fetch('/auth/me', { token })).status
+  }
+  t.equal(await me(maria.id, 1), 200)
+  t.equal(await me(ana.id, 0), 401, 'an end remains an end')
+  t.equal((await users.syncPerson(person('joao'))).user.id, ana.id + 1, 'no id is given twice')
+})
+
+t.test('a database that has been used is not written to, and what is missing is named', async t => {
+  const again = await portaria(['move'], { env })
+  t.equal(again.code, 2)
+  t.match(again.stderr, /The table users of the target already has 3 rows\nNothing was changed/)
+  const nowhere = await portaria(['move'], { env: { DATA_DIR } })
+  t.equal(nowhere.code, 2)
+  t.match(nowhere.stderr, /Set DATABASE_URL/)
+  const nothing = await portaria(['move'], { env: { DATABASE_URL, DATA_DIR: '/nonexistent' } })
+  t.equal(nothing.code, 2)
+  t.match(nothing.stderr, /There is no embedded database in \/nonexistent/)
+})
