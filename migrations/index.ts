@@ -10,6 +10,13 @@ import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
 import { SigningKeys } from './0010-signing-keys.ts'
 
+/**
+ * Raised by one with the first migration of each release that has any. From 2 on the names of migrations begin with it, as
+ * in `R2Something1770000000000`, so that an older gateway sees how far ahead a database is. Migrations only add: the
+ * release before this one must work on what they leave behind.
+ */
+export const SCHEMA_RELEASE = 1
+
 export const migrations = [
   FirstSchema,
   LoginPermits,

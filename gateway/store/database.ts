@@ -7,6 +7,7 @@ import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from
 import type { NotificationSource } from './embedded-notifications.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { entities } from './entities.ts'
+import { refuseNewerSchema } from './schema-release.ts'
 
 const POOL_SIZE = 10
 const ACQUIRE_TIMEOUT_MS = 2_000
@@ -155,6 +156,7 @@ const migrate = async (dataSource: DataSource) => {
     await runner.startTransaction()
     await runner.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
     await runner.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await refuseNewerSchema(runner)
     const executor = new MigrationExecutor(dataSource, runner)
     executor.transaction = 'all'
     await executor.executePendingMigrations()

@@ -1,0 +1,57 @@
+// docs/operate.md: a dump is restored into another Postgres, the audit log is whole, and what had ended stays ended.
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { portaria } from '../support/cli.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { findPostgresBin } from '../support/provision.ts'
+import { actor, openStore, person } from '../support/store.ts'
+
+const run = promisify(execFile)
+const program = (name: string) => join(findPostgresBin() ?? '', name)
+
+t.test('dump, restore into a new server, verify the audit log, start', async t => {
+  const before = await startPostgres(t)
+  const { url, users, tokenState, database } = await openStore(t, before)
+  const { user: maria } = await users.syncPerson(person('maria'))
+  await users.createArea(actor, 'Geral')
+  await users.setAccess(actor, maria.id, { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' })
+  const { user: ana } = await users.syncPerson(person('ana'))
+  await users.revokePerson(actor, ana.id)
+  await tokenState.revokeToken('ended', Math.floor(Date.now() / 1000) + 3600)
+  await database.close()
+
+  const dump = join(t.testdir(), 'portaria.dump')
+  await run(program('pg_dump'), ['--format=custom', '--no-owner', `--file=${dump}`, url])
+  await before.stop()
+  // Another server counts its transactions from the beginning: nothing may depend on the numbers of the old one.
+  const after = await startPostgres(t)
+  const restored = await after.newDatabase()
+  await run(program('pg_restore'), [
+    '--no-owner',
+    '--exit-on-error',
+    '--single-transaction',
+    `--dbname=${restored}`,
+    dump
+  ])
+
+  const verified = await portaria(['audit', 'verify'], { env: { DATABASE_URL: restored } })
+  t.equal(verified.code, 0, verified.stdout + verified.stderr)
+
+  const world = await startGateway(t, { postgres: { url: restored } })
+  const me = async (id: number, claims: Record<string, unknown>) => {
+    const token = await world.tokenFor({ id, profiles: ['Admin'], areas: ['Geral'] }, claims)
+    return (await world.fetch('/auth/me', { token })).status
+  }
+  t.equal(await me(maria.id, { ver: 1 }), 200)
+  t.equal(await me(maria.id, { ver: 1, jti: 'ended' }), 401, 'a token that was logged out')
+  t.equal(await me(ana.id, { ver: 0 }), 401, 'a person whose tokens were revoked')
+
+  const admin = await world.tokenFor({ id: maria.id, profiles: ['Admin'], areas: ['Geral'] }, { ver: 1 })
+  const answer = await world.fetch(`/auth/admin/users/${ana.id}/disable`, { method: 'POST', token: admin })
+  t.equal(answer.status, 204)
+  t.equal(await me(ana.id, { ver: 1 }), 401, 'changes are felt as ever')
+  t.equal((await portaria(['audit', 'verify'], { env: { DATABASE_URL: restored } })).code, 0)
+})

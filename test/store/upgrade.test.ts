@@ -1,0 +1,93 @@
+// An upgrade can be taken back: migrations only add, the release before starts on what they left, an older one refuses.
+import t from 'tap'
+import { DataSource } from 'typeorm'
+import { openDatabase } from '../../gateway/store/database.ts'
+import { createUsers } from '../../gateway/store/users.ts'
+import { migrations, SCHEMA_RELEASE } from '../../migrations/index.ts'
+import { portaria } from '../support/cli.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { openStore, person } from '../support/store.ts'
+
+const postgres = await startPostgres(t)
+
+interface Column {
+  readonly table_name: string
+  readonly column_name: string
+  readonly data_type: string
+  readonly is_nullable: 'YES' | 'NO'
+  readonly column_default: string | null
+}
+
+const COLUMNS = `
+  SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns
+  WHERE table_schema = 'public' AND table_name <> 'schema_migrations'`
+
+t.test('no migration removes, renames or tightens what the release before it reads and writes', async t => {
+  const url = await postgres.newDatabase()
+  const source = await new DataSource({ type: 'postgres', url, installExtensions: false }).initialize()
+  t.teardown(() => source.destroy())
+  const runner = source.createQueryRunner()
+  let before: Column[] = []
+  for (const Migration of migrations) {
+    await new Migration().up(runner)
+    const after = (await postgres.query(COLUMNS, [], url)) as unknown as Column[]
+    const find = ({ table_name, column_name }: Column, all: readonly Column[]) =>
+      all.find(one => one.table_name === table_name && one.column_name === column_name)
+    for (const column of before) {
+      const now = find(column, after)
+      const where = `${Migration.name}: ${column.table_name}.${column.column_name}`
+      t.match(now, { data_type: column.data_type }, `${where} keeps its name and type`)
+      t.notOk(column.is_nullable === 'YES' && now?.is_nullable === 'NO', `${where} may still be left out`)
+    }
+    const tables = new Set(before.map(({ table_name }) => table_name))
+    for (const column of after.filter(one => tables.has(one.table_name) && find(one, before) === undefined)) {
+      const isOptional = column.is_nullable === 'YES' || column.column_default !== null
+      t.ok(isOptional, `${Migration.name}: rows can be written without ${column.table_name}.${column.column_name}`)
+    }
+    before = after
+  }
+  await runner.release()
+})
+
+t.test('the name of a migration says which release it belongs to', async t => {
+  const releases = migrations.map(Migration => Number(/^R(\d+)/.exec(new Migration().name)?.[1] ?? 1))
+  t.same(
+    releases,
+    [...releases].sort((a, b) => a - b)
+  )
+  t.equal(releases.at(-1), SCHEMA_RELEASE)
+})
+
+/** What a later release would leave behind: its migrations, and their names. */
+const migratedBy = async (url: string, release: number) => {
+  await postgres.query(
+    'ALTER TABLE users ADD COLUMN IF NOT EXISTS nickname text; CREATE TABLE IF NOT EXISTS pets (id int)',
+    [],
+    url
+  )
+  const name = `R${release}Pets17700000000${String(release).padStart(2, '0')}`
+  await postgres.query('INSERT INTO schema_migrations (timestamp, name) VALUES (1770000000000, $1)', [name], url)
+}
+
+t.test('the release before starts on the schema of the next one, and works', async t => {
+  const { url } = await openStore(t, postgres)
+  await migratedBy(url, SCHEMA_RELEASE + 1)
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  t.teardown(() => database.close())
+  const { user } = await createUsers(database).syncPerson(person('maria'))
+  t.match(await createUsers(database).loadPerson(user.id), { user: { username: 'maria' } })
+})
+
+t.test('a release older than that refuses, at once and without touching anything', async t => {
+  const { url } = await openStore(t, postgres)
+  await migratedBy(url, SCHEMA_RELEASE + 2)
+  const names = () => postgres.query('SELECT name FROM schema_migrations', [], url)
+  const before = await names()
+  const opening = openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  await t.rejects(opening, { name: 'SchemaTooNew', message: /has the schema of release 3 .* restore a backup/ })
+  t.same(await names(), before)
+  const { code, stderr } = await portaria(['migrate'], { env: { DATABASE_URL: url } })
+  t.equal(code, 2)
+  t.match(stderr.replaceAll('\n', ' '), /The database cannot be used: the database has the schema of release 3/)
+})
