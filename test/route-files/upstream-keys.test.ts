@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { sortComplaints } from '../../gateway/route-files/complaint.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { complaintsOf, routeFolder } from '../support/route-files.ts'
@@ -101,7 +102,9 @@ t.test('a client certificate comes with its own key, both readable, for https', 
   await writeFile(join(folder, 'odd.pem'), 'nothing')
   const judge = async (keys: string, url = 'https://up') => {
     await writeFile(join(folder, 'a.yaml'), fileWith(keys, url))
-    return (await readRouteFiles(folder)).complaints.map(({ line, message }) => `${line}: ${message}`)
+    // Both files are read at the same time.
+    const { complaints } = await readRouteFiles(folder)
+    return sortComplaints(complaints).map(({ line, message }) => `${line}: ${message}`)
   }
   const pair = (cert: string, key: string) => `clientCertFile: ${cert}\n    clientKeyFile: ${key}`
   t.same(await judge(pair(one.certFile, one.keyFile)), [])
