@@ -1,5 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { parse } from 'yaml'
 import { startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -17,6 +20,17 @@ const dashboard = JSON.parse(readFileSync(new URL('../../grafana/portaria.json',
   annotations: { list: { expr: string }[] }
 }
 
+interface Rule {
+  alert: string
+  expr: string
+  labels: { severity: string }
+  annotations: { summary: string }
+}
+
+const alertFile = fileURLToPath(new URL('../../grafana/alerts.yaml', import.meta.url))
+const { groups } = parse(readFileSync(alertFile, 'utf8')) as { groups: { rules: Rule[] }[] }
+const rules = groups.flatMap(group => group.rules)
+
 const NAME = /\b(?:portaria|nodejs|process)_[a-z0-9_]+/g
 
 const expressions = [
@@ -24,9 +38,10 @@ const expressions = [
   ...dashboard.templating.list.map(({ query }) => (typeof query === 'string' ? query : query.query)),
   ...dashboard.annotations.list.map(({ expr }) => expr)
 ]
+const alerted = new Set(rules.flatMap(({ expr }) => expr.match(NAME) ?? []))
 const named = new Set(expressions.flatMap(expression => expression.match(NAME) ?? []))
 
-t.test('every metric that the dashboard names exists, with the labels that it groups by', async t => {
+t.test('every metric that the dashboard or an alert names exists, with the labels that it groups by', async t => {
   const raw = await startRawUpstream(t)
   const world = await startGateway(t, {
     env: { OPS_PORT: '0' },
@@ -46,7 +61,7 @@ t.test('every metric that the dashboard names exists, with the labels that it gr
   const text = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
   const declared = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
   t.ok(named.size > 25)
-  for (const name of named) {
+  for (const name of new Set([...named, ...alerted])) {
     const family = name.replace(/_(?:bucket|sum|count)$/, '')
     t.ok(declared.has(name) || declared.has(family), name)
   }
@@ -75,3 +90,20 @@ t.test('every metric of ours is on the dashboard, and no panel covers another', 
   t.ok(dashboard.panels.every(({ gridPos }) => gridPos.x + gridPos.w <= 24))
   t.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length)
 })
+
+t.test('every alert has a name of its own, a severity, a sentence, and a row in the docs', async t => {
+  const docs = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+  t.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
+  for (const { alert, labels, annotations } of rules) {
+    t.match(labels.severity, /^(?:warning|critical)$/, alert)
+    t.match(annotations.summary, /\S/, alert)
+    t.match(docs, `| ${alert} |`)
+  }
+  t.equal(docs.match(/^\| Portaria\w+ \|/gm)?.length, rules.length)
+})
+
+const promtool = ['/usr/bin/promtool', '/usr/local/bin/promtool', '/opt/homebrew/bin/promtool'].find(existsSync)
+if (promtool !== undefined)
+  t.test('Prometheus takes the rules', async t => {
+    t.match(execFileSync(promtool, ['check', 'rules', alertFile], { encoding: 'utf8' }), `${rules.length} rules found`)
+  })

@@ -1,0 +1,171 @@
+// The manifests for Kubernetes and the unit for systemd agree with what the gateway reads, serves and waits for.
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { parseAllDocuments } from 'yaml'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
+import { parseDuration } from '../../gateway/values/quantities.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string }
+}
+
+interface Manifest {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly data?: Readonly<Record<string, string>>
+  readonly spec?: Readonly<Record<string, unknown>>
+}
+
+interface Container {
+  readonly image: string
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[]
+  readonly startupProbe: Probe
+  readonly readinessProbe: Probe
+  readonly livenessProbe: Probe
+  readonly securityContext: object
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[]
+}
+
+interface PodSpec {
+  readonly terminationGracePeriodSeconds: number
+  readonly containers: readonly [Container]
+  readonly volumes: readonly { readonly name: string }[]
+}
+
+const manifests = parseAllDocuments(read('deploy/kubernetes/portaria.yaml')).map(one => {
+  t.same(one.errors, [])
+  return one.toJS() as Manifest
+})
+const find = (kind: string, name: string): Manifest => {
+  const found = manifests.find(one => one.kind === kind && one.metadata.name === name)
+  if (found === undefined) throw new Error(`no ${kind} ${name}`)
+  return found
+}
+const labels = { 'app.kubernetes.io/name': 'portaria' }
+const deployment = find('Deployment', 'portaria').spec as unknown as {
+  readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec }
+}
+const pod = deployment.template.spec
+const [container] = pod.containers
+const settings = find('ConfigMap', 'portaria-settings').data ?? {}
+
+t.test('the settings of the ConfigMap are settings of the gateway, which starts with them', async t => {
+  const folder = t.testdir({
+    'jwt-secret': 'x'.repeat(24) + Math.PI,
+    'database-url': 'postgres://u@h/d',
+    'redis-url': 'redis://h'
+  })
+  const mounted = Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [name, value.replace('/etc/portaria/secrets', folder)])
+  )
+  const found = readSettings(mounted)
+  t.same(
+    found.warnings.filter(warning => !warning.includes('JWT_SECRET')),
+    []
+  )
+  t.match(found, { port: 3000, ops: { port: 9090, host: '0.0.0.0' }, publicUrl: 'https://app.example.org' })
+  const drainMs = found.drainDelayMs + found.drainTimeoutMs
+  t.ok(pod.terminationGracePeriodSeconds * 1000 >= drainMs + 10_000, 'Kubernetes waits for the drain, and 10 s more')
+  const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]))
+  t.same(ports, { http: found.port, ops: found.ops.port })
+})
+
+t.test('the probes ask the ops listener, and a database that is away restarts nothing', async t => {
+  for (const probe of [container.startupProbe, container.readinessProbe])
+    t.match(probe, { httpGet: { path: '/ready', port: 'ops' } })
+  t.match(container.livenessProbe, { httpGet: { path: '/live', port: 'ops' } })
+})
+
+t.test('the pod has no more rights than it needs', async t => {
+  t.match(pod, {
+    enableServiceLinks: false,
+    automountServiceAccountToken: false,
+    securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }
+  })
+  t.match(container.securityContext, {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] }
+  })
+  t.match(read('Dockerfile'), /^USER 1000:1000$/m)
+  for (const { name, readOnly, mountPath } of container.volumeMounts) {
+    t.ok(pod.volumes.some(volume => volume.name === name))
+    if (mountPath !== '/tmp') t.equal(readOnly, true, mountPath)
+  }
+  const { version } = JSON.parse(read('package.json')) as { version: string }
+  t.equal(container.image, `portaria:${version}`)
+})
+
+t.test('selectors find the pods, and backends are reached through the gateway alone', async t => {
+  t.same(deployment.template.metadata.labels, labels)
+  t.same(find('Service', 'portaria').spec?.selector, labels)
+  t.match(find('PodDisruptionBudget', 'portaria').spec, { maxUnavailable: 1, selector: { matchLabels: labels } })
+  t.match(find('NetworkPolicy', 'portaria').spec, { podSelector: { matchLabels: labels }, policyTypes: ['Ingress'] })
+  const { namespace } = find('Deployment', 'portaria').metadata
+  t.strictSame(find('NetworkPolicy', 'only-through-portaria').spec, {
+    podSelector: {},
+    policyTypes: ['Ingress'],
+    ingress: [
+      {
+        from: [
+          {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+            podSelector: { matchLabels: labels }
+          }
+        ]
+      }
+    ]
+  })
+})
+
+t.test('the route files of the ConfigMap load and pass their own tests', async t => {
+  const folder = t.testdir(find('ConfigMap', 'portaria-routes').data ?? {})
+  const { table, warnings } = await loadRoutes(folder, ownRoutes())
+  t.same(warnings, [])
+  t.ok(table.routes.some(({ path }) => path === '/api/orders/*'))
+})
+
+const unit = read('deploy/systemd/portaria.service')
+const valuesOf = (key: string) => [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value)
+
+t.test('the unit waits for the drain, and hands secrets over as files', async t => {
+  const [stopS = 0] = valuesOf('TimeoutStopSec').map(Number)
+  t.ok(stopS * 1000 >= parseDuration('10s') + 10_000, 'DRAIN_TIMEOUT, and time to close the stores')
+  for (const name of valuesOf('LoadCredential').map(value => value.split(':')[0] ?? ''))
+    t.ok(valuesOf('Environment').includes(`${name.toUpperCase().replaceAll('-', '_')}_FILE=%d/${name}`), name)
+  t.ok(existsSync(join(ROOT, 'gateway/main.ts')))
+  t.match(valuesOf('ExecStart'), [/^\/opt\/portaria\/node_modules\/\.bin\/node gateway\/main\.ts$/])
+  t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
+})
+
+const isThere = (program: string): boolean => {
+  try {
+    execFileSync('which', [program], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+if (isThere('systemd-analyze'))
+  t.test('systemd takes the unit as it is, and rates its exposure as low', async t => {
+    const folder = t.testdir()
+    const file = join(folder, 'portaria.service')
+    const program = join(folder, 'node')
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
+    // The program is not installed where the tests run.
+    writeFileSync(file, unit.replace(/^ExecStart=\S+/m, `ExecStart=${program}`).replace(/^Documentation=.*$/m, ''))
+    const analyze = (...words: string[]) => promisify(execFile)('systemd-analyze', words)
+    const { stdout, stderr } = await analyze('verify', file)
+    t.equal(stdout + stderr, '')
+    await analyze('security', '--offline=true', '--threshold=20', file)
+  })
