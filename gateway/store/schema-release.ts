@@ -4,7 +4,7 @@ import { SCHEMA_RELEASE } from '../../migrations/index.ts'
 import { query } from './query.ts'
 
 /** Waiting does not help: another release of the gateway is needed. */
-export class SchemaTooNew extends Error {
+class SchemaTooNew extends Error {
   constructor(found: number) {
     super(
       `the database has the schema of release ${found} (this gateway: ${SCHEMA_RELEASE}), which only that release and the one before it can use; start a newer version of the gateway, or restore a backup`

@@ -1,0 +1,46 @@
+// The commands that docs/operate.md and its neighbours name are those of the command line.
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { portaria } from '../support/cli.ts'
+import { ROOT } from '../support/running-demo.ts'
+
+const pages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+  .filter(file => file.endsWith('.md'))
+  .map(file => join('docs', file))
+  .concat('README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md')
+const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+
+t.test('every command that the docs name exists, and every command is in docs/operate.md', async t => {
+  const { stdout } = await portaria(['--help'])
+  const known = [...stdout.matchAll(/^ {2}([a-z]+)\b.* {2,}/gm)]
+    .map(([, name = '']) => name)
+    .filter(name => name !== 'help')
+  t.ok(known.length > 15)
+  for (const page of pages)
+    for (const [, name = ''] of read(page).matchAll(/(?:portaria -- |`portaria )([a-z][\w-]*)/g))
+      t.ok(known.includes(name), `${page}: ${name}`)
+  const [, table = ''] = /## Commands\n([\s\S]*?)\n## /.exec(read('docs/operate.md')) ?? []
+  for (const name of known) t.match(table, new RegExp(`\`${name}\\b`), name)
+})
+
+t.test('the first start: a file with every setting, which is judged until JWT_SECRET is filled in', async t => {
+  const [, block = ''] = /## The first start\n\n```sh\n([\s\S]*?)```/.exec(read('docs/operate.md')) ?? []
+  const [make = '', check = ''] = block.split('\n')
+  const file = join(t.testdir(), 'env')
+  const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
+  const run = (line: string) =>
+    promisify(execFile)('sh', ['-euc', line.replace(/(?<=[ =])\.env/, file)], {
+      cwd: ROOT,
+      env: { PATH: path, HOME: process.env.HOME }
+    })
+  await run(make)
+  t.match(await run(check).catch((error: unknown) => error), { stdout: /JWT_SECRET/ })
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8').replace(/^JWT_SECRET=$/m, `JWT_SECRET=${'0123456789abcdef'.repeat(4)}`)
+  )
+  t.match((await run(check)).stdout, /\S/)
+})
