@@ -211,6 +211,8 @@ t.test('permits in hand are confirmed, given back when idle, and the lease is fo
   t.equal(step(spent, { touchedAt: 0, owes: true }, 130), 'give back')
   t.equal(step({ ...held, end: 130 }, { touchedAt: 0 }, 130), 'forget', 'its window is over')
   t.equal(step({ ...spent, end: 130 }, { touchedAt: 0, owes: true }, 130), 'forget')
+  t.equal(step(held, { touchedAt: 900, fetchedAt: 300 }, 899), 'nothing')
+  t.equal(step(held, { touchedAt: 900, fetchedAt: 300 }, 900), 'confirm')
   t.equal(LEASE_MS, 1000)
 })
 
@@ -237,6 +239,7 @@ t.test('after a break nothing in hand is granted, and nothing from before counts
   const ask = (unansweredSince: number | undefined, now: number, error: unknown = broken) =>
     mayAskAgain(leaseOf({}, { unansweredSince }), error, now, 100)
   t.same([ask(0, 99), ask(0, 100), ask(undefined, 5)], [true, false, false])
+  t.same([ask(50, 149), ask(50, 150)], [true, false])
   t.equal(ask(0, 5, new Error('OOM command not allowed')), false, 'an error is an answer')
 })
 

@@ -22,6 +22,11 @@ t.test('unreserved characters are decoded once and other escapes are written in 
   t.same(canonicalPath('/caf%c3%a9/%40x/%2bx/a%20b'), { path: '/caf%C3%A9/%40x/%2Bx/a%20b' })
 })
 
+t.test('an escaped percent sign is data unless two hexadecimal digits follow it', async t => {
+  for (const path of ['/%254', '/%25/4', '/%254g', '/a%25']) t.same(canonicalPath(path), { path }, path)
+  t.same(canonicalPath('/%2541'), { refusal: 'double-encoding' })
+})
+
 // RT-21: look-alikes are data; nothing folds them.
 t.test('encoded look-alikes of slashes and dots are kept as they are', async t => {
   for (const path of ['/x%EF%BC%8Fy', '/%E2%88%95', '/%EF%BC%8E%EF%BC%8E/x']) t.same(canonicalPath(path), { path })

@@ -27,6 +27,7 @@ export interface Trouble {
 
 /** A collection and a line of JSON, on a machine that does much else and with stores that are away. */
 const SAMPLE_MS = 180_000
+const START_MS = 180_000
 
 interface Teardown {
   teardown(action: () => unknown): unknown
@@ -62,11 +63,13 @@ export const startSoakWorld = async (t: Teardown) => {
       NODE_OPTIONS: `--expose-gc --disable-warning=ExperimentalWarning --import=${join(import.meta.dirname, 'probe.ts')}`,
       ...env
     })
+    const said = () => gateway.stdout().includes('"listening"')
+    await until(() => said() || !isAlive(gateway.pid), 'the gateway listens', START_MS)
     const port = Number((await gateway.logged('listening')).port)
     return { name, port, isTls: 'TLS_CERT_FILE' in env, process: gateway, sample: () => sample(gateway, leftFile) }
   }
   const tls = { TLS_CERT_FILE: certificate.certFile, TLS_KEY_FILE: certificate.keyFile }
-  const gateways = await Promise.all([start('plain', {}), start('tls', tls)])
+  const gateways = [await start('plain', {}), await start('tls', tls)]
 
   let revision = 0
   const reload = () => {
