@@ -1,16 +1,24 @@
-// One relay in a process of its own: `splice` is the gateway's, `ws` reads and writes every message with the ws package.
+// One relay in a process of its own: `splice` is the gateway, `ws` reads and writes every message with the ws package.
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
-import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
-import { startHarness } from '../support/socket-harness.ts'
+import { startGateway } from '../support/gateway.ts'
 
 const [kind = 'splice', upstreamPort = '0'] = process.argv.slice(2)
+const endings: (() => unknown)[] = []
 
+/** The whole gateway; all clients of the bench are one person at one address. */
 const startSplice = async () => {
-  const shares = { perUser: 1, perIp: 1 }
-  const route = routeAt('/ws', upstreamAt(Number(upstreamPort)), { websocket: WEBSOCKET })
-  const { port, tokenFor } = await startHarness({ teardown: () => undefined }, { routes: [route], shares })
+  const { port, tokenFor } = await startGateway(
+    { teardown: ending => void endings.unshift(ending) },
+    {
+      env: { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%', CONNECTIONS_PER_IP: '1000000', LOG_LEVEL: 'silent' },
+      config: {
+        upstreams: { backend: { url: `http://127.0.0.1:${upstreamPort}` } },
+        routes: [{ path: '/ws', upstream: 'backend', websocket: {} }]
+      }
+    }
+  )
   return { port, token: await tokenFor() }
 }
 
@@ -37,4 +45,7 @@ process.on('message', () => {
   global.gc?.()
   process.send?.({ rss: process.memoryUsage().rss })
 })
-process.on('disconnect', () => process.exit(0))
+process.on('disconnect', async () => {
+  for (const ending of endings) await ending()
+  process.exit(0)
+})

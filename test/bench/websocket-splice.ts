@@ -144,5 +144,11 @@ for (const relay of relays) {
       `${(idle / 1024).toFixed(1)} KB per idle socket\n`
   )
 }
-for (const { child } of [...relays, upstream]) child.kill('SIGKILL')
+const ended = [...relays, upstream].map(({ child }) => once(child, 'exit'))
+for (const { child } of [...relays, upstream]) {
+  // Those that know us end what they started; nginx does not.
+  if (child.connected) child.disconnect()
+  else child.kill()
+}
+await Promise.all(ended)
 process.exit(0)

@@ -3,21 +3,21 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
+import { shiftClocks } from '../support/clocks.ts'
+import { startGateway } from '../support/gateway.ts'
+import { openStreams } from '../support/open-streams.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
-import { routeAt, upstreamAt } from '../support/routes.ts'
-import { startHarness } from '../support/socket-harness.ts'
 import { until } from '../support/until.ts'
 
-const SOCKETIO = {
-  maxMessageBytes: 200_000,
-  messagesPerSecond: 1000,
-  namespaces: [
-    { name: '/messaging', pattern: undefined, roles: ['Agente'], events: undefined },
-    { name: '/open', pattern: undefined, roles: undefined, events: undefined }
-  ]
-}
+const postgres = await startPostgres(t)
 
-const world = async (t: Test, harness = {}) => {
+const SOCKETIO = { maxMessage: 200_000, namespaces: { '/messaging': { roles: ['Agente'] }, '/open': {} } }
+
+/** Sessions of one address that may wait for their first namespace at the same time. */
+const UNPROVEN = 20
+
+const world = async (t: Test) => {
   const server = http.createServer()
   const sockets = new Server(server, { serveClient: false })
   // A stock polling transport waits 30 s for a last poll.
@@ -34,10 +34,12 @@ const world = async (t: Test, harness = {}) => {
   }
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const upstream = upstreamAt((server.address() as AddressInfo).port)
-  const gateway = await startHarness(t, {
-    ...harness,
-    routes: [routeAt('/socket.io/', upstream, { socketio: SOCKETIO })]
+  const gateway = await startGateway(t, {
+    postgres,
+    config: {
+      upstreams: { chat: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } },
+      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: SOCKETIO }]
+    }
   })
   const token = await gateway.tokenFor()
   const ask = (query: string, options: RequestInit = {}) => fetch(`${gateway.url}/socket.io/?${query}`, options)
@@ -68,7 +70,22 @@ const world = async (t: Test, harness = {}) => {
     const raw = await rawWebSocket(gateway.port, { path: `/socket.io/?${query}` })
     return { raw, say: (text: string) => raw.send(1, text), heard: () => raw.frames().toString('latin1') }
   }
-  return { gateway, token, ask, poll, socket, reached, sockets }
+  /** No session is left: as many as an address may have that prove nothing can be opened again. */
+  const noneLeft = async () => {
+    t.equal((await openStreams(gateway)).total, 0)
+    const opened = []
+    await until(async () => {
+      while (opened.length < UNPROVEN) {
+        const answer = await ask('EIO=4&transport=polling')
+        await answer.body?.cancel()
+        if (answer.status !== 200) return false
+        opened.push(answer.status)
+      }
+      return true
+    }, 'every place for a new session is free')
+    t.equal((await ask('EIO=4&transport=polling')).status, 429)
+  }
+  return { gateway, token, ask, poll, socket, reached, noneLeft }
 }
 
 const REFUSED_CONNECTS = [
@@ -118,7 +135,7 @@ t.test(
 
 // WS-22, WS-24, WS-29, WS-31
 t.test('by WebSocket, packets before CONNECT or of no protocol end the connection', async t => {
-  const { socket, reached, gateway } = await world(t)
+  const { socket, reached, noneLeft } = await world(t)
   for (const packet of VIOLATIONS) {
     const { raw, say, heard } = await socket()
     say(packet)
@@ -131,7 +148,7 @@ t.test('by WebSocket, packets before CONNECT or of no protocol end the connectio
   await until(() => binary.raw.closeCode() === 1008, 'a binary packet first')
   t.same(reached, [])
   binary.raw.socket.destroy()
-  await until(() => gateway.socketio.size === 0, 'no session is left')
+  await noneLeft()
 })
 
 // WS-23
@@ -173,7 +190,7 @@ t.test('by polling, each packet of a body is judged', async t => {
 
 // WS-24, WS-29, WS-30
 t.test('by polling, packets before CONNECT, bad base64, binary and oversized bodies end the session', async t => {
-  const { poll, reached, gateway } = await world(t)
+  const { poll, reached, noneLeft } = await world(t)
   for (const body of [...VIOLATIONS, 'bAAAA', '2probe', '', '4\x1e']) {
     const session = await poll()
     t.equal((await session.post(body)).status, 400, body)
@@ -186,7 +203,7 @@ t.test('by polling, packets before CONNECT, bad base64, binary and oversized bod
   const encoded = await poll()
   t.equal((await encoded.post('3', { 'content-encoding': 'gzip' })).status, 400)
   t.same(reached, [])
-  await until(() => gateway.socketio.size === 0, 'no session is left')
+  await noneLeft()
 })
 
 // WS-31, WS-34
@@ -231,14 +248,13 @@ t.test('a sid carries nobody else’s rights, and one upgrade wins', async t => 
 })
 
 t.test('a session that proves nothing ends after ten seconds; twenty of them are enough for one address', async t => {
-  let now = Date.now()
-  const { socket, ask, gateway } = await world(t, { now: () => now })
+  const clocks = shiftClocks(t)
+  const { socket, ask } = await world(t)
   const open = []
-  for (let i = 0; i < 20; i++) open.push(await socket())
+  for (let i = 0; i < UNPROVEN; i++) open.push(await socket())
   t.match((await socket()).raw.head(), /^HTTP\/1\.1 429 /)
   t.equal((await ask('EIO=4&transport=polling')).status, 429)
-  now += 10_001
-  gateway.socketio.sweep()
+  clocks.wallMs += 10_001
   for (const { raw } of open) await raw.closed
   t.equal((await ask('EIO=4&transport=polling')).status, 200)
 })

@@ -13,6 +13,7 @@ import { rawWebSocket } from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { startWebSocketUpstream, upstreamCloseCode } from '../support/websocket-upstream.ts'
+import { within } from '../support/within.ts'
 
 const postgres = await startPostgres(t)
 
@@ -144,24 +145,29 @@ t.test('expiry, logout, lost role and a reloaded route each end exactly their so
   const renamed = await open({ id: rui.id }, rui.version)
   const revoked = await open({ id: 900_003 })
   const bystander = await open({ id: 900_004 })
-  const started = performance.now()
   await Promise.all([
     logout(gateway, revoked.token),
     users.setAccess(actor, ana.id, { ...agent, profiles: ['Supervisor'] }),
     users.setAccess(actor, rui.id, { ...agent, areas: ['Norte', 'Sul'] })
   ])
-  await until(() => demoted.raw.closeCode() === 4403 && revoked.raw.closeCode() === 4401, 'told')
-  t.ok(performance.now() - started < 2500)
+  const ended = until(() => demoted.raw.closeCode() === 4403 && revoked.raw.closeCode() === 4401, 'told')
+  t.ok(await within(ended, 1000))
   t.equal(renamed.raw.closeCode(), undefined, 'stale, but still allowed: keeps its stream')
   t.equal(bystander.raw.closeCode(), undefined)
   renamed.peer.socket.write(buildFrame(1, Buffer.from('still here'), false))
   await until(() => renamed.raw.frames().includes('still here'), 'delivered')
   await swap({ roles: ['Admin'] })
-  await until(() => renamed.raw.closeCode() === 4403 && bystander.raw.closeCode() === 4403, 'told', 1000)
+  const rejudged = until(() => renamed.raw.closeCode() === 4403 && bystander.raw.closeCode() === 4403, 'told')
+  t.ok(await within(rejudged, 1000))
   await swap({})
   const old = await open({ id: 900_005 })
   clocks.wallMs += 3_600_001
-  await until(() => old.raw.closeCode() === 4401, 'told')
+  t.ok(
+    await within(
+      until(() => old.raw.closeCode() === 4401, 'told'),
+      1000
+    )
+  )
 })
 
 t.test(
@@ -181,9 +187,7 @@ t.test(
     second.peer.socket.write(frame.subarray(0, 500))
     await until(() => second.raw.frames().length === 500, 'half')
     await logout(gateway, second.token)
-    const started = performance.now()
-    await second.raw.closed
-    t.ok(performance.now() - started < 1000, 'a frame that is never finished does not hold the socket')
+    t.ok(await within(second.raw.closed, 1000), 'a frame that is never finished does not hold the socket')
   }
 )
 
@@ -233,12 +237,9 @@ t.test('draining spreads 1012 over the time given, and sockets that ignore it ar
   for (let i = 0; i < 20; i++) sockets.push(await open())
   const told = () => sockets.filter(({ raw }) => raw.closeCode() === 1012).length
   const drained = gateway.gateway.close()
-  // A timer of the same process: a busy machine delays it, too.
-  const late = new Promise(resolve => setTimeout(resolve, 1500, 'late'))
   await until(() => told() > 0, 'the first is told')
   t.ok(told() < 20, 'not all at once')
-  const closed = Promise.all(sockets.map(({ raw }) => raw.closed)).then(() => 'closed')
-  t.equal(await Promise.race([closed, late]), 'closed')
+  t.ok(await within(Promise.all(sockets.map(({ raw }) => raw.closed)), 1500))
   t.equal(told(), 20)
   await drained
   await until(() => upstream.open() === 0, 'no upstream socket is left')
