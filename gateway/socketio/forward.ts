@@ -9,12 +9,10 @@ import { createSocketIoUpgrades } from './upgrades.ts'
 interface ForwardSocketIo {
   onRequest(exchange: Exchange, route: Route, upstream: Upstream): void
   onUpgrade(exchange: Exchange, route: Route, upstream: Upstream): void
-  /** Ends sessions that did not prove themselves, and forgets those nobody polls any more; runs by itself every second. */
-  sweep(): void
-  readonly size: number
   close(): void
 }
 
+/** Sessions that did not prove themselves end, and those that are not polled any more are forgotten, so often. */
 const SWEEP_MS = 1000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {
@@ -40,10 +38,6 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
   return {
     onRequest: (exchange, route, upstream) => attempt(exchange, () => request(exchange, route, upstream)),
     onUpgrade: (exchange, route, upstream) => attempt(exchange, () => upgrade(exchange, route, upstream)),
-    sweep: sessions.sweep,
-    get size() {
-      return sessions.size
-    },
     close() {
       clearInterval(timer)
       sessions.close()

@@ -18,10 +18,6 @@ export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick
   readonly upstreams: Upstreams
   /** `[name, value, …]` on the gateway's own answers. */
   readonly ownHeaders: (exchange: Exchange) => readonly string[]
-  readonly limits?: {
-    /** Sessions of one address without an open namespace. */
-    readonly unprovenPerIp?: number
-  }
 }
 
 export interface PollingSession {
@@ -39,6 +35,7 @@ export interface PollingSession {
 const FAREWELL_MS = 5000
 /** Requests carry the session. */
 const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
+/** Sessions of one address without an open namespace. */
 const MAX_UNPROVEN_PER_IP = 20
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
@@ -73,14 +70,12 @@ export interface SocketIoSessions {
   known(exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession>
   /** Ends sessions that did not prove themselves, and forgets those nobody polls any more. */
   sweep(): void
-  readonly size: number
   close(): void
 }
 
 export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIoSessions => {
   const { now } = forwarding
   const { shared } = forwarding.sidStore
-  const maxUnproven = forwarding.limits?.unprovenPerIp ?? MAX_UNPROVEN_PER_IP
   const polled = new Map<string, PollingSession>()
   /** Hashes of the sids in `polled`, for mail from other instances. */
   const hashed = new Map<string, string>()
@@ -90,7 +85,8 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
 
   const enterUnproven = (ipKey: string) => {
     const count = unprovenOf(ipKey)
-    if (count >= maxUnproven) throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
+    if (count >= MAX_UNPROVEN_PER_IP)
+      throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
     unproven.set(ipKey, (unproven.get(ipKey) ?? 0) + 1)
     return () => {
       const left = (unproven.get(ipKey) ?? 1) - 1
@@ -218,9 +214,6 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     isHeld: sid => polled.has(sid),
     known,
     sweep,
-    get size() {
-      return sessions.size
-    },
     close() {
       for (const session of [...sessions]) session.end(1001)
     }

@@ -3,15 +3,6 @@ import type { Duplex } from 'node:stream'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOwner, type Side } from './leg.ts'
 
-export interface RelayTimes {
-  /** Silence of one side after which it is pinged; it is dead after two more such silences. */
-  readonly pingMs: number
-  /** How long the other close frame is waited for. */
-  readonly closeMs: number
-  /** How long a side may leave bytes unread. */
-  readonly stallMs: number
-}
-
 export interface RelayOptions {
   readonly client: Duplex
   readonly upstream: Duplex
@@ -28,6 +19,12 @@ export interface RelayOptions {
   readonly onClosed: () => void
 }
 
+/** Silence of one side after which it is pinged; it is dead after two more such silences. */
+const PING_MS = 30_000
+/** How long the other close frame is waited for. */
+const CLOSE_MS = 2000
+/** How long a side may leave bytes unread. */
+const STALL_MS = 60_000
 /** An own close in the middle of a frame waits so long for the rest of it. */
 const FRAME_REST_MS = 400
 const AFTER_END_MS = 1000
@@ -56,7 +53,6 @@ const UPSTREAM_FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
 export class Relay implements LegOwner {
   readonly now: () => number
   readonly #options: RelayOptions
-  readonly #times: RelayTimes
   readonly #client: Leg
   readonly #upstream: Leg
   readonly #onOver: (relay: Relay) => void
@@ -66,10 +62,9 @@ export class Relay implements LegOwner {
   #ended = false
   #over = false
 
-  constructor(options: RelayOptions, times: RelayTimes, now: () => number, onOver: (relay: Relay) => void) {
+  constructor(options: RelayOptions, now: () => number, onOver: (relay: Relay) => void) {
     this.now = now
     this.#options = options
-    this.#times = times
     this.#onOver = onOver
     this.#lastActivity = now()
     const { client, upstream, maxMessageBytes, messagesPerSecond, onMessage } = options
@@ -143,7 +138,7 @@ export class Relay implements LegOwner {
       // A frame to a server needs a mask, a frame to a client none: the one at hand has what its direction needs.
       to.write(frame)
     }
-    this.#deadline ||= this.now() + this.#times.closeMs
+    this.#deadline ||= this.now() + CLOSE_MS
     for (const leg of [from, to]) if (leg.closeSent && leg.scanner.closed) leg.socket.end()
     if (from.closeSent && to.closeSent && to.scanner.closed) this.#deadline = this.now() + AFTER_END_MS
   }
@@ -185,7 +180,7 @@ export class Relay implements LegOwner {
   end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
     if (this.#ended) return
     this.#ended = true
-    this.#deadline = this.now() + Math.min(this.#times.closeMs, END_MS)
+    this.#deadline = this.now() + END_MS
     this.#closeLeg(this.#client, toClient)
     this.#closeLeg(this.#upstream, toUpstream)
   }
@@ -225,10 +220,10 @@ export class Relay implements LegOwner {
     if (leg.stalledSince !== 0) {
       // The silence is ours: the other side does not read.
       leg.lastSeen = at
-      if (at - leg.stalledSince >= this.#times.stallMs) peer.socket.destroy()
+      if (at - leg.stalledSince >= STALL_MS) peer.socket.destroy()
       return
     }
-    if (at - leg.lastSeen < this.#times.pingMs * (leg.misses + 1) || peer.isPartial) return
+    if (at - leg.lastSeen < PING_MS * (leg.misses + 1) || peer.isPartial) return
     if (leg.misses === 2) return void leg.socket.destroy()
     leg.misses++
     leg.ping()
@@ -238,17 +233,15 @@ export class Relay implements LegOwner {
 export interface Relays {
   /** Joins two upgraded sockets; whoever opened them reads them and calls `take`. */
   join(options: RelayOptions): Relay
-  readonly size: number
-  /** Judges silence, stalls and deadlines; runs by itself four times a second. */
-  sweep(): void
   close(): void
 }
 
+/** Silence, stalls and deadlines are judged so often. */
 const SWEEP_MS = 250
 
-export const createRelays = (options: { now?: () => number; times?: Partial<RelayTimes> } = {}): Relays => {
-  const now = options.now ?? (() => performance.now())
-  const times: RelayTimes = { pingMs: 30_000, closeMs: 2000, stallMs: 60_000, ...options.times }
+const now = () => performance.now()
+
+export const createRelays = (): Relays => {
   const open = new Set<Relay>()
   const sweep = () => {
     const at = now()
@@ -257,15 +250,11 @@ export const createRelays = (options: { now?: () => number; times?: Partial<Rela
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()
   return {
-    join(relayOptions) {
-      const relay = new Relay(relayOptions, times, now, over => open.delete(over))
+    join(options) {
+      const relay = new Relay(options, now, over => open.delete(over))
       open.add(relay)
       return relay
     },
-    get size() {
-      return open.size
-    },
-    sweep,
     close() {
       clearInterval(timer)
       for (const relay of [...open]) relay.destroy()
