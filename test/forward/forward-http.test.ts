@@ -127,21 +127,27 @@ t.test('early hints pass, other interim answers are dropped', async t => {
   connection.destroy()
 })
 
-t.test('an event stream passes at once and outlives the timeout', async t => {
-  const { raw, world, auth } = await startWorld(t)
+t.test('an event stream passes at once and outlives both timeouts of its upstream', async t => {
+  const { raw, world, token, auth } = await startWorld(t, {}, { idleTimeout: '400ms' })
   let upstream: net.Socket | undefined
-  raw.respond(() => socket => {
-    upstream = socket
-    socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n')
+  raw.respond(({ target }) => {
+    if (target === '/api/silent') return undefined
+    return socket => {
+      upstream = socket
+      socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n')
+    }
   })
   const connection = await world.connect()
   connection.send(get('/api/events', auth))
   await connection.sees('text/event-stream')
   upstream?.write('data: one\n\n')
   await connection.sees('data: one')
+  t.equal((await world.fetch('/api/silent', { token })).status, 504, 'what was asked later has timed out')
+  upstream?.write('data: two\n\n')
+  await connection.sees('data: two')
   connection.destroy()
   await new Promise(resolve => upstream?.on('close', resolve))
-  t.pass('the upstream is told that the client is gone')
+  t.equal(raw.open(), 0, 'the upstream is told that the client is gone')
 })
 
 t.test('a client that leaves before the answer ends the upstream request', async t => {
