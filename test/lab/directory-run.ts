@@ -1,6 +1,7 @@
-// Asks each case of a directory first directly, then through Portaria, and prints both as a table.
+// Asks each case of a directory or provider first directly, then through Portaria, and prints both as a table.
 
 import type { Compared, Outcome } from './compared.ts'
+import { keycloak } from './keycloak.ts'
 import { samba } from './samba.ts'
 
 const say = (line: string): void => {
@@ -48,9 +49,12 @@ const section = ({ title }: Compared, version: string, outcomes: readonly Outcom
     ''
   ].join('\n')
 
-/** `npm run lab -- samba`. Whether everything was as it should be. */
-export const runSamba = async (): Promise<boolean> => {
-  const outcomes = await runCases(samba)
-  say(`\n${section(samba, await samba.version(), outcomes)}`)
+/** Those that `npm run lab -- NAME` runs by themselves. */
+export const PROVIDERS: readonly Compared[] = [keycloak, samba]
+
+/** Whether everything was as it should be. */
+export const runProvider = async (system: Compared): Promise<boolean> => {
+  const outcomes = await runCases(system)
+  say(`\n${section(system, await system.version(), outcomes)}`)
   return outcomes.every(({ through }) => through.ok)
 }

@@ -2,7 +2,7 @@
 import { basename, join, posix } from 'node:path'
 import { startPostgres } from '../support/postgres.ts'
 import { BEHIND } from './behind.ts'
-import { runSamba } from './directory-run.ts'
+import { PROVIDERS, runProvider } from './directory-run.ts'
 import { IN_FRONT } from './in-front.ts'
 import { openLab } from './open-lab.ts'
 import { runSocketSystems, SOCKET_SYSTEMS } from './sockets/run.ts'
@@ -26,7 +26,8 @@ const runRecipe = async (system: System, postgres: Parameters<typeof openLab>[0]
   }
 }
 
-if (import.meta.main && process.argv[2] === 'samba') process.exit((await runSamba()) ? 0 : 1)
+const provider = PROVIDERS.find(({ name }) => name === process.argv[2])
+if (import.meta.main && provider !== undefined) process.exit((await runProvider(provider)) ? 0 : 1)
 if (import.meta.main) {
   const endings: (() => unknown)[] = []
   const postgres = await startPostgres({ teardown: action => endings.push(action) })

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
 import type { Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
+import { ensurePrograms } from './packages.ts'
 
 /** Samba's LDAP ports are fixed; the address is not. */
 export const ADDRESS = '127.0.0.77'
@@ -18,6 +19,8 @@ export const ADMIN = { dn: `CN=Administrator,${USERS}`, password: 'Admin-Senha-9
 export const SERVICE = { dn: `CN=portaria,${USERS}`, password: 'Servico-Senha-9' }
 export const PASSWORD = 'Pessoa-Senha-9'
 export const LOCKOUT_THRESHOLD = 5
+
+const PACKAGES = ['samba', 'samba-dsdb-modules', 'samba-vfs-modules', 'samba-ad-provision']
 
 export interface SambaServer {
   readonly ca: string
@@ -34,7 +37,9 @@ export interface SambaServer {
 
 export const startSamba = async (t: Pick<Test, 'teardown'>, say: (line: string) => void): Promise<SambaServer> => {
   const folder = mkdtempSync(join(tmpdir(), 'samba-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  // Its last processes may still write there for a moment.
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+  ensurePrograms(['samba', 'samba-tool'], { samba: PACKAGES, 'samba-tool': PACKAGES }, say)
   say('provisioning a domain (half a minute)')
   execFileSync(
     'samba-tool',

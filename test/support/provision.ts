@@ -13,7 +13,7 @@ interface Server {
 
 const SBIN = ['/usr/sbin', '/usr/local/sbin', '/usr/lib/openldap', '/opt/homebrew/bin', '/usr/local/bin']
 
-const isProgram = (path: string): boolean => {
+export const isProgram = (path: string): boolean => {
   try {
     accessSync(path, constants.X_OK)
     return true
@@ -80,8 +80,9 @@ export const provision = (say: (line: string) => void): void => {
   throw new Error(`These servers are needed by the tests and were not found:\n${lines.join('\n')}`)
 }
 
-const install = (packages: string[], say: (line: string) => void) => {
-  say(`Installing what the tests need: ${packages.join(' ')}`)
+/** By apt-get, as root; what can't be had is said. */
+export const install = (packages: readonly string[], say: (line: string) => void) => {
+  say(`Installing what is needed: ${packages.join(' ')}`)
   const policy = keepServicesStill()
   try {
     if (apt(['install', '-y', '--no-install-recommends', ...packages]).status === 0) return
