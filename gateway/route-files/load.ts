@@ -78,7 +78,7 @@ const judgeGroupSources = (
       complaints.push(
         complain(
           place,
-          'with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims'
+          'with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims (for a provider with one tenant, such as Keycloak, name it in CLOUDIDP_TENANT_ID)'
         )
       )
     }

@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { freePort } from '../support/ports.ts'
 import { recipeBlock } from '../support/recipe.ts'
-import { freePort } from '../support/redis.ts'
 import { ensurePrograms } from './packages.ts'
 
 export const KEYCLOAK_VERSION = '26.7.3'

@@ -1,13 +1,13 @@
 // Logs people in at a real Keycloak, and ends their sessions from both sides.
 import { once } from 'node:events'
 import type { Test } from 'tap'
-import { WebSocket, WebSocket, WebSocketServer, WebSocketServer } from 'ws'
+import { WebSocket, WebSocketServer } from 'ws'
 import { parse } from 'yaml'
 import { createCloudBrowser, followWithin, readFragment } from '../support/cloud-browser.ts'
 import { startGateway, type World, type WorldOptions } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { recipeBlock } from '../support/recipe.ts'
-import { freePort } from '../support/redis.ts'
 import type { Case, Compared } from './compared.ts'
 import { KEYCLOAK_VERSION, type KeycloakServer, PASSWORD, startKeycloak } from './keycloak-server.ts'
 

@@ -92,7 +92,7 @@ t.test('a claim counts only where an issuer vouches for it, and with open tenant
   t.same(await judge(GRANTS, { directory: true, claims: 'any' }), { grants: 2, warnings: [] })
   t.same(await judge(GRANTS, { directory: true, claims: 'none' }), ['9:5: a grant to a claim needs CLOUDIDP_ISSUER'])
   t.same(await judge(GRANTS, { directory: true, claims: 'by-tenant' }), [
-    '9:5: with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims'
+    '9:5: with this CLOUDIDP_TENANT_ID a grant to a claim needs "tenant": others choose their own claims (for a provider with one tenant, such as Keycloak, name it in CLOUDIDP_TENANT_ID)'
   ])
   const byTenant = GRANTS.replace('claim: 0f3c', 'claim: 0f3c, tenant: 72F9')
   t.same(await judge(byTenant, { directory: true, claims: 'by-tenant' }), { grants: 2, warnings: [] })
