@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { launchBrowser, openContext } from '../support/browser.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -99,24 +99,6 @@ t.test('areas are made, renamed and deleted; a route is explained from its cell'
   t.match(await page.locator('#explanation').textContent(), /403.*GW_FORBIDDEN/s)
   t.same(faults, [])
   await context.close()
-})
-
-t.test('every section in either theme and language, wide and narrow, has nothing for axe-core to find', async t => {
-  const looks = [
-    { colorScheme: 'light', locale: 'en-GB' },
-    { colorScheme: 'dark', locale: 'pt-BR', viewport: { width: 390, height: 844 } }
-  ]
-  for (const look of looks) {
-    const { context, faults, page } = await openConsole(look)
-    for (const section of ['people', 'people/1', 'areas', 'streams', 'access', 'traffic', 'status', 'audit']) {
-      await visit(page, section)
-      await page.waitForLoadState('networkidle')
-      t.same(await axeFindings(page), [], `${section} ${look.locale}`)
-      t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${section} fits its width`)
-    }
-    t.same(faults, [])
-    await context.close()
-  }
 })
 
 t.test('with ten thousand people and a thousand routes a search is felt as at once, and no page is large', async t => {

@@ -33,7 +33,7 @@ const [admin, waiting] = [await tokenOf('maria'), await tokenOf('carlos')]
 const open = async (token: string, locale: string) => {
   const opened = await openContext(browser, [world.origin], { locale })
   await opened.context.addInitScript(`
-    if (${JSON.stringify(token)} !== '') sessionStorage.setItem('authToken', ${JSON.stringify(token)})
+    if (${JSON.stringify(token)} !== '' && location.protocol === 'http:') sessionStorage.setItem('authToken', ${JSON.stringify(token)})
     window.moved = 0
     new PerformanceObserver(list => {
       for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.moved += value
@@ -41,22 +41,52 @@ const open = async (token: string, locale: string) => {
   return { ...opened, page: await opened.newPage() }
 }
 
-const SIZES = [375, 768, 1280].map(width => ({ width, height: 800 }))
+const [PHONE, TABLET, DESK] = [375, 768, 1280].map(width => ({ width, height: 800 })) as [Size, Size, Size]
+const SIZES = [PHONE, TABLET, DESK]
 
-/** What is wrong with a page in each theme and width, as it is. */
-const findings = async (page: Page, what: string): Promise<string[]> => {
+interface Size {
+  readonly width: number
+  readonly height: number
+}
+type Look = readonly [Size, 'light' | 'dark']
+
+const EVERY: readonly Look[] = SIZES.flatMap((size): Look[] => [
+  [size, 'light'],
+  [size, 'dark']
+])
+/** Each page in each theme, language and width; with PORTARIA_LOOKS=all in each combination of them, which takes minutes. */
+const LOOKS: Readonly<Record<string, readonly Look[]>> =
+  process.env.PORTARIA_LOOKS === 'all'
+    ? { 'en-GB': EVERY, 'pt-BR': EVERY }
+    : {
+        'en-GB': [
+          [DESK, 'light'],
+          [PHONE, 'dark']
+        ],
+        'pt-BR': [
+          [TABLET, 'dark'],
+          [PHONE, 'light']
+        ]
+      }
+
+/** What is wrong with a page in each of these looks, as it is. */
+const findings = async (page: Page, what: string, looks: readonly Look[]): Promise<string[]> => {
   const found: string[] = []
-  for (const size of SIZES) {
+  for (const [size, colorScheme] of looks) {
     await page.setViewportSize(size)
-    if (!(await page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth'))) {
-      found.push(`${what} ${size.width}: wider than its window`)
-    }
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      for (const finding of await axeFindings(page)) found.push(`${what} ${size.width} ${colorScheme}: ${finding}`)
-    }
+    await page.emulateMedia({ colorScheme })
+    const look = `${what} ${size.width} ${colorScheme}`
+    const fits = await page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth')
+    if (!fits) found.push(`${look}: wider than its window`)
+    for (const finding of await axeFindings(page)) found.push(`${look}: ${finding}`)
   }
   return found
+}
+
+/** Everything that a page asks for when it opens has come. */
+const settle = async (page: Page): Promise<void> => {
+  const loading = page.locator('[role=status]', { hasText: /^(?:Loading|Carregando)…$/ })
+  while ((await loading.count()) > 0) await loading.first().waitFor({ state: 'detached' })
 }
 
 const SECTIONS = ['people', 'people/1', 'areas', 'grants', 'clients', 'streams', 'access', 'traffic', 'status', 'audit']
@@ -79,9 +109,9 @@ for (const locale of ['en-GB', 'pt-BR']) {
         if (of !== token) continue
         await page.goto(world.origin + path)
         await page.locator(ready).first().waitFor()
-        await page.waitForLoadState('networkidle')
+        await settle(page)
         t.equal(await page.locator('html').getAttribute('lang'), locale === 'pt-BR' ? 'pt-BR' : 'en', path)
-        t.same(await findings(page, path), [])
+        t.same(await findings(page, path, LOOKS[locale] ?? EVERY), [])
       }
       t.same(faults, [])
       await context.close()

@@ -2,6 +2,7 @@
 import { Chart } from './chart.ts'
 import { admin, problemOf } from './console-data.ts'
 import { Table } from './console-parts.ts'
+import { countedEvery } from './counted.ts'
 import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import { text } from './words-state.ts'
@@ -91,27 +92,6 @@ const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
 }
 
 const MINUTE_MS = 60_000
-
-interface Counted {
-  readonly at: readonly number[]
-  readonly of: (value: (point: Point) => number) => readonly number[]
-}
-
-/** Counts of whole steps of `widthMs`: one request is one, not a share of a rate. The first, cut off, step is left out. */
-const countedEvery = (points: readonly Point[], stepMs: number, widthMs: number): Counted => {
-  const numberOf = ({ at }: Point) => Math.floor(Date.parse(at) / widthMs)
-  const isCutOff = points[0] !== undefined && Date.parse(points[0].at) % widthMs >= stepMs
-  const whole = isCutOff ? points.filter(point => numberOf(point) !== numberOf(points[0] as Point)) : points
-  const steps = [...new Set(whole.map(numberOf))]
-  return {
-    at: steps.map(step => (step * widthMs) / 1000),
-    of: value => {
-      const sums = new Map(steps.map(step => [step, 0]))
-      for (const point of whole) sums.set(numberOf(point), (sums.get(numberOf(point)) ?? 0) + value(point))
-      return [...sums.values()]
-    }
-  }
-}
 
 const Charts = ({ points, stepMs, period }: { points: readonly Point[]; stepMs: number; period: Period }): VNode => {
   const isLong = period === 'lastHour'
