@@ -41,8 +41,6 @@ const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
 
 /** One process each: on a busy machine they take longer than a file otherwise may. */
 const AT_ONCE = 2
-t.setTimeout(300_000)
-
 const isFoundOut = async (t: Test, mistake: Mistake, id: string) => {
   const result = await examine(t, mistake)
   t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)

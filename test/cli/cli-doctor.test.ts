@@ -7,8 +7,6 @@ import { type Diagnosis, examine } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { type Mistake, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
 
-t.setTimeout(300_000)
-
 /** Which finding names which reading of paths; the other mistakes have a file of their own. */
 const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
   dots: 'path-dots',

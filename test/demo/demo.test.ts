@@ -6,9 +6,6 @@ import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../
 const READY_WITHIN_MS = 60_000
 const GONE_WITHIN_MS = 2_000
 
-// Each start takes seconds, on a busy machine many.
-t.setTimeout(300_000)
-
 /** Head and body of what `curl -i` printed. */
 const answerOf = (stdout: string) => {
   const [head = '', ...body] = stdout.split('\r\n\r\n')

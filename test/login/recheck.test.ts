@@ -80,7 +80,7 @@ t.test('who is gone is ended at the second look', async t => {
   t.ok(ms > RECHECK_MS * 0.8 && ms < 2 * RECHECK_MS + 1000, `${ms} ms`)
 })
 
-t.test('one instance looks people up for all, and another goes on when it is gone', async t => {
+t.test('another instance goes on looking people up when the one that did is gone', async t => {
   const { ldap, world, start, tokens } = await startWorld(t)
   const other = await start()
   await world.gateway.close()

@@ -94,7 +94,7 @@ t.test('whatever a client writes stays one line of JSON', async t => {
   t.ok(world.log.every(line => line.level < 60))
 })
 
-t.test('without its level the log costs nothing and says nothing', async t => {
+t.test('below its level the access log says nothing', async t => {
   const { world } = await startWorld(t, { LOG_LEVEL: 'error' })
   await world.fetch('/open/x')
   await world.fetch('/dead')

@@ -160,7 +160,7 @@ t.test('an upstream whose definition did not change stays the same object, also 
   t.match(live.current().upstreams.get('other'), { targets: [{ port: 2 }] })
 })
 
-t.test('reloads never overlap, and those asked for meanwhile are one', async t => {
+t.test('reloads that are asked for during one are one', async t => {
   const folder = await routeFolder(t, { 'a.yaml': UP + routes('/a') })
   let running = 0
   const { live } = await start(t, folder, {

@@ -123,9 +123,9 @@ t.test(
 )
 
 t.test('a reload ends exactly what it no longer allows', async t => {
-  const token = await world.tokenFor({ id: 43 })
-  const socket = open(token)
-  await next(socket)
+  const socket = open(await world.tokenFor({ id: 43 }))
+  const kept = open(await world.tokenFor({ id: 45, profiles: ['Agente', 'Admin'] }))
+  await Promise.all([next(socket), next(kept)])
   const gone = closed(socket)
   world.writeRoutes({
     ...config,
@@ -133,6 +133,10 @@ t.test('a reload ends exactly what it no longer allows', async t => {
   })
   await world.gateway.reload()
   t.equal(await gone, 4403)
+  const echo = next(kept)
+  kept.send('still here')
+  t.equal(await echo, 'still here')
+  kept.close()
   world.writeRoutes(config)
   await world.gateway.reload()
 })

@@ -12,9 +12,6 @@ import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 
-// Each test starts servers and processes, one of them waits for a database as long as the gateway does.
-t.setTimeout(300_000)
-
 const OPEN = { routes: [{ path: '/open/*', upstream: 'back', public: true }] }
 
 const config = (url: string, more: object[] = []) => ({

@@ -19,9 +19,6 @@ import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-// Each test starts servers and several processes.
-t.setTimeout(300_000)
-
 const config = (url: string, more: object[] = []) => ({
   upstreams: { back: { url } },
   routes: [

@@ -1,6 +1,7 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
 import t from 'tap'
 import { readMessages } from '../../support/message-reader.ts'
+import { measureWork } from '../../support/work.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 const chunked =
@@ -79,7 +80,7 @@ t.test('what is no head is told at once, wherever it begins', async t => {
 })
 
 t.test('five thousand messages are read in a second', async t => {
-  const from = performance.now()
-  for (let i = 0; i < 2000; i++) readMessages([post('hello')])
-  t.ok(performance.now() - from < 1000)
+  const workMs = measureWork()
+  for (let i = 0; i < 5000; i++) readMessages([post('hello')])
+  t.ok(workMs() < 1000)
 })
