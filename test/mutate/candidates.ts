@@ -1,6 +1,8 @@
 // Names each mutant by its place and its change, and finds the reason why nothing can notice it.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { EQUIVALENT, type Equivalent } from './equivalent.ts'
-import { scriptOf } from './graph.ts'
+import { ROOT, scriptOf } from './graph.ts'
 import { type Mutant, mutantsOf } from './mutants.ts'
 
 const MAX_SHOWN = 90
@@ -16,9 +18,10 @@ export interface Candidate {
 
 export const candidatesIn = (module: string): Candidate[] => {
   const source = scriptOf(module)
+  const lines = readFileSync(join(ROOT, module), 'utf8').split('\n')
   return mutantsOf(source).map(mutant => {
     const before = source.slice(0, mutant.start).split('\n')
-    const line = (source.split('\n')[before.length - 1] ?? '').trim()
+    const line = (lines[before.length - 1] ?? '').trim()
     const position = `${module}:${before.length}:${(before.at(-1) ?? '').length + 1}`
     return { module, mutant, position, line: line.replace(/\s+/g, ' '), change: changeOf(mutant) }
   })

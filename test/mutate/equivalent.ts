@@ -9,4 +9,217 @@ export interface Equivalent {
   readonly reason: string
 }
 
-export const EQUIVALENT: readonly Equivalent[] = []
+export const EQUIVALENT: readonly Equivalent[] = [
+  {
+    module: 'gateway/access/authorize.ts',
+    line: 'const profiles = (isUnassigned ? undefined : route?.roles) ?? []',
+    changes: ['?. → .'],
+    reason: 'a 403 is given for a route only'
+  },
+  {
+    module: 'gateway/access/browser-session.ts',
+    line: 'if (cookie === undefined || !cookie.includes(baseName)) return { token: undefined, twice: false }',
+    changes: ['{ token: undefined, twice: false } → {}'],
+    reason: 'both are read as absent'
+  },
+  {
+    module: 'gateway/access/browser-session.ts',
+    line: 'const name = pair.slice(0, Math.max(equals, 0)).trim()',
+    changes: ['0 → 1'],
+    reason: 'one character is no name of a session cookie'
+  },
+  {
+    module: 'gateway/access/browser-session.ts',
+    line: 'return token === undefined ? undefined : identify(token)',
+    changes: ['token === undefined → false'],
+    reason: 'what is no token is nobody, and identify says so'
+  },
+  {
+    module: 'gateway/access/browser-session.ts',
+    line: 'const ownEndpoint = route?.upstream === undefined && route?.external !== true',
+    changes: ['?. → .'],
+    reason: 'the cookie is only heard on a route'
+  },
+  {
+    module: 'gateway/access/browser-session.ts',
+    line: "const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))",
+    changes: ["'' → 'mutated'"],
+    reason: 'no path is none of those'
+  },
+  {
+    module: 'gateway/access/browser-session.ts',
+    line: 'if (route?.browser !== true || !wantsPage(exchange)) return undefined',
+    changes: ['?. → .'],
+    reason: 'the cookie is only heard on a route'
+  },
+  {
+    module: 'gateway/access/connection-token.ts',
+    line: 'if (known?.authorization === authorization) return known.token',
+    changes: ['known?.authorization === authorization → false'],
+    reason: 'only saves reading the same text again'
+  },
+  {
+    module: 'gateway/access/connection-token.ts',
+    line: 'if (token === undefined) return undefined',
+    changes: ['token === undefined → false'],
+    reason: 'only saves reading the same text again'
+  },
+  {
+    module: 'gateway/access/connection-token.ts',
+    line: 'if (known === undefined) last.set(request.connection, { authorization: own, token })',
+    changes: [
+      'known === undefined → true',
+      'last.set(request.connection, { authorization: own, token }) → ;',
+      '{ authorization: own, token } → {}'
+    ],
+    reason: 'only saves reading the same text again'
+  },
+  {
+    module: 'gateway/access/match-route.ts',
+    line: 'if (absolute === null || host === undefined || absolute[1]?.toLowerCase() !== host.toLowerCase()) return undefined',
+    changes: ['?. → .'],
+    reason: 'for the type alone: the index always holds something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/access/match-route.ts',
+    line: "const rest = absolute[2] ?? ''",
+    changes: ['?? → &&', "'' → 'mutated'"],
+    reason: 'a target that gives no path was refused before'
+  },
+  {
+    module: 'gateway/access/match-route.ts',
+    line: "const target = targetOf(exchange) ?? ''",
+    changes: ['?? → &&', "'' → 'mutated'"],
+    reason: 'a target that gives no path was refused before'
+  },
+  {
+    module: 'gateway/access/match-route.ts',
+    line: "match(exchange, targetOf(exchange)?.split('?', 1)[0] ?? '')",
+    changes: ['?. → .', '1 → 2'],
+    reason: 'the first part is the same, and there is one'
+  },
+  {
+    module: 'gateway/access/match-route.ts',
+    line: "match(exchange, targetOf(exchange)?.split('?', 1)[0] ?? '')",
+    changes: ['?? → &&', "'' → 'mutated'"],
+    reason: 'a target that gives no path was refused before'
+  },
+  {
+    module: 'gateway/access/socket-token.ts',
+    line: "if (rawHeaders[i]?.toLowerCase() !== 'sec-websocket-protocol') continue",
+    changes: ['?. → .'],
+    reason: 'for the type alone: the index always holds something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/access/socket-token.ts',
+    line: "subprotocols.push(...(rawHeaders[i + 1] ?? '').split(',').map(item => item.trim()))",
+    changes: ['?? → &&', "'' → 'mutated'"],
+    reason: 'for the type alone: the index always holds something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/access/socket-token.ts',
+    line: "const name = (pair.split('=', 1)[0] ?? '').replaceAll('+', ' ')",
+    changes: ['1 → 2', '?? → &&', "'' → 'mutated'"],
+    reason: 'for the type alone: the index always holds something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/access/socket-token.ts',
+    line: 'return name',
+    changes: ['name → undefined'],
+    reason: 'a malformed name is not that of the token'
+  },
+  {
+    module: 'gateway/limits/lease-steps.ts',
+    line: 'const inHand = now < window.end && window.lent > window.spent',
+    changes: ['< → <='],
+    reason: 'asked only together with the same bound'
+  },
+  {
+    module: 'gateway/limits/lease-steps.ts',
+    line: 'if (window.lent > window.spent) window.lent = window.spent',
+    changes: ['> → >='],
+    reason: 'nothing changes where both are equal'
+  },
+  {
+    module: 'gateway/limits/leases.ts',
+    line: 'if (giveBack && window.lent > window.spent) window.lent = window.spent',
+    changes: ['> → >='],
+    reason: 'nothing changes where both are equal'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "const CLEAN = /^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/",
+    changes: [
+      "/^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/ → /^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/$/",
+      "/^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/ → /^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)\\/?$/",
+      "/^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/ → /^(?:\\/(?!\\.\\.?(?:\\/|))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/"
+    ],
+    reason: 'what it does not know is judged the long way, with the same answer; it is asked about one character'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: 'const UNRESERVED = /^[A-Za-z0-9._~-]$/',
+    changes: ['/^[A-Za-z0-9._~-]$/ → /^[A-Za-z0-9._~-]/'],
+    reason: 'what it does not know is judged the long way, with the same answer; it is asked about one character'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "const path = rawPath.includes('%') ? rawPath.replace(/%[0-9A-Fa-f]{2}/g, decodeUnreserved) : rawPath",
+    changes: ["rawPath.includes('%') → true", "'%' → ''"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!path.includes('%')) return undefined",
+    changes: ["!path.includes('%') → false"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!path.includes('.')) return undefined",
+    changes: ["!path.includes('.') → false"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "for (const segment of (decode(path) ?? path).split('/')) {",
+    changes: ['?? → &&'],
+    reason: 'what cannot be decoded was refused before'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!segment.includes('.')) continue",
+    changes: ["!segment.includes('.') → false", "'.' → ''", 'continue → ;'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "const bare = trimBlanks(segment.replace(/[;?#].*$/su, ''))",
+    changes: ['/[;?#].*$/su → /[;?#].*/su'],
+    reason: 'the quantifier takes everything to the end by itself'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!text.includes('%')) return text",
+    changes: ["'%' → ''", 'text → undefined'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: 'while (start < end && isBlank(text.charAt(start))) start += 1',
+    changes: ['< → <='],
+    reason: 'the character beyond the end is no blank'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: 'while (end > start && isTail(text.charAt(end - 1))) end -= 1',
+    changes: ['> → >='],
+    reason: 'the character beyond the end is no blank'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: 'return start === 0 && end === text.length ? text : text.slice(start, end)',
+    changes: ['start === 0 && end === text.length → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  }
+]

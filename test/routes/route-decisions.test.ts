@@ -105,3 +105,32 @@ t.test('a test line that does not hold refuses the files and says what the answe
   const holding = ['GET /x/1 as Admin+Agente -> allow', 'GET /x as unassigned -> 403', 'GET /x%2Fy as anonymous -> 400']
   t.same(await complaintsOf(t, { 'a.yaml': yaml(...holding) }), [])
 })
+
+t.test(
+  'an endpoint of the gateway may be for some kinds of tokens only, and a lax reading must admit the asker too',
+  async t => {
+    const table = await tableOf(t, '/a', '/b {roles: [Admin]}')
+    const [open, admins] = ['/a', '/b'].map(path => table.match('GET', path).route)
+    if (open === undefined || admins === undefined) return t.fail('no routes')
+    const who = (kind?: 'login' | 'client' | 'personal'): Asker => ({
+      user: { profiles: ['Agente'], accessStatus: 'assigned', provider: 'ldap' },
+      ...(kind === undefined ? {} : { kind })
+    })
+    const options = { cloudUnassignedMayPass: false }
+    const judge = (tokenKinds: readonly ('login' | 'client' | 'personal')[] | undefined, asker: Asker) =>
+      decide({ route: { ...open, tokenKinds }, path: '/a' }, asker, options)
+    const refused = { decision: 403, code: 'GW_FORBIDDEN', reason: 'token-kind' }
+    const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }
+    t.same(judge(['login'], who()), allowed, 'a token of a login, when nothing is said')
+    t.same(judge(['login'], who('personal')), refused)
+    t.same(judge(['login', 'personal'], who('personal')), allowed)
+    t.same(judge(undefined, who('client')), allowed)
+    t.same(judge(['client'], {}), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
+
+    const lax = (...alsoReadAs: (typeof open)[]) => decide({ route: open, path: '/a', alsoReadAs }, who(), options)
+    t.same(lax(), allowed)
+    t.same(lax(open), allowed)
+    t.same(lax(open, admins), { decision: 400, code: 'GW_BAD_PATH', reason: 'lax-reading' })
+    t.equal(decide({ route: admins, path: '/b', alsoReadAs: [open] }, who(), options).decision, 403)
+  }
+)

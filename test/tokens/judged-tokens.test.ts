@@ -125,6 +125,10 @@ t.test('whatever is signed in another way, or spelt in another way, is not ours'
   t.ok(long(8190).length <= 8192 && long(8190).length > 8186)
   t.equal(outcome(judge(long(8190))), 'id-1')
   t.equal(outcome(judge(long(8200))), bad)
+  for (const token of Array.from({ length: 200 }, (_, n) => withClaims({ name: 'x'.repeat(5650 + n) })))
+    t.equal(outcome(judge(token)), token.length > 8192 ? bad : 'id-1', `${token.length} characters`)
+  const clockless = createAccessTokens({ secret: SECRET, previousSecrets: [], expiresInMs: 1000 })
+  t.equal(outcome(clockless.judge(withClaims({}))), 'GW_TOKEN_EXPIRED expired', 'by the clock of the machine')
 })
 
 const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
