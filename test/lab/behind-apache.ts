@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
 import { firstLine, type Lab, type System } from './system.ts'
+import { askThreeWays, textOf } from './three-ways.ts'
 
 const apache = (lab: Lab, port: number) => `
 ServerName localhost
@@ -62,9 +63,17 @@ const php: System = {
     const answer = await world.fetch('/php/index.php', { method: 'POST', token, headers: form, body: 'a=b' })
     equal(await answer.text(), JSON.stringify(['7', 'b', `127.0.0.1:${world.port}`]))
     match(answer.headers.get('set-cookie') ?? '', /path=\/php(?:;|$)/i)
+    const ways = await askThreeWays(lab, {
+      world,
+      direct: () => textOf(`http://127.0.0.1:${port}/index.php`),
+      path: '/php/index.php',
+      token,
+      expected: /^.*\["/,
+      identity: /\["7","",/
+    })
     const redirect = await world.fetch('/php/dir', { token })
     equal(redirect.headers.get('location'), '/php/dir/', "Apache's redirect names the public path")
-    return ['form POST, identity against X_User_Id, cookie path and redirect under a prefix (bearer)']
+    return [...ways, 'form POST, identity against X_User_Id, cookie path and redirect under a prefix (bearer)']
   }
 }
 

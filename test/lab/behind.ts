@@ -11,6 +11,7 @@ import { BY_PASSWORD } from './by-password.ts'
 import { containers } from './container-login.ts'
 import { clientCertificate, grafanaLike } from './identity-backends.ts'
 import { firstLine, PYTHON, python, pythonVersion, type System } from './system.ts'
+import { askThreeWays, openPage, textOf } from './three-ways.ts'
 import { tomcat } from './tomcat.ts'
 import { WITH_ASSERTION } from './with-assertion.ts'
 
@@ -69,11 +70,22 @@ const django: System = {
         }).toString()
       })
     }
+    const world = await lab.gateway('django', { '127.0.0.1:8000': `127.0.0.1:${port}` })
+    const token = await world.tokenFor()
+    const form = '/admin/login/?next=/admin/'
+    match(await textOf(`http://127.0.0.1:${port}${form}`), /csrfmiddlewaretoken/)
+    match(await (await world.fetch(form, { token })).text(), /csrfmiddlewaretoken/)
+    const page = await openPage(lab, world.url, token)
+    await page.goto(world.url + form)
+    await page.fill('#id_username', 'root')
+    await page.fill('#id_password', 'a long password')
+    await page.click('[type=submit]')
+    await page.getByText('Site administration').first().waitFor()
     const answer = await login('')
     equal(answer.status, 302)
     equal(answer.headers.get('location'), '/admin/')
     equal((await login('timeout: 30s')).status, 403, 'without preserveHost Django refuses')
-    return ['admin login by form POST (session cookie)', 'refused without preserveHost']
+    return ['form directly', 'form (bearer)', 'admin login in Chromium (session)', 'refused without preserveHost']
   }
 }
 
@@ -99,6 +111,14 @@ async def live(socket: WebSocket):
   await socket.send_text(socket.headers.get('x-user-id') + ' ' + await socket.receive_text())
 `
 
+/** For a page: the first three events of /api/events. */
+const READ_EVENTS = `new Promise((resolve, reject) => {
+  const seen = []
+  const source = new EventSource('/api/events')
+  source.onmessage = ({ data }) => { if (seen.push(data) === 3) { source.close(); resolve(seen.join()) } }
+  source.onerror = () => reject(new Error('the stream broke off after ' + seen.length))
+})`
+
 const fastapi: System = {
   name: 'FastAPI (uvicorn)',
   recipe: 'fastapi',
@@ -109,8 +129,17 @@ const fastapi: System = {
     await lab.run(PYTHON, ['-m', 'uvicorn', 'service:app', '--port', String(port)], port)
     const world = await lab.gateway('fastapi', { '127.0.0.1:8000': `127.0.0.1:${port}` })
     const token = await world.tokenFor({ id: 7 })
-    const who = (await (await world.fetch('/api/who', { token })).json()) as { id: string }
-    equal(who.id, '7')
+    const ways = await askThreeWays(lab, {
+      world,
+      direct: () => textOf(`http://127.0.0.1:${port}/who`),
+      path: '/api/who',
+      token,
+      expected: /"url":/,
+      identity: /"id":"7"/
+    })
+    const page = await openPage(lab, world.url, token)
+    await page.goto(`${world.url}/api/who`)
+    equal(await page.evaluate(READ_EVENTS), '0,1,2')
     const events = await world.fetch('/api/events', { token })
     equal(await events.text(), 'data: 0\n\ndata: 1\n\ndata: 2\n\n')
     const body = new FormData()
@@ -125,7 +154,7 @@ const fastapi: System = {
     const [message] = (await once(socket, 'message')) as [Buffer]
     equal(message.toString(), '7 hello')
     socket.terminate()
-    return ['identity', 'event stream', 'upload of 20 MB', 'WebSocket (bearer)']
+    return [...ways, 'EventSource in Chromium', 'event stream, upload of 20 MB, WebSocket (bearer)']
   }
 }
 
@@ -170,7 +199,17 @@ const jupyterlab: System = {
       })
     })
     socket.terminate()
-    return ['page, kernel, its WebSocket with Origin (session cookie)']
+    const ways = await askThreeWays(lab, {
+      world,
+      direct: () => textOf(`http://127.0.0.1:${port}/jupyter/api/status`),
+      path: '/jupyter/api/status',
+      token: await world.tokenFor(),
+      expected: /"kernels": ?1/
+    })
+    const shown = await openPage(lab, world.url, await world.tokenFor())
+    await shown.goto(`${world.url}/jupyter/lab`)
+    await shown.locator('#jp-main-dock-panel').waitFor({ timeout: 120_000 })
+    return [...ways, 'its page in Chromium', 'kernel and its WebSocket with Origin (session cookie)']
   }
 }
 
@@ -189,12 +228,12 @@ const prometheus: System = {
     await lab.run('prometheus', ['--config.file=prometheus.yml', ...words], port)
     const world = await lab.gateway('prometheus', { '127.0.0.1:9090': `127.0.0.1:${port}` })
     const token = await world.tokenFor()
-    const query = await world.fetch('/prometheus/api/v1/query?query=1%2B1', { token })
-    equal(query.status, 200)
-    match(await query.text(), /"status":"success"/)
+    const path = '/prometheus/api/v1/query?query=1%2B1'
+    const direct = () => textOf(`http://127.0.0.1:${port}${path}`)
+    const ways = await askThreeWays(lab, { world, direct, path, token, expected: /"status":"success"/ })
     const root = await world.fetch('/prometheus/', { token })
     match(root.headers.get('location') ?? '', /^\/prometheus\//)
-    return ['query API, redirect to its pages (bearer)']
+    return [...ways, 'query API, redirect to its pages (bearer)']
   }
 }
 
@@ -226,7 +265,11 @@ const nginxStatic: System = {
     const whole = await world.fetch('/files/a.txt')
     const same = await world.fetch('/files/a.txt', { headers: { 'if-none-match': whole.headers.get('etag') ?? '' } })
     equal(same.status, 304)
-    return ['ranges, conditional requests (public)']
+    equal(await textOf(`http://127.0.0.1:${port}/a.txt`), '0123456789')
+    const page = await openPage(lab, world.url, await world.tokenFor())
+    await page.goto(`${world.url}/files/a.txt`)
+    match(await page.content(), /0123456789/)
+    return ['directly', 'ranges, conditional requests (public)', 'in Chromium']
   }
 }
 
@@ -240,8 +283,10 @@ const http10: System = {
     await lab.run(PYTHON, ['-m', 'http.server', '--bind', '127.0.0.1', '--protocol', 'HTTP/1.0', String(port)], port)
     const world = await lab.gateway('http-1.0', { '127.0.0.1:8000': `127.0.0.1:${port}` })
     const token = await world.tokenFor()
+    const direct = () => textOf(`http://127.0.0.1:${port}/a.txt`)
+    const ways = await askThreeWays(lab, { world, direct, path: '/old/a.txt', token, expected: /old but honest/ })
     for (let i = 0; i < 3; i++) equal(await (await world.fetch('/old/a.txt', { token })).text(), 'old but honest')
-    return ['answers that end with the connection (bearer)']
+    return [...ways, 'answers that end with the connection']
   }
 }
 
