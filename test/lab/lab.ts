@@ -7,8 +7,11 @@ import { IN_FRONT } from './in-front.ts'
 import { openLab } from './open-lab.ts'
 import { runSocketSystems, SOCKET_SYSTEMS } from './sockets/run.ts'
 import type { System } from './system.ts'
+import { replaceRows } from './table.ts'
 
 const PAGE = join(import.meta.dirname, '../../docs/compatibility.md')
+
+const RECIPES = { heading: '# Compatibility', columns: ['system', 'version', 'works', 'recipe'] }
 
 /** Whether the system did what its recipe says. */
 const runRecipe = async (system: System, postgres: Parameters<typeof openLab>[0]): Promise<boolean> => {
@@ -16,7 +19,9 @@ const runRecipe = async (system: System, postgres: Parameters<typeof openLab>[0]
   try {
     const tried = await system.check(lab)
     const link = `[${basename(system.recipe)}](${posix.join('recipes', system.recipe)}.md)`
-    process.stdout.write(`| ${system.name} | ${system.version()} | ${tried.join(', ')} | ${link} |\n`)
+    const row = [system.name, system.version(), tried.join(', '), link]
+    process.stdout.write(`| ${row.join(' | ')} |\n`)
+    replaceRows(PAGE, RECIPES, [row], ([name]) => name === system.name)
     return true
   } catch (error) {
     process.stdout.write(`| ${system.name} | | FAILED: ${error instanceof Error ? error.message : String(error)} | |\n`)
