@@ -1,5 +1,6 @@
 // Opens the public listener and the one that redirects to it, and gives both up without cutting a request that could finish.
 import type { AddressInfo, Server } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import type { HttpServer } from '../http/server/server.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Certificates } from './certificates.ts'
@@ -87,6 +88,8 @@ const listen = (server: Server, port: number, host: string): Promise<number> =>
   })
 
 const drain = async ({ front, http }: Open, timeoutMs: number): Promise<void> => {
+  // What the kernel has accepted is taken first: closed with the listener, it would be reset.
+  await setImmediate()
   const closed = new Promise(resolve => front.server.close(resolve))
   front.endEarly()
   await http.drain(timeoutMs)

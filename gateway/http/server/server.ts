@@ -51,6 +51,8 @@ export interface HttpServer {
 }
 
 const TICK_MS = 500
+/** After an announced end: for requests that are on their way over connections which seem idle; milliseconds. */
+const ON_THE_WAY_MS = 500
 
 /** One for each event loop: connections are judged by one timer, and go on in turns. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
@@ -82,6 +84,11 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     onClosed?.(connection.peer)
     connection.onClose()
     if (connections.size === 0) onEmpty?.()
+  }
+
+  let isAnnounced = false
+  const closeIdle = () => {
+    for (const connection of [...connections.keys()]) if (connection.isIdle) connection.destroy()
   }
 
   let isClosed = false
@@ -120,12 +127,15 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     },
     count: () => connections.size,
     announceEnd() {
+      isAnnounced = true
       host.isDraining = true
     },
     drain: timeoutMs =>
       new Promise(resolve => {
         host.isDraining = true
-        for (const connection of [...connections.keys()]) if (connection.isIdle) connection.destroy()
+        // A proxy that was promised an answer may have sent a request by now: cut unread, it fails.
+        if (isAnnounced) setTimeout(closeIdle, ON_THE_WAY_MS)
+        else closeIdle()
         const late = setTimeout(closeAll, timeoutMs)
         onEmpty = () => {
           clearTimeout(late)
