@@ -3,8 +3,7 @@ import { type Authentication, createAuthenticate } from './access/authenticate.t
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
 import { createMatchRoute } from './access/match-route.ts'
-import { originAllowed } from './access/origin.ts'
-import { socketToken } from './access/socket-token.ts'
+import { originAllowed, socketToken } from './access/socket-token.ts'
 import {
   BadOrigin,
   BadRequest,

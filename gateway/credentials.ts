@@ -1,7 +1,8 @@
 // Finds the token of a request wherever it may be, and says how requests without a valid one are answered.
+
+import { bearerTokenOf } from './access/authenticate.ts'
 import { createBasicToken } from './access/basic-token.ts'
 import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
-import { bearerTokenOf } from './access/connection-token.ts'
 import { isAttemptCookie } from './cloud/attempts.ts'
 import type { GatewayError } from './errors.ts'
 import { type AnswerOptions, answerRefusal } from './http/answer.ts'

@@ -1,10 +1,9 @@
 // Shows Admins, /health and /metrics what the parts of the gateway know, over all processes behind the listener.
 import type { Logger } from 'pino'
 import { statusOf } from './admin/status-routes.ts'
-import type { CloudParts } from './cloud-parts.ts'
-import type { DirectoryParts } from './directory-parts.ts'
 import { type Certificates, isWell } from './listener/certificates.ts'
 import type { Violations } from './listener/violations.ts'
+import type { CloudParts, DirectoryParts } from './login-parts.ts'
 import { createAuditWatch } from './observe/audit-watch.ts'
 import { createChecks, rememberPing } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'

@@ -13,7 +13,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['views'],
   ['forwarding'],
   ['app', 'sockets', 'endpoints', 'credentials'],
-  ['directory-parts', 'cloud-parts', 'client-places'],
+  ['login-parts', 'client-places'],
   ['token-parts'],
   ['stores'],
   ['siblings'],
@@ -183,6 +183,15 @@ t.test('each library has one home', async t => {
       if (home !== undefined && !onlyTypes) t.match(file, home, `${library} in ${file}`)
     }
   }
+})
+
+t.test('folders hold at most 16 entries, and files at most 300 lines', async t => {
+  const wide = /^gateway(?:\/store|\/cli|\/pages\/browser)?$/
+  const folders = new Set(files.filter(file => file.startsWith('gateway/')).map(dirname))
+  for (const folder of folders) {
+    if (!wide.test(folder)) t.ok(readdirSync(join(ROOT, folder)).length <= 16, folder)
+  }
+  for (const file of files) t.ok(readFileSync(join(ROOT, file), 'utf8').split('\n').length <= 301, file)
 })
 
 t.test('nothing that grows is kept at module level but in a bounded map', async t => {

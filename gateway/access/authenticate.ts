@@ -1,8 +1,11 @@
 // After this step the exchange knows who is asking, or that the route does not care; everything else is a 401.
 import { GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { bearerToken } from '../http/head.ts'
+import type { ClientConnection } from '../http/server/request.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+import { ownText } from '../values/own-text.ts'
 
 // Today's access is what these two are asked about, so yesterday's may ask.
 const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
@@ -39,3 +42,29 @@ export const createAuthenticate =
     exchange.identity = identity
     return revocationsTrusted() ? undefined : new Unavailable({ reason: 'revocations-too-old' })
   }
+
+interface Brought {
+  authorization: string
+  token: string
+}
+
+// Compared only with what came on the same connection: how long that takes tells nobody anything about another's token.
+const last = new WeakMap<ClientConnection, Brought>()
+
+/** The bearer token of a request's Authorization field; undefined when it holds none. */
+export const bearerTokenOf = ({ request, head }: Exchange): string | undefined => {
+  const { authorization } = head
+  if (authorization === undefined) return undefined
+  const known = last.get(request.connection)
+  if (known?.authorization === authorization) return known.token
+
+  const own = ownText(authorization)
+  const token = bearerToken(own)
+  if (token === undefined) return undefined
+  if (known === undefined) last.set(request.connection, { authorization: own, token })
+  else {
+    known.authorization = own
+    known.token = token
+  }
+  return token
+}

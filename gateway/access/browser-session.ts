@@ -6,7 +6,7 @@ import { fieldValue, fieldValues } from '../http/server/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
-import { originAllowed } from './origin.ts'
+import { originAllowed } from './socket-token.ts'
 
 /** Gives the Set-Cookie fields that login, refresh and logout answer with. */
 export interface SessionCookies {

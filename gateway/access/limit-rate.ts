@@ -1,9 +1,9 @@
 // After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
 
 import { type GatewayError, RateLimited } from '../errors.ts'
+import { secondsLeft } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { FloodMemory } from '../http/flood-memory.ts'
-import { secondsLeft } from '../http/limit-headers.ts'
 import type { Limiter, Verdict } from '../limits/limiter.ts'
 import type { RateLimit } from '../settings/settings.ts'
 

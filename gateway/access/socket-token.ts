@@ -1,4 +1,4 @@
-// The token of an upgrade is found wherever browsers can put one, and what is left of the request no longer holds it.
+// Judges what an upgrade offers: its token, wherever browsers can put one, and the page that it comes from.
 import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
@@ -59,4 +59,20 @@ const splitQuery = (query: string): { token?: string; query: string } => {
     throw new BadRequest({ reason: 'token-in-query' })
   const rest = pairs.filter(other => other !== pair)
   return { token, query: rest.length === 0 ? '' : `?${rest.join('&')}` }
+}
+
+interface OriginQuestion {
+  /** Every Origin field sent; browsers send exactly one. */
+  readonly sent: readonly string[]
+  /** Origins as `new URL(…).origin` writes them. */
+  readonly allowed: readonly string[]
+  /** The person is known by a cookie, which browsers attach for any page. */
+  readonly byCookie: boolean
+}
+
+/** Exact comparison: browsers send origins in one spelling, anything else is no browser's. `null` is never allowed. */
+export const originAllowed = ({ sent, allowed, byCookie }: OriginQuestion): boolean => {
+  const [origin, ...further] = sent
+  if (origin === undefined) return !byCookie
+  return further.length === 0 && origin !== 'null' && allowed.includes(origin)
 }

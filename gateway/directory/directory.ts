@@ -1,11 +1,10 @@
 // Judges a name and a password by the directory, and looks people up again later.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LdapSettings } from '../settings/settings.ts'
-import { type AccountState, accountState } from './account.ts'
+import { type AccountState, accountState, type BindGuard, unguarded } from './account.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { groupsNamed, readGroups } from './groups.ts'
-import { type BindGuard, unguarded } from './guard.ts'
 import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
 import { findOne, subjectFilter } from './lookup.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'

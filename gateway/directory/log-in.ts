@@ -2,11 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isParentDn, isSameDn } from '../routes/distinguished-names.ts'
-import { type DirectoryCount, directoryCount, isLockedOut, NO_FAILURES } from './account.ts'
+import {
+  type BindGuard,
+  type DirectoryCount,
+  directoryCount,
+  type GuardedAccount,
+  isLockedOut,
+  NO_FAILURES
+} from './account.ts'
 import type { Deadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { readGroups } from './groups.ts'
-import type { BindGuard, GuardedAccount } from './guard.ts'
 import { findAny, findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
 import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'

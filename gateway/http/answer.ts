@@ -1,6 +1,7 @@
 // The gateway's own answers and refusals reach the client in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
+import type { Verdict } from '../limits/limiter.ts'
 import {
   type CrossOrigins,
   crossOriginFields,
@@ -12,7 +13,6 @@ import {
 } from './cross-origin.ts'
 import type { Exchange } from './exchange.ts'
 import type { FloodMemory } from './flood-memory.ts'
-import { limitHeaders, sameLimitHeaders } from './limit-headers.ts'
 import { REFUSAL_PAGE_POLICY, type RefusalPageOptions, refusalPage, wantsPage } from './refusal-page.ts'
 import { dateLine, headerLines } from './server/response-head.ts'
 
@@ -175,3 +175,20 @@ export const refusalText = (
 /** Anything thrown, as a refusal: what is not one of ours is the gateway's own fault and says nothing. */
 export const asGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new Internal({ cause: thrown, reason: 'internal-error' })
+
+/** Until the window ends; at least 1. */
+export const secondsLeft = ({ resetMs }: Verdict): number => Math.max(1, Math.ceil(resetMs / 1000))
+
+/** `[name, value, …]` */
+const limitHeaders = (verdict: Verdict): string[] => [
+  'x-ratelimit-limit',
+  String(verdict.limit),
+  'x-ratelimit-remaining',
+  String(verdict.remaining),
+  'x-ratelimit-reset',
+  String(secondsLeft(verdict))
+]
+
+/** Whether both give the same fields. */
+const sameLimitHeaders = (one: Verdict, other: Verdict): boolean =>
+  one.limit === other.limit && one.remaining === other.remaining && secondsLeft(one) === secondsLeft(other)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'
 import { isOver, type PermitWindow, renewWindow, touch } from './leases.ts'
-import { createLeaseExchange, type LeaseExchange } from './redis-leases.ts'
+import { createRedisLeases, type RedisLeases } from './redis-leases.ts'
 import { createLocalWindows, type LocalWindows, type WindowTable } from './windows.ts'
 
 export interface Verdict {
@@ -67,25 +67,25 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`
   const timeoutMs = parts.timeoutMs ?? REDIS_TIMEOUT_MS
   const openWindows = windows.open
-  const exchange = redis && createLeaseExchange({ redis, clock, log, instance, timeoutMs, openWindows })
+  const shared = redis && createRedisLeases({ redis, clock, log, instance, timeoutMs, openWindows })
   const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
   const sweeper = setInterval(() => windows.sweep(clock()), SWEEP_MS).unref()
-  const take = exchange === undefined ? takeInMemory(windows, clock) : takeLeased(windows, exchange, clock)
+  const take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
 
   const status = (): LimiterStatus => {
-    const { up, since, reason } = exchange?.circuit.state() ?? started
-    const mode = exchange === undefined ? 'memory' : up ? 'redis' : 'degraded'
-    const counts = { commands: exchange?.commands() ?? 0, entries: windows.size(), leases: exchange?.leases() ?? 0 }
+    const { up, since, reason } = shared?.circuit.state() ?? started
+    const mode = shared === undefined ? 'memory' : up ? 'redis' : 'degraded'
+    const counts = { commands: shared?.commands() ?? 0, entries: windows.size(), leases: shared?.leases() ?? 0 }
     return { mode, since, ...(reason === undefined ? {} : { reason }), ...counts }
   }
 
   return {
     take,
     status,
-    onChange: listener => exchange?.circuit.onChange(() => listener(status())),
+    onChange: listener => shared?.circuit.onChange(() => listener(status())),
     async close() {
       clearInterval(sweeper)
-      await exchange?.close()
+      await shared?.close()
     }
   }
 }
@@ -106,8 +106,8 @@ const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: n
   return verdict(window, max, allowed, now)
 }
 
-const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () => number) => {
-  const { circuit } = exchange
+const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => number) => {
+  const { circuit } = shared
 
   const refuses = (window: PermitWindow, max: number, now: number): boolean => {
     if (isOver(window, max)) return true
@@ -125,7 +125,7 @@ const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () =>
     if (now >= window.end && window.end !== 0) renewWindow(window, 0)
     if (window.lent > window.spent) {
       window.spent++
-      if (window.lease !== undefined) exchange.spent(window.lease)
+      if (window.lease !== undefined) shared.spent(window.lease)
       return verdict(window, max, true, now)
     }
     return refuses(window, max, now) ? verdict(window, max, false, now) : undefined
@@ -133,7 +133,7 @@ const takeLeased = (windows: LocalWindows, exchange: LeaseExchange, clock: () =>
 
   const ask = (table: WindowTable, window: PermitWindow, key: string, now: number): Promise<Verdict> =>
     new Promise(resolve => {
-      exchange.wait(window, table, key, now, () => {
+      shared.wait(window, table, key, now, () => {
         const later = clock()
         const { max, windowMs } = table
         resolve(decide(window, max, windowMs, later) ?? verdict(window, max, false, later))

@@ -8,7 +8,7 @@ import { beginAnew, servable, stepFor } from './lease-steps.ts'
 import { adaptBatch, createLease, type Lease, type PermitWindow, runsLow } from './leases.ts'
 import type { OpenWindow, WindowTable } from './windows.ts'
 
-export interface LeaseExchange {
+export interface RedisLeases {
   readonly circuit: Circuit
   /** Calls back once the window can be judged: permits in hand, or known to be over, or Redis away. */
   wait(window: PermitWindow, table: WindowTable, key: string, now: number, decide: () => void): void
@@ -22,7 +22,7 @@ export interface LeaseExchange {
   close(): Promise<void>
 }
 
-interface ExchangeParts {
+interface RedisLeaseParts {
   readonly redis: RedisStore
   readonly clock: () => number
   readonly log: LimiterLog
@@ -42,7 +42,7 @@ const ASK_AGAIN_MS = 10
 /** Reports under way at once: enough to fill the line, few enough for requests to pass between them. */
 const REPORTS_AT_ONCE = 256
 
-export const createLeaseExchange = (parts: ExchangeParts): LeaseExchange => {
+export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const { redis, clock } = parts
   const busy = new Set<Lease>()
   let scheduled: Lease[] = []

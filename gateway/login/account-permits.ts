@@ -1,7 +1,6 @@
 // Takes the permits of an account, whatever name was typed, and brings those of its names together.
 import { hash } from 'node:crypto'
-import type { DirectoryCount } from '../directory/account.ts'
-import type { GuardedAccount } from '../directory/guard.ts'
+import type { DirectoryCount, GuardedAccount } from '../directory/account.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
 import { mayHaveTwoNames as maybeTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'

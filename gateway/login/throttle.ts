@@ -1,9 +1,9 @@
 // Failed logins are few per client and per account, so few that no directory ever locks an account because of us.
 import { createHmac, hkdfSync } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { BindGuard } from '../directory/account.ts'
 import { FAILURE_FLOOR_MS } from '../directory/directory.ts'
 import { DirectoryFailure, type DirectoryReason } from '../directory/failure.ts'
-import type { BindGuard } from '../directory/guard.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
 import { LoginThrottled } from '../errors.ts'
 import type { RedisStore } from '../redis/redis.ts'

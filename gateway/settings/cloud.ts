@@ -1,9 +1,8 @@
 // The cloud provider's settings hold together: complete when switched on, tenant filled in, nothing sent in clear text.
 
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import type { Reader } from './reader.ts'
+import { isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
 import type { CloudIdpSettings } from './settings.ts'
-import { isPlainBeyondLoopback, judgeUrl } from './urls.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
 /** Tenants of Microsoft in which anybody can have an account. */

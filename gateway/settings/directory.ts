@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import type { Reader } from './reader.ts'
+import { judgeUrl, type Reader } from './reader.ts'
 import type { LdapSettings } from './settings.ts'
-import { judgeUrl } from './urls.ts'
 
 export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]): LdapSettings => {
   const active = reader.boolean('LDAP_ENABLED') && isListed

@@ -5,12 +5,11 @@ import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { listenerWarnings, readListeners } from './listeners.ts'
-import type { Environment, Reader } from './reader.ts'
+import { baseUrl, type Environment, judgeUrl, type Reader } from './reader.ts'
 import { parseRedisUrl } from './redis-url.ts'
 import { readSecrets } from './secrets.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
-import { baseUrl, judgeUrl } from './urls.ts'
 
 /** All settings; what is wrong is noted with the reader, what is merely worth saying in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {

@@ -1,11 +1,10 @@
 // The steps before forwarding, each asked by itself: what it lets pass, and with which word it refuses.
 import t from 'tap'
-import { createAuthenticate } from '../../gateway/access/authenticate.ts'
+import { bearerTokenOf, createAuthenticate } from '../../gateway/access/authenticate.ts'
 import { createAuthorize } from '../../gateway/access/authorize.ts'
-import { bearerTokenOf } from '../../gateway/access/connection-token.ts'
 import { createLimitRate, createLimitRoute } from '../../gateway/access/limit-rate.ts'
 import { createMatchRoute } from '../../gateway/access/match-route.ts'
-import { originAllowed } from '../../gateway/access/origin.ts'
+import { originAllowed } from '../../gateway/access/socket-token.ts'
 import { TokenExpired } from '../../gateway/errors.ts'
 import { GATEWAY_NAME } from '../../gateway/http/exchange.ts'
 import { createFloodMemory } from '../../gateway/http/flood-memory.ts'

@@ -1,9 +1,9 @@
 // A test has several instances' login throttles on one directory, one Postgres and, if wanted, one Redis.
 
 import type { Test } from 'tap'
+import type { BindGuard } from '../../gateway/directory/account.ts'
 import { createDirectory, type Directory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
-import type { BindGuard } from '../../gateway/directory/guard.ts'
 import { GatewayError } from '../../gateway/errors.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/throttle.ts'
 import { openRedis } from '../../gateway/redis/redis.ts'

@@ -1,8 +1,12 @@
-// The directory is at hand, watched, and asked again about the people who are logged in.
+// Starts the ways to log in with a directory or a cloud provider, and watches whether they can be reached.
+
 import type { Logger } from 'pino'
+import { createOAuthClient, type OAuthClient } from './cloud/client.ts'
+import { warnOfCloudLinks } from './cloud/link-warnings.ts'
 import { createDirectory, type Directory } from './directory/directory.ts'
 import { type DirectoryState, startDirectoryWatch } from './directory/watch.ts'
 import { startRecheck } from './login/recheck.ts'
+import { type Reachability, watchReachability } from './observe/reachability.ts'
 import { mayHaveTwoNames } from './settings/directory.ts'
 import type { Settings } from './settings/settings.ts'
 import { createDirectoryAccounts } from './store/directory-accounts.ts'
@@ -78,4 +82,25 @@ const warnOfLinks = async ({ ldap }: Settings, database: Stores['database'], log
       { people: byLogin, reason: 'links-by-login' },
       'these people are linked by their login; each link becomes stable at the next login'
     )
+}
+
+export interface CloudParts {
+  /** undefined: no cloud login. */
+  readonly client: OAuthClient | undefined
+  /** undefined: no cloud login. */
+  readonly state: (() => Reachability) | undefined
+  close(): void
+}
+
+export const startCloud = async ({ cloudidp }: Settings, { database }: Stores, log: Logger): Promise<CloudParts> => {
+  await warnOfCloudLinks(cloudidp, database, log)
+  if (!cloudidp.active) return { client: undefined, state: undefined, close: () => undefined }
+  const client = createOAuthClient({ settings: cloudidp, log })
+  const { state, close } = watchReachability({
+    reach: client.reach,
+    log,
+    away: 'the cloud provider cannot be reached; cloud logins fail until it answers again',
+    back: 'the cloud provider can be reached again'
+  })
+  return { client, state, close }
 }
