@@ -1,4 +1,4 @@
-// Every refusal the gateway can utter: code, status and public text, one row each.
+// Lists every refusal of the gateway: code, status and public text, one row each.
 import { STATUS_CODES } from 'node:http'
 
 /** A refusal. Only its code, status and text ever reach a client; `cause` and `reason` go to the log. */

@@ -1,4 +1,4 @@
-// WebSocket, Socket.IO and event streams share one registry: whoever loses a right loses the streams that it opened.
+// Registers WebSocket, Socket.IO and event streams in one place, so that each ends with the right that it was opened by.
 import { Forbidden, GatewayError, Unassigned, Unauthenticated, Unavailable } from './errors.ts'
 import { createOpenStreams, type FreshAccess, type OpenStream } from './forward/open-streams.ts'
 import type { StreamShares } from './forward/stream-places.ts'

@@ -1,4 +1,4 @@
-// The stores are open: Postgres (or the embedded one), Redis where there is one, and the counts that stand on it.
+// Opens the stores: Postgres (or the embedded one), Redis where there is one, and the counts that depend on it.
 import type { Logger } from 'pino'
 import { createLimiter } from './limits/limiter.ts'
 import { openRedis } from './redis/redis.ts'

@@ -1,4 +1,4 @@
-// Tokens are issued, verified, remembered and ended, and this instance hears of every end.
+// Issues, verifies, remembers and ends tokens, and follows what other instances end.
 import type { Logger } from 'pino'
 import type { Identity, ProvenPerson } from './identity.ts'
 import type { LoginContext } from './login/sign-in.ts'

@@ -1,4 +1,4 @@
-// After this step the exchange knows who is asking, or that the route does not care; everything else is a 401.
+// Finds out who is asking; on a route that is not public, a request without a valid token is refused with 401.
 import { GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'

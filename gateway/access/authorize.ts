@@ -1,4 +1,4 @@
-// After this step the request may go where its route leads; otherwise it was refused with the reason.
+// Lets the request go where its route leads, or refuses it with the reason.
 import {
   BadPath,
   Forbidden,

@@ -1,4 +1,4 @@
-// A browser may carry its session by itself: in one cookie that scripts cannot read, and only where that is safe.
+// Carries a browser's session in one cookie that scripts cannot read, and only where that is safe.
 import { BadOrigin, BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/refusal-page.ts'

@@ -1,4 +1,4 @@
-// After this step the request has been counted, whatever it is; one too many is refused before anything costly happens.
+// Counts every request, whatever it is, and refuses one too many before anything costly happens.
 
 import { type GatewayError, RateLimited } from '../errors.ts'
 import { secondsLeft } from '../http/answer.ts'

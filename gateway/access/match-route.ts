@@ -1,4 +1,4 @@
-// After this step the exchange knows its route, or the refusal it will meet once it has been counted.
+// Finds the route of a request, or notes the refusal that it gets once it has been counted.
 import {
   BadHttpVersion,
   BadPath,

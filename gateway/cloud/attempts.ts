@@ -1,4 +1,4 @@
-// Each cloud login belongs to the browser that started it, through a cookie of its own, and ends at its first use.
+// Binds each cloud login to the browser that started it, by a cookie of its own that ends with its first use.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { NONCE_BYTES, signState, type VerifiedState } from './state.ts'
 

@@ -1,4 +1,4 @@
-// The client secret goes where this provider takes it.
+// Sends the client secret where this provider takes it: in the Authorization field or in the body.
 import type { ProviderMetadata } from './provider-metadata.ts'
 
 /** Ways to authenticate at the token endpoint (RFC 6749 §2.3). */

@@ -1,4 +1,4 @@
-// The cloud provider is asked for a login, and its answer has become a proven person or a failure with a reason.
+// Asks the cloud provider for a login, and makes a proven person of its answer, or a failure with a reason.
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
 import type { ProvenPerson } from '../identity.ts'

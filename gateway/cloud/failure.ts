@@ -1,4 +1,4 @@
-// Why a cloud login failed: one stable word, and an explanation for the log that holds no token, code or secret.
+// Says why a cloud login failed: one stable word, and an explanation for the log without token, code or secret.
 
 /** Every `reason` that a failed cloud login can have after its state was accepted. Words may be added, never changed. */
 const OAUTH_REASONS = [

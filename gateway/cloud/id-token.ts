@@ -1,4 +1,4 @@
-// An ID token that came straight from the configured token endpoint is about us and about now, or refused.
+// Judges an ID token that came straight from the configured token endpoint: is it for this client, and still valid?
 
 import { isRecord } from '../values/records.ts'
 import { OAuthFailure } from './failure.ts'

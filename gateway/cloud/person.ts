@@ -1,4 +1,4 @@
-// What a provider says about somebody has become a person with a stable subject, or a reason why they may not enter.
+// Makes a person with a stable subject of what a provider says, or says why they may not enter.
 
 import type { ProvenPerson } from '../identity.ts'
 import { OPEN_TENANTS } from '../settings/cloud.ts'

@@ -1,4 +1,4 @@
-// Whatever is asked of the provider is answered whole, within a time and a size, by the very address that was asked.
+// Fetches from the provider within a time and a size, and follows no redirect away from the address asked.
 import { isLoopbackHost } from '../values/addresses.ts'
 import { OAuthFailure } from './failure.ts'
 

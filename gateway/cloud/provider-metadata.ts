@@ -1,4 +1,4 @@
-// The provider's endpoints are known: from the settings, or discovered, kept and renewed without haste.
+// Finds the provider's endpoints: in the settings, or discovered, kept, and renewed in the background.
 import type { FastifyBaseLogger } from 'fastify'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from '../values/records.ts'

@@ -1,4 +1,4 @@
-// The cloud's door: a browser is sent to the provider, and comes back once, as somebody.
+// Sends a browser to the cloud provider, and logs its person in when it comes back.
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'

@@ -1,4 +1,4 @@
-// A state value says that this gateway started a cloud login, and when: `<payload>.<signature>`, judged strictly.
+// Signs and judges state values, which say that this gateway started a cloud login and when: `<payload>.<signature>`.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /**

@@ -1,4 +1,4 @@
-// What an entry says about its account: failures counted by the directory itself, and whether it is open.
+// Reads what an entry says about its account: failures counted by the directory, whether it is open, what guards its binds.
 import { allTexts, type DirectoryEntry, firstText, generalizedTime } from './person.ts'
 
 /** Failed binds that the directory counts now. */

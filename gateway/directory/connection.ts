@@ -1,4 +1,4 @@
-// A connection to the directory is open, verified and speaks well-formed LDAP, until its signal says it must end.
+// Opens a verified connection to the directory that speaks well-formed LDAP, until its signal aborts it.
 import { connect, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'

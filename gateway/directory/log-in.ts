@@ -1,4 +1,4 @@
-// One login on one connection: as the service account first, or as the person from the start.
+// Logs one person in on one connection: by way of the service account, or by binding at once.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isParentDn, isSameDn } from '../routes/distinguished-names.ts'

@@ -1,4 +1,4 @@
-// Bytes from a directory are whole, well-formed LDAP messages of bounded size and number, or a fault.
+// Cuts bytes from a directory into whole, well-formed LDAP messages of bounded size and number.
 
 /** A BER element (X.690 §8.1): its tag octet and its content. */
 export interface BerElement {

@@ -1,4 +1,4 @@
-// What a person typed has become one canonical login, and values stand safely in DNs and filters.
+// Makes one canonical login of what a person typed, and escapes values for DNs and filters.
 
 type LoginName =
   | { readonly login: string; readonly refusal?: undefined }

@@ -1,4 +1,4 @@
-// A directory entry has become the person that the gateway knows: stable subject, plain name, e-mail.
+// Makes a person of a directory entry: stable subject, plain name, e-mail.
 import { foldLogin } from './names.ts'
 
 export interface DirectoryPerson {

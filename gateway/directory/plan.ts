@@ -1,4 +1,4 @@
-// The LDAP settings have become what each login needs: a bind name and, where people are looked up, a filter.
+// Turns the LDAP settings into what each login needs: a bind name and, where people are looked up, a filter.
 import { parseDn } from '../routes/distinguished-names.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'

@@ -1,4 +1,4 @@
-// Knows in the background whether the directory answers, and says so when that changes.
+// Watches in the background whether the directory answers, and logs each change.
 import type { Logger } from 'pino'
 import { DirectoryFailure } from './failure.ts'
 

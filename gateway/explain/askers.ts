@@ -1,4 +1,4 @@
-// Everybody whom the rules tell apart has a name, for questions such as "who may pass here?".
+// Names everybody whom the rules tell apart, for questions such as "who may pass here?".
 import { PROFILES } from '../identity.ts'
 import { askerOf } from '../route-files/test-lines.ts'
 import type { Asker } from '../routes/decide.ts'

@@ -1,4 +1,4 @@
-// A decision is a sentence that somebody who never saw the code understands.
+// Says a decision in a sentence that needs no knowledge of the code.
 
 import type { Decision } from '../routes/decide.ts'
 import type { RouteMatch } from '../routes/route.ts'

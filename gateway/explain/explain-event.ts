@@ -1,4 +1,4 @@
-// Why an event of Socket.IO is decided as it is can be read: the namespace, the rule that governs the event, and the answer.
+// Explains the decision on a Socket.IO event: the namespace, the rule that governs the event, and the answer.
 import type { DecideOptions, Decision } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes, findEvent, findNamespace } from '../routes/socketio-rules.ts'

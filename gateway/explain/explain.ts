@@ -1,4 +1,4 @@
-// Why a request is decided as it is can be read: its path, every route that could take it, why each lost, and the answer.
+// Explains the decision on a request: its path, every route that could take it, why each lost, and the answer.
 import { Unauthenticated } from '../errors.ts'
 import { formatPlace } from '../route-files/read.ts'
 import { matchTarget } from '../route-files/test-lines.ts'

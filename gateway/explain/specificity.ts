@@ -1,4 +1,4 @@
-// Which of two routes is the more specific for a request can be said in words, route by route, without the tree.
+// Says in words which of two routes is the more specific for a request, without the tree.
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 

@@ -1,4 +1,4 @@
-// A request that may pass goes upstream and its answer comes back, streaming both ways; whatever breaks, both sides are told.
+// Forwards a request and its answer, streaming both ways; a fault on one side is reported to the other.
 
 import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'

@@ -1,4 +1,4 @@
-// Every request has one client address that its sender could not choose, and one key to count it by.
+// Finds the one client address of a request that its sender could not choose, and the key to count it by.
 
 import {
   contains,

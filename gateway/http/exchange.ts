@@ -1,4 +1,4 @@
-// One request and its answer, with everything the steps on its way learn about it.
+// Holds one request and its answer, with everything that the steps on its way find out about it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'

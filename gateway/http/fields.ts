@@ -1,4 +1,4 @@
-// Each request header name is judged once: what it means to the gateway, and whether a client may send it upstream.
+// Judges each request field name once: what it means to the gateway, and whether a client may send it upstream.
 import { ownText } from '../values/own-text.ts'
 import { type FieldKinds, keepKind } from './flood-memory.ts'
 

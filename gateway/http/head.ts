@@ -1,4 +1,4 @@
-// A client's header fields are read once; the gateway knows what it needs to know of them.
+// Reads a client's header fields once, for all that the gateway needs to know of them.
 import {
   ACCEPT,
   AUTHORIZATION,

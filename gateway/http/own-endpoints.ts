@@ -1,4 +1,4 @@
-// The gateway's own endpoints run in Fastify: bodies parsed and judged by schema, answers serialised, errors told one way.
+// Runs the gateway's own endpoints in Fastify: bodies parsed and judged by schema, answers serialised, errors in one shape.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import swagger from '@fastify/swagger'
 import Fastify, {

@@ -1,4 +1,4 @@
-// What the gateway's own endpoints take from a request, as JSON Schema: ids, pages, and who acts.
+// Describes what the gateway's own endpoints take from a request, as JSON Schema: ids, pages, and who acts.
 import type { Identity } from '../identity.ts'
 import { type Exchange, identityOf } from './exchange.ts'
 

@@ -1,4 +1,4 @@
-// What is no HTTP request is counted like one, and answered once in our own shape before its connection ends.
+// Counts what is no HTTP request like one, and answers it once before its connection ends.
 import { randomUUID } from 'node:crypto'
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Limiter } from '../limits/limiter.ts'

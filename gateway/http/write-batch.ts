@@ -1,4 +1,4 @@
-// What many connections write in one turn of the event loop leaves together at its end: their reader is woken once.
+// Batches socket writes until the end of the event-loop turn, so that their reader is woken once.
 
 export interface Waiting {
   flush(): void

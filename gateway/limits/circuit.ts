@@ -1,4 +1,4 @@
-// Whether Redis counts or each instance for itself is one state, changed once, logged once, and healed by asking again.
+// Keeps the one state that says whether Redis counts or each instance for itself, and probes Redis until it is back.
 
 export interface LimiterLog {
   info(fields: object, message: string): void

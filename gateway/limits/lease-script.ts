@@ -1,4 +1,4 @@
-// One atomic script in Redis counts a window for all instances: who holds how many permits, and how many are spent.
+// Counts a window for all instances in one atomic Redis script: who holds how many permits, and how many are spent.
 import { hash } from 'node:crypto'
 
 /** What an instance tells Redis about one key, and what it would like. Counts are of the instance alone. */

@@ -1,4 +1,4 @@
-// Permits of a window are spent at most once, only in their window, and never beyond what Redis has lent.
+// Spends permits of a window at most once, only in their window, and never more than Redis has lent.
 import type { LeaseReply, LeaseRequest } from './lease-script.ts'
 
 /**

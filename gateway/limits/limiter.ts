@@ -1,4 +1,4 @@
-// Every request is counted, in one window per key for all instances, and knows at once or within a few ms if it may pass.
+// Counts every request in one window per key for all instances, and says at once or within a few ms if it may pass.
 import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'

@@ -1,4 +1,4 @@
-// Windows that were not asked for lately take 40 bytes each, keyed by a hash, in a ring from which the oldest leave.
+// Packs windows that have not been used recently into 40 bytes each, keyed by a hash, in a ring that drops the oldest.
 import { randomInt } from 'node:crypto'
 import type { PermitWindow } from './leases.ts'
 

@@ -1,4 +1,4 @@
-// Windows of all keys are kept in bounded memory: what has ended leaves by itself, and at the bound the oldest leave first.
+// Keeps the windows of all keys in bounded memory: what has ended is dropped, and at the bound the oldest go first.
 
 import { createWindow, type PermitWindow, renewWindow } from './leases.ts'
 import { createPackedWindows } from './packed-windows.ts'

@@ -1,4 +1,4 @@
-// Every login is on record; refused ones name a person only if there is one, and a flood of them becomes a sum.
+// Records every login; refused ones name a person only if there is one, and a flood of them becomes a sum.
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'

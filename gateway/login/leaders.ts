@@ -1,4 +1,4 @@
-// The same work wanted several times at once has been begun by one, and the others know how it went.
+// Lets one caller do work that several want at once, and gives the others its outcome.
 import { NoPermit } from './permit-gate.ts'
 
 interface Leader {

@@ -1,4 +1,4 @@
-// A login begins only with a permit in hand, taken atomically from a store that all instances share.
+// Admits a login only with a permit, taken atomically from a store that all instances share.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Unavailable } from '../errors.ts'

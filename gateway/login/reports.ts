@@ -1,4 +1,4 @@
-// What a flood repeats is put on record once a minute, not each time.
+// Reports what a flood repeats once a minute, not each time.
 import { boundedMap } from '../values/bounded-map.ts'
 
 const QUIET_MS = 60_000

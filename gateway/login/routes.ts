@@ -1,4 +1,4 @@
-// Which doors are open, and the directory's: name and password in, the gateway's own token out.
+// Serves the ways to log in, and the directory's: name and password in, the gateway's own token out.
 import type { FastifyInstance } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import type { Directory } from '../directory/directory.ts'

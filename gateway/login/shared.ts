@@ -1,4 +1,4 @@
-// Redis is asked where it is there and answers; otherwise this instance goes on with what it knows itself.
+// Asks Redis while it answers; otherwise this instance goes on with what it knows itself.
 
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'

@@ -1,4 +1,4 @@
-// Somebody whom a provider vouches for is recorded as a person and given the gateway's own token.
+// Records somebody whom a provider vouches for as a person, and issues the gateway's own token.
 import { LoginFailed } from '../errors.ts'
 import type { AccountProvider, ProvenPerson, User } from '../identity.ts'
 import type { StoredPerson } from '../store/users.ts'

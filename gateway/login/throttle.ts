@@ -1,4 +1,4 @@
-// Failed logins are few per client and per account, so few that no directory ever locks an account because of us.
+// Limits failed logins per client and per account, so that no directory locks an account because of the gateway.
 import { createHmac, hkdfSync } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BindGuard } from '../directory/account.ts'

@@ -1,4 +1,4 @@
-// A password that the directory has just refused is known again for two minutes, by a keyed hash and nothing else.
+// Recognises a password that the directory has just refused for two minutes, by a keyed hash and nothing else.
 import { boundedMap } from '../values/bounded-map.ts'
 import type { AskRedis } from './shared.ts'
 

@@ -1,4 +1,4 @@
-// Anybody may ask whether the gateway and what it stands on are well; nobody learns names, hosts or versions.
+// Says whether the gateway and what it depends on are well, without names, hosts or versions.
 import type { FastifyInstance } from 'fastify'
 import type { Reachability } from './reachability.ts'
 

@@ -1,4 +1,4 @@
-// Log lines leave the process without ever blocking it, growing it or bringing it down.
+// Writes log lines out of the process without blocking it, growing it or bringing it down.
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 

@@ -1,4 +1,4 @@
-// Each metric has a name, a help text, a type and one place where its values are read from.
+// Lists the metrics: each with a name, a help text, a type and the one place where its values are read from.
 
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'

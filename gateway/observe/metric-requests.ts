@@ -1,4 +1,4 @@
-// Counted requests and their times are told as Prometheus counters and cumulative histograms, by route.
+// Shows counted requests and their times as Prometheus counters and cumulative histograms, by route.
 import { OUTCOMES } from './access-log.ts'
 import { BUCKETS_MS, type RequestCounters, type RouteCounts, STATUS_CLASSES, type Times } from './request-counters.ts'
 

@@ -1,4 +1,4 @@
-// Everything the gateway counts is readable as Prometheus text; nothing is computed until somebody asks.
+// Serves everything that the gateway counts as Prometheus text, computed only when it is asked for.
 import { type Aggregator, collectDefaultMetrics, type Metric, type MetricObject, Registry } from 'prom-client'
 import { families, type MetricSources } from './metric-families.ts'
 import type { Family } from './metric-requests.ts'

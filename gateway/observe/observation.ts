@@ -1,4 +1,4 @@
-// Everything that happens is seen in one place: counters, live traffic, access log, traces, and the listener that tells of them.
+// Observes every exchange in one place: counters, live traffic, access log, traces, and the listener that shows them.
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'

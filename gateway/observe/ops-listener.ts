@@ -1,4 +1,4 @@
-// Operators ask on a listener of their own whether the process lives, wants requests, and how it fares; the public never can.
+// Opens a listener for operators alone: is the process alive, does it want requests, and its metrics.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Metrics } from './metrics.ts'

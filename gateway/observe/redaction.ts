@@ -1,4 +1,4 @@
-// What goes to the log holds no secret: not as a field, not in a URL, not in the text of an error.
+// Keeps secrets out of the log: in fields, in URLs, and in the texts of errors.
 import { boundedMap } from '../values/bounded-map.ts'
 
 const REDACTED = '[redacted]'

@@ -1,4 +1,4 @@
-// Finished requests and logins are counted in plain numbers, by few and bounded labels; who asks turns them into metrics.
+// Counts finished requests and logins in plain numbers, by few and bounded labels.
 
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'

@@ -1,4 +1,4 @@
-// The last hour's traffic is known in steps of five seconds, in bounded memory, for whoever watches it live.
+// Keeps the last hour's traffic in steps of five seconds, in bounded memory, for live views.
 
 import type { Exchange } from '../http/exchange.ts'
 import { outcomeOf } from './access-log.ts'

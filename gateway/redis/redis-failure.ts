@@ -1,4 +1,4 @@
-// What Redis did not do in time, or refused to do, has one stable word.
+// Names what Redis did not do in time, or refused to do, by one stable word.
 
 export class RedisTimeout extends Error {
   constructor(timeoutMs: number) {

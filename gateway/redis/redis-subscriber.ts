@@ -1,4 +1,4 @@
-// Messages of Redis channels reach their listeners, and every listener knows whether it hears or is deaf just now.
+// Passes messages of Redis channels to their listeners, and tells them when it is cut off and when it hears again.
 import type { Redis } from 'ioredis'
 
 export interface ChannelSubscriber {

@@ -1,4 +1,4 @@
-// What is wrong with a route file is said with its place, and all of it at once.
+// Reports what is wrong with route files, each mistake with its place, all of them at once.
 import type { Place } from '../routes/route.ts'
 
 /** One mistake (or, among warnings, one oddity). Lines and columns count from 1. */

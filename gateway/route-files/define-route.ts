@@ -1,4 +1,4 @@
-// A route as written has become one that can be asked, or complaints about what it must not say.
+// Makes a route that can be asked of one as written, or complains about what it must not say.
 
 import { canonicalPath, decode, trimBlanks } from '../routes/canonical-path.ts'
 import { foldCase } from '../routes/lax-readings.ts'

@@ -1,4 +1,4 @@
-// The namespaces and events of a Socket.IO route are names, or patterns that cannot be made slow.
+// Reads the namespaces and events of a Socket.IO route: names, or patterns that cannot be made slow.
 
 import type { SocketIoEvent, SocketIoNamespace, SocketIoOptions } from '../routes/route.ts'
 import { isReservedEvent } from '../routes/socketio-rules.ts'

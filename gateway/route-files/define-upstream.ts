@@ -1,4 +1,4 @@
-// An upstream as written has become one that can be dialled, or complaints about what is dangerous or wrong in it.
+// Makes an upstream that can be dialled of one as written, or complains about what is dangerous or wrong in it.
 import type { Target, Upstream } from '../routes/route.ts'
 import { MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
 import { type Complaint, complain, type PlaceOf } from './complaint.ts'

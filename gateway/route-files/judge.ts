@@ -1,4 +1,4 @@
-// The form of a route file is judged, and each deviation has become a sentence at the place where it stands.
+// Judges the form of a route file, and turns each deviation into a sentence at its place.
 import { Ajv, type ErrorObject } from 'ajv'
 import { stringify } from 'yaml'
 import { isRecord } from '../values/records.ts'

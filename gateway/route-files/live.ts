@@ -1,4 +1,4 @@
-// The route table in use follows the files: each change is read whole, and swapped in only when nothing is wrong with it.
+// Keeps the route table in use in step with the files: each change is read whole, and swapped in only when all of it is right.
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import type { GroupSources } from '../settings/group-sources.ts'

@@ -1,4 +1,4 @@
-// A folder of route files has become a table that may serve, with its tests passed; or a list of all mistakes in it.
+// Loads a folder of route files as a table whose tests pass, or as a list of all mistakes in it.
 import { setImmediate } from 'node:timers/promises'
 import { createGrants, type Grant } from '../routes/grants.ts'
 import { inTurns } from '../routes/in-parts.ts'

@@ -1,4 +1,4 @@
-// A YAML text has become plain data with a place for every part, or complaints; nothing in it can surprise the reader.
+// Parses YAML into plain data with a place for every part, or complaints, without YAML's surprises.
 import {
   type Alias,
   isAlias,

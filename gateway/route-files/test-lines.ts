@@ -1,4 +1,4 @@
-// The lines under `tests:` hold for the routes that stand beside them, or are complaints.
+// Runs the lines under `tests:` against the routes beside them, and complains where one does not hold.
 import { PROFILES, type Provider } from '../identity.ts'
 import { splitTarget } from '../routes/canonical-path.ts'
 import { type Asker, decide } from '../routes/decide.ts'

@@ -1,4 +1,4 @@
-// A raw path has become the one spelling that is matched and forwarded, or a refusal that says why.
+// Reduces a raw path to the one spelling that is matched and forwarded, or refuses it and says why.
 import type { BadPathReason, PathException } from './route.ts'
 
 type CanonicalPath =

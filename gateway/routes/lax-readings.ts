@@ -1,4 +1,4 @@
-// Every way in which a lax backend could read a canonical path is at hand, as lists of decoded segments.
+// Lists every way in which a lax backend could read a canonical path, as decoded segments.
 import { decode, isBlankOrDot, trimBlanks } from './canonical-path.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Routes can be asked which of them a request belongs to, and every request that could be read in two ways is refused.
+// Finds the route that a request belongs to, and refuses every request that could be read in two ways.
 import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'

@@ -1,4 +1,4 @@
-// Routes lie in a tree of path segments, so that finding one costs the length of the path, not the number of routes.
+// Keeps routes in a tree of path segments: finding one costs the length of the path, not the number of routes.
 import { inParts, type Parts } from './in-parts.ts'
 import type { Route } from './route.ts'
 

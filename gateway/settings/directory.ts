@@ -1,4 +1,4 @@
-// The directory's settings hold together: what is switched on is complete, verified and encrypted, or said not to be.
+// Reads the directory's settings: what is switched on must be complete, verified and encrypted, or is warned of.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'

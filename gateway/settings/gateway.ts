@@ -1,4 +1,4 @@
-// The gateway's own settings are read and judged, and those of its providers with them.
+// Reads the gateway's own settings, and those of its providers with them.
 
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'

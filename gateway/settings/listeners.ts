@@ -1,4 +1,4 @@
-// The listeners' settings are judged: where they listen, whether they speak TLS, and what peers begin with.
+// Reads the listeners' settings: where they listen, whether they speak TLS, and what peers begin with.
 import { readFileSync } from 'node:fs'
 import { judgePair } from './certificate-pair.ts'
 import type { Reader } from './reader.ts'

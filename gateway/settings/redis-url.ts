@@ -1,4 +1,4 @@
-// REDIS_URL has become a structure: one server, a Sentinel group or a Cluster.
+// Reads REDIS_URL as a structure: one server, a Sentinel group or a Cluster.
 
 interface RedisNode {
   readonly host: string

@@ -1,4 +1,4 @@
-// Nothing around our own variables undoes them: no misspelt one is ignored, no switch of Node makes the process lax.
+// Checks the environment around our own variables: misspelt ones, and switches of Node that make the process lax.
 
 import { nearest } from '../values/spelling.ts'
 import type { Environment, Reader } from './reader.ts'

@@ -1,4 +1,4 @@
-// Every variable the gateway reads is one row: its name, what it means, its default, and whether it is a secret.
+// Lists every variable that the gateway reads: its name, what it means, its default, and whether it is a secret.
 
 interface Row {
   readonly name: string

@@ -1,4 +1,4 @@
-// What the OpenTelemetry variables ask for is read as the standard has it; the exporter reads its own address and headers.
+// Reads what the OpenTelemetry variables ask for as the standard has it; the exporter reads its own address and headers.
 import type { Environment } from './reader.ts'
 
 /** Which requests are traced: all, none, or a share; `parentBased`: a client's decision counts first. */

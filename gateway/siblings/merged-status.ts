@@ -1,4 +1,4 @@
-// The states of several processes are one: what can be counted is added up, and of what can be wrong the worst is told.
+// Merges the states of several processes: counts are added up, and the worst of each condition is shown.
 import type { Status } from '../admin/status-routes.ts'
 import { isUnwell } from '../observe/health.ts'
 

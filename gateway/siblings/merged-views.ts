@@ -1,4 +1,4 @@
-// Whoever asks one process for open streams, state or traffic sees those of all processes behind the listener.
+// Shows open streams, state and traffic of all processes behind the listener, whichever of them is asked.
 import type { Status } from '../admin/status-routes.ts'
 import type { OpenStreams, StreamItem } from '../forward/open-streams.ts'
 import { addTraffic, type StepCounts } from '../observe/traffic.ts'

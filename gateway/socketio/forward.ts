@@ -1,4 +1,4 @@
-// A Socket.IO route passes well-formed Engine.IO requests in sessions that prove themselves in time, and nothing else.
+// Forwards well-formed Engine.IO requests of a Socket.IO route, in sessions that prove themselves in time.
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'

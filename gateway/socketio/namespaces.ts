@@ -1,4 +1,4 @@
-// A namespace of a Socket.IO route, and an event of it, is judged like a route of its own.
+// Gives each namespace and event of a Socket.IO route a route of its own to be judged by.
 import type { Route, SocketIoEvent, SocketIoNamespace } from '../routes/route.ts'
 import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
 

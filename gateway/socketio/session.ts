@@ -1,4 +1,4 @@
-// One Socket.IO session has one state, whichever transport carries it, and each of its namespaces ends when its right does.
+// Holds the state of one Socket.IO session, whichever transport carries it, and ends each namespace when its right does.
 import { GatewayError } from '../errors.ts'
 import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'

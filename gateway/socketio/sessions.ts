@@ -1,4 +1,4 @@
-// The Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
+// Keeps the Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
 import { BadRequest, GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { forwardedPath, type Route, type Target, type Upstream } from '../routes/route.ts'

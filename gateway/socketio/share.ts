@@ -1,4 +1,4 @@
-// One session of this instance stays in step with what other instances know of it.
+// Keeps one session of this instance in step with what other instances know of it.
 import { BadRequest, Unavailable } from '../errors.ts'
 import type { Session } from './session.ts'
 import type { NamespaceState, SharedSids } from './sid-store.ts'

@@ -1,4 +1,4 @@
-// Polling sessions and recovery ids of Socket.IO lie in Redis, where every instance finds them, and go when they are over.
+// Keeps polling sessions and recovery ids of Socket.IO in Redis, where every instance finds them, until they are over.
 import type { RedisStore } from '../redis/redis.ts'
 import type {
   AttachmentsDue,

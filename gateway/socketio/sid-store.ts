@@ -1,4 +1,4 @@
-// What a Socket.IO session has proved is known wherever its next request arrives.
+// Stores what a Socket.IO session has proved, so that it is known wherever its next request arrives.
 import { createHash } from 'node:crypto'
 import type { Identity } from '../identity.ts'
 

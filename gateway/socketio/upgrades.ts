@@ -1,4 +1,4 @@
-// The WebSocket side of a Socket.IO route: a new session begins on it, or one that polls goes on there.
+// Takes WebSocket upgrades of a Socket.IO route: a new session begins on one, or one that polls goes on there.
 import { BadRequest, GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'

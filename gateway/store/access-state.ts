@@ -1,4 +1,4 @@
-// Changes of access stand in one queue, and none of them leaves the gateway without an Admin.
+// Serialises changes of access, and refuses one that would leave the gateway without an Admin.
 import type { EntityManager } from 'typeorm'
 import { LastAdmin } from '../errors.ts'
 import { query } from './query.ts'

@@ -1,4 +1,4 @@
-// A person's access is what an Admin said last, their older tokens know it, and the audit log tells who said so.
+// Changes a person's access, ends what their older tokens may do, and records who changed it.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'

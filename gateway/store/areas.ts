@@ -1,4 +1,4 @@
-// Areas can be named, renamed and removed; people who have them keep consistent access and get fresh tokens.
+// Names, renames and removes areas; people who have them keep consistent access and get fresh tokens.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { type Grants, namesIn } from '../routes/grants.ts'

@@ -1,4 +1,4 @@
-// What happened has become one row of the audit log, hashed; the database links it to the row before.
+// Writes what happened as one hashed row of the audit log; the database links it to the row before.
 import type { EntityManager } from 'typeorm'
 import { canonicalJson, type Json, sha256, storableJson, storableText } from './storable.ts'
 

@@ -1,4 +1,4 @@
-// The audit log can be written, read newest first, and checked link by link.
+// Writes the audit log, reads it newest first, and checks it link by link.
 import type { EntityManager } from 'typeorm'
 import { type AuditEntry, appendAudit, contentHash, GENESIS_HASH, linkHash } from './audit-entry.ts'
 import { type AuditFilter, type AuditItem, type AuditQuery, collectAudit, listAudit } from './audit-list.ts'

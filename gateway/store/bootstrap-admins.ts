@@ -1,4 +1,4 @@
-// Each entry of BOOTSTRAP_ADMINS has made its person Admin at most once; what Admins changed later stands.
+// Makes the person of each entry of BOOTSTRAP_ADMINS Admin at most once; later changes by Admins stand.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'

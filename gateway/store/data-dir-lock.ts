@@ -1,4 +1,4 @@
-// One process at a time owns a data folder; the lock is the kernel's, so it ends with the process, however that dies.
+// Locks a data folder for one process at a time; the lock is the kernel's, so it ends with the process, however that dies.
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'

@@ -1,4 +1,4 @@
-// Postgres is open, its schema is up to date, and every use of it ends within a deadline.
+// Opens Postgres with its schema up to date, and ends every use of it within a deadline.
 import type pg from 'pg'
 import { DataSource, type DataSourceOptions, type EntityManager, MigrationExecutor } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'

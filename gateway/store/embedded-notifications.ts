@@ -1,4 +1,4 @@
-// The notifications of the embedded Postgres are known to this process, whichever connection their text went out on.
+// Hears the notifications of the embedded Postgres, whichever connection their text went out on.
 import type { PGlite } from '@electric-sql/pglite'
 
 /** The one channel of this database: see access-changes.ts. */

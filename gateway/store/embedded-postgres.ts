@@ -1,4 +1,4 @@
-// A Postgres inside this process (PGlite) answers on a Unix socket in the data folder, owned by one process at a time.
+// Runs a Postgres inside this process (PGlite) on a Unix socket in the data folder.
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'

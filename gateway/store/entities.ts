@@ -1,4 +1,4 @@
-// The tables of migrations/ as TypeORM knows them.
+// Describes the tables of migrations/ to TypeORM.
 import { EntitySchema } from 'typeorm'
 import type { Provider } from '../identity.ts'
 

@@ -1,4 +1,4 @@
-// Logins remember two things: which OAuth states were used, and from where a person has logged in before.
+// Remembers which OAuth states were used, and from where each person has logged in before.
 import { BadRequest } from '../errors.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'

@@ -1,4 +1,4 @@
-// How many logins of an account failed of late is kept where all instances look, and survives each of them.
+// Keeps the permits of accounts, which count recent failed logins, where all instances look and a restart loses nothing.
 import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'

@@ -1,4 +1,4 @@
-// A person can be read as the public API shows them, one or a page of them.
+// Reads people as the public API shows them, one or a page of them.
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'

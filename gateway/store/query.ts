@@ -1,4 +1,4 @@
-// A parametrised statement has become its rows, whatever kind of statement it was.
+// Runs a parametrised statement and gives its rows, whatever kind of statement it is.
 import type { EntityManager } from 'typeorm'
 
 /** Rows of a statement; `Row` is the shape that our own schema gives them. Values only ever travel as parameters. */

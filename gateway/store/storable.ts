@@ -1,4 +1,4 @@
-// Text and JSON from outside have become something that Postgres can hold, bounded and well-formed.
+// Makes text and JSON from outside fit for Postgres: bounded and well-formed.
 import { createHash } from 'node:crypto'
 
 const MAX_TEXT_CODE_POINTS = 256

@@ -1,4 +1,4 @@
-// Whoever a provider has confirmed is a person of ours, up to date, however many of their logins arrive at once.
+// Creates or updates the person whom a provider has confirmed, however many of their logins arrive at once.
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
 import type { ProvenPerson } from '../identity.ts'

@@ -1,4 +1,4 @@
-// People, their access and their areas are one object, bound to one database.
+// Binds the operations on people, their access and their areas to one database.
 import { type Grants, NO_GRANTS } from '../routes/grants.ts'
 import { disablePerson, enablePerson, revokePerson, type SetAccessOptions, setAccess } from './access.ts'
 import type { AccessNames } from './access-state.ts'

@@ -1,4 +1,4 @@
-// What this instance knows of ended tokens and changed people: asked on every request, without a look-up anywhere else.
+// Keeps what this instance knows of ended tokens and changed people, for a check on every request without a look-up.
 import type { Identity } from '../identity.ts'
 
 export type Standing = 'valid' | 'stale' | 'revoked'

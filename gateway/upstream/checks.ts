@@ -1,4 +1,4 @@
-// A target was asked whether it is fit: its health path when the route file names one, else whether it takes a connection.
+// Asks a target whether it is fit: by its health path where the route file names one, else by connecting to it.
 import type { Target, Upstream } from '../routes/route.ts'
 import { type Requester, UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'

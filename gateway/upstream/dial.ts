@@ -1,4 +1,4 @@
-// A socket to a target has been opened, plain or TLS, and a certificate is never taken on trust.
+// Opens a plain or TLS socket to a target; certificates are always verified.
 import net from 'node:net'
 import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'

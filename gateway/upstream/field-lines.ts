@@ -1,4 +1,4 @@
-// The field lines of a head become names and values; a byte that does not belong there refuses the whole head.
+// Parses the field lines of a head into names and values; a byte that does not belong there refuses the whole head.
 
 const TOKEN = 1
 const VISIBLE = 2

@@ -1,4 +1,4 @@
-// The memory of bodies that have passed is given back at once.
+// Gives the memory of bodies that have passed back at once.
 // It lies outside of the collector's heap and would make it walk the whole of that heap about every 64 MB, however little
 // of it is in use: ten times a second while large bodies pass.
 import type { Writable } from 'node:stream'

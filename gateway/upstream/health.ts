@@ -1,4 +1,4 @@
-// Each target is in, out, or coming back slowly; what it does with requests and checks decides, and a probe brings it back.
+// Decides whether a target is in, out, or coming back slowly, by what becomes of requests, checks and probes.
 import type { Target } from '../routes/route.ts'
 import type { UpstreamFault } from './faults.ts'
 

@@ -1,4 +1,4 @@
-// A name is resolved once for all who need it, again soon, and never so that a slow resolver holds more than one thread by it.
+// Resolves a host name once for all that need it, and never keeps more than one thread waiting for a slow resolver by it.
 
 import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'

@@ -1,4 +1,4 @@
-// Each upstream keeps warm connections to its targets, chooses the fittest for each request, and knows who is out.
+// Chooses the fittest target of an upstream for each request, and keeps warm connections to all of them.
 import type { RouteTable, Target, Upstream } from '../routes/route.ts'
 import { probeOf } from './checks.ts'
 import type { UpstreamConnection } from './connection.ts'

@@ -1,4 +1,4 @@
-// An upstream has agreed to speak WebSocket on a new socket, or has said no, or could not be asked.
+// Asks an upstream to speak WebSocket on a new socket, and reports whether it agreed, refused, or could not be asked.
 import type { Socket } from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from '../upstream/dial.ts'

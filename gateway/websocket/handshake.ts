@@ -1,4 +1,4 @@
-// Both halves of the WebSocket handshake are judged: what the client asks, what the upstream answers (RFC 6455 §4).
+// Judges both halves of the WebSocket handshake: what the client asks, what the upstream answers (RFC 6455 §4).
 import { createHash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'

@@ -1,4 +1,4 @@
-// One side's half of a WebSocket: its frames are scanned and told, its silence and its unread bytes are noted.
+// Handles one side of a WebSocket: scans its frames, and notes its silence and its unread bytes.
 import type { Duplex } from 'node:stream'
 import { writeAndFree } from '../upstream/free-memory.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, FrameScanner, type FrameSink, PING, PONG } from './frames.ts'

@@ -1,4 +1,4 @@
-// Two upgraded sockets are one WebSocket: frames pass both ways with backpressure, and neither side ends without the other being told.
+// Joins two upgraded sockets as one WebSocket: frames pass both ways with backpressure, and each end is passed on.
 import type { Duplex } from 'node:stream'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOwner, type Side } from './leg.ts'

@@ -1,4 +1,4 @@
-// Masked text that arrives in pieces is known to be UTF-8 so far, or known not to be (RFC 6455 §8.1).
+// Checks masked text that arrives in pieces for valid UTF-8 (RFC 6455 §8.1).
 import { isUtf8 } from 'node:buffer'
 
 const PIECE_BYTES = 16 * 1024

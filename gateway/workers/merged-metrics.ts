@@ -1,4 +1,4 @@
-// The counts of all workers are told as one, and never fall when a worker ends.
+// Adds up the metrics of all workers, so that none falls when a worker ends.
 import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
 
 interface WorkerMetrics {

@@ -1,4 +1,4 @@
-// Several processes share the listener and are one gateway to everybody outside: one start, one reload, one drain.
+// Runs several processes that share the listener as one gateway: one start, one reload, one drain.
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

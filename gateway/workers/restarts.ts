@@ -1,4 +1,4 @@
-// A worker that ends is replaced at once, one that keeps ending ever later, and after too many vain starts nobody tries.
+// Replaces a worker that ends at once, one that keeps ending ever later, and gives up after too many failed starts.
 
 interface Restarts {
   /** How long to wait before the next start; undefined: give up. */

@@ -1,4 +1,4 @@
-// What all connections of a server share: who is given requests, how long things may take, and their turns.
+// Declares what all connections of a server share: who handles requests, how long things may take, and their turns.
 import type { FieldKinds } from '../flood-memory.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { Llhttp } from './llhttp.ts'

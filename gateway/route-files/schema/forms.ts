@@ -1,4 +1,4 @@
-// The vocabulary of the schema: durations, sizes, flags, lists and maps, each with what complaints and editors say of it.
+// Makes the parts of the schema: durations, sizes, flags, lists and maps, each with what complaints and editors say of it.
 import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../../values/quantities.ts'
 
 export type Schema = Readonly<Record<string, unknown>>

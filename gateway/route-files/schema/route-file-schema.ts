@@ -1,4 +1,4 @@
-// The form of a route file: one schema, which judges it here and helps editors there. Run it after a change of the schema.
+// Describes the form of a route file, for judging it here and for editors. Run it after a change of the schema.
 import { writeFile } from 'node:fs/promises'
 import { PROFILE_NAME_PATTERN } from '../../values/names.ts'
 import { list, record, type Schema, text } from './forms.ts'

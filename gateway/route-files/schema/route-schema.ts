@@ -1,4 +1,4 @@
-// The form of a route in a route file.
+// Describes the form of a route in a route file.
 import { type PathException, ROUTE_FLAGS, type RouteFlags } from '../../routes/route.ts'
 import { duration, flag, list, record, roles, size, text } from './forms.ts'
 import { type SocketIoData, socketioSchema, type WebSocketData, websocketSchema } from './socket-schemas.ts'

@@ -1,4 +1,4 @@
-// The form of the WebSocket and Socket.IO settings of a route.
+// Describes the form of the WebSocket and Socket.IO settings of a route.
 import { durationOrZero, flag, list, messageRate, record, roles, type Schema, size, text } from './forms.ts'
 
 export interface WebSocketData {

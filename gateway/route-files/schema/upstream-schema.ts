@@ -1,4 +1,4 @@
-// The form of an upstream in a route file.
+// Describes the form of an upstream in a route file.
 import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/route.ts'
 import { duration, flag, list, record, type Schema, text } from './forms.ts'
 

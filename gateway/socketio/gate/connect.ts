@@ -1,4 +1,4 @@
-// A CONNECT is let through with the person in place of the token, or is answered with why it is refused.
+// Judges a CONNECT: it passes with the person in place of the token, or is answered with why it is refused.
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'

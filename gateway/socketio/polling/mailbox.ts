@@ -1,4 +1,4 @@
-// Keeps what a client that polls is to be told until its poll is there: at this instance, at another, or on a WebSocket.
+// Keeps packets for a client that polls until its poll is there: at this instance, at another, or on a WebSocket.
 import type { Exchange } from '../../http/exchange.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { SEPARATOR } from '../protocol/engineio.ts'

@@ -1,4 +1,4 @@
-// The HTTP side of a Socket.IO route: handshakes, polls and posts reach the session that they name.
+// Takes handshakes, polls and posts of a Socket.IO route to the session that they name.
 import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { hasBody } from '../../http/head.ts'

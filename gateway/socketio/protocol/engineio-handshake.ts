@@ -1,4 +1,4 @@
-// The answer to an Engine.IO handshake says which session it opened and how long its server waits.
+// Reads from the answer to an Engine.IO handshake which session it opened and how long its server waits.
 import { readEnginePayload } from './engineio.ts'
 import { isSid } from './engineio-request.ts'
 

@@ -1,4 +1,4 @@
-// A request on a Socket.IO route is a well-formed Engine.IO 4 request, or it is none and goes nowhere.
+// Reads the query of an Engine.IO 4 request; anything that is not well formed is refused.
 
 export interface EngineRequest {
   readonly transport: 'polling' | 'websocket'

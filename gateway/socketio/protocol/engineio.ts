@@ -1,4 +1,4 @@
-// Engine.IO 4 packets are told apart, whichever transport they came by.
+// Reads and writes Engine.IO 4 packets, for both transports.
 
 /** Packet types of the protocol; `b` is a binary message. */
 type EngineType = '0' | '1' | '2' | '3' | '4' | '5' | '6' | 'b'

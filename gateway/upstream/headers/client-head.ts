@@ -1,4 +1,4 @@
-// An upstream's response fields become those the client gets: nothing hop-by-hop, nothing internal, ours added.
+// Makes the fields that the client gets of those of an upstream's answer: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../../http/fields.ts'
 import { type FieldKinds, type FloodMemory, keepKind } from '../../http/flood-memory.ts'
 import type { Route, Upstream } from '../../routes/route.ts'

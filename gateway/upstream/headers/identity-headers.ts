@@ -1,4 +1,4 @@
-// A verified person becomes the trusted x-user-* header lines that every upstream receives.
+// Writes a verified person as the trusted x-user-* header lines that every upstream receives.
 import type { Identity, User } from '../../identity.ts'
 
 // Printable ASCII but `%`; everything else is percent-encoded as UTF-8.

@@ -1,4 +1,4 @@
-// Chooses the one host that backends are told, among those that this gateway may be reached under.
+// Chooses the one host name that backends get, among those that this gateway may be reached under.
 import type { Exchange } from '../../http/exchange.ts'
 
 interface HostSettings {

@@ -1,4 +1,4 @@
-// A client's request becomes the head of the upstream request: nothing forged, nothing hop-by-hop, identity added.
+// Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, identity added.
 import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
 import {
   ACCEPT,

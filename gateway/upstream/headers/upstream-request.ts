@@ -1,4 +1,4 @@
-// What an upstream is asked for a client's request: path, forwarding fields, identity, and nothing of the gateway's own secrets.
+// Works out what an upstream is asked: path, forwarding fields, identity, and none of the gateway's own secrets.
 
 import type { Exchange } from '../../http/exchange.ts'
 import type { OwnCookies } from '../../http/fields.ts'
