@@ -112,7 +112,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     log
   })
   tokenRoutes(app, {
-    // Whoever logs out is logged out here, also while the provider is away.
+    // Logging out here does not depend on the provider being reachable.
     providerLogoutUrl: async () => cloud?.logoutUrl().catch(() => undefined),
     tokens,
     loadPerson: async id => {

@@ -68,7 +68,7 @@ export const startDirectory = async (
   }
 }
 
-/** Without entries to read, whoever is known by a stable subject is somebody new. */
+/** Without entries to read, people known by a stable subject would be new people. */
 const warnOfLinks = async ({ ldap }: Settings, database: Stores['database'], log: Logger): Promise<void> => {
   const { byLogin, bySubject } = await countDirectoryLinks(database)
   const readsEntries = ldap.searchBase !== undefined || mayHaveTwoNames(ldap)

@@ -21,7 +21,7 @@ const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, wai
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
-/** @param rules of the route files in use; nobody asks before they are read. */
+/** @param rules of the route files in use; not asked for before they are read. */
 export const openStores = async (settings: Settings, log: Logger, rules: () => AccessRules) => {
   const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)

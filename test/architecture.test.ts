@@ -210,7 +210,7 @@ t.test('the environment is read in one place', async t => {
   }
 })
 
-t.test('every file says in its first line what holds after it did its work', async t => {
+t.test('every file begins with a line that says what it does', async t => {
   for (const file of files) t.match(readFileSync(join(ROOT, file), 'utf8').split('\n', 1)[0], /^\/\/ .+[.:]$/, file)
 })
 

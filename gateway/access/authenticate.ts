@@ -48,7 +48,7 @@ interface Brought {
   token: string
 }
 
-// Compared only with what came on the same connection: how long that takes tells nobody anything about another's token.
+// Compared only with what came on the same connection: how long that takes says nothing about another's token.
 const last = new WeakMap<ClientConnection, Brought>()
 
 /** The bearer token of a request's Authorization field; undefined when it holds none. */

@@ -7,7 +7,7 @@ import { isPersonalToken } from '../tokens/personal-tokens.ts'
 
 const QUERY_TOKEN = 'access_token'
 
-/** Throws 400 when a source is malformed or two sources disagree: nobody shall guess which one counts. */
+/** Throws 400 when a source is malformed or two sources disagree: which one counts must not be guessed. */
 export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket'>): SocketToken => {
   const offer = splitOffer(exchange.request.fields)
   const query = route.websocket?.tokenInQuery === true ? splitQuery(exchange.query) : { query: exchange.query }

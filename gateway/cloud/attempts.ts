@@ -29,7 +29,7 @@ interface AttemptOptions {
 
 /** At most so many logins of one browser are under way; the oldest leave first. */
 const MAX_ATTEMPTS = 5
-/** More cookies than this are not looked at: nobody but a stranger sets so many. */
+/** More cookies than this are not looked at: only a stranger sets so many. */
 const MAX_COOKIES_READ = 40
 const NAME = 'portaria_login_'
 // Bound to this host and invisible to scripts; a sibling domain cannot plant one (draft-ietf-httpbis-rfc6265bis §4.1.3.2).

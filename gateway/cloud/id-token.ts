@@ -1,4 +1,4 @@
-// Judges an ID token that came straight from the configured token endpoint: is it for this client, and still valid?
+// Judges an ID token that came straight from the configured token endpoint: meant for this client, and valid now.
 
 import { isRecord } from '../values/records.ts'
 import { OAuthFailure } from './failure.ts'

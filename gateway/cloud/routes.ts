@@ -15,7 +15,7 @@ interface OAuthRoutesParts {
   client?: OAuthClient | undefined
   signIn: SignIn
   usedStates: UsedStates
-  /** Told of every login that failed after its state was accepted. What fails in `signIn` is told there. */
+  /** Called for every login that failed after its state was accepted. What fails in `signIn` is reported there. */
   onOutcome: (outcome: LoginOutcome) => void
   log: Pick<FastifyBaseLogger, 'warn'>
   /** BROWSER_SESSION: the login is also kept in a cookie. */

@@ -88,7 +88,7 @@ const secure = async (plain: Socket, host: string, ca: string | undefined, signa
   return socket
 }
 
-/** Nothing outlives the signal, and no late error of a socket that nobody awaits any more is uncaught. */
+/** Nothing outlives the signal, and no late error of a socket that is no longer awaited is uncaught. */
 const destroyWith = (socket: Duplex, signal: AbortSignal): void => {
   socket.on('error', () => {})
   if (signal.aborted) socket.destroy()
@@ -158,7 +158,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
     final: done => {
       socket.end(done)
     },
-    // Errors are told by `fault` and by the close, so that none can be emitted to nobody.
+    // Errors are reported by `fault` and by the close, so that none is emitted without a listener.
     destroy: (_error, done) => {
       socket.destroy()
       done(null)

@@ -136,7 +136,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   return { ...person, groups }
 }
 
-/** undefined where the directory lets nobody look: then the login alone is the person. */
+/** undefined where the directory allows no look-up: then the login alone is the person. */
 const findOwnEntry = async (
   plan: DirectoryPlan,
   session: DirectorySession,

@@ -15,7 +15,7 @@ interface DirectoryWatch {
 const WELL_EVERY_MS = 10_000
 const ILL_EVERY_MS = 2_000
 
-/** @param check throws DirectoryFailure when nobody could log in now. */
+/** @param check throws DirectoryFailure when logins would fail now. */
 export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger, 'warn'>): DirectoryWatch => {
   let state: DirectoryState = 'unknown'
   let timer: NodeJS.Timeout | undefined

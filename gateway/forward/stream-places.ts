@@ -15,7 +15,7 @@ const MAX_STREAMS = 50_000
 
 export interface StreamAsker {
   readonly upstream: Upstream
-  /** undefined: not known yet, or nobody in particular. */
+  /** undefined: not known yet, or no particular person. */
   readonly userId: number | undefined
   /** What limits count by; undefined: counted already. */
   readonly ip: string | undefined

@@ -3,7 +3,7 @@ import type { Exchange } from './exchange.ts'
 import { fieldValue } from './server/request.ts'
 
 export interface CrossOrigins {
-  /** FRONTEND_URL's: named in answers of the gateway's own to whoever names no listed one. */
+  /** FRONTEND_URL's: named in answers of the gateway's own to requests that name no listed one. */
   readonly frontend: string
   /** FRONTEND_URL's and those of CORS_ORIGINS, as browsers write them. */
   readonly listed: ReadonlySet<string>

@@ -40,7 +40,7 @@ export class Exchange implements ExchangeOwner {
   forwardAuth: 'plain' | 'nginx' | undefined = undefined
   /** The query as it came, with its `?`; '' without one. */
   query = ''
-  /** The host that the backend is told; '' until it is asked. */
+  /** The host name that the backend gets; '' until it is asked. */
   host = ''
   /** The canonical path: what is matched is what is forwarded. */
   path = ''

@@ -113,7 +113,7 @@ const FOREIGN_IDENTITY = [
   'proxy'
 ]
 
-// What backends and frameworks believe about the host, the scheme or the method, whoever wrote it.
+// What backends and frameworks believe about the host, the scheme or the method, no matter who wrote it.
 const SPOOFABLE = [
   'x-original-host',
   'x-original-url',

@@ -3,7 +3,7 @@ import type { GatewayError } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { type BoundedMap, boundedMap } from '../values/bounded-map.ts'
 
-/** Kinds by field name as it was spelt. Whoever sends a request or an answer chooses names, so their number is bounded. */
+/** Kinds by field name as it was spelt. Senders choose names, so their number is bounded. */
 export type FieldKinds = Map<string, number>
 
 export interface FloodMemory {

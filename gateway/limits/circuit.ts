@@ -17,7 +17,7 @@ export interface Circuit {
   /** True while Redis counts. */
   isUp(): boolean
   state(): CircuitState
-  /** Redis failed for this key; from now on nobody waits for it. */
+  /** Redis failed for this key; from now on no request waits for it. */
   fail(reason: string, key: string): void
   onChange(listener: (state: CircuitState) => void): void
   close(): void

@@ -30,7 +30,7 @@ export interface LeaseReply {
   readonly lent: number
   /** Spent by the other instances. */
   readonly others: number
-  /** Permits nobody has. */
+  /** Permits that no instance has. */
   readonly free: number
   /** Permits that other instances hold and may still spend or give back. */
   readonly held: number

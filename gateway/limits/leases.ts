@@ -36,9 +36,9 @@ export interface Lease {
   batch: number
   /** With so few in hand, the next are fetched. */
   lowWater: number
-  /** Between two requests of late. */
+  /** Between two recent requests. */
   gapMs: number
-  /** Permits nobody had, at the last reply. */
+  /** Permits that no instance had, at the last reply. */
   free: number
   touchedAt: number
   fetchedAt: number

@@ -57,7 +57,7 @@ export interface Limiter {
 }
 
 const MAX_ENTRIES = 2 ** 20
-/** A command unanswered for so long means that Redis is away; afterwards nobody waits until it is back. */
+/** A command unanswered for so long means that Redis is away; afterwards requests do not wait for it until it is back. */
 const REDIS_TIMEOUT_MS = 100
 const SWEEP_MS = 1000
 

@@ -126,7 +126,7 @@ const unindex = ({ mask, index, low }: Slots, position: number): void => {
   index[hole] = 0
 }
 
-/** Of this process alone, so that nobody can choose keys that meet. */
+/** Of this process alone, so that keys that collide cannot be chosen. */
 const LOW_SEED = randomInt(2 ** 32)
 const HIGH_SEED = randomInt(2 ** 32)
 

@@ -4,7 +4,7 @@ import { createWindow, type PermitWindow, renewWindow } from './leases.ts'
 import { createPackedWindows } from './packed-windows.ts'
 
 /**
- * The windows of one limit that were asked for lately. Two generations: looking a key up in `old` moves it to `young`;
+ * The windows of one limit that were asked for recently. Two generations: looking a key up in `old` moves it to `young`;
  * what leaves `old` is packed.
  */
 export interface WindowTable {
@@ -32,7 +32,7 @@ export interface LocalWindows {
   recall(table: WindowTable, key: string): PermitWindow
   /** Those in which something was admitted; of packed ones the keys are not known. */
   open(now: number): readonly OpenWindow[]
-  /** Drops what nobody asked for during a whole window, so has ended. */
+  /** Drops what was not asked for during a whole window: it has ended. */
   sweep(now: number): void
   size(): number
 }

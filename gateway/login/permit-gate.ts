@@ -150,7 +150,7 @@ export const createPermitGate = ({ store, rules, clock }: PermitGateParts): Perm
 
 const laneOf = (key: string, known: boolean): string => `${known ? 'known' : 'stranger'} ${key}`
 
-/** Whoever waits asks the store for all behind them, so that a crowd costs no more than one. */
+/** The first who waits asks the store for all behind them, so that a crowd costs no more than one. */
 const createQueues = () => {
   const lanes = new Map<string, { last: Promise<unknown>; length: number }>()
   return async <T>(name: string, work: () => Promise<T>): Promise<T> => {

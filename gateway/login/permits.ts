@@ -54,7 +54,7 @@ export type PermitVerdict =
   | { readonly kind: 'wait' }
   | { readonly kind: 'refused'; readonly retryAfterMs: number }
 
-/** `accepted`: the password was right. `returned`: nobody judged it. `lost`: it may have been judged, or may yet be. */
+/** `accepted`: the password was right. `returned`: it was not judged. `lost`: it may have been judged, or may yet be. */
 export type PermitOutcome = 'accepted' | 'returned' | 'failed' | 'lost'
 
 /** Those that still count. */

@@ -2,7 +2,7 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 
-// Not pino's own destination: its flush at exit retries ENOSPC and EPIPE for ever, and a stopped reader of a pipe
+// Not pino's own destination: its flush at exit retries ENOSPC and EPIPE without end, and a stopped reader of a pipe
 // holds a thread of the pool, which also keeps the process from ending.
 
 export interface LogSink {

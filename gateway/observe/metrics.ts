@@ -42,7 +42,7 @@ const asMetric = ({ name, help, type, read }: Family) => ({
   reset: () => undefined
 })
 
-/** @param sources undefined as long as the gateway starts: then only the process itself is told of. */
+/** @param sources undefined as long as the gateway starts: then there are only metrics of the process itself. */
 export const createMetrics = (sources: () => MetricSources | undefined): Metrics => {
   const registry = new Registry()
   // Process, heap, garbage collection and event-loop lag.

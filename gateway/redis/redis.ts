@@ -45,7 +45,7 @@ const SILENCE_MS = 5000
 const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
 
-/** Connects in the background, for ever; never throws and never emits an unhandled error. */
+/** Connects in the background, without giving up; never throws and never emits an unhandled error. */
 export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore => {
   const client = connect(settings)
   const isReady = (): boolean => client.status === 'ready'

@@ -34,7 +34,7 @@ export interface DefinedRoute {
 }
 
 /**
- * `data` holds what has passed the schema. Returns undefined when nobody can say what the route matches.
+ * `data` holds what has passed the schema. Returns undefined when it is not known what the route matches.
  */
 export const defineRoute = (
   data: Partial<RouteData>,

@@ -59,7 +59,7 @@ export const loadRoutes = async (
   return { table: { ...table, grants: createGrants(usable) }, warnings: sortComplaints(warnings) }
 }
 
-/** The grants that can give anything. Groups that were read once and are read no more must not count for ever. */
+/** The grants that can give anything. Groups that were read once and are read no more must not go on counting. */
 const judgeGroupSources = (
   grants: readonly Grant[],
   sources: GroupSources | undefined,

@@ -3,7 +3,7 @@ import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthentica
 import type { TokenKind, User } from '../identity.ts'
 import type { Route, RouteMatch } from './route.ts'
 
-/** Who asks; no user: nobody with a valid token. */
+/** Who asks; no user: without a valid token. */
 export interface Asker {
   readonly user?: Pick<User, 'profiles' | 'accessStatus' | 'provider'> | undefined
   /** Absent: the token of a login. */
@@ -31,7 +31,7 @@ export const decide = (
 ): Decision => {
   if (match.refusal === 'bad-path') return refuse(400, BadPath.code, match.reason)
   if (match.refusal === 'method') {
-    // Without a token a private path answers as an unknown one does: nobody learns which paths exist.
+    // Without a token a private path answers as an unknown one does: which paths exist is not revealed.
     if (user === undefined && !match.public) return refuse(401, Unauthenticated.code, 'no-token')
     return refuse(405, MethodNotAllowed.code, 'method')
   }
@@ -52,7 +52,7 @@ const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: 
   if (route.public) return allow('public')
   if (route.socketio !== undefined) return allow('socketio')
   if (user === undefined) return refuse(401, Unauthenticated.code, 'no-token')
-  // The gateway's own endpoints (`/auth/me`, logout) stay open to whoever has just logged in.
+  // The gateway's own endpoints (`/auth/me`, logout) stay open to people who have just logged in.
   const isProxied = route.upstream !== undefined || route.external
   return judgePerson(user, route, cloudUnassignedMayPass || !isProxied)
 }

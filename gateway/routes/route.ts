@@ -103,7 +103,7 @@ export interface SocketIoNamespace {
 export interface SocketIoEvent {
   readonly name: string
   readonly pattern: RegExp | undefined
-  /** undefined: whoever is in the namespace. */
+  /** undefined: everybody in the namespace. */
   readonly roles: readonly string[] | undefined
 }
 

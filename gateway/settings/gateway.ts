@@ -74,7 +74,7 @@ const readAllowedHosts = (reader: Reader): string[] => {
   return hosts
 }
 
-// `*` would let any page act for whoever pastes a token into it; `null` is what every sandboxed page sends.
+// `*` would let any page act for anybody who pastes a token into it; `null` is what every sandboxed page sends.
 const readCorsOrigins = (reader: Reader): string[] =>
   reader.list('CORS_ORIGINS').flatMap(text => judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? [])
 

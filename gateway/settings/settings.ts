@@ -16,7 +16,7 @@ export interface Settings {
   readonly publicUrl: string
   /** Whether PUBLIC_URL was given. */
   readonly publicUrlGiven: boolean
-  /** Hosts beside publicUrl's that backends are told, in lower case; `*`: any. */
+  /** Hosts beside publicUrl's that backends may get, in lower case; `*`: any. */
   readonly allowedHosts: readonly string[]
   /** Origins beside frontendUrl's whose pages may call. */
   readonly corsOrigins: readonly string[]

@@ -40,7 +40,7 @@ export interface SessionParts {
   readonly countRefusedEvent: (routeId: string, namespace: string) => void
 }
 
-export interface SessionOrigin {
+export interface SessionSource {
   readonly route: Route
   readonly upstream: Upstream
   readonly target: Target
@@ -52,7 +52,7 @@ export interface SessionOrigin {
 }
 
 export interface Session {
-  readonly origin: SessionOrigin
+  readonly source: SessionSource
   readonly gate: PacketGate
   readonly state: GateState
   /** Where it stands; changed here alone, by the steps below. */
@@ -69,7 +69,7 @@ export interface Session {
   upgrade(carrier: Carrier): boolean
   /** Counts what the client sent; false: too much before anything was proven. */
   takeBytes(bytes: number): boolean
-  /** Ends everything: the upstream is told with DISCONNECT, so that nothing can be recovered. */
+  /** Ends everything: the upstream gets a DISCONNECT, so that nothing can be recovered. */
   end(code: number): void
   /** Ends it for a packet that must not pass, and says so in the log. */
   violate(reason: string): void
@@ -91,10 +91,10 @@ type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boole
 
 export const createSession = (
   parts: SessionParts,
-  origin: SessionOrigin,
+  source: SessionSource,
   onOver: (session: Session, from: Phase) => void
 ): Session => {
-  const { route, path, requestId, ip } = origin
+  const { route, path, requestId, ip } = source
   const handles = new Map<string, StreamHandle>()
   const rights = new Map<string, Right>()
   let refusedEvents = 0
@@ -112,7 +112,7 @@ export const createSession = (
 
   /** A session is one person's: its place counts for them from the first namespace that they ask for. */
   const takePlace = (userId: number) => {
-    const taken = parts.streams.admit({ upstream: origin.upstream, userId, ip: undefined })
+    const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
     if (taken instanceof GatewayError) throw taken
     leavePlace = taken
   }
@@ -220,7 +220,7 @@ export const createSession = (
 
   // Plain properties, read for every message: accessors would cost more (docs/internals.md).
   const session: OwnSession = {
-    origin,
+    source,
     gate,
     state,
     life,
@@ -250,7 +250,7 @@ export const createSession = (
     },
     violate(reason) {
       if (session.isOver) return
-      const fields = { requestId, route: route.id, upstream: origin.upstream.name, reason }
+      const fields = { requestId, route: route.id, upstream: source.upstream.name, reason }
       if (reason.startsWith('upstream-'))
         parts.log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
       else parts.log.info(fields, 'ended a Socket.IO session because of what its client sent')

@@ -10,9 +10,9 @@ import type { Relay } from '../websocket/relay.ts'
 import type { Phase } from './life.ts'
 import type { PollingForwarding } from './polling/client-fields.ts'
 import { createPollingTransport, type PollingTransport } from './polling/polling-transport.ts'
-import { createSession, isProving, type Session, type SessionOrigin, type SessionParts } from './session.ts'
+import { createSession, isProving, type Session, type SessionParts, type SessionSource } from './session.ts'
 import { createShare, type PollingShare, storeAway } from './share.ts'
-import { hashId, type SidOrigin } from './sid-store.ts'
+import { hashId, type SidSource } from './sid-store.ts'
 
 export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick<PollingForwarding, 'pollHeaders'> {
   readonly upstreams: Upstreams
@@ -42,7 +42,7 @@ export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
 /** A stray request of the transport that the session has left; it costs the session nothing. */
 export const upgradedAlready = () => new BadRequest({ reason: 'upgraded-already' })
 
-export const originOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionOrigin => ({
+export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target): SessionSource => ({
   route,
   upstream,
   target,
@@ -53,7 +53,7 @@ export const originOf = (exchange: Exchange, route: Route, upstream: Upstream, t
 })
 
 /** The head of the gateway's own farewell to an upstream. */
-const ownHead = ({ route, upstream, path, target, requestId }: SessionOrigin, sid: string, length: number): string =>
+const ownHead = ({ route, upstream, path, target, requestId }: SessionSource, sid: string, length: number): string =>
   `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\nhost: ${target.authority}\r\n` +
   `content-type: text/plain;charset=UTF-8\r\ncontent-length: ${length}\r\nx-request-id: ${requestId}\r\n` +
   `${requestRulesOf(upstream)?.lines ?? ''}\r\n`
@@ -62,13 +62,13 @@ export interface SocketIoSessions {
   /** Counts a handshake of this address; throws when it has too many sessions that proved nothing. Returns how to stop counting it. */
   enterUnproven(ipKey: string): () => void
   /** @param onOver is given the phase that its end ended */
-  start(origin: SessionOrigin, onOver: (from: Phase) => void): Session
+  start(source: SessionSource, onOver: (from: Phase) => void): Session
   /** Makes a polling session known on this instance. */
-  hold(sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession
+  hold(sid: string, source: SessionSource, record: SidSource): PollingSession
   isHeld(sid: string): boolean
   /** The session of a sid, as its last request left it, wherever that was. */
   known(exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession>
-  /** Ends sessions that did not prove themselves, and forgets those nobody polls any more. */
+  /** Ends sessions that did not prove themselves, and forgets those that are no longer polled. */
   sweep(): void
   close(): void
 }
@@ -98,12 +98,12 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   /** Handshakes under way and sessions that have proved nothing. */
   const unprovenOf = (ipKey: string): number => {
     let count = unproven.get(ipKey) ?? 0
-    for (const session of sessions) if (session.origin.ipKey === ipKey && isProving(session)) count++
+    for (const session of sessions) if (session.source.ipKey === ipKey && isProving(session)) count++
     return count
   }
 
-  const start = (origin: SessionOrigin, onOver: (from: Phase) => void): Session => {
-    const session = createSession(forwarding, origin, (over, from) => {
+  const start = (source: SessionSource, onOver: (from: Phase) => void): Session => {
+    const session = createSession(forwarding, source, (over, from) => {
       sessions.delete(over)
       onOver(from)
     })
@@ -111,10 +111,10 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     return session
   }
 
-  const hold = (sid: string, origin: SessionOrigin, record: SidOrigin): PollingSession => {
-    const release = forwarding.streams.admit({ upstream: origin.upstream, userId: undefined, ip: origin.ipKey })
+  const hold = (sid: string, source: SessionSource, record: SidSource): PollingSession => {
+    const release = forwarding.streams.admit({ upstream: source.upstream, userId: undefined, ip: source.ipKey })
     if (release instanceof GatewayError) throw release
-    const session = start(origin, from => {
+    const session = start(source, from => {
       release()
       // Kept until the sweep: its last word may still wait for a poll.
       entry.lastSeen = now()
@@ -134,7 +134,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
       share,
       fields: record.fields,
       pollMs: record.pollMs,
-      ownHead: length => ownHead(origin, sid, length),
+      ownHead: length => ownHead(source, sid, length),
       onViolation: session.violate
     })
     session.poll(polling.carrier, record.createdAt)
@@ -161,7 +161,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   const known = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession> => {
     const local = polled.get(sid)
     if (local !== undefined) {
-      if (local.session.origin.route.id !== route.id) throw unknownSid()
+      if (local.session.source.route.id !== route.id) throw unknownSid()
       if (local.session.life.phase === 'websocket') throw upgradedAlready()
       local.lastSeen = now()
       if (!local.session.isOver) await local.share?.reload()
@@ -171,11 +171,11 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     const target = upstream.targets.find(({ url }) => url === record?.target)
     if (record === undefined || target === undefined || record.routeId !== route.id) throw unknownSid()
     if (record.upgraded) throw upgradedAlready()
-    const taken = polled.get(sid) ?? hold(sid, originOf(exchange, route, upstream, target), record)
+    const taken = polled.get(sid) ?? hold(sid, sourceOf(exchange, route, upstream, target), record)
     try {
       await taken.share?.reload()
     } catch (error) {
-      // A right in it has ended while nobody here knew of it.
+      // A right in it has ended while this instance did not know of it.
       taken.session.end(4401)
       throw error
     }

@@ -5,8 +5,8 @@ import type {
   NamespaceState,
   PidOwner,
   SharedSids,
-  SidOrigin,
   SidRecord,
+  SidSource,
   SidStore
 } from './sid-store.ts'
 import { hashId } from './sid-store.ts'
@@ -64,8 +64,8 @@ const recordOf = (reply: unknown): SidRecord | undefined => {
   if (!isStrings(reply)) return undefined
   const fields = new Map<string, string>()
   for (let i = 0; i < reply.length; i += 2) fields.set(reply[i] ?? '', reply[i + 1] ?? '')
-  const origin = parse<SidOrigin | undefined>(fields.get('o'), undefined)
-  if (origin === undefined) return undefined
+  const source = parse<SidSource | undefined>(fields.get('o'), undefined)
+  if (source === undefined) return undefined
   const namespaces: Record<string, NamespaceState> = {}
   for (const [name, text] of fields)
     if (name.startsWith(PREFIX)) namespaces[name.slice(PREFIX.length)] = JSON.parse(text)
@@ -78,15 +78,15 @@ const recordOf = (reply: unknown): SidRecord | undefined => {
     ...(fromUpstream.heldFor === undefined ? {} : { heldFor: fromUpstream.heldFor })
   }
   const bytes = Number(fields.get('b') ?? 0)
-  return { ...origin, bytes, proven: fields.has('p'), upgraded: fields.has('w'), due, namespaces }
+  return { ...source, bytes, proven: fields.has('p'), upgraded: fields.has('w'), due, namespaces }
 }
 
 const createSharedSids = (redis: RedisStore): SharedSids => {
   const run = (script: string, key: string, args: readonly (string | number)[]) =>
     redis.evalScript(script, [key], args, TIMEOUT_MS)
   return {
-    async create(sid, origin) {
-      await run(CREATE, keysOf(hashId(sid)).session, [JSON.stringify(origin), origin.sessionMs])
+    async create(sid, source) {
+      await run(CREATE, keysOf(hashId(sid)).session, [JSON.stringify(source), source.sessionMs])
     },
     load: async sid => recordOf(await run(LOAD, keysOf(hashId(sid)).session, [])),
     async save(sid, { bytes, proven, upgraded, dueFromClient, dueFromUpstream, namespaces }) {

@@ -22,12 +22,12 @@ export interface AttachmentsDue {
 }
 
 /** What never changes of a polling session. Times in milliseconds (since the epoch). */
-export interface SidOrigin {
+export interface SidSource {
   readonly routeId: string
   /** `url` of the target that knows the session. */
   readonly target: string
   readonly createdAt: number
-  /** How long the server keeps a session that nobody polls, and how long it may hold a poll. */
+  /** How long the server keeps a session that is not polled, and how long it may hold a poll. */
   readonly sessionMs: number
   readonly pollMs: number
   /** `[name, value, …]` of answers to this client. */
@@ -35,7 +35,7 @@ export interface SidOrigin {
 }
 
 /** A polling session as any instance can take it up. */
-export interface SidRecord extends SidOrigin {
+export interface SidRecord extends SidSource {
   /** Bytes taken from the client before its first open namespace. */
   readonly bytes: number
   readonly proven: boolean
@@ -59,7 +59,7 @@ interface SidChanges {
 
 /** The state of polling sessions where several instances serve their requests. All reject when the store is away. */
 export interface SharedSids {
-  create(sid: string, origin: SidOrigin): Promise<void>
+  create(sid: string, source: SidSource): Promise<void>
   load(sid: string): Promise<SidRecord | undefined>
   save(sid: string, changes: SidChanges): Promise<void>
   /** Whether it was there: only who took it away tells the upstream. */

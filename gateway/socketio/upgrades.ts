@@ -16,10 +16,10 @@ import type { Relay } from '../websocket/relay.ts'
 import { type EngineRequest, readEngineQuery } from './protocol/engineio-request.ts'
 import type { Carrier, Session } from './session.ts'
 import {
-  originOf,
   type PollingSession,
   type SocketIoForwarding,
   type SocketIoSessions,
+  sourceOf,
   unknownSid
 } from './sessions.ts'
 import { createWebSocketTransport } from './websocket.ts'
@@ -52,7 +52,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
         messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
         idleTimeoutMs: 0,
         onMessage: transport.onMessage,
-        onFault: faultLog(forwarding, session.origin),
+        onFault: faultLog(forwarding, session.source),
         onClosed() {
           leave()
           if (session.life.phase === 'websocket') session.leave()
@@ -85,7 +85,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const { session } = taken
     if (session.isOver) throw unknownSid()
     if (!session.probe()) throw new BadRequest({ reason: 'upgrading-already' })
-    const sticky = { ...request, targets: [session.origin.target] }
+    const sticky = { ...request, targets: [session.source.target] }
     openUpstream(
       forwarding,
       sticky,
@@ -117,7 +117,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       forwarding,
       request,
       (open, target) => {
-        const session = sessions.start(originOf(exchange, route, upstream, target), () => undefined)
+        const session = sessions.start(sourceOf(exchange, route, upstream, target), () => undefined)
         if (!left) leaveUnproven()
         left = true
         join(session, { request, open, leave: leaveOnce }, undefined)

@@ -90,7 +90,7 @@ const ofUser = (user: number | string): [string, Record<string, unknown>] => {
   return [`(lower(entry.actorUsername) = lower(:user) OR entry.target IN (${known}))`, { user: storableText(user) }]
 }
 
-/** No id is 0: beyond int4 nobody can be meant. */
+/** No id is 0: beyond int4 it can mean no person. */
 const clampId = (id: number) => (Number.isInteger(id) && id <= 2_147_483_647 ? id : 0)
 
 const toItems = async (manager: EntityManager, rows: readonly AuditEventRow[]): Promise<AuditItem[]> => {

@@ -20,7 +20,7 @@ const BATCH = 500
 const STATEMENT_TIMEOUT_MS = 60_000
 /** Filled by migrations, or by the triggers of what is copied. */
 const NOT_COPIED: ReadonlySet<string> = new Set(['schema_migrations', 'audit_head'])
-/** Nobody has used a database in which these are empty. */
+/** A database in which these are empty has not been used. */
 const PROOFS = ['users', 'areas', 'audit_events'] as const
 
 /**

@@ -33,7 +33,7 @@ export const shareOf = (database: Database, { connections, mostWaiting, waitMs =
     })
 
   const within = async <T>(run: () => Promise<T>): Promise<T> => {
-    // Whoever ends hands over its place, so that nobody who comes now overtakes those who wait.
+    // Work that ends hands its place over, so that new work does not overtake what waits.
     if (running < connections) running++
     else if (waiting.size < mostWaiting) await turn()
     else throw TOO_MANY

@@ -12,7 +12,7 @@ export interface NotificationSource {
 type Listener = (channel: string, payload: string) => void
 
 /**
- * PGlite is one session: all clients of its socket share it, and a NotificationResponse goes to whoever spoke last.
+ * PGlite is one session: all clients of its socket share it, and a NotificationResponse goes to the client that spoke last.
  * The returned database is what the socket server speaks to; it reads along.
  */
 export const overhearNotifications = (postgres: PGlite): { postgres: PGlite; notifications: NotificationSource } => {

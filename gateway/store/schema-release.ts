@@ -13,7 +13,7 @@ class SchemaTooNew extends Error {
   }
 }
 
-/** Migrations only add, so that the release before still works beside them; two releases ahead nobody promises that. */
+/** Migrations only add, so that the release before still works beside them; two releases ahead that is not promised. */
 export const refuseNewerSchema = async (runner: QueryRunner): Promise<void> => {
   const [known] = await query<{ exists: boolean }>(
     runner.manager,

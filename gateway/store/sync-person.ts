@@ -24,7 +24,7 @@ export interface SyncedPerson extends StoredPerson {
 }
 
 /**
- * Creates or updates the person behind (provider, issuer, subject), the only key: nobody is ever found by e-mail. One
+ * Creates or updates the person behind (provider, issuer, subject), the only key: people are never found by e-mail. One
  * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for an
  * issuer or subject that is empty or cannot be stored as it is, DatabaseUnavailable.
  */

@@ -47,7 +47,7 @@ interface PersonalTokensOptions {
   now?: () => number
 }
 
-/** Of a token used lately, so that its hash need not be worked out for each request. */
+/** Of a token used recently, so that its hash need not be worked out for each request. */
 interface Known {
   readonly place: number
   readonly row: KeptToken

@@ -11,7 +11,7 @@ import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink } fro
 
 /** The side that asked. Every request ends in exactly one of `onEnd` and `onFault`. */
 export interface Requester extends Omit<ResponseSink, 'onBody'> {
-  /** `isLent`: the memory is used again at the next read, so whoever holds on to it pauses the connection meanwhile. */
+  /** `isLent`: the memory is used again at the next read, so a requester that keeps it pauses the connection meanwhile. */
   onBody(chunk: Buffer, isLent: boolean): void
   /**
    * `nothingSent`: not a byte of the request reached the kernel, so it may be sent again on another connection

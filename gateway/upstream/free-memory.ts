@@ -5,13 +5,13 @@ import type { Writable } from 'node:stream'
 
 const WORTH_FREEING_BYTES = 4096
 
-/** Gives the memory of a chunk that nobody uses any more back at once, where that is worth it; the chunk is then empty. */
+/** Gives the memory of a chunk that is no longer used back at once, where that is worth it; the chunk is then empty. */
 export const freeMemory = ({ buffer, byteLength }: Buffer): void => {
   // A part of a larger memory has other users.
   const isWhole = buffer.byteLength === byteLength && buffer instanceof ArrayBuffer
   if (isWhole && byteLength >= WORTH_FREEING_BYTES) buffer.transfer(0)
 }
 
-/** Writes a chunk that nobody else uses any more; returns what `write` returns. */
+/** Writes a chunk that nothing else uses any more; returns what `write` returns. */
 export const writeAndFree = (to: Writable, chunk: Buffer): boolean =>
   chunk.length < WORTH_FREEING_BYTES ? to.write(chunk) : to.write(chunk, () => freeMemory(chunk))

@@ -54,7 +54,7 @@ const STABLE_MS = 30_000
 
 const known = new WeakMap<Target, TargetHealth>()
 
-/** The health of a target of a table in use; undefined: nobody watches it. */
+/** The health of a target of a table in use; undefined: it is not watched. */
 export const healthOf = (target: Target): TargetHealth | undefined => known.get(target)
 
 /** Those that are in before those that are out; else in the order given. */
@@ -154,7 +154,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     },
     answered(openedAt) {
       if (faultsInRow > 0) faultsInRow = 0
-      // Asked because nobody else was there. What finishes on older connections of a closing server says nothing.
+      // It was asked because no other target was there. What finishes on older connections of a closing server says nothing.
       if (health.isOut && !isCheckOut && openedAt > outAt) comeBack()
     },
     failed(fault, nothingSent) {

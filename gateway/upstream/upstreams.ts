@@ -59,7 +59,7 @@ const createChoice = (members: readonly TargetPool[]) => {
   let turn = 0
   const at = (i: number): TargetPool | undefined => members[(turn + i) % members.length]
 
-  // Nobody is never an answer: rather somebody who comes back, somebody who is out, or the same one again.
+  // There is always a choice: a target that is coming back, one that is out, or the same one again.
   const lastResort = (not: readonly Target[]): TargetPool | undefined => {
     const inTurn = members.map((_, i) => at(i)).filter(member => member !== undefined)
     const untried = inTurn.filter(({ target }) => !not.includes(target))
@@ -79,7 +79,7 @@ const createChoice = (members: readonly TargetPool[]) => {
   }
 }
 
-const NOBODY: readonly Target[] = []
+const NONE: readonly Target[] = []
 
 const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions['log']) => {
   const members = upstream.targets.map(target => {
@@ -105,7 +105,7 @@ const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions
   const [first] = members
   const single = members.length === 1 ? first : undefined
   return {
-    acquire(only?: Target, not: readonly Target[] = NOBODY, isStream = false): UpstreamConnection | undefined {
+    acquire(only?: Target, not: readonly Target[] = NONE, isStream = false): UpstreamConnection | undefined {
       if (single !== undefined) return single.acquire(isStream)
       if (only !== undefined) return members.find(({ target }) => target.url === only.url)?.acquire(isStream)
       return choose(not)?.acquire(isStream)

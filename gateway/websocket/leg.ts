@@ -17,7 +17,7 @@ interface LegOptions {
   readonly maxMessageBytes: number
   /** See `ScannerOptions`. */
   readonly messagesPerSecond: number | undefined
-  /** Whole messages are told instead of bytes. */
+  /** Whole messages are handed over instead of bytes. */
   readonly reads: boolean
 }
 
@@ -101,7 +101,7 @@ export class Leg implements FrameSink {
     else this.#relay.passData(this, frame)
   }
 
-  /** Bytes that nobody else uses any more. */
+  /** Bytes that nothing else uses any more. */
   write(bytes: Buffer): boolean {
     return this.gone || this.socket.destroyed || this.socket.writableEnded || writeAndFree(this.socket, bytes)
   }

@@ -176,7 +176,7 @@ export class Relay implements LegOwner {
     this.#options.onClosed()
   }
 
-  /** Nothing more is delivered; both sides are told, each in its own words, and have a moment to answer. */
+  /** Nothing more is delivered; both sides get a close frame, each its own, and have a moment to answer. */
   end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
     if (this.#ended) return
     this.#ended = true
@@ -231,7 +231,7 @@ export class Relay implements LegOwner {
 }
 
 export interface Relays {
-  /** Joins two upgraded sockets; whoever opened them reads them and calls `take`. */
+  /** Joins two upgraded sockets; their opener reads them and calls `take`. */
   join(options: RelayOptions): Relay
   close(): void
 }

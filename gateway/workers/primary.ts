@@ -38,7 +38,7 @@ type State = 'starting' | 'ready' | 'draining'
  */
 export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: () => void): Promise<Gateway> => {
   // The workers accept from one queue. Handed out in turn by this process, a connection that is on its way to a worker as
-  // that is killed would stay open for ever, unanswered.
+  // that is killed would stay open, unanswered, without end.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   // Advanced: numbers that JSON cannot carry stay what they are.
   cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), serialization: 'advanced' })

@@ -16,7 +16,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal
 
 // A primary that has gone closes the channel, and node:cluster then ends this process.
 const primary = createCalls(message => {
-  // Told of a channel that breaks just now, nobody could do anything.
+  // Nothing could be done about a channel that breaks just now.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 })
 process.on('message', primary.receive)

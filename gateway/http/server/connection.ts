@@ -27,7 +27,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly #socket: ClientSocket
   readonly #outbox: Outbox
   #phase = HEAD
-  /** Bytes that nobody has taken yet: a head that is not whole, a body without a consumer, requests that follow. */
+  /** Bytes that have not been taken yet: a head that is not whole, a body without a consumer, requests that follow. */
   #held = EMPTY
   /** `#held` is memory that the next read uses again. */
   #isLent = false

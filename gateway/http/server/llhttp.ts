@@ -176,7 +176,7 @@ export class Llhttp {
     while (text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF) at += 2
     this.#methodStart = at
     if (text.charCodeAt(at) <= SPACE || text.charCodeAt(this.#targetStart - 2) === SPACE) return false
-    // No version at all is HTTP/0.9, which is told as a version that is not supported.
+    // No version at all is HTTP/0.9, which counts as a version that is not supported.
     return text.charCodeAt(this.#targetEnd) !== SPACE || text.startsWith(' HTTP/', this.#targetEnd)
   }
 
@@ -268,7 +268,7 @@ export class Llhttp {
         if (isReleased) free()
         return end
       },
-      // Whoever takes the data may end the connection meanwhile.
+      // The consumer of the data may end the connection meanwhile.
       release() {
         isReleased = true
         if (!isTaking) free()

@@ -9,7 +9,7 @@ export interface BodyConsumer {
   onUploadEnd(): void
 }
 
-/** Whoever a request was given to. */
+/** What a request was given to. */
 export interface ExchangeOwner {
   /** Once: the answer was handed over whole, or the client has gone. */
   onClosed(): void

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import { dateLine, headerLines, isDated } from './response-head.ts'
 
-/** What clients are told; the listener keeps its connections for as long. */
+/** What clients may rely on; the listener keeps its connections for as long. */
 export const CLIENT_KEEP_ALIVE_MS = 75_000
 
 const KEEP_ALIVE = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n`
@@ -50,7 +50,7 @@ interface AnswerHead {
 export class HttpResponse {
   /** 0 until a final head has been given. */
   status = 0
-  /** All of it was given, by whoever answers. */
+  /** All of it was given. */
   isEnded = false
   /** All of it was taken by the client's side. */
   isDelivered = false

@@ -148,7 +148,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   }
 }
 
-/** One request of each connection in a turn of the event loop: whoever pipelines thousands waits behind everybody else. */
+/** One request of each connection in a turn of the event loop: a client that pipelines thousands waits behind all others. */
 const createTurns = () => {
   let waiting: Connection[] = []
   const goOn = () => {

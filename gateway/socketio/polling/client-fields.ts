@@ -4,7 +4,7 @@ import type { Exchange } from '../../http/exchange.ts'
 import { clientHead, type ResponseContextOf } from '../../upstream/headers/client-head.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
-import type { SessionOrigin } from '../session.ts'
+import type { SessionSource } from '../session.ts'
 
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
 
@@ -19,7 +19,7 @@ export interface PollingForwarding {
 export const clientFields = (
   head: ResponseHead,
   forwarding: PollingForwarding,
-  { route, upstream }: SessionOrigin
+  { route, upstream }: SessionSource
 ): string[] => {
   const { headers } = clientHead(head, forwarding.responseContext(route, upstream, ''))
   const kept: string[] = []

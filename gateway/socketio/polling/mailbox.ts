@@ -51,13 +51,13 @@ export const createMailbox = ({ share, forwarding, session, ...first }: MailboxP
     answer,
     /** The upstream's own refusal, without its body. */
     answerFailure(exchange: Exchange, head: ResponseHead) {
-      const passed = clientFields(head, forwarding, session.origin)
+      const passed = clientFields(head, forwarding, session.source)
       const headers = [...passed, ...forwarding.pollHeaders(exchange, passed), 'content-length', '0']
       exchange.response.whole({ status: head.status < 400 ? 502 : head.status, headers }, '')
     },
     /** Answers have the fields of the upstream's latest one. */
     useFields(head: ResponseHead) {
-      fields = clientFields(head, forwarding, session.origin)
+      fields = clientFields(head, forwarding, session.source)
     },
     put,
     /** An answer says something, if only that there is nothing to say. */

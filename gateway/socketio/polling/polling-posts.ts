@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES = 64 * 1024
 
 export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
   const { forwarding, session, share } = parts
-  const { upstream, target, route } = session.origin
+  const { upstream, target, route } = session.source
   const maxMessages = route.socketio?.messagesPerSecond ?? 1000
   let second = 0
   let messages = 0

@@ -12,10 +12,10 @@ import { targetsInTurn } from '../../websocket/forward.ts'
 import { bytesLeft } from '../life.ts'
 import { readHandshake } from '../protocol/engineio-handshake.ts'
 import { readEngineQuery } from '../protocol/engineio-request.ts'
-import type { SessionOrigin } from '../session.ts'
-import { originOf, type SocketIoForwarding, type SocketIoSessions, unknownSid, upgradedAlready } from '../sessions.ts'
+import type { SessionSource } from '../session.ts'
+import { type SocketIoForwarding, type SocketIoSessions, sourceOf, unknownSid, upgradedAlready } from '../sessions.ts'
 import { storeAway } from '../share.ts'
-import type { SidOrigin } from '../sid-store.ts'
+import type { SidSource } from '../sid-store.ts'
 import { clientFields } from './client-fields.ts'
 
 const BODY_MS = 30_000
@@ -46,7 +46,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     try {
       const { answer, target } = await firstAnswer(exchange, route, upstream)
       if (exchange.response.isGone) return
-      await openPolling(exchange, originOf(exchange, route, upstream, target), answer)
+      await openPolling(exchange, sourceOf(exchange, route, upstream, target), answer)
     } finally {
       leaveUnproven()
     }
@@ -74,10 +74,10 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     throw new Unavailable({ reason: 'no-target' })
   }
 
-  const openPolling = async (exchange: Exchange, origin: SessionOrigin, { head, body }: UpstreamAnswer) => {
+  const openPolling = async (exchange: Exchange, source: SessionSource, { head, body }: UpstreamAnswer) => {
     const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
-    const { route, target, upstream } = origin
-    const fields = clientFields(head, forwarding, origin)
+    const { route, target, upstream } = source
+    const fields = clientFields(head, forwarding, source)
     const { response } = exchange
     if (opened === undefined || sessions.isHeld(opened.sid)) {
       const status = head.status >= 400 ? head.status : 502
@@ -88,8 +88,8 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       return
     }
     const { sid, sessionMs, pollMs } = opened
-    const record: SidOrigin = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
-    sessions.hold(sid, origin, record)
+    const record: SidSource = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
+    sessions.hold(sid, source, record)
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
     const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
     const cookies = cookiesOf(head, forwarding.responseContext(route, upstream, exchange.host))
@@ -107,7 +107,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     const { polling, session } = await sessions.known(exchange, route, upstream, sid)
     if (session.isOver && !polling.hasMail) throw unknownSid()
     if (exchange.response.isGone) return
-    polling.get(exchange, headFor(exchange, route, session.origin.target))
+    polling.get(exchange, headFor(exchange, route, session.source.target))
   }
 
   const post = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
@@ -121,7 +121,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       if (session.isOver) throw unknownSid()
       if (session.life.phase === 'websocket') throw upgradedAlready()
       session.takeBytes(body.length)
-      await polling.post(exchange, length => headFor(exchange, route, session.origin.target, length), body)
+      await polling.post(exchange, length => headFor(exchange, route, session.source.target, length), body)
     } catch (error) {
       // What can't be judged ends the session: the upstream must not be left with half of it.
       if (session.life.phase !== 'websocket') session.end(1008)

@@ -26,7 +26,7 @@ interface PollingOptions {
 
 export const createPollingTransport = (options: PollingOptions) => {
   const { forwarding, session, share } = options
-  const { upstream, target, route } = session.origin
+  const { upstream, target, route } = session.source
   const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
   const mailbox = createMailbox(options)
   const posts = createPollingPosts(options, mailbox)

@@ -4,7 +4,7 @@ import { isSid } from './engineio-request.ts'
 
 interface Handshake {
   sid: string
-  /** How long the server keeps a session that nobody polls. */
+  /** How long the server keeps a session that is not polled. */
   sessionMs: number
   pollMs: number
 }

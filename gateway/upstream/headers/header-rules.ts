@@ -4,7 +4,7 @@ import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/route.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 
-/** Whether a field of this name, as spelt by whoever sent it, does not pass. */
+/** Whether a field of this name, as its sender spelt it, does not pass. */
 export type Removes = (name: string) => boolean
 
 export interface RequestRules {

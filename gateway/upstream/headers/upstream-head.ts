@@ -84,7 +84,7 @@ export interface UpstreamHeadParts {
   without?: ReadonlySet<string>
 }
 
-/** This gateway behind those that the request has passed; what a client made up is not carried along for ever. */
+/** This gateway behind those that the request has passed; what a client made up is not passed on without end. */
 const passed = ({ passed: before }: RequestHead): string =>
   before === undefined || before.length > 200 ? GATEWAY_NAME : `${before}, ${GATEWAY_NAME}`
 
