@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import type { RawConnection } from '../support/raw-client.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
@@ -68,9 +69,9 @@ t.test('an upstream that hangs takes nothing from another one', async t => {
     hanging.push(connection)
   }
   await until(() => raw.requests.length - before >= 100)
-  const started = performance.now()
+  const ownTimeMs = measureOwnTime()
   for (let i = 0; i < 50; i++) t.equal((await world.raw(get('/other/x'))).status, 200)
-  t.ok(performance.now() - started < 5000)
+  t.ok(ownTimeMs() < 5000)
   for (const connection of hanging) connection.destroy()
   // RX-05: all that nobody waits for is given up.
   await until(() => raw.open() === 0)

@@ -2,6 +2,7 @@ import t from 'tap'
 import { holdsOwnToken } from '../../gateway/upstream/headers/own-tokens.ts'
 import { startGateway } from '../support/gateway.ts'
 import { identityFields, isAlive } from '../support/oracles.ts'
+import { measureWork } from '../support/own-time.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const raw = await startRawUpstream(t)
@@ -301,9 +302,9 @@ t.test('a flood of what looks like tokens costs little', async t => {
     `${`eyJ.a.${'b'.repeat(43)}.`.repeat(300)}`,
     '.'.repeat(16_000)
   ]
-  const start = performance.now()
+  const ownTimeMs = measureWork()
   for (const value of values) t.notOk(holdsOwnToken(value, isOurs))
-  t.ok(performance.now() - start < 200)
+  t.ok(ownTimeMs() < 200)
 })
 
 t.test('a backend’s nameless cookie never becomes the session cookie', async t => {

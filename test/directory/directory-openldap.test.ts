@@ -5,6 +5,7 @@ import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 
 const ldap = await startOpenLdap(t)
 const directory = createDirectory(ldap.settings())
@@ -221,10 +222,10 @@ t.test("the server's own lock-out closes an account after its threshold", async 
 t.test('a directory that is stopped or frozen fails in time, and works again afterwards', async t => {
   const patience = createDirectory(ldap.settings({ timeoutMs: 300 }))
   ldap.freeze()
-  const startedAt = performance.now()
+  const ownTimeMs = measureOwnTime()
   const frozen = await failureOf(patience.authenticate('maria', ldap.password))
   t.match(frozen, { reason: 'directory-timeout', bind: 'unanswered', countsAsBind: true })
-  t.ok(performance.now() - startedAt < 1000, 'within LDAP_TIMEOUT_MS')
+  t.ok(ownTimeMs() < 1000, 'within LDAP_TIMEOUT_MS')
   ldap.thaw()
   await noConnectionLeft()
 

@@ -5,6 +5,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { REQUEST, result, startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 
 const ldap = await startOpenLdap(t, { readable: 'self', lockoutThreshold: 5 })
 const directory = createDirectory(ldap.serviceSettings(), { failureFloorMs: 0 })
@@ -122,9 +123,9 @@ t.test('a dead server is waited for once, and the next one is asked', async t =>
   ]) {
     const several = createDirectory(settings, { failureFloorMs: 0 })
     await failureOf(several.authenticate('ana', ldap.password))
-    const startedAt = performance.now()
+    const ownTimeMs = measureOwnTime()
     for (let n = 0; n < 5; n++) t.match(await several.authenticate('ana', ldap.password), { username: 'ana' })
-    t.ok(performance.now() - startedAt < 1000, 'it is skipped')
+    t.ok(ownTimeMs() < 1000, 'it is skipped')
   }
 })
 

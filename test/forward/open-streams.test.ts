@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { createOpenStreams, type FreshAccess, type StreamEnd } from '../../gateway/forward/open-streams.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
@@ -103,11 +104,11 @@ t.test('access that can’t be known ends a stale stream within a second', async
   const silent = world(t, () => new Promise(() => undefined))
   for (const { open, identity, revocations } of [failing, silent]) {
     const { ends } = open(identity(1))
-    const started = performance.now()
+    const ownTimeMs = measureOwnTime()
     revocations.learn({ versions: [{ userId: 1, version: 1, lowestAccepted: 0 }] })
     await until(() => ends.length > 0, 'ended', 1000)
     t.same(ends, [4403])
-    t.ok(performance.now() - started < 1000)
+    t.ok(ownTimeMs() < 1000)
   }
 })
 
@@ -154,9 +155,9 @@ t.test('ten thousand streams are judged in a few milliseconds', async t => {
   const { streams, revocations, identity, open } = world(t)
   for (let i = 1; i <= 10_000; i++) open(identity(i))
   const victim = open(identity(10_001))
-  const started = performance.now()
+  const ownTimeMs = measureOwnTime()
   revocations.learn({ tokens: [{ jti: 'token-10001', expiresAt: START / 1000 + 60 }] })
   await until(() => victim.ends.length > 0, 'ended')
-  t.ok(performance.now() - started < 250)
+  t.ok(ownTimeMs() < 250)
   t.equal(streams.list(1, 1).total, 10_000)
 })

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { formatAddress, isLoopbackHost, parseAddress, parseNetwork } from '../../gateway/values/addresses.ts'
-import { measureWork } from '../support/work.ts'
+import { measureWork } from '../support/own-time.ts'
 
 const PROXIES = ['10.0.0.0/8', '192.168.7.7', '2001:db8:ffff::/48']
 const pick = ({ address, key }: { address: string; key: string }) => ({ address, key })

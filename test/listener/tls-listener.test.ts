@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -98,9 +99,9 @@ t.test('a certificate is replaced under load: no request fails, and the new one 
   const clients = [...Array.from({ length: 6 }, () => client(agent)), client(false), client(false)]
   t.equal((await get(world.port, authority.ca, '/health')).servedBy, 'one')
   use(two)
-  const from = performance.now()
+  const ownTimeMs = measureOwnTime()
   await until(async () => (await get(world.port, authority.ca, '/health')).servedBy === 'two')
-  t.ok(performance.now() - from < 2000, `${Math.round(performance.now() - from)} ms`)
+  t.ok(ownTimeMs() < 2000, `${Math.round(ownTimeMs())} ms`)
   isOver = true
   await Promise.all(clients)
   t.same(failures, [])

@@ -2,6 +2,7 @@
 // LD-14, RL-06
 import t from 'tap'
 import { startOpenLdap } from '../support/openldap.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { startThrottles, tally } from '../support/throttles.ts'
@@ -40,9 +41,9 @@ t.test('a Redis that answers nothing delays a login a little and forgives nothin
   t.teardown(redis.thaw)
   const told = []
   for (let n = 0; n < 5; n++) {
-    const startedAt = performance.now()
+    const ownTimeMs = measureOwnTime()
     told.push(await world.login({ username: `name${n}`, password: 'x', from: '192.0.2.10' }))
-    t.ok(performance.now() - startedAt < 2000)
+    t.ok(ownTimeMs() < 2000)
   }
   t.same(tally(told), { 'unknown-user': 3, 'login-throttled-client': 2 })
 })

@@ -4,10 +4,10 @@ import type { AddressInfo, Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { acceptOf, buildFrame } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
+import { measureWork } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
-import { measureWork } from '../support/work.ts'
 
 const postgres = await startPostgres(t)
 

@@ -1,7 +1,7 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
 import t from 'tap'
 import { readMessages } from '../../support/message-reader.ts'
-import { measureWork } from '../../support/work.ts'
+import { measureWork } from '../../support/own-time.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 const chunked =
