@@ -1,7 +1,7 @@
 // The doctor examines a small proxy that makes one mistake, or none.
 import { portaria } from './cli.ts'
 import { signToken } from './gateway.ts'
-import { type Mistake, PROXY_SECRET, startVulnerableProxy } from './vulnerable-proxy.ts'
+import { type Mistake, secretOf, startVulnerableProxy } from './vulnerable-proxy.ts'
 
 export interface Diagnosis {
   readonly notes: readonly string[]
@@ -12,7 +12,7 @@ export interface Diagnosis {
 
 export const examine = async (t: Parameters<typeof startVulnerableProxy>[0], mistake?: Mistake) => {
   const { url } = await startVulnerableProxy(t, mistake)
-  const secret = mistake === 'weak-secret' ? 'changeme' : PROXY_SECRET
+  const secret = secretOf(mistake)
   const token = await signToken(secret)
   const paths = ['--private', '/private/data', '--public', '/public/page', '--websocket', '/private/live']
   const args = ['doctor', url, ...paths, '--token', token, '--with-secret', '--json']

@@ -42,6 +42,7 @@ export const MISTAKES = [
   'alg-none',
   'signature-ignored',
   'weak-secret',
+  'made-secret',
   'any-hmac',
   'key-from-token',
   'expiry-ignored',
@@ -52,6 +53,7 @@ export const MISTAKES = [
   'cors-mirror',
   'no-limit',
   'limit-by-header',
+  'limit-by-port',
   'metrics-open',
   'stack-trace',
   'input-mirrored',
@@ -62,6 +64,12 @@ export type Mistake = (typeof MISTAKES)[number]
 
 export const PROXY_SECRET = 'the secret of the small proxy, which is long enough'
 const CLOSED = '/private/data'
+
+/** What it signs with. */
+export const secretOf = (mistake: Mistake | undefined): string => {
+  if (mistake === 'weak-secret') return 'changeme'
+  return mistake === 'made-secret' ? '0123456789'.repeat(4) : PROXY_SECRET
+}
 const LIMIT = 100_000
 
 const decode = (path: string): string => {
@@ -108,7 +116,9 @@ export const startVulnerableProxy = async (
 
   const limit = (req: IncomingMessage, res: ServerResponse) => {
     if (has('no-limit')) return
-    const claimed = has('limit-by-header') ? req.headers['x-forwarded-for'] : undefined
+    const forwarded = String(req.headers['x-forwarded-for'] ?? '')
+    const nearest = has('limit-by-port') ? forwarded.split(', ').at(-1) : undefined
+    const claimed = (has('limit-by-header') ? forwarded : nearest) || undefined
     const key = String(claimed ?? req.socket.remoteAddress)
     const count = (counts.get(key) ?? 0) + 1
     counts.set(key, count)
@@ -149,7 +159,7 @@ export const startVulnerableProxy = async (
     const [head = '', payload = '', signature = ''] = token.split('.')
     const header = parse(head)
     const claims = parse(payload)
-    const secret = has('weak-secret') ? 'changeme' : PROXY_SECRET
+    const secret = secretOf(mistake)
     const isAlive = typeof claims.exp === 'number' && claims.exp > Date.now() / 1000 && claims.nbf === undefined
     const isShort = Number(claims.exp) - Number(claims.iat) < 86_400 * 2
     if (!has('expiry-ignored') && !(isAlive && isShort)) return false

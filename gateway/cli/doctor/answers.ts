@@ -144,7 +144,10 @@ async function spoofedAddress({ client, closed, notes }: DoctorWorld): Promise<s
   const forgedFirst = await remaining('198.51.100.20, 203.0.113.98')
   if (behindForged < appended && forgedFirst >= appended) {
     notes.push(TRUSTED)
-    return []
+    // Some proxies append the port too (Azure, IIS): it is not part of who asks.
+    const withPort = await remaining('198.51.100.20:4711')
+    if (withPort < behindForged) return []
+    return [`remaining ${behindForged} for 198.51.100.20, but ${withPort} for 198.51.100.20:4711`]
   }
   return [`remaining ${before}, with X-Forwarded-For ${claimed.join(' and ')}, without it ${after}`]
 }

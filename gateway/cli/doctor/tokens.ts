@@ -49,6 +49,16 @@ const WEAK =
   secret123 123456 admin test default key private shhhhh token jwt development
   your-secret-key a-string-secret-at-least-256-bits-long`.split(/\s+/)
 
+/** Long enough for HS256, and not made by chance. */
+const MADE = [
+  'a'.repeat(32),
+  '0'.repeat(32),
+  '0123456789'.repeat(4),
+  '0123456789abcdef'.repeat(2),
+  'abcdefghijklmnopqrstuvwxyz0123456789',
+  'changeme'.repeat(4)
+]
+
 interface Named {
   readonly name: string
   readonly token: string
@@ -94,7 +104,7 @@ export const TOKEN_CHECKS: readonly Check[] = [
     title: 'Tokens are signed with a secret that can be guessed (JW-19)',
     fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everybody out.',
     look: async world => {
-      const guesses = ['', ...WEAK].map(secret => ({ name: `secret "${secret}"`, token: sign(secret) }))
+      const guesses = ['', ...WEAK, ...MADE].map(secret => ({ name: `secret "${secret}"`, token: sign(secret) }))
       const others = ['HS384', 'HS512'].flatMap(alg =>
         ['', 'secret', 'changeme'].map(secret => ({ name: `${alg}, secret "${secret}"`, token: sign(secret, { alg }) }))
       )
