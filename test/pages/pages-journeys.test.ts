@@ -117,7 +117,7 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   await other.locator('#username').waitFor()
   t.equal(await kept(other, 'authToken'), null, 'a link logs nobody in')
   t.equal(new URL(other.url()).hash, '')
-  t.match(await other.locator('[role=alert]').textContent(), /did not begin in this tab/)
+  t.match(await other.locator('[role=alert]').textContent(), /was not started in this tab/)
   t.same(faults, [])
   await context.close()
 })
