@@ -15,7 +15,7 @@ import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
 const KEPT = ['PATH', 'HOME', 'TMPDIR'] as const
-const DEADLINE_MS = 40_000
+const DEADLINE_MS = 120_000
 
 export interface ProcessLine {
   readonly pid: number
