@@ -51,6 +51,21 @@ export const admitPeople = async (url: string, people: readonly DemoPerson[]): P
   return admitted
 }
 
+/** A program's account: id and secret for the client credentials grant. */
+export interface ProgramAccount {
+  readonly clientId: string
+  readonly clientSecret: string
+}
+
+/** Made by the Admin whose token this is. */
+export const admitProgram = (url: string, token: string): Promise<ProgramAccount> =>
+  createCall(url)<ProgramAccount>('POST', '/auth/admin/clients', token, {
+    name: 'nightly-export',
+    profiles: ['Agente'],
+    areas: ['Vendas'],
+    areaPrincipal: 'Vendas'
+  })
+
 const createCall =
   (url: string) =>
   async <T>(method: string, path: string, token?: string, body?: object): Promise<T> => {

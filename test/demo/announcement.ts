@@ -7,7 +7,7 @@ import type { Demo } from './start-demo.ts'
  *
  * @param hasProxy whether programs here would ask a proxy, also for this machine.
  */
-export const announcement = ({ url, people }: Demo, hasProxy: boolean): string => {
+export const announcement = ({ url, people, member, program, proxyUrl }: Demo, hasProxy: boolean): string => {
   const of = (username: string): Admitted => {
     const found = people.find(({ person }) => person.username === username)
     if (found === undefined) throw new Error(`nobody is called ${username}`)
@@ -37,6 +37,7 @@ In a browser:
   ${' '.repeat(url.length)}                  names and passwords, but there everybody is new and unassigned
   ${url}/messaging-demo/  Socket.IO: QR code, status and messages
   ${url}/auth/console     for maria: people, access, traffic
+  ${url}/panel            a page rendered on the server: the login comes first, then the session cookie counts
 
 joao has no access yet. maria gives it to him; then he refreshes his token and may read orders:
   $ ${curl} -X PUT ${url}/auth/admin/users/${of('joao').id}/access ${bearer('maria')} ${json(access)}
@@ -44,6 +45,16 @@ joao has no access yet. maria gives it to him; then he refreshes his token and m
 
 Events as they happen, until Ctrl-C (SSE):
   $ ${curl} -N ${url}/api/events ${bearer('ana')}
+
+Access by group: nobody assigned anything to ${member.username} (password ${member.password}); her group gives her Agente and Suporte.
+  $ ${curl} ${url}/auth/login ${json({ username: member.username, password: member.password })}
+
+A program: its account gets a token by OAuth 2.0 client credentials.
+  $ ${curl} -u "${program.clientId}:${program.clientSecret}" -d grant_type=client_credentials ${url}/auth/token
+
+Another proxy (as nginx, Caddy or Traefik) asks the gateway at /auth/forward who may pass: ana may, joao may not yet.
+  $ ${curl} ${proxyUrl}/elsewhere/report ${bearer('ana')}
+  $ ${curl} ${proxyUrl}/elsewhere/report ${bearer('joao')}
 
 Socket.IO, in this folder: with ana's token, then without one.
   $ ${socketLine(url, `{auth:{token:'${of('ana').token}'}}`)}

@@ -1,6 +1,7 @@
 // The demo's route file: what anybody may see, what the three profiles may do, and tests that say so.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DEMO_GROUP } from './directory-entries.ts'
 
 export const writeDemoRoutes = (folder: string, upstreams: { readonly sample: string; readonly messaging: string }) => {
   mkdirSync(folder, { recursive: true })
@@ -33,9 +34,18 @@ routes:
     roles: [Admin, Supervisor, Agente]
   - path: /api/whoami                   # any valid token
     upstream: sample
+  - path: /panel                        # a page for browsers: the session cookie counts, and without one the login comes first
+    upstream: sample
+    browser: true
+  - path: /elsewhere/*                  # another proxy asks for these at /auth/forward
+    external: true
+    roles: [Admin, Supervisor, Agente]
   - path: /socket.io/*
     upstream: messaging
     socketio: { namespaces: { /messaging: { roles: [Agente, Supervisor, Admin] } } }
+
+grants:
+  - { group: "${DEMO_GROUP}", profiles: [Agente], areas: [Suporte] }
 
 tests:
   - GET / as anonymous -> allow
@@ -48,4 +58,6 @@ tests:
   - DELETE /api/orders/1 as Admin -> allow
   - GET /api/events as Agente -> allow
   - GET /api/whoami as unassigned -> allow
+  - GET /api/orders as group:"${DEMO_GROUP}" -> allow
+  - GET /elsewhere/x as unassigned -> 403
 `

@@ -80,6 +80,39 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     t.match(await response.json(), { 'x-user-username': 'ana', 'x-user-profiles': 'Agente' })
   })
 
+  await t.test('a group gives access, a program gets a token, and another proxy asks who may pass', async t => {
+    const line = (word: string) => demo.moreLines.filter(more => more.includes(word))
+    const member = await paste(line('rita-demo')[0] ?? '')
+    t.match(JSON.parse(member.body), { user: { username: 'rita', profiles: ['Agente'], areas: ['Suporte'] } })
+    const program = JSON.parse((await paste(line('client_credentials')[0] ?? '')).body) as { access_token: string }
+    const headers = { authorization: `Bearer ${program.access_token}` }
+    t.equal((await fetch(`${demo.url}/api/orders`, { headers })).status, 200)
+    const [ana = ''] = line('/elsewhere/')
+    t.match(await paste(ana), { status: 200, body: 'passed as ana\n' })
+    t.equal((await paste(ana.replace(/ -H "authorization: Bearer [^"]+"/, ''))).status, 401)
+  })
+
+  await t.test(
+    'a page rendered on the server sends browsers to the login, and greets them by name after it',
+    async t => {
+      const login = await fetch(`${demo.url}/auth/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ username: 'ana', password: 'ana-demo' })
+      })
+      const cookie = login.headers
+        .getSetCookie()
+        .map(field => field.split(';', 1)[0])
+        .join('; ')
+      const open = async (more: string) =>
+        answerOf((await run(`curl -i -H "accept: text/html" ${more} ${demo.url}/panel`)).stdout)
+      const before = await open('-H "sec-fetch-mode: navigate" -H "sec-fetch-dest: document"')
+      t.equal(before.status, 302)
+      t.match(before.head, /^location: \/auth\/login/im)
+      t.match((await open(`-H "cookie: ${cookie}"`)).body, '<h1>Hello, Ana Souza</h1>')
+    }
+  )
+
   await t.test('events come as they happen', async t => {
     const line = demo.moreLines.find(more => more.includes('/api/events')) ?? ''
     const reader = spawn('sh', ['-c', `exec ${line}`], { stdio: ['ignore', 'pipe', 'ignore'] })

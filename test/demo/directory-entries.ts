@@ -9,7 +9,12 @@ export interface DemoPerson {
   readonly password: string
   readonly name: string
   readonly email: string
+  /** DNs of groups. */
+  readonly groups?: readonly string[]
 }
+
+/** What its members may do stands in the route file, not with them. */
+export const DEMO_GROUP = 'cn=suporte,ou=groups,dc=demo,dc=example'
 
 export interface DemoEntry {
   readonly dn: string
@@ -28,7 +33,7 @@ export const demoEntries = (baseDn: string, people: readonly DemoPerson[]): Demo
     password: undefined,
     attributes: { objectClass: ['organizationalUnit'], ou: ['people'] }
   },
-  ...people.map(({ username, password, name, email }) => ({
+  ...people.map(({ username, password, name, email, groups = [] }) => ({
     dn: `uid=${escapeDnValue(username)},ou=people,${baseDn}`,
     password,
     attributes: {
@@ -38,6 +43,7 @@ export const demoEntries = (baseDn: string, people: readonly DemoPerson[]): Demo
       sn: [name.split(' ').at(-1) ?? name],
       displayName: [name],
       mail: [email],
+      ...(groups.length === 0 ? {} : { memberOf: groups }),
       entryUUID: [uuidFrom(`${username},${baseDn}`)]
     }
   }))

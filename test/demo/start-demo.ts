@@ -1,8 +1,9 @@
 // Everything of the demo runs in this process: directory, cloud provider, backends, database, gateway, people.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { type Admitted, admitPeople } from './admit-people.ts'
+import { type Admitted, admitPeople, admitProgram, type ProgramAccount } from './admit-people.ts'
 import { writeDemoRoutes } from './demo-routes.ts'
+import { DEMO_GROUP, type DemoPerson } from './directory-entries.ts'
 import { reservePort } from './reserve-port.ts'
 import type { WarmDatabase } from './warm-database.ts'
 
@@ -21,6 +22,11 @@ export interface Demo {
   readonly url: string
   readonly issuer: string
   readonly people: readonly Admitted[]
+  /** Nobody assigned anything to her: what she may do comes from her group. */
+  readonly member: DemoPerson
+  readonly program: ProgramAccount
+  /** Of a proxy that asks the gateway. */
+  readonly proxyUrl: string
   close(): Promise<void>
 }
 
@@ -37,7 +43,7 @@ export const startDemo = async ({
 }: DemoOptions): Promise<Demo> => {
   const reserved = await reservePort(host, port, portMayDiffer)
   const publicUrl = `http://localhost:${reserved.port}`
-  const { directory, provider, sample, messaging, people } = await startSurroundings(publicUrl)
+  const { directory, provider, sample, messaging, proxy, people, member } = await startSurroundings(publicUrl)
   writeDemoRoutes(join(home, 'routes'), { sample: sample.url, messaging: messaging.url })
 
   const { startGateway } = await import('../../gateway/gateway.ts')
@@ -52,6 +58,9 @@ export const startDemo = async ({
     JWT_SECRET: randomBytes(48).toString('base64url'),
     BOOTSTRAP_ADMINS: 'ldap:maria',
     CLOUDIDP_TENANT_ID: 'demo',
+    BROWSER_SESSION: 'true',
+    // The proxy of the demo asks from there.
+    TRUST_PROXY: '127.0.0.1',
     LOG_LEVEL: logLevel,
     DRAIN_TIMEOUT: '500ms',
     ...directory.environment,
@@ -60,32 +69,50 @@ export const startDemo = async ({
   await database.ready
   await reserved.release()
   const gateway = await startGateway(settings, createLog({ level: settings.logLevel }))
+  const admitted = await admitPeople(publicUrl, people)
   return {
     url: publicUrl,
     issuer: provider.issuer,
-    people: await admitPeople(publicUrl, people),
+    people: admitted,
+    member,
+    program: await admitProgram(publicUrl, admitted[0]?.token ?? ''),
+    proxyUrl: proxy.url,
     close: async () => {
       await gateway.close()
-      await Promise.all([directory, provider, sample, messaging].map(part => part.close()))
+      await Promise.all([directory, provider, sample, messaging, proxy].map(part => part.close()))
     }
   }
 }
 
 const startSurroundings = async (publicUrl: string) => {
-  const [{ demoPeople, startDemoDirectory }, { startDemoProvider }, { startDemoUpstream }, { startDemoMessaging }] =
-    await Promise.all([
-      import('./directory.ts'),
-      import('./oidc.ts'),
-      import('./upstreams.ts'),
-      import('./messaging.ts')
-    ])
+  const [
+    { demoPeople, startDemoDirectory },
+    { startDemoProvider },
+    { startDemoUpstream },
+    { startDemoMessaging },
+    { startOtherProxy }
+  ] = await Promise.all([
+    import('./directory.ts'),
+    import('./oidc.ts'),
+    import('./upstreams.ts'),
+    import('./messaging.ts'),
+    import('./other-proxy.ts')
+  ])
   const people = demoPeople(passwordOf)
+  const member: DemoPerson = {
+    username: 'rita',
+    password: passwordOf('rita'),
+    name: 'Rita Ramos',
+    email: 'rita@demo.example',
+    groups: [DEMO_GROUP]
+  }
   const redirectUris = [`${publicUrl}/auth/oauth/cloudidp/callback`]
-  const [directory, provider, sample, messaging] = await Promise.all([
-    startDemoDirectory({ people }),
+  const [directory, provider, sample, messaging, proxy] = await Promise.all([
+    startDemoDirectory({ people: [...people, member] }),
     startDemoProvider({ people, redirectUris }),
     startDemoUpstream(),
-    startDemoMessaging()
+    startDemoMessaging(),
+    startOtherProxy(publicUrl)
   ])
-  return { directory, provider, sample, messaging, people }
+  return { directory, provider, sample, messaging, proxy, people, member }
 }

@@ -40,6 +40,7 @@ export const startDemoUpstream = async (): Promise<DemoUpstream> => {
     request.resume()
     const path = (request.url ?? '/').split('?')[0] ?? '/'
     if (path === '/api/events') sendEvents(response)
+    else if (path === '/panel') sendPanel(response, request)
     else if (path.startsWith('/api/')) sendJson(response, ...answerApi(orders, path, request))
     else sendFile(response, FILES[path])
   })
@@ -95,6 +96,24 @@ const sendEvents = (response: ServerResponse): void => {
   send()
   const timer = setInterval(send, EVENT_INTERVAL_MS)
   response.once('close', () => clearInterval(timer))
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** Rendered here, from the headers alone: this backend knows no passwords, tokens or cookies. */
+const sendPanel = (response: ServerResponse, { headers }: IncomingMessage): void => {
+  const field = (name: string): string =>
+    decodeURIComponent(String(headers[name] ?? '')).replace(/[&<>"]/g, character => ESCAPES[character] ?? '')
+  response.writeHead(200, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': POLICY,
+    'x-content-type-options': 'nosniff'
+  })
+  response.end(
+    `<!doctype html><html lang="en"><title>Panel</title><link rel="stylesheet" href="/messaging-demo/demo.css">` +
+      `<main><h1>Hello, ${field('x-user-name')}</h1><p>Profiles: ${field('x-user-profiles') || 'none yet'}. ` +
+      `Rendered on the server, which received a header instead of your session.</p></main></html>\n`
+  )
 }
 
 const sendFile = (response: ServerResponse, found: readonly [type: string, file: string] | undefined): void => {
