@@ -44,7 +44,7 @@ export interface OpenStream extends StreamInfo {
   readonly since: number
 }
 
-interface StreamControl {
+export interface StreamControl {
   /** Tells the client and closes; must not throw. */
   end(code: StreamEnd): void
   /** Lets go of it at once. */

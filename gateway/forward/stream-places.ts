@@ -45,8 +45,7 @@ export const createPlaces = (shares: StreamShares) => {
       if (count(byIp) >= Math.max(1, Math.floor(budget * shares.perIp))) return refuse()
       if (total >= MAX_STREAMS || count(name) >= budget) return new Unavailable({ reason: 'too-many-streams' })
     }
-    const keys = byIp === undefined ? [] : [name, byIp]
-    if (byUser !== undefined) keys.push(byUser)
+    const keys = keysOf(name, byIp, byUser)
     for (const key of keys) add(key, 1)
     if (byIp !== undefined) total++
     let isTaken = true
@@ -57,4 +56,10 @@ export const createPlaces = (shares: StreamShares) => {
       if (byIp !== undefined) total--
     }
   }
+}
+
+/** Literals, which take no more memory than they need: each open stream keeps one. */
+const keysOf = (name: string, byIp: string | undefined, byUser: string | undefined): readonly string[] => {
+  if (byIp === undefined) return byUser === undefined ? [] : [byUser]
+  return byUser === undefined ? [name, byIp] : [name, byIp, byUser]
 }

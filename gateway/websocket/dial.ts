@@ -1,5 +1,5 @@
 // Asks an upstream to speak WebSocket on a new socket, and reports whether it agreed, refused, or could not be asked.
-import type { Socket } from 'node:net'
+import type { OnReadOpts, Socket } from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from '../upstream/dial.ts'
 import type { UpstreamFault } from '../upstream/faults.ts'
@@ -39,12 +39,28 @@ const READ_BUFFER_BYTES = 64 * 1024
 // One for all plain sockets; what is passed on is copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 
+/** All that an open socket keeps of how it was dialled. */
+interface Reader {
+  take(bytes: Buffer): void
+}
+
+/** Apart from the handshake, whose scope these would keep alive. */
+const intoShared = (reader: Reader): OnReadOpts => ({
+  buffer: sharedReadBuffer,
+  callback(bytes) {
+    reader.take(Buffer.from(sharedReadBuffer.subarray(0, bytes)))
+    return true
+  }
+})
+const readData = (socket: Socket, reader: Reader) => socket.on('data', bytes => reader.take(bytes))
+
+/** What is let go of may still fail. */
+const ignore = () => undefined
+
 /** Returns what gives up the attempt; no event follows then. */
 export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => void) => {
   const { upstream, target, subprotocols, timeoutMs } = request
   const key = newKey()
-  // An open socket keeps this scope alive: what only the handshake needs is let go of when it is over.
-  let headStart = request.headStart
   let asker: DialEvents | undefined = events
   let received: Buffer = EMPTY
   let interims = 0
@@ -55,14 +71,14 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     const told = asker
     if (told === undefined) return
     asker = undefined
-    headStart = ''
     clearTimeout(timer)
-    socket.off('end', onGone).off('close', onGone)
+    // Whoever takes the socket over listens for its errors.
+    socket.off('end', onGone).off('close', onGone).off('error', onError)
     report(told)
   }
   const fail = (fault: UpstreamFault, cause: unknown) =>
     settle(told => {
-      socket.destroy()
+      socket.on('error', ignore).destroy()
       told.onFault(fault, cause, !connected)
     })
   const onGone = () => fail('reset', new Error('closed before the upgrade was answered'))
@@ -92,9 +108,9 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
       fail('bad-response', error)
     }
   }
-  let take = readHead
+  const reader: Reader = { take: readHead }
   const read = (next: (bytes: Buffer) => void) => {
-    take = next
+    reader.take = next
   }
 
   const open = (head: ResponseHead) => {
@@ -106,7 +122,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
 
   const refused = (head: ResponseHead) =>
     settle(told => {
-      socket.destroy()
+      socket.on('error', ignore).destroy()
       told.onRefused(head)
     })
 
@@ -115,21 +131,17 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     connected = true
     clearTimeout(timer)
     timer = setTimeout(() => fail('timeout', new Error('no answer to the upgrade')), timeoutMs)
-    socket.write(headStart + upgradeFields(key, subprotocols), 'latin1')
+    socket.write(request.headStart + upgradeFields(key, subprotocols), 'latin1')
   }
 
-  const socket = dial(upstream, target, {
-    buffer: sharedReadBuffer,
-    callback(bytes) {
-      take(Buffer.from(sharedReadBuffer.subarray(0, bytes)))
-      return true
-    }
-  })
+  const onError = (error: Error) => fail(connected ? 'reset' : 'unreachable', error)
+
+  const socket = dial(upstream, target, intoShared(reader))
   timer = setTimeout(() => fail('timeout', new Error('connecting took too long')), upstream.connectTimeoutMs)
-  if (target.tls) socket.on('data', bytes => take(bytes))
+  if (target.tls) readData(socket, reader)
   socket.once(target.tls ? 'secureConnect' : 'connect', onConnect)
-  socket.on('error', error => fail(connected ? 'reset' : 'unreachable', error))
+  socket.on('error', onError)
   socket.on('end', onGone)
   socket.on('close', onGone)
-  return () => settle(() => socket.destroy())
+  return () => settle(() => socket.on('error', ignore).destroy())
 }

@@ -2,7 +2,13 @@
 
 import type { Duplex } from 'node:stream'
 import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
-import { END_REASONS, type OpenStreams, type StreamEnd, type StreamInfo } from '../forward/open-streams.ts'
+import {
+  END_REASONS,
+  type OpenStreams,
+  type StreamControl,
+  type StreamEnd,
+  type StreamInfo
+} from '../forward/open-streams.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
@@ -195,12 +201,8 @@ const startRelay = (
 ): void => {
   const { relays, streams } = forwarding
   const { open, onSwitch, leave } = sockets
-  let relay: Relay | undefined
-  const handle = streams.register(info, {
-    end: code => relay?.end(endingOf(code)),
-    destroy: () => relay?.destroy(),
-    bytes: () => relay?.bytes ?? 0
-  })
+  const control = new RelayControl()
+  const handle = streams.register(info, control)
   const client = onSwitch()
   const onClosed = () => {
     handle.close()
@@ -208,8 +210,26 @@ const startRelay = (
   }
   const options = { ...relayOptions(info.route, client.socket, open, onClosed), onFault: faultLog(forwarding, info) }
   joinSockets(relays, options, client, open, joined => {
-    relay = joined
+    control.relay = joined
   })
+}
+
+/** A class for its memory: one per open socket. */
+class RelayControl implements StreamControl {
+  /** Known only once the sockets are joined. */
+  relay: Relay | undefined
+
+  end(code: StreamEnd) {
+    this.relay?.end(endingOf(code))
+  }
+
+  destroy() {
+    this.relay?.destroy()
+  }
+
+  bytes(): number {
+    return this.relay?.bytes ?? 0
+  }
 }
 
 const relayOptions = (route: Route, client: Duplex, open: OpenUpstream, onClosed: () => void): RelayOptions => ({

@@ -33,6 +33,29 @@ export interface LegOwner {
   onGone(leg: Leg): void
 }
 
+/** Where a socket keeps the leg that it is of: functions that all sockets share find it there. */
+const LEG = Symbol('leg')
+
+interface LegSocket extends Duplex {
+  [LEG]?: Leg
+}
+
+function onEnd(this: LegSocket) {
+  this[LEG]?.onSocketEnd()
+}
+
+function onError(this: LegSocket) {
+  this.destroy()
+}
+
+function onClose(this: LegSocket) {
+  this[LEG]?.onSocketClose()
+}
+
+function onDrain(this: LegSocket) {
+  this[LEG]?.onSocketDrain()
+}
+
 // Tells our own pings' answers from the other side's.
 const PING_PAYLOAD = Buffer.from('portaria')
 
@@ -64,10 +87,23 @@ export class Leg implements FrameSink {
     const masked = side === 'client'
     this.scanner = new FrameScanner({ masked, maxMessageBytes, collect: reads, messagesPerSecond })
     this.lastSeen = relay.now()
-    this.socket.on('end', () => relay.onEnd(this))
-    this.socket.on('error', () => this.socket.destroy())
-    this.socket.on('close', () => relay.onGone(this))
-    this.socket.on('drain', () => relay.peerOf(this).unstall())
+    const kept: LegSocket = socket
+    kept[LEG] = this
+    socket.on('end', onEnd).on('close', onClose).on('drain', onDrain)
+    // A client's socket is destroyed on errors already.
+    if (socket.listenerCount('error') === 0) socket.on('error', onError)
+  }
+
+  onSocketEnd() {
+    this.#relay.onEnd(this)
+  }
+
+  onSocketClose() {
+    this.#relay.onGone(this)
+  }
+
+  onSocketDrain() {
+    this.#relay.peerOf(this).unstall()
   }
 
   /** A frame of this side has been passed on in part. */

@@ -243,6 +243,7 @@ const now = () => performance.now()
 
 export const createRelays = (): Relays => {
   const open = new Set<Relay>()
+  const onOver = (relay: Relay) => void open.delete(relay)
   const sweep = () => {
     const at = now()
     for (const relay of open) relay.sweep(at)
@@ -251,7 +252,7 @@ export const createRelays = (): Relays => {
   timer.unref()
   return {
     join(options) {
-      const relay = new Relay(options, now, over => open.delete(over))
+      const relay = new Relay(options, now, onOver)
       open.add(relay)
       return relay
     },

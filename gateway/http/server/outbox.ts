@@ -83,12 +83,12 @@ export class Outbox implements Waiting {
     if (!this.#isWaiting) {
       this.#isWaiting = true
       // Its turn comes when everything before it has been taken, however little that was.
-      this.#outlet.write(NOTHING, this.#onWritten)
+      this.#outlet.write(NOTHING, error => this.#onWritten(error))
     }
     return false
   }
 
-  readonly #onWritten = (error?: Error | null) => {
+  #onWritten(error?: Error | null) {
     this.#isWaiting = false
     if (this.#isClosed || (error !== undefined && error !== null)) return
     if (this.#isTaken() && !this.#isDue) this.#owner.onTaken()

@@ -7,6 +7,7 @@ import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connect
 import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readShared } from './shared-reading.ts'
+import { leadEvents } from './socket-events.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes nothing of what waits for it is cut off after that time, or twice that at most. */
@@ -119,8 +120,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
         socket.on('data', (bytes: Buffer) => {
           if (!connection.take(bytes, false)) socket.pause()
         })
-      socket.on('end', () => connection.onPeerEnd())
-      socket.on('error', () => socket.destroy())
+      leadEvents(socket, connection)
       socket.on('close', () => onClose(connection, onClosed))
       if (socket.destroyed) onClose(connection, onClosed)
       else socket.resume()

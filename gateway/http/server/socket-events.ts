@@ -1,0 +1,31 @@
+// Leads the end and the errors of a client's socket to its connection by functions that all sockets share.
+import type { Duplex } from 'node:stream'
+
+interface Ended {
+  onPeerEnd(): void
+}
+
+const CONNECTION = Symbol('connection')
+
+interface Served extends Duplex {
+  [CONNECTION]?: Ended
+}
+
+function onEnd(this: Served) {
+  this[CONNECTION]?.onPeerEnd()
+}
+
+function onError(this: Served) {
+  this.destroy()
+}
+
+export const leadEvents = (socket: Duplex, connection: Ended): void => {
+  const served: Served = socket
+  served[CONNECTION] = connection
+  socket.on('end', onEnd).on('error', onError)
+}
+
+/** Whoever takes the socket over hears of its end from now on; errors still destroy it. */
+export const leaveEvents = (socket: Duplex): void => {
+  socket.off('end', onEnd)
+}
