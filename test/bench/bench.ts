@@ -9,6 +9,7 @@ import { describeMachine, type Run, regressions, reportText, verdicts } from './
 import { measureAccessTokens } from './rows/access-tokens.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
+import { measureFloods } from './rows/floods.ts'
 import { measureFloor } from './rows/floor.ts'
 import { measureHeaderKeys } from './rows/header-keys.ts'
 import { measureHttp } from './rows/http.ts'
@@ -33,6 +34,7 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   routes: measureRoutes,
   bodies: measureBodies,
   websocket: measureWebSocket,
+  floods: measureFloods,
   tls: measureTls,
   crowds: measureCrowds,
   soak: measureSoak,

@@ -12,6 +12,7 @@ export const GROUPS = [
   'routes',
   'bodies',
   'websocket',
+  'floods',
   'tls',
   'crowds',
   'soak',

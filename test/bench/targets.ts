@@ -58,6 +58,8 @@ const table = {
   'body-up-rate': least('bodies', "1 GB up, rate ÷ nginx's", 0.95),
   'idle-socket': most('websocket', 'an idle authorised WebSocket of 10,000', 10, 'KB'),
   message: most('websocket', "a WebSocket message both ways ÷ nginx's, CPU", 1.6),
+  'flood-health': most('floods', 'slowest /health while sockets are flooded', 300, 'ms'),
+  'flood-echo': most('floods', "median of a quiet person's echo meanwhile", 100, 'ms'),
   https: most('tls', 'HTTPS at the gateway ÷ in front of it by HAProxy, CPU of all', 0.95),
   'idle-connection': most('crowds', 'an idle keep-alive connection of 10,000', 6, 'KB'),
   'pipelined-wait': most('crowds', 'slowest /health while 100 connections pipeline 64 KB and read nothing', 300, 'ms'),

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'
 import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { SUBJECT } from '../tokens.ts'
 import { nginxHttpPreamble, nginxPreamble } from '../upstream.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
@@ -70,6 +71,40 @@ http {
   }
 }
 `
+
+const socketConfig = (folder: string, port: number, upstreamPort: number, token: string): string => `
+${nginxPreamble(folder, [])}
+http {
+  ${nginxHttpPreamble(folder)}
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    location / {
+      if ($http_authorization != 'Bearer ${token}') { return 401; }
+      proxy_set_header X-User-Id ${SUBJECT};
+      proxy_set_header Authorization '';
+      proxy_set_header Host $host;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection upgrade;
+      proxy_http_version 1.1;
+      proxy_read_timeout 3600s;
+      proxy_pass http://127.0.0.1:${upstreamPort};
+    }
+  }
+}
+`
+
+/** For open sockets: the one token is compared as text, since what a message costs does not depend on who judged the upgrade. */
+export const startNginxForSockets = async (world: World, upstreamPort: number): Promise<Peer> => {
+  const folder = await world.folder('nginx')
+  const port = await freePort()
+  const file = join(folder, 'nginx.conf')
+  await writeFile(file, socketConfig(folder, port, upstreamPort, world.token))
+  const start = { name: 'nginx', core: GATEWAY_CORE, command: 'nginx', args: ['-p', folder, '-c', file] }
+  const running = startPinned(start)
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { name: 'nginx', port, running, judges: true }
+}
 
 /** `upstreamPort`: where it forwards to, the checked upstream unless given. */
 export const startNginx = async (world: World, upstreamPort = world.upstream.checkedPort): Promise<Peer> => {

@@ -5,7 +5,7 @@ import { freePort } from '../../support/ports.ts'
 import { compared, type GroupResult, startOrNote } from '../group.ts'
 import type { Row } from '../measure.ts'
 import { launchGateway } from '../peers/gateway.ts'
-import { startNginx } from '../peers/nginx.ts'
+import { startNginxForSockets } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros, residentBytes } from '../process-cost.ts'
 import { accepts, LOAD_CORE, type Running, runPinned, startPinned, waitUntil } from '../processes.ts'
@@ -116,7 +116,7 @@ const start = async (world: World, upstreamPort: number): Promise<Peer> => {
 export const measureWebSocket = async (world: World): Promise<GroupResult> => {
   const notes = [`messages of 128 bytes, ping-pong over ${TALKING_SOCKETS} sockets, no compression`]
   const echoPort = await startEcho(world)
-  const nginx = await startOrNote('nginx', notes, () => startNginx(world, echoPort))
+  const nginx = await startOrNote('nginx', notes, () => startNginxForSockets(world, echoPort))
   const gateway = await startOrNote('Portaria', notes, () => start(world, echoPort))
 
   const talks = await measureMessages(

@@ -1,0 +1,66 @@
+// Asks for /health on a new connection and for an echo on one WebSocket, again and again until SIGTERM, and prints how long both took.
+import { request } from 'node:http'
+import { parseArgs } from 'node:util'
+import { WebSocket } from 'ws'
+import { median } from '../statistics.ts'
+
+const { values } = parseArgs({ options: { port: { type: 'string' }, token: { type: 'string' } } })
+const EVERY_MS = 20
+const health: number[] = []
+const echoes: number[] = []
+let askedAt = 0
+let echoSentAt = 0
+
+const askHealth = () => {
+  if (askedAt !== 0) return
+  askedAt = performance.now()
+  const asked = request({ port: Number(values.port), host: '127.0.0.1', path: '/health', agent: false }, answer => {
+    answer.resume()
+    answer.on('end', () => {
+      health.push(performance.now() - askedAt)
+      askedAt = 0
+    })
+  })
+  asked.on('error', error => {
+    console.error(error.message)
+    process.exit(1)
+  })
+  asked.end()
+}
+
+const socket = new WebSocket(`ws://127.0.0.1:${values.port}/quiet`, {
+  headers: { authorization: `Bearer ${values.token}` },
+  perMessageDeflate: false
+})
+const sendEcho = () => {
+  if (echoSentAt !== 0) return
+  echoSentAt = performance.now()
+  socket.send('a word')
+}
+socket.on('message', () => {
+  echoes.push(performance.now() - echoSentAt)
+  echoSentAt = 0
+})
+socket.on('close', code => {
+  console.error(`closed with ${code}`)
+  process.exit(1)
+})
+
+process.on('SIGTERM', () => {
+  // What is still waited for counts as long as it has been.
+  if (askedAt !== 0) health.push(performance.now() - askedAt)
+  if (echoSentAt !== 0) echoes.push(performance.now() - echoSentAt)
+  const figures = {
+    healthMax: Math.max(...health),
+    healthMedian: median(health),
+    echoMedian: median(echoes),
+    echoMax: Math.max(...echoes),
+    count: echoes.length
+  }
+  process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0))
+})
+socket.on('open', () => {
+  process.stdout.write('{"opened":1}\n')
+  setInterval(askHealth, EVERY_MS)
+  setInterval(sendEcho, EVERY_MS)
+})
