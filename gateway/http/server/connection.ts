@@ -11,7 +11,6 @@ import { Outbox, type OutboxOwner } from './outbox.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from './request.ts'
 import { bodyLengthOf, RequestBody } from './request-body.ts'
 import { type AnswerSink, HttpResponse } from './response.ts'
-import { leaveEvents } from './socket-events.ts'
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
@@ -281,7 +280,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#request = undefined
     this.#phase = TUNNEL
     this.deadline = NEVER
-    leaveEvents(this.#socket)
     return {
       socket: this.#socket,
       rest,
