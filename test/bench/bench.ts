@@ -9,6 +9,7 @@ import { describeMachine, type Run, regressions, reportText, verdicts } from './
 import { measureAccessTokens } from './rows/access-tokens.ts'
 import { measureBodies } from './rows/bodies.ts'
 import { measureCrowds } from './rows/crowds.ts'
+import { measureDirectory } from './rows/directory.ts'
 import { measureFloods } from './rows/floods.ts'
 import { measureFloor } from './rows/floor.ts'
 import { measureHeaderKeys } from './rows/header-keys.ts'
@@ -37,6 +38,7 @@ const groups: Readonly<Record<Group, (world: World) => Promise<GroupResult>>> = 
   floods: measureFloods,
   tls: measureTls,
   crowds: measureCrowds,
+  directory: measureDirectory,
   soak: measureSoak,
   start: measureStart
 }

@@ -15,6 +15,7 @@ export const GROUPS = [
   'floods',
   'tls',
   'crowds',
+  'directory',
   'soak',
   'start'
 ] as const

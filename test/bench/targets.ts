@@ -66,6 +66,15 @@ const table = {
   'pipelined-growth': most('crowds', 'growth of RSS meanwhile', 30, 'MB'),
   'crowds-wait': most('crowds', 'p99 of /health under four crowds at once', 300, 'ms'),
   'crowds-left': most('crowds', 'RSS when they have left ÷ after an earlier visit', 1.05),
+  'grants-login': most('directory', 'login with 300 grants and six groups − without grants', 20, 'ms'),
+  'recheck-searches': most(
+    'directory',
+    'searches for 1,000 live people looked up each minute, busiest second',
+    60,
+    '/s'
+  ),
+  'grants-reload': most('directory', 'changed grants, until all of 10,000 people have them', 5000, 'ms'),
+  'grants-stall': most('directory', 'slowest request meanwhile (a stall: over 100 ms)', 100, 'ms'),
   million: most('soak', 'RSS after a million requests ÷ after half a million', 1.05),
   soak: most('soak', 'RSS at the end of a soak ÷ at half of it', 1.05),
   start: most('start', 'start with an external database, to listening', 600, 'ms')

@@ -51,11 +51,12 @@ export const attributesOf = (person: DirectoryEntrySpec): Record<string, string 
   ...(person.mail === undefined ? {} : { mail: person.mail })
 })
 
+export const ldifEntry = (dn: string, attributes: Record<string, string | string[]>): string =>
+  Object.entries({ dn, ...attributes })
+    .flatMap(([name, values]) => [values].flat().map(value => `${name}:: ${Buffer.from(value).toString('base64')}`))
+    .join('\n')
+
 export const sampleLdif = (lockoutThreshold: number): string => {
-  const entry = (dn: string, attributes: Record<string, string | string[]>) =>
-    Object.entries({ dn, ...attributes })
-      .flatMap(([name, values]) => [values].flat().map(value => `${name}:: ${Buffer.from(value).toString('base64')}`))
-      .join('\n')
   const policy = {
     objectClass: ['applicationProcess', 'pwdPolicy'],
     cn: 'default',
@@ -65,14 +66,14 @@ export const sampleLdif = (lockoutThreshold: number): string => {
     pwdLockoutDuration: '0'
   }
   return [
-    entry(BASE_DN, { objectClass: ['dcObject', 'organization'], o: 'Corp', dc: 'corp' }),
+    ldifEntry(BASE_DN, { objectClass: ['dcObject', 'organization'], o: 'Corp', dc: 'corp' }),
     ...['people', 'contractors', 'policies'].map(ou =>
-      entry(`ou=${ou},${BASE_DN}`, { objectClass: 'organizationalUnit', ou })
+      ldifEntry(`ou=${ou},${BASE_DN}`, { objectClass: 'organizationalUnit', ou })
     ),
-    entry(`cn=default,ou=policies,${BASE_DN}`, policy),
+    ldifEntry(`cn=default,ou=policies,${BASE_DN}`, policy),
     ...SAMPLE_PEOPLE.map(person => {
       const locked = person.uid === 'locked' ? { pwdAccountLockedTime: '000001010000Z' } : {}
-      return entry(dnOf(person), { ...attributesOf({ ...person, password: SAMPLE_PASSWORD }), ...locked })
+      return ldifEntry(dnOf(person), { ...attributesOf({ ...person, password: SAMPLE_PASSWORD }), ...locked })
     })
   ].join('\n\n')
 }

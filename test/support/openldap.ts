@@ -32,6 +32,8 @@ export interface OpenLdapOptions {
   readable?: 'everybody' | 'all' | 'self'
   /** Answers plain LDAP only; STARTTLS is refused. */
   withoutTls?: boolean
+  /** Further entries, as LDIF. */
+  ldif?: string
 }
 
 export interface OpenLdap {
@@ -61,6 +63,8 @@ export interface OpenLdap {
   unlock(uid: string): Promise<void>
   /** Failures that the server's own password policy counts now (pwdFailureTime). */
   failureCount(uid: string): Promise<number>
+  /** Searches that the server has ended, this question's own among them. */
+  searchCount(): Promise<number>
   /** Connections that the server holds now, this question's own not counted. */
   connectionCount(): Promise<number>
   stop(): Promise<void>
@@ -88,7 +92,8 @@ export const startOpenLdap = async (t: Pick<Test, 'teardown'>, options: OpenLdap
       tls: options.withoutTls === true ? undefined : { ca: authority.caFile, ...certificateFor(authority, options) }
     })
   )
-  execFileSync('slapadd', ['-f', configFile], { input: sampleLdif(options.lockoutThreshold ?? 0), stdio: 'pipe' })
+  const ldif = [sampleLdif(options.lockoutThreshold ?? 0), options.ldif ?? ''].join('\n\n')
+  execFileSync('slapadd', ['-q', '-f', configFile], { input: ldif, stdio: 'pipe' })
   const [port = 0, tlsPort = 0] = await freePorts(2)
   const url = `ldap://127.0.0.1:${port}`
   const ldapsUrl = `ldaps://127.0.0.1:${tlsPort}`
@@ -193,6 +198,7 @@ const administration = (url: string) => {
     lock: (uid: string) => setLocked(uid, ['000001010000Z']),
     unlock: (uid: string) => setLocked(uid, []),
     failureCount: async (uid: string) => (await read(dnOf({ uid }), 'pwdFailureTime')).length,
+    searchCount: async () => Number((await read('cn=Search,cn=Operations,cn=Monitor', 'monitorOpCompleted'))[0]),
     connectionCount: async () => Number((await read('cn=Current,cn=Connections,cn=Monitor', 'monitorCounter'))[0]) - 1
   }
 }
