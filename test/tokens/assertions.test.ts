@@ -1,8 +1,11 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
+import type { Identity } from '../../gateway/identity.ts'
+import { createAssertions } from '../../gateway/tokens/assertions.ts'
 import { reseal, seal, sealingSecret, unseal } from '../../gateway/tokens/sealed-keys.ts'
 import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
 import { portaria } from '../support/cli.ts'
+import { shiftClocks } from '../support/clocks.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -167,4 +170,36 @@ t.test('a key is kept under each secret that some instance names, and under no o
   t.ok(old.id in (reseal([next], 'kid', both, 1800) ?? {}))
   const dropped = reseal([next], 'kid', both, 4000) ?? {}
   t.same(Object.keys(dropped), [next.id], 'once nobody has named the old secret for an hour, it opens nothing')
+})
+
+t.test('a clock set back or forward by an hour changes neither the key nor the times of an assertion', async t => {
+  const clocks = shiftClocks(t)
+  const databaseNowS = Math.floor(Date.now() / 1000)
+  const secrets = [sealingSecret('a')]
+  const { add } = planKeys([], { secrets, rotationS: 90 * 86_400, nowS: databaseNowS, isStart: true })
+  const strings = ['Agente']
+  const user = { id: 7, name: 'Ana', email: '', username: 'ana', provider: 'ldap', areaPrincipal: 'Norte' } as const
+  const access = { perfis: strings, profiles: strings, areas: strings, accessStatus: 'assigned' as const }
+  const times = { issuedAt: databaseNowS, expiresAt: databaseNowS + 28_800, authenticatedAt: databaseNowS }
+  const identityOf = (tokenId: string): Identity => ({
+    user: { ...user, ...access },
+    subject: '7',
+    tokenId,
+    version: 0,
+    ...times,
+    kind: 'login'
+  })
+  const assertions = createAssertions({ issuer: 'https://gateway.example', secrets })
+  assertions.learn(add, databaseNowS)
+  const kids = new Set<unknown>()
+  for (const wallMs of [0, 3_600_000, -3_600_000]) {
+    clocks.wallMs = wallMs
+    const line = assertions.lineFor(identityOf(`t${wallMs}`), 'orders')
+    const [header = '', payload = ''] = line.slice('x-user-assertion: '.length).split('.')
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { iat: number; exp: number }
+    t.ok(Math.abs(claims.iat - databaseNowS) < 60, `${wallMs}: ${claims.iat - databaseNowS}`)
+    t.equal(claims.exp - claims.iat, 305)
+    kids.add(JSON.parse(Buffer.from(header, 'base64url').toString()).kid)
+  }
+  t.equal(kids.size, 1)
 })
