@@ -12,13 +12,14 @@ import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
 import { startCloud, startDirectory } from './login-parts.ts'
-import { startObservation } from './observe/observation.ts'
+import { type Observation, startObservation } from './observe/observation.ts'
 import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import { unassignedMayPass } from './settings/cloud.ts'
 import { groupSources } from './settings/group-sources.ts'
 import type { Settings } from './settings/settings.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
+import type { Sockets } from './sockets.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
@@ -112,9 +113,8 @@ export const startGateway = async (
     observe: observation.onClose
   })
   await regranting.settled()
-  const isTrusted = clientAddress.trusted
-  const onRefused = violations.note
-  const listener = await openListener({ server, settings, certificates, isTrusted, places, onRefused })
+  const judges = { isTrusted: clientAddress.trusted, onRefused: violations.note }
+  const listener = await openListener({ server, settings, certificates, places, ...judges })
   observation.nowReady()
 
   const reload = async (isAsked?: boolean) =>
@@ -127,18 +127,26 @@ export const startGateway = async (
     openapi: () => own.app.swagger(),
     announceEnd: listener.announceEnd,
     async close() {
-      observation.nowDraining()
-      if (settings.drainDelayMs > 0) {
-        // A balancer takes this instance out in the meantime, and keeps no connection over which a request could meet the end.
-        listener.announceEnd()
-        await setTimeout(settings.drainDelayMs)
-      }
-      await Promise.all([listener.drain(settings.drainTimeoutMs), sockets.drain(settings.drainTimeoutMs)])
+      await drain(settings, observation, listener, sockets)
+      const audit = { close: loginAudit.flush }
       for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()
-      views.close()
-      await loginAudit.flush()
-      await stores.close()
-      await observation.close()
+      for (const part of [views, audit, stores, observation]) await part.close()
     }
   }
+}
+
+/** Lets balancers take this instance out, then lets requests and streams finish. */
+const drain = async (
+  { drainDelayMs, drainTimeoutMs }: Settings,
+  observation: Observation,
+  listener: Awaited<ReturnType<typeof openListener>>,
+  sockets: Sockets
+): Promise<void> => {
+  observation.nowDraining()
+  if (drainDelayMs > 0) {
+    // No connection is kept over which a request could meet the end.
+    listener.announceEnd()
+    await setTimeout(drainDelayMs)
+  }
+  await Promise.all([listener.drain(drainTimeoutMs), sockets.drain(drainTimeoutMs)])
 }
