@@ -1,5 +1,5 @@
 // Names each mutant by its place and its change, and finds the reason why nothing can notice it.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EQUIVALENT, type Equivalent } from './equivalent.ts'
 import { ROOT, scriptOf } from './graph.ts'
@@ -39,8 +39,10 @@ export const explains = ({ module, line, change }: Candidate): Equivalent | unde
 /** Entries whose line or change is gone, among the modules that were looked at. */
 export const staleEntries = (candidates: readonly Candidate[]): string[] => {
   const modules = new Set(candidates.map(({ module }) => module))
+  const gone = EQUIVALENT.filter(({ module }) => !existsSync(join(ROOT, module)))
   const present = new Set(candidates.map(({ module, line, change }) => `${module}\0${line}\0${change}`))
-  return EQUIVALENT.filter(({ module }) => modules.has(module)).flatMap(({ module, line, changes }) =>
+  const judged = EQUIVALENT.filter(each => modules.has(each.module) || gone.includes(each))
+  return judged.flatMap(({ module, line, changes }) =>
     changes
       .filter(change => !present.has(`${module}\0${line}\0${change}`))
       .map(change => `${module}: ${line}: ${change}`)

@@ -53,19 +53,19 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'the cookie is only heard on a route'
   },
   {
-    module: 'gateway/access/connection-token.ts',
+    module: 'gateway/access/authenticate.ts',
     line: 'if (known?.authorization === authorization) return known.token',
     changes: ['known?.authorization === authorization → false'],
     reason: 'only saves reading the same text again'
   },
   {
-    module: 'gateway/access/connection-token.ts',
+    module: 'gateway/access/authenticate.ts',
     line: 'if (token === undefined) return undefined',
     changes: ['token === undefined → false'],
     reason: 'only saves reading the same text again'
   },
   {
-    module: 'gateway/access/connection-token.ts',
+    module: 'gateway/access/authenticate.ts',
     line: 'if (known === undefined) last.set(request.connection, { authorization: own, token })',
     changes: [
       'known === undefined → true',
