@@ -44,7 +44,7 @@ const table = {
   'token-start': most('access-tokens', 'start with 100,000 live access tokens − with 1,000', 1000, 'ms'),
   'token-request': most('access-tokens', 'request by access token, of 100,000 live − of 1,000, CPU', 1, 'µs'),
   'token-memory': most('access-tokens', 'RSS with 100,000 live access tokens − with 1,000', 60, 'MB'),
-  'token-guesses': most('access-tokens', 'database transactions per guessed access token', 0.001, ''),
+  'token-guesses': most('access-tokens', 'database transactions per guessed access token, polling included', 0.01, ''),
   'header-keys': most('header-keys', 'preserveHost, two set headers and CORS − a route without, CPU', 2, 'µs'),
   'over-limit': most('limits', 'over-limit request ÷ a relay in C, CPU', 0.9),
   'redis-commands': most('limits', 'Redis commands per request, addresses at ten times the limit', 0.1, ''),
