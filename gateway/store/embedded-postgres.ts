@@ -5,13 +5,12 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
-import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
 import type { Log } from '../values/log.ts'
 import { type DataDirLock, lockDataDir } from './data-dir-lock.ts'
 import { ACCESS_CHANNEL, type NotificationSource, overhearNotifications } from './embedded-notifications.ts'
+import { startEmbeddedServer } from './embedded-server.ts'
 
 const PORT = 5432
-const MAX_CONNECTIONS = 50
 const JOIN_TIMEOUT_MS = 20_000
 /** sun_path holds 104 (macOS) to 108 bytes (Linux unix(7)). */
 const MAX_SOCKET_PATH_BYTES = 100
@@ -55,12 +54,11 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   const { postgres, notifications } = overhearNotifications(database)
   // We hold the lock: whatever socket lies here belongs to a process that was killed.
   rmSync(path, { force: true })
-  const server = new PGLiteSocketServer({ db: postgres, path, maxConnections: MAX_CONNECTIONS })
-  await server.start()
+  const server = await startEmbeddedServer(postgres, path)
   chmodSync(path, 0o600)
   log.info({ dataDir: home }, 'no DATABASE_URL: people and the audit log live in the embedded Postgres')
   const close = async () => {
-    await server.stop()
+    await server.close()
     await database.close()
     rmSync(path, { force: true })
     if (folder !== home) rmSync(folder, { recursive: true, force: true })

@@ -1,0 +1,36 @@
+// Serves the embedded Postgres on a Unix socket.
+import { createServer } from 'node:net'
+import type { PGlite } from '@electric-sql/pglite'
+import { PGLiteSocketHandler } from '@electric-sql/pglite-socket'
+import { createTurns } from './embedded-turns.ts'
+
+const MAX_CONNECTIONS = 50
+
+interface EmbeddedServer {
+  close(): Promise<void>
+}
+
+/** @param path of the socket, which does not exist yet */
+export const startEmbeddedServer = async (database: PGlite, path: string): Promise<EmbeddedServer> => {
+  const turns = createTurns(database)
+  const handlers = new Set<PGLiteSocketHandler>()
+  const server = createServer(socket => {
+    // The library wants its own class, of which it calls what Turns has.
+    const handler = new PGLiteSocketHandler({ queryQueue: turns as never, closeOnDetach: true })
+    handlers.add(handler)
+    for (const end of ['close', 'error']) handler.addEventListener(end, () => handlers.delete(handler))
+    void handler.attach(socket)
+  })
+  server.maxConnections = MAX_CONNECTIONS
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, resolve)
+  })
+  return {
+    async close() {
+      const closed = new Promise(resolve => server.close(resolve))
+      await Promise.all(Array.from(handlers, handler => handler.detach(true)))
+      await closed
+    }
+  }
+}

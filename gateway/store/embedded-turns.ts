@@ -1,0 +1,86 @@
+// Gives the one session of the embedded Postgres to its clients in turns: a whole statement, a whole transaction at a time.
+import type { PGlite } from '@electric-sql/pglite'
+
+/** What a handler of pglite-socket asks its queue for; names and signatures are the library's. */
+export interface Turns {
+  /** Resolves to how many bytes were answered. */
+  enqueue(client: number, message: Uint8Array, onData: (data: Uint8Array) => void): Promise<number>
+  clearQueueForHandler(client: number): void
+  clearTransactionIfNeeded(client: number): Promise<void>
+}
+
+interface Turn {
+  readonly client: number
+  readonly message: Uint8Array
+  readonly onData: (data: Uint8Array) => void
+  readonly resolve: (size: number) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Parse, Bind, Describe, Execute, Close and Flush: a statement that is over only with Sync (protocol 3.0, extended query). */
+const UNFINISHED: ReadonlySet<number> = new Set(Array.from('PBDECH', type => type.charCodeAt(0)))
+const SYNC = Uint8Array.of('S'.charCodeAt(0), 0, 0, 0, 4)
+
+/**
+ * The library's own queue lets another client in between the messages of a statement whose client leaves: its answers then
+ * go astray. Here the session stays with a client until its Sync, and is put in order when it leaves before that.
+ */
+export const createTurns = (database: PGlite): Turns => {
+  const waiting: Turn[] = []
+  /** Whose statement or transaction is not over. */
+  let owner: number | undefined
+  let current: { readonly client: number; readonly done: Promise<void> } | undefined
+
+  const say = (message: Uint8Array, onRawData: (data: Uint8Array) => void) =>
+    database.runExclusive(() => database.execProtocolRawStream(message, { onRawData }))
+
+  const run = async ({ client, message, onData, resolve, reject }: Turn): Promise<void> => {
+    let size = 0
+    try {
+      await say(message, data => {
+        size += data.length
+        onData(data)
+      })
+      owner = UNFINISHED.has(message[0] ?? 0) || database.isInTransaction() ? client : undefined
+      resolve(size)
+    } catch (error) {
+      // Nothing tells how far it came: its handler leaves, and the session is put in order.
+      owner = client
+      reject(error)
+    }
+  }
+
+  const work = async (): Promise<void> => {
+    while (current === undefined) {
+      const index = owner === undefined ? 0 : waiting.findIndex(turn => turn.client === owner)
+      const [turn] = index === -1 ? [] : waiting.splice(index, 1)
+      if (turn === undefined) return
+      const done = run(turn)
+      current = { client: turn.client, done }
+      await done
+      current = undefined
+    }
+  }
+
+  return {
+    enqueue: (client, message, onData) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ client, message, onData, resolve, reject })
+        void work()
+      }),
+    clearQueueForHandler(client) {
+      for (const turn of waiting.filter(each => each.client === client)) {
+        waiting.splice(waiting.indexOf(turn), 1)
+        turn.reject(new Error('the client has left'))
+      }
+    },
+    async clearTransactionIfNeeded(client) {
+      if (current?.client === client) await current.done
+      if (owner !== client) return
+      await say(SYNC, () => undefined)
+      if (database.isInTransaction()) await database.exec('ROLLBACK')
+      owner = undefined
+      void work()
+    }
+  }
+}

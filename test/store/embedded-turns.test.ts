@@ -1,0 +1,84 @@
+// The clients of the embedded Postgres share one session, and none gets in between the messages of another's statement.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { PGlite } from '@electric-sql/pglite'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { startEmbeddedServer } from '../../gateway/store/embedded-server.ts'
+
+const path = `${t.testdir({})}/.s.PGSQL.5432`
+const database = await PGlite.create()
+const server = await startEmbeddedServer(database, path)
+const connection = { host: path.slice(0, path.lastIndexOf('/')), port: 5432, user: 'postgres', database: 'postgres' }
+const pool = new pg.Pool({ ...connection, max: 8 })
+t.teardown(async () => {
+  await pool.end()
+  await server.close()
+  await database.close()
+})
+
+/** A message of protocol 3.0 with a type. */
+const message = (type: string, ...parts: (string | number[])[]): Buffer => {
+  const body = Buffer.concat(
+    parts.map(part => (typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part)))
+  )
+  const head = Buffer.alloc(5)
+  head.write(type)
+  head.writeUInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
+
+const startup = message(' ', [0, 3, 0, 0], 'user', 'postgres', 'database', 'postgres', [0]).subarray(1)
+const READY = Buffer.from('Z\0\0\0\x05')
+const parse = (text: string) => message('P', '', text, [0, 0])
+const bind = message('B', '', '', [0, 0, 0, 1, 0, 0, 0, 1, '5'.charCodeAt(0), 0, 0])
+
+/** Says something that is not over, and leaves. */
+const leaveAfter = async (...said: Buffer[]): Promise<void> => {
+  const socket = connect(path)
+  socket.write(startup)
+  for (let read = Buffer.alloc(0); !read.includes(READY); )
+    read = Buffer.concat([read, (await once(socket, 'data'))[0]])
+  await new Promise(resolve => socket.write(Buffer.concat(said), resolve))
+  // Its first message is answered, or only on its way.
+  if (said.length > 1) await once(socket, 'data')
+  socket.destroy()
+}
+
+const ask = async (t: Test, index: number): Promise<void> => {
+  const [type, value] = index % 2 === 0 ? ['int', index] : ['text', `text ${index}`]
+  const { rows } = await pool.query(`select $1::${type} as value`, [value])
+  t.same(rows, [{ value }])
+}
+
+const unfinished: readonly (readonly [what: string, said: Buffer[]])[] = [
+  ['a statement that was only parsed', [parse('select $1::xid8'), message('H')]],
+  ['one that was bound', [parse('select $1::xid8'), bind, message('H')]],
+  ['one that failed', [parse('selectx'), message('H')]],
+  ['one that nobody saw begin', [parse('select $1::xid8')]],
+  ['a transaction', [message('Q', 'begin'), message('Q', 'select 1')]],
+  ['a transaction that failed', [message('Q', 'begin'), message('Q', 'selectx')]]
+]
+
+for (const [what, said] of unfinished)
+  t.test(`others get their own answers when a client leaves behind ${what}`, async t => {
+    const asked = Array.from({ length: 60 }, (_, index) => (index % 6 === 2 ? leaveAfter(...said) : ask(t, index)))
+    await Promise.all(asked)
+    const { rows } = await pool.query('select pg_current_xact_id_if_assigned() is null as idle')
+    t.same(rows, [{ idle: true }])
+  })
+
+t.test('transactions of several clients follow one another', async t => {
+  await pool.query('create table counted (value int)')
+  await pool.query('insert into counted values (0)')
+  const add = async () => {
+    const client = await pool.connect()
+    await client.query('begin')
+    const { rows } = await client.query('select value from counted where value >= $1', [0])
+    await client.query('update counted set value = $1', [rows[0].value + 1])
+    await client.query('commit')
+    client.release()
+  }
+  await Promise.all(Array.from({ length: 40 }, add))
+  t.same((await pool.query('select value from counted')).rows, [{ value: 40 }])
+})
