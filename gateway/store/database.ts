@@ -11,6 +11,8 @@ import { refuseNewerSchema } from './schema-release.ts'
 
 const POOL_SIZE = 10
 const ACQUIRE_TIMEOUT_MS = 2_000
+/** The embedded Postgres is never away, only busy. */
+const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 5_000
 /** A server that stopped answering never applies its own statement_timeout; then this ends the connection. */
 const WORK_TIMEOUT_MS = 6_000
@@ -119,7 +121,7 @@ const dataSourceOptions = (connection: PgConnection, poolSize: number, log: Log)
   installExtensions: false,
   logging: false,
   poolSize,
-  connectTimeoutMS: ACQUIRE_TIMEOUT_MS,
+  connectTimeoutMS: 'host' in connection ? EMBEDDED_ACQUIRE_TIMEOUT_MS : ACQUIRE_TIMEOUT_MS,
   applicationName: 'portaria',
   poolErrorHandler: (error: unknown) => log.warn({ err: error }, 'an idle database connection was lost'),
   extra: {

@@ -1,5 +1,5 @@
 // Serves the embedded Postgres on a Unix socket.
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import type { PGlite } from '@electric-sql/pglite'
 import { PGLiteSocketHandler } from '@electric-sql/pglite-socket'
 import { createTurns } from './embedded-turns.ts'
@@ -13,12 +13,12 @@ interface EmbeddedServer {
 /** @param path of the socket, which does not exist yet */
 export const startEmbeddedServer = async (database: PGlite, path: string): Promise<EmbeddedServer> => {
   const turns = createTurns(database)
-  const handlers = new Set<PGLiteSocketHandler>()
+  const clients = new Map<PGLiteSocketHandler, Socket>()
   const server = createServer(socket => {
     // The library wants its own class, of which it calls what Turns has.
     const handler = new PGLiteSocketHandler({ queryQueue: turns as never, closeOnDetach: true })
-    handlers.add(handler)
-    for (const end of ['close', 'error']) handler.addEventListener(end, () => handlers.delete(handler))
+    clients.set(handler, socket)
+    for (const end of ['close', 'error']) handler.addEventListener(end, () => clients.delete(handler))
     void handler.attach(socket)
   })
   server.maxConnections = MAX_CONNECTIONS
@@ -29,7 +29,11 @@ export const startEmbeddedServer = async (database: PGlite, path: string): Promi
   return {
     async close() {
       const closed = new Promise(resolve => server.close(resolve))
-      await Promise.all(Array.from(handlers, handler => handler.detach(true)))
+      for (const [handler, socket] of clients) {
+        await handler.detach()
+        // A detached handler leaves a socket that is half closed, unread and so open.
+        socket.destroy()
+      }
       await closed
     }
   }

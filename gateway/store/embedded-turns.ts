@@ -2,7 +2,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 
 /** What a handler of pglite-socket asks its queue for; names and signatures are the library's. */
-export interface Turns {
+interface Turns {
   /** Resolves to how many bytes were answered. */
   enqueue(client: number, message: Uint8Array, onData: (data: Uint8Array) => void): Promise<number>
   clearQueueForHandler(client: number): void

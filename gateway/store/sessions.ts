@@ -123,7 +123,15 @@ const begin = async (
   ])
 }
 
-const recordUse = async (manager: EntityManager, uses: readonly SessionUse[]) => {
+/** A refreshed token and the one before it are one session, and a statement may touch its row only once. */
+const latestOf = (uses: readonly SessionUse[]): SessionUse[] => {
+  const latest = new Map<string, SessionUse>()
+  for (const use of uses) if (use.usedAt >= (latest.get(use.tokenId)?.usedAt ?? 0)) latest.set(use.tokenId, use)
+  return [...latest.values()]
+}
+
+const recordUse = async (manager: EntityManager, all: readonly SessionUse[]) => {
+  const uses = latestOf(all)
   if (uses.length === 0) return
   await query(manager, RECORD_USE, [
     uses.map(({ tokenId }) => storableKey(tokenId) ?? ''),

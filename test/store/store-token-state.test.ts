@@ -4,6 +4,7 @@ import { EventEmitter, once } from 'node:events'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { createSessions } from '../../gateway/store/sessions.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -190,3 +191,27 @@ t.test('a listener notices a frozen Postgres', async t => {
   await restored
   t.pass('and hears again when it thaws')
 })
+
+t.test(
+  'a token and its refreshed copy that are used in the same while are one session, last used when the later one was',
+  async t => {
+    const { database, users } = await openStore(t, postgres)
+    const { user } = await users.syncPerson({ ...maria, subject: 'refreshed' })
+    const sessions = createSessions(database)
+    const now = Math.floor(Date.now() / 60_000) * 60
+    const login = {
+      userId: user.id,
+      provider: 'ldap',
+      version: 0,
+      createdAt: now - 600,
+      expiresAt: now + 3600
+    } as const
+    const use = (tokenId: string, secondsAgo: number) => ({ ...login, tokenId, usedAt: (now - secondsAgo) * 1000 })
+    await sessions.recordUse([use('copied', 300), use('copied', 120), use('copied', 240), use('other', 180)])
+    const { items } = await sessions.list(user.id, { page: 1, pageSize: 10 })
+    t.same(
+      items.map(({ lastUsedAt }) => now - Date.parse(lastUsedAt) / 1000),
+      [120, 180]
+    )
+  }
+)
