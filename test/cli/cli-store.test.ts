@@ -79,7 +79,7 @@ t.test('on Postgres', async t => {
     t.match((await grant('cloudidp:joao', '--profile', 'Agente', '--area', 'Sul')).json(), { provider: 'cloudidp' })
     const nobody = await portaria(['grant', 'nobody', '--profile', 'Agente', '--area', 'Sul'], { env })
     t.equal(nobody.code, 2)
-    t.match(nobody.stderr, /must have logged in once/)
+    t.match(nobody.stderr, /People are known once they have logged in/)
     const role = await portaria(['grant', 'ana', '--profile', 'Agent', '--area', 'Sul'], { env })
     t.match(role.stderr, /Unknown profile "Agent" \(did you mean "Agente"\?\)/)
   })
