@@ -8,7 +8,7 @@ const WIDTH = 98
 
 const HEAD = [
   '# Settings of Portaria, all at their defaults. Remove the # of a line to change what it sets.',
-  '# Start with this file: npx node --env-file=.env gateway/main.ts; Docker Compose reads it by itself.',
+  '# Start with this file: node_modules/.bin/node --env-file=.env gateway/main.ts; Docker Compose reads it by itself.',
   '# `npm run portaria -- check` judges the settings and the route files.'
 ]
 

@@ -19,7 +19,8 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
   const ldap = readLdap(reader, isListed('ldap'), warnings)
   const cloudidp = readCloudIdp(reader, isListed('cloudidp'), origins, warnings)
   warnings.push(...tracingWarnings(environment))
-  if (!ldap.active && !cloudidp.active) warnings.push('No login provider is active: nobody can log in')
+  if (!ldap.active && !cloudidp.active)
+    warnings.push('No login provider is active: no person can log in; service accounts can')
   return {
     ...listener,
     ...origins,

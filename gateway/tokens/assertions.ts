@@ -74,8 +74,9 @@ export const createAssertions = (options: AssertionOptions): Assertions => {
 
   const make = (identity: Identity, audience: string, by: Signer): Signed => {
     const issuedAt = Math.floor(nowS())
-    const expiresAt = Math.min(issuedAt + LIFE_S, identity.expiresAt)
-    const times = { iat: issuedAt - BACKDATED_S, exp: expiresAt }
+    const from = issuedAt - BACKDATED_S
+    const expiresAt = Math.min(from + LIFE_S, identity.expiresAt)
+    const times = { iat: from, exp: expiresAt }
     const text = `${by.header}.${encode({ ...personClaims(identity.user), iss: issuer, aud: audience, ...times })}`
     // RFC 7518 §3.4: R and S side by side.
     const signature = sign('sha256', Buffer.from(text), { key: by.key, dsaEncoding: 'ieee-p1363' })
