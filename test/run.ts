@@ -6,8 +6,8 @@ import { testFiles } from './support/test-files.ts'
 import { type FileResult, runTestFile } from './support/test-process.ts'
 
 const ROOT = dirname(import.meta.dirname)
-// A quarter of its time a file waits for what it started.
-const JOBS = availableParallelism() + 1
+// One for each core: what is promised in milliseconds is tested beside them.
+const JOBS = availableParallelism()
 /** For a file, on a machine that is busy with other things too. TAP_TIMEOUT in seconds changes it. */
 const LIMIT_S = 300
 

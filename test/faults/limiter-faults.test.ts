@@ -29,12 +29,15 @@ t.test('Redis killed and restarted in the middle of a flood: limits go on locall
   await until(() => isBack(limiters), 'every instance counts in Redis', 5000)
 
   assertBearable(t, await flooding, 3 * 30)
-  const { admitted } = await flood(limiters, {
-    ...limit,
-    keys: addresses.map(address => `new ${address}`),
-    forMs: 1900
-  })
-  for (const windows of admitted.values()) t.equal(windows[0], 30)
+  // A machine too busy to answer within 100 ms makes Redis count as away again: then it is no round to judge.
+  for (let round = 0; ; round++) {
+    const since = limiters.map(limiter => limiter.status().since)
+    const keys = addresses.map(address => `new ${round} ${address}`)
+    const { admitted } = await flood(limiters, { ...limit, keys, forMs: 1900 })
+    if (limiters.some((limiter, index) => limiter.status().since !== since[index])) continue
+    for (const windows of admitted.values()) t.equal(windows[0], 30)
+    break
+  }
 })
 
 t.test('a frozen Redis is left after a few ms and used again when it thaws; one log line per change', async t => {

@@ -102,7 +102,7 @@ t.test('a directory that cannot be reached uses up no permits', async t => {
 t.test('binds without an answer count as failed, for the directory may judge them later', async t => {
   const postgres = await startPostgres(t)
   const frozen = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
-  const world = await startThrottles(t, { ldap: frozen, postgres, settings: { timeoutMs: 300 }, failureFloorMs: 0 })
+  const world = await startThrottles(t, { ldap: frozen, postgres, settings: { timeoutMs: 1500 }, failureFloorMs: 0 })
   frozen.freeze()
   t.teardown(frozen.thaw)
   const guess = (n: number) => world.login({ username: 'maria', password: `late ${n}`, from: stranger(n), at: n })

@@ -157,16 +157,16 @@ t.test('an assertion is made once per token and upstream, renewed in time, and b
     iss: 'https://gw.example',
     aud: 'orders',
     iat: NOW_S - 5,
-    exp: NOW_S + 300
+    exp: NOW_S + 295
   })
   t.equal(assertions.lineFor(identity, 'orders'), first)
   t.equal(read(assertions.lineFor(identity, 'stock'), old).aud, 'stock')
   t.not(assertions.lineFor(identityOf({ expiresAt: NOW_S + 10_000, subject: '7' }), 'orders'), '')
-  clock.ms += 179_999
+  clock.ms += 174_999
   t.equal(assertions.lineFor(identity, 'orders'), first)
   clock.ms += 1
   const second = assertions.lineFor(identity, 'orders')
-  t.match(read(second, old), { iat: NOW_S + 180 - 5, exp: NOW_S + 480 })
+  t.match(read(second, old), { iat: NOW_S + 175 - 5, exp: NOW_S + 470 })
 
   const short = identityOf({ expiresAt: NOW_S + 181 })
   const ending = assertions.lineFor(short, 'orders')
