@@ -36,7 +36,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   #hasPeerEnded = false
   #pieces: HeadInPieces | undefined
   #request: HttpRequest | undefined
-  /** Of the request, while not all of it has come. */
+  /** The request's body, while it is still arriving. */
   #body: RequestBody | undefined
   #lingered = 0
   #tunnel: ((bytes: Buffer) => void) | undefined

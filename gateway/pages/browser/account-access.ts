@@ -1,25 +1,15 @@
 // Shows people their access of today, each part with where it comes from.
+import type { AccessSources } from './access-sources.ts'
 import { problemOf, toLogin } from './account-data.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import { ask } from './session.ts'
 import { text } from './words-account.ts'
 
-interface Access {
+interface Access extends AccessSources {
   readonly profiles: readonly string[]
   readonly areas: readonly string[]
   readonly areaPrincipal: string
   readonly accessStatus: 'assigned' | 'unassigned'
-  readonly assigned: {
-    readonly profiles: readonly string[]
-    readonly areas: readonly string[]
-    readonly areaPrincipal: string
-  }
-  readonly granted: readonly {
-    readonly group: string
-    readonly profiles: readonly string[]
-    readonly areas: readonly string[]
-  }[]
-  readonly groupsCutOff: boolean
 }
 
 const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()

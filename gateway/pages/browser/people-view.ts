@@ -1,4 +1,5 @@
 // Admins find people: those who wait for access first, anybody by a few letters.
+import type { AccessSources } from './access-sources.ts'
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, idsOf } from './bulk-access.ts'
 import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
@@ -9,21 +10,8 @@ import { html, useState, type VNode } from './render.ts'
 import type { User } from './session.ts'
 import { text } from './words-people.ts'
 
-export interface Person extends User {
+export interface Person extends User, AccessSources {
   readonly disabled: boolean
-  /** What an Admin assigned. */
-  readonly assigned: {
-    readonly profiles: readonly string[]
-    readonly areas: readonly string[]
-    readonly areaPrincipal: string
-  }
-  /** What the route files give to groups of the person. */
-  readonly granted: readonly {
-    readonly group: string
-    readonly profiles: readonly string[]
-    readonly areas: readonly string[]
-  }[]
-  readonly groupsCutOff: boolean
   readonly lastLoginAt: string
 }
 

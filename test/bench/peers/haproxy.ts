@@ -6,6 +6,35 @@ import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
 import type { World } from '../world.ts'
 import type { Peer } from './peer.ts'
 
+const PREAMBLE = `
+global
+  maxconn 4096
+  nbthread 1
+
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  option http-keep-alive
+  http-reuse always
+`
+
+/** Runs HAProxy on the gateway's core; `sections` are what follows `global` and `defaults`. */
+export const runHaproxy = async (
+  world: World,
+  name: string,
+  sections: (port: number) => string
+): Promise<Pick<Peer, 'name' | 'port' | 'running'>> => {
+  const port = await freePort()
+  const file = join(await world.folder('haproxy'), 'haproxy.cfg')
+  await writeFile(file, PREAMBLE + sections(port))
+  const running = startPinned({ name, core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] })
+  world.defer(running.stop)
+  await waitUntil(running, () => accepts(port))
+  return { name, port, running }
+}
+
 /** The identity that Portaria writes in nine headers, as far as HAProxy's own functions go: lists stay JSON. */
 const IDENTITY = {
   'X-User-Name': 'name',
@@ -22,19 +51,7 @@ const identity = Object.entries(IDENTITY)
   .map(([header, claim]) => `  http-request set-header ${header} %[var(txn.token),jwt_payload_query('$.${claim}')]\n`)
   .join('')
 
-const config = (port: number, upstreamPort: number, secret: string, isNine: boolean): string => `
-global
-  maxconn 4096
-  nbthread 1
-
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  option http-keep-alive
-  http-reuse always
-
+const sectionsOf = (port: number, upstreamPort: number, secret: string, isNine: boolean): string => `
 frontend gateway
   bind 127.0.0.1:${port} backlog 4096
   stick-table type ip size 100k expire 60s store http_req_rate(60s)
@@ -59,16 +76,7 @@ backend app
 
 /** @param headers how many identity headers it writes */
 export const startHaproxy = async (world: World, headers: 'one' | 'nine' = 'one'): Promise<Peer> => {
-  const port = await freePort()
-  const file = join(await world.folder('haproxy'), 'haproxy.cfg')
-  await writeFile(file, config(port, world.upstream.checkedPort, world.secret, headers === 'nine'))
-  const running = startPinned({ name: 'HAProxy', core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return {
-    name: `HAProxy jwt_verify + stick-table, ${headers} header${headers === 'one' ? '' : 's'}`,
-    port,
-    running,
-    judges: true
-  }
+  const name = `HAProxy jwt_verify + stick-table, ${headers} header${headers === 'one' ? '' : 's'}`
+  const sections = (port: number) => sectionsOf(port, world.upstream.checkedPort, world.secret, headers === 'nine')
+  return { ...(await runHaproxy(world, name, sections)), judges: true }
 }

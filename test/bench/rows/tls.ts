@@ -2,28 +2,16 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../support/certificates.ts'
-import { freePort } from '../../support/ports.ts'
 import { compared, type GroupResult } from '../group.ts'
 import { interleave, type Subject, toRow } from '../measure.ts'
 import { launchGateway, oneRoute, startGateway } from '../peers/gateway.ts'
+import { runHaproxy } from '../peers/haproxy.ts'
 import { type Peer, probe } from '../peers/peer.ts'
-import { accepts, GATEWAY_CORE, startPinned, waitUntil } from '../processes.ts'
+import { accepts, waitUntil } from '../processes.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
-const config = (port: number, gatewayPort: number, pemFile: string): string => `
-global
-  maxconn 4096
-  nbthread 1
-
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  option http-keep-alive
-  http-reuse always
-
+const sectionsOf = (port: number, gatewayPort: number, pemFile: string): string => `
 frontend https
   bind 127.0.0.1:${port} ssl crt ${pemFile} backlog 4096
   http-request set-header X-Forwarded-For %[src]
@@ -35,14 +23,8 @@ backend gateway
 `
 
 const startInFront = async (world: World, behind: Peer, pemFile: string): Promise<Peer> => {
-  const port = await freePort()
   const name = 'HTTPS at HAProxy in front of Portaria'
-  const file = join(await world.folder('haproxy'), 'haproxy.cfg')
-  await writeFile(file, config(port, behind.port, pemFile))
-  const running = startPinned({ name, core: GATEWAY_CORE, command: 'haproxy', args: ['-db', '-f', file] })
-  world.defer(running.stop)
-  await waitUntil(running, () => accepts(port))
-  return { name, port, running, judges: true, behind }
+  return { ...(await runHaproxy(world, name, port => sectionsOf(port, behind.port, pemFile))), judges: true, behind }
 }
 
 const subject = (world: World, peer: Peer): Subject => ({
