@@ -1,20 +1,20 @@
-// Lists every refusal of the gateway: code, status and public text, one row each.
+// Lists every refusal of the gateway: its code, status and public text, one per row.
 import { STATUS_CODES } from 'node:http'
 
-/** A refusal. Only its code, status and text ever reach a client; `cause` and `reason` go to the log. */
+/** A refusal. Only its code, status and text reach a client; `cause` and `reason` go to the log. */
 export class GatewayError extends Error {
   readonly code: string
   readonly statusCode: number
   /** Further response headers, e.g. `retry-after` (RFC 9110 §10.2.3) or `allow` (§10.2.1). */
   readonly headers: Readonly<Record<string, string>>
-  /** Stable word for the log that says what really happened, e.g. `unknown-user`. */
+  /** A stable word for the log that gives the actual cause, e.g. `unknown-user`. */
   readonly reason: string | undefined
-  /** Profiles of which one is needed, where that may be said; empty: any profile, and an area. */
+  /** The profiles of which one is required, where that may be disclosed; empty: any profile, and an area. */
   readonly profiles: readonly string[] | undefined
   #bodyStart: string | undefined
 
   constructor(code: string, message: string, statusCode: number, details: ErrorDetails = {}) {
-    // A refusal is an answer, not a fault: a stack would cost more than all that led to it.
+    // A refusal is a response, not a fault: capturing a stack would cost more than everything before it.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(details.message ?? message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -35,7 +35,7 @@ export class GatewayError extends Error {
 }
 
 interface ErrorDetails {
-  /** A more exact public text than the table's; never holds input, hosts or a library's words. */
+  /** A more specific public text than that of the table; never contains input, hosts or text from a library. */
   message?: string
   cause?: unknown
   reason?: string
@@ -58,25 +58,25 @@ const createError = (code: string, message: string, statusCode: number): ErrorCl
 
 export const BadRequest = createError('GW_BAD_REQUEST', 'The request is not valid', 400)
 export const BadPath = createError('GW_BAD_PATH', 'The path could be read in more than one way', 400)
-export const OAuthState = createError('GW_OAUTH_STATE', 'This login attempt is not valid any more; start again', 400)
-export const Unauthenticated = createError('GW_UNAUTHENTICATED', 'A valid token is needed', 401)
+export const OAuthState = createError('GW_OAUTH_STATE', 'This login attempt is no longer valid; start again', 400)
+export const Unauthenticated = createError('GW_UNAUTHENTICATED', 'A valid token is required', 401)
 export const TokenExpired = createError('GW_TOKEN_EXPIRED', 'The token has expired', 401)
 export const TokenRevoked = createError('GW_TOKEN_REVOKED', 'The token has been revoked', 401)
 export const TokenStale = createError('GW_TOKEN_STALE', 'The access of this person has changed; refresh the token', 401)
-export const LoginRequired = createError('GW_LOGIN_REQUIRED', 'This needs a recent login; log in again', 401)
+export const LoginRequired = createError('GW_LOGIN_REQUIRED', 'This requires a recent login; log in again', 401)
 export const LoginFailed = createError('GW_LOGIN_FAILED', 'Autenticacao falhou', 401)
 export const OAuthFailed = createError('GW_OAUTH_FAILED', 'Autenticacao falhou', 401)
 export const Forbidden = createError('GW_FORBIDDEN', 'Your access does not allow this', 403)
 export const Unassigned = createError('GW_UNASSIGNED', 'An administrator must first give you access', 403)
 export const BadOrigin = createError('GW_BAD_ORIGIN', 'Requests from this origin are not accepted', 403)
 export const NoRoute = createError('GW_NO_ROUTE', 'There is nothing at this path', 404)
-export const NotFound = createError('GW_NOT_FOUND', 'There is no such thing', 404)
+export const NotFound = createError('GW_NOT_FOUND', 'The resource does not exist', 404)
 export const MethodNotAllowed = createError('GW_METHOD_NOT_ALLOWED', 'This method is not allowed here', 405)
 export const RequestTimeout = createError('GW_BAD_REQUEST', 'The request did not arrive in time', 408)
 export const LastAdmin = createError('GW_LAST_ADMIN', 'The last Admin cannot be removed or disabled', 409)
 export const Conflict = createError('GW_CONFLICT', 'This conflicts with what is already there', 409)
 export const BodyTooLarge = createError('GW_BODY_TOO_LARGE', 'The body is too large', 413)
-export const UriTooLong = createError('GW_BAD_REQUEST', 'The address is too long', 414)
+export const UriTooLong = createError('GW_BAD_REQUEST', 'The request target is too long', 414)
 export const UnsupportedMedia = createError('GW_UNSUPPORTED_MEDIA', 'The body must be application/json', 415)
 export const ExpectationFailed = createError('GW_BAD_REQUEST', 'The expectation cannot be met', 417)
 export const UpgradeRequired = createError('GW_BAD_REQUEST', 'This WebSocket version is not supported', 426)
@@ -87,17 +87,29 @@ export const Internal = createError('GW_INTERNAL', 'Something went wrong in the 
 export const NotImplementedCoding = createError('GW_BAD_REQUEST', 'This transfer coding is not supported', 501)
 export const BadUpstreamResponse = createError(
   'GW_BAD_UPSTREAM_RESPONSE',
-  'The service behind this route answered nonsense',
+  'The service behind this route sent an invalid response',
   502
 )
 export const UpstreamUnreachable = createError(
   'GW_UPSTREAM_UNREACHABLE',
-  'The service behind this route did not answer',
+  'The service behind this route did not respond',
   502
 )
-export const Unavailable = createError('GW_UNAVAILABLE', 'The gateway cannot do this just now', 503)
-export const UpstreamTimeout = createError('GW_UPSTREAM_TIMEOUT', 'The service behind this route took too long', 504)
-export const LoopDetected = createError('GW_BAD_REQUEST', 'This request has come back to the gateway that sent it', 508)
+export const Unavailable = createError(
+  'GW_UNAVAILABLE',
+  'The gateway cannot do this at the moment; try again later',
+  503
+)
+export const UpstreamTimeout = createError(
+  'GW_UPSTREAM_TIMEOUT',
+  'The service behind this route took too long to respond',
+  504
+)
+export const LoopDetected = createError(
+  'GW_BAD_REQUEST',
+  'The request has returned to the gateway that forwarded it',
+  508
+)
 export const BadHttpVersion = createError('GW_BAD_REQUEST', 'This HTTP version is not supported', 505)
 
 /** The body of every refusal: `{statusCode, code, error, message, requestId}`. */

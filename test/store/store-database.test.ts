@@ -82,7 +82,11 @@ t.test('while Postgres is down everything is refused as unavailable, and works a
     await end()
     for (const { error } of await Promise.all(under)) t.ok(error === undefined || error instanceof DatabaseUnavailable)
     const { error, timeMs } = await timed(users.syncPerson(maria))
-    t.match(error, { code: 'GW_UNAVAILABLE', statusCode: 503, message: 'The gateway cannot do this just now' })
+    t.match(error, {
+      code: 'GW_UNAVAILABLE',
+      statusCode: 503,
+      message: 'The gateway cannot do this at the moment; try again later'
+    })
     t.ok(timeMs < 3_000)
     t.notOk(await database.ping())
     await own.start()
