@@ -9,7 +9,7 @@ export const createClientPlaces = (settings: Settings, siblings: Siblings, log: 
   const clientAddress = createClientAddress(settings.trustProxy, element =>
     log.warn(
       { element },
-      'a trusted proxy sends X-Forwarded-For with an element that is no address; requests through it count as its own'
+      'a trusted proxy sent an X-Forwarded-For element that is not an IP address; its requests are attributed to the proxy itself'
     )
   )
   const places = createConnectionPlaces({
@@ -17,7 +17,7 @@ export const createClientPlaces = (settings: Settings, siblings: Siblings, log: 
     clientAddress,
     ask: siblings.reload && (claims => siblings.ask('connections', claims)),
     onRefused: (address, count) =>
-      log.warn({ address, count }, 'connections closed: a client address has as many as CONNECTIONS_PER_IP allows')
+      log.warn({ address, count }, 'closed connections of a client address that has reached CONNECTIONS_PER_IP')
   })
   siblings.answer('connections', places.answer)
   return { clientAddress, places }

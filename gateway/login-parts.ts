@@ -75,12 +75,12 @@ const warnOfLinks = async ({ ldap }: Settings, database: Stores['database'], log
   if (!readsEntries && bySubject > 0)
     log.warn(
       { people: bySubject, reason: 'links-unreadable' },
-      'these people are linked by a stable subject, which is not read without LDAP_SEARCH_BASE: they would log in as new people. Set it, or see `portaria relink`'
+      'these people are linked by a stable subject, which is not read without LDAP_SEARCH_BASE: they would log in as new people. Set LDAP_SEARCH_BASE, or see `portaria relink`'
     )
   if (readsEntries && byLogin > 0)
     log.info(
       { people: byLogin, reason: 'links-by-login' },
-      'these people are linked by their login; each link becomes stable at the next login'
+      'these people are linked by their login name; at the next login of each, the link changes to the stable subject'
     )
 }
 
@@ -99,7 +99,7 @@ export const startCloud = async ({ cloudidp }: Settings, { database }: Stores, l
   const { state, close } = watchReachability({
     reach: client.reach,
     log,
-    away: 'the cloud provider cannot be reached; cloud logins fail until it answers again',
+    away: 'the cloud provider cannot be reached; cloud logins fail until it responds again',
     back: 'the cloud provider can be reached again'
   })
   return { client, state, close }

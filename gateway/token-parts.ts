@@ -84,7 +84,7 @@ export const startTokens = async (
       } catch (error) {
         log.warn(
           { err: error, reason: 'session-unwritten' },
-          'a session could not be stored; it is listed once it is used'
+          'a session could not be stored; it will be listed once it is used'
         )
       }
     },

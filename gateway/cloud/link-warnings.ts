@@ -14,7 +14,7 @@ export const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Dat
   if (issuer === undefined && withIssuer > 0) {
     log.warn(
       { people: withIssuer, reason: 'links-unreadable' },
-      'these people are linked by the subject of an issuer, which is not known without CLOUDIDP_ISSUER: they would log in as new people. Set it, or see `portaria relink`'
+      'these people are linked by the subject of an issuer, which is unknown without CLOUDIDP_ISSUER: they would log in as new people. Set CLOUDIDP_ISSUER, or see `portaria relink`'
     )
   }
   if (issuer !== undefined && withoutIssuer > 0) {
@@ -22,12 +22,12 @@ export const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Dat
     if (isTenantNamed)
       log.info(
         details,
-        'these people were linked without CLOUDIDP_ISSUER; each is known again when the ID token has oid and tid'
+        'these people were linked without CLOUDIDP_ISSUER; each is recognised at the next login if the ID token has oid and tid'
       )
     else
       log.warn(
         details,
-        'these people were linked without CLOUDIDP_ISSUER and would log in as new people: name their tenant (CLOUDIDP_TENANT_ID, CLOUDIDP_ALLOWED_TENANTS), or see `portaria relink`'
+        'these people were linked without CLOUDIDP_ISSUER and would log in as new people: set their tenant (CLOUDIDP_TENANT_ID, CLOUDIDP_ALLOWED_TENANTS), or see `portaria relink`'
       )
   }
 }

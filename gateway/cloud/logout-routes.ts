@@ -50,10 +50,10 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
           return reply.code(200).send()
         } catch (error) {
           if (!(error instanceof LogoutTokenError || error instanceof OAuthFailure)) throw error
-          log.warn({ ...from, reason: 'logout-token', err: error }, 'a logout of the cloud provider was refused')
+          log.warn({ ...from, reason: 'logout-token', err: error }, 'refused a logout from the cloud provider')
           // The sender of a logout token does not learn how the provider answered.
           const description =
-            error instanceof LogoutTokenError ? error.message : 'the logout token cannot be judged now'
+            error instanceof LogoutTokenError ? error.message : 'the logout token cannot be verified at the moment'
           return reply.code(400).send({ error: 'invalid_request', error_description: description })
         }
       }

@@ -26,7 +26,7 @@ export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger
     const before = state
     state = next
     if (next === before || (before === 'unknown' && next === 'ok')) return
-    if (next === 'ok') log.warn({ reason: 'directory-ok' }, 'the directory answers again')
+    if (next === 'ok') log.warn({ reason: 'directory-ok' }, 'the directory responds again')
     else log.warn({ err: error, reason: `directory-${next}` }, MESSAGES[next])
   }
   const look = async (): Promise<void> => {
@@ -69,8 +69,8 @@ const MAY_BE_AWAY: ReadonlySet<string> = new Set([
 ])
 
 const MESSAGES: Readonly<Record<'away' | 'refused' | 'unknown', string>> = {
-  away: 'the directory does not answer: nobody can log in with it. Check LDAP_URL, its certificate and the network',
+  away: 'the directory does not respond: directory logins fail. Check LDAP_URL, the certificate of the directory and the network',
   refused:
-    'the directory refuses the service account: nobody can log in with it. Check LDAP_BIND_DN and LDAP_BIND_PASSWORD',
-  unknown: 'the directory has not been asked yet'
+    'the directory refuses the service account: directory logins fail. Check LDAP_BIND_DN and LDAP_BIND_PASSWORD',
+  unknown: 'the directory has not been checked yet'
 }

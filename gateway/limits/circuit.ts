@@ -77,7 +77,7 @@ export const createCircuit = (
     fail(reason, key) {
       if (!state.up || closed) return
       if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
-      log.warn({ reason }, 'rate limit: Redis is away, every instance counts for itself')
+      log.warn({ reason }, 'rate limit: Redis is unavailable; each instance counts requests on its own')
       change({ up: false, since: Date.now(), reason })
       probeLater(key)
     },

@@ -68,7 +68,7 @@ export const createCertificates = (parts: CertificatesParts): Certificates => {
       const { variable, message } = read
       log.warn(
         { variable, fault: message },
-        'the certificate files cannot be used; the certificate before stays in use'
+        'the certificate files cannot be used; the previous certificate stays in use'
       )
       settle({ ...state, current: false })
       return false

@@ -24,7 +24,7 @@ export const createViolations = (log: ViolationsLog, now: () => number = () => p
       quietUntil = now() + QUIET_MS
       log.warn(
         { fault: reason, peer, connections: count - told },
-        'closed connections of a peer in TRUST_PROXY that did not begin with a good PROXY header'
+        'closed connections of a peer in TRUST_PROXY that did not begin with a valid PROXY header'
       )
       told = count
     },

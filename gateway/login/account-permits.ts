@@ -57,6 +57,6 @@ export const joinNames = async (
     for (const login of added.filter(added => added !== person.username))
       await gate.merge(accountKey(login), accountKey(person.username))
   } catch (error) {
-    log.warn({ err: error, reason: 'login-names-unjoined' }, 'the names of an account were not joined')
+    log.warn({ err: error, reason: 'login-names-unjoined' }, 'the names of an account could not be joined')
   }
 }

@@ -38,7 +38,7 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
       await audit.append(entry)
     } catch (error) {
       const { requestId } = entry.actor
-      log.error({ err: error, requestId, reason: 'audit-unwritten' }, 'a login could not be put on record')
+      log.error({ err: error, requestId, reason: 'audit-unwritten' }, 'a login could not be written to the audit log')
     }
   }
   const keep = (work: Promise<void>): void => {

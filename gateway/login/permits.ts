@@ -86,7 +86,7 @@ export const reservePermit = (
   return { permits, verdict: { kind: 'refused', retryAfterMs } }
 }
 
-/** A bind that was given up may still be judged for so long, once the directory answers again. */
+/** A bind that was given up may still be judged for so long, once the directory responds again. */
 const LOST_SETTLES_MS = 1000
 /** By which the two clocks may differ that say when a login ended and when the directory was asked. */
 const READING_SLACK_MS = 5

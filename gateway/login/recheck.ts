@@ -73,7 +73,7 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
         if (isNews('recheck'))
           log.warn(
             { err: error, reason: 'recheck-failed' },
-            'people could not be looked up again; nothing changes for them'
+            'people could not be looked up in the directory again; their access stays as it is'
           )
       })
       .finally(() => {
@@ -107,7 +107,7 @@ const recheck = async (parts: RecheckParts, account: DueAccount, isNews: (topic:
     if (isNews('look-up'))
       log.warn(
         { err: error, reason: 'look-up-failed' },
-        'a person could not be looked up again; nothing changes for them'
+        'a person could not be looked up in the directory again; their access stays as it is'
       )
   }
 }
@@ -115,7 +115,10 @@ const recheck = async (parts: RecheckParts, account: DueAccount, isNews: (topic:
 const end = async ({ accounts, catchUp, log }: RecheckParts, userId: number, reason: string): Promise<void> => {
   await accounts.end(ACTOR, userId, reason)
   await catchUp()
-  log.info({ user: userId, reason: `directory-${reason}` }, 'sessions were ended, as the directory says')
+  log.info(
+    { user: userId, reason: `directory-${reason}` },
+    'ended the sessions of a person because of the state of their directory account'
+  )
 }
 
 /** Everybody else has been looked up since this person was first missed: were many of them missed as well? */
@@ -125,7 +128,7 @@ const isPlausible = async ({ accounts, log }: RecheckParts, isNews: (topic: stri
   if (isNews('many-gone'))
     log.warn(
       { missing, people: live, reason: 'many-people-gone' },
-      'the directory finds too many people no more; their sessions go on. Check LDAP_SEARCH_BASE, LDAP_SEARCH_FILTER, the rights of LDAP_BIND_DN and the servers in LDAP_URL'
+      'too many people are no longer found in the directory; their sessions continue. Check LDAP_SEARCH_BASE, LDAP_SEARCH_FILTER, the permissions of LDAP_BIND_DN and the servers in LDAP_URL'
     )
   return false
 }

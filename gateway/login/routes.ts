@@ -94,7 +94,10 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       }
       const signedIn = await signIn({ provider: 'ldap', ...person }, context)
       await rememberAddress(person.username, client.key, signedIn.user.id).catch(error =>
-        request.log.warn({ err: error, requestId, reason: 'address-unremembered' }, 'a login was not remembered')
+        request.log.warn(
+          { err: error, requestId, reason: 'address-unremembered' },
+          'the address of a login could not be stored'
+        )
       )
       if (sessionCookies !== undefined)
         reply.header('set-cookie', await sessionCookies.begin(request.exchange, signedIn.token))

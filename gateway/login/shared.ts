@@ -24,7 +24,10 @@ export const createAskRedis = (redis: RedisStore | undefined, clock: () => numbe
   const fail = (error: unknown): undefined => {
     askAgainAt = clock() + PAUSE_MS
     if (!isAway)
-      log.warn({ reason: redisFailure(error) }, 'login throttle: Redis is away, this instance counts clients alone')
+      log.warn(
+        { reason: redisFailure(error) },
+        'login throttle: Redis is unavailable; this instance counts clients on its own'
+      )
     isAway = true
   }
 

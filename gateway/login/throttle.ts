@@ -191,7 +191,7 @@ const throttled = (reason: string, retryAfterMs: number) =>
 
 /** Its permit then counts until the window ends, which is safe. */
 const logUnsettled = (log: SharedLog) => (error: unknown) =>
-  log.warn({ err: error, reason: 'login-permit-unsettled' }, 'the end of a login could not be counted')
+  log.warn({ err: error, reason: 'login-permit-unsettled' }, 'the outcome of a login could not be stored')
 
 const outcomeOf = (error: unknown): PermitOutcome => {
   if (!(error instanceof DirectoryFailure)) return 'lost'

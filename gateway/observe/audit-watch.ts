@@ -43,7 +43,7 @@ export const createAuditWatch = (
     try {
       const { ok, entries, firstBroken } = await audit.verify(pause)
       state = { state: ok ? 'ok' : 'broken', entries, firstBroken, checkedAt: new Date() }
-      if (!ok) log.error({ entries, firstBroken, reason: 'audit-broken' }, 'the audit log is not what was written')
+      if (!ok) log.error({ entries, firstBroken, reason: 'audit-broken' }, 'the audit log has been altered')
     } catch (error) {
       // What was found before stands; its time says how old it is.
       if (!signal.aborted) log.warn({ err: error, reason: 'audit-unreadable' }, 'the audit log could not be checked')

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Reachability } from './reachability.ts'
 
 /**
- * `broken`: the audit log is not what was written. `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
+ * `broken`: the audit log has been altered. `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
  * themselves, as it was last found in the background.
  */
 type Check = 'ok' | 'degraded' | 'broken' | 'insecure' | 'away' | 'refused' | 'unknown'

@@ -1,4 +1,4 @@
-// Lists the metrics: each with a name, a help text, a type and the one place where its values are read from.
+// Lists the metrics: the name, type and help text of each, and where its values are read from.
 
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
@@ -68,10 +68,10 @@ const ROWS: readonly Row[] = [
   [
     'build_info',
     'gauge',
-    'Always 1, labelled with the version of the gateway and of Node',
+    'Always 1; the labels hold the versions of the gateway and of Node.js',
     () => one(1, { version: VERSION, node: process.versions.node })
   ],
-  ['ready', 'gauge', 'Whether requests are wanted', sources => one(Number(sources.isReady()))],
+  ['ready', 'gauge', '1 if the instance is ready for requests', sources => one(Number(sources.isReady()))],
   [
     'open_streams',
     'gauge',
@@ -86,7 +86,7 @@ const ROWS: readonly Row[] = [
   [
     'socketio_events_refused_total',
     'counter',
-    'Socket.IO events that the `events` of a namespace refused',
+    'Socket.IO events refused by the `events` of a namespace',
     sources =>
       each(
         sources.refusedEvents(),
@@ -97,7 +97,7 @@ const ROWS: readonly Row[] = [
   [
     'limiter_mode',
     'gauge',
-    'Where requests are counted: 1 for the mode in use',
+    'Where requests are counted: 1 for the current mode',
     sources =>
       each(
         ['memory', 'redis', 'degraded'],
@@ -106,8 +106,8 @@ const ROWS: readonly Row[] = [
       )
   ],
   ['limiter_redis_commands_total', 'counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
-  ['limiter_windows', 'gauge', 'Windows kept in memory', sources => one(sources.limiter().entries)],
-  ['limiter_leases', 'gauge', 'Keys that hold permits lent by Redis', sources => one(sources.limiter().leases)],
+  ['limiter_windows', 'gauge', 'Rate limit windows held in memory', sources => one(sources.limiter().entries)],
+  ['limiter_leases', 'gauge', 'Keys with permits leased from Redis', sources => one(sources.limiter().leases)],
   [
     'logins_total',
     'counter',
@@ -122,7 +122,7 @@ const ROWS: readonly Row[] = [
   [
     'reloads_total',
     'counter',
-    'Reloads of the route files by result',
+    'Reloads of the route files, by result',
     sources =>
       each(
         Object.entries(sources.reloads()),
@@ -130,27 +130,37 @@ const ROWS: readonly Row[] = [
         ([, count]) => count
       )
   ],
-  ['routes_ok', 'gauge', 'Whether the files on disk are those in use', sources => one(Number(sources.routes().ok))],
+  [
+    'routes_ok',
+    'gauge',
+    '1 if the route files on disk are the ones in use',
+    sources => one(Number(sources.routes().ok))
+  ],
   [
     'routes_loaded_timestamp_seconds',
     'gauge',
-    'When the table in use was loaded',
+    'When the route table in use was loaded',
     sources => one(sources.routes().loadedAt.getTime() / 1000)
   ],
   [
     'routes',
     'gauge',
-    "Routes in use, the gateway's own included, labelled with the checksum of their files",
+    "Routes in use, including the gateway's own; labelled with the checksum of the route files",
     sources => one(sources.routes().count, { checksum: sources.routes().checksum })
   ],
-  ['token_cache_hits_total', 'counter', 'Tokens known already', sources => one(sources.tokenCache().hits)],
+  [
+    'token_cache_hits_total',
+    'counter',
+    'Tokens found in the cache of verified tokens',
+    sources => one(sources.tokenCache().hits)
+  ],
   [
     'token_cache_misses_total',
     'counter',
     'Tokens that had to be verified',
     sources => one(sources.tokenCache().misses)
   ],
-  ['token_cache_entries', 'gauge', 'Tokens remembered', sources => one(sources.tokenCache().size)],
+  ['token_cache_entries', 'gauge', 'Tokens in the cache', sources => one(sources.tokenCache().size)],
   [
     'tokens_verified_total',
     'counter',
@@ -162,17 +172,22 @@ const ROWS: readonly Row[] = [
         ([, count]) => count
       )
   ],
-  ['revocations', 'gauge', 'Ended tokens and changed people known', sources => one(sources.revocations().known)],
+  [
+    'revocations',
+    'gauge',
+    'Known revocations: ended tokens, and people whose access has changed',
+    sources => one(sources.revocations().known)
+  ],
   [
     'revocations_staleness_seconds',
     'gauge',
-    'Since revocations were last known to be complete',
+    'Time since the known revocations were last complete',
     sources => one(sources.revocations().stalenessMs / 1000)
   ],
   [
     'upstream_target_up',
     'gauge',
-    '1 up, 0.5 coming back, 0 out',
+    'State of a target: 1 up, 0.5 returning to service, 0 down',
     sources =>
       each(
         targetsOf(sources),
@@ -183,7 +198,7 @@ const ROWS: readonly Row[] = [
   [
     'upstream_connections',
     'gauge',
-    'Connections to a target',
+    'Connections to a target, busy or idle',
     sources =>
       targetsOf(sources).flatMap(({ labels, busy, connections }) => [
         { value: busy, labels: { ...labels, state: 'busy' } },
@@ -193,7 +208,7 @@ const ROWS: readonly Row[] = [
   [
     'upstream_faults_total',
     'counter',
-    'Requests that failed at a target',
+    'Requests that failed at a target, by fault',
     sources =>
       targetsOf(sources).flatMap(({ labels, faults }) =>
         Object.entries(faults).map(([fault, value]) => ({ value, labels: { ...labels, fault } }))
@@ -202,7 +217,7 @@ const ROWS: readonly Row[] = [
   [
     'directory_state',
     'gauge',
-    'What was last found of the directory: 1 for its state',
+    'State of the directory at its last check: 1 for the current state',
     sources => {
       const state = sources.directory()
       return state === undefined
@@ -217,19 +232,19 @@ const ROWS: readonly Row[] = [
   [
     'database_up',
     'gauge',
-    'Whether the database answers and can be written',
+    '1 if the database responds and is writable',
     async sources => one(Number(await sources.databaseOk()))
   ],
   [
     'audit_chain_ok',
     'gauge',
-    'Whether the last check of the audit log found it whole; absent before the first',
+    '1 if the last check found the audit log intact; absent before the first check',
     sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok')))
   ],
   [
     'audit_checked_timestamp_seconds',
     'gauge',
-    'When the audit log was last read as a whole; absent before the first time',
+    'When the whole audit log was last checked; absent before the first check',
     sources => {
       const { checkedAt } = sources.audit()
       return checkedAt === undefined ? [] : one(checkedAt.getTime() / 1000)
@@ -238,25 +253,25 @@ const ROWS: readonly Row[] = [
   [
     'tls_certificate_ok',
     'gauge',
-    'Whether the listener serves what its certificate files hold; absent without TLS',
+    '1 if the listener uses the certificate on disk; absent without TLS',
     sources => certificateOf(sources, ({ current }) => Number(current))
   ],
   [
     'tls_certificate_expires_timestamp_seconds',
     'gauge',
-    'When the certificate that is served, or one of its chain, expires',
+    'When the certificate in use, or the first one in its chain, expires',
     sources => certificateOf(sources, ({ pair }) => pair.expiresAt / 1000)
   ],
   [
     'proxy_header_violations_total',
     'counter',
-    'Connections of peers in TRUST_PROXY closed for want of a good PROXY header',
+    'Connections of peers in TRUST_PROXY that were closed because of a missing or invalid PROXY header',
     sources => one(sources.proxyViolations())
   ],
   [
     'provider_state',
     'gauge',
-    'What was last found of the cloud provider: 1 for its state',
+    'State of the cloud provider at its last check: 1 for the current state',
     sources => {
       const found = sources.provider()
       return found === undefined
@@ -272,7 +287,7 @@ const ROWS: readonly Row[] = [
   [
     'insecure',
     'gauge',
-    'Settings that switch a protection off: 1 when they do',
+    '1 for each setting that switches a protection off',
     sources =>
       each(
         Object.entries(sources.insecure),

@@ -56,7 +56,7 @@ export const requestFamilies = (counters: () => RequestCounters | undefined): Fa
   return [
     {
       name: 'portaria_requests_total',
-      help: 'Finished requests by route, decision (allow, refuse, fail) and status class',
+      help: 'Finished requests, by route, decision (allow, refuse, fail) and status class',
       type: 'counter',
       read: () => routes().flatMap(countsOf)
     },
@@ -69,13 +69,13 @@ export const requestFamilies = (counters: () => RequestCounters | undefined): Fa
     },
     histogram(
       'portaria_gateway_duration_seconds',
-      "Until the response head, without the upstream's share",
+      'Time until the response head was sent, without the time spent waiting for the upstream',
       routes,
       ({ gateway }) => gateway
     ),
     histogram(
       'portaria_upstream_duration_seconds',
-      "The upstream's share: from the request sent to its response head",
+      'Time from sending the request to the upstream until its response head arrived',
       routes,
       ({ upstream }) => upstream
     )

@@ -107,8 +107,8 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     lastError = undefined
     if (next.checksum === table.checksum && haveSameUpstreams(next, table)) {
       const { checksum } = next
-      if (wasBroken) log.info({ checksum }, 'route files are those in use again')
-      else if (isAsked) log.info({ checksum }, 'route files unchanged; the table in use stays')
+      if (wasBroken) log.info({ checksum }, 'the route files on disk are the ones in use again')
+      else if (isAsked) log.info({ checksum }, 'route files unchanged; the route table stays in use')
       return
     }
     table = next
@@ -122,7 +122,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     // The poll and the watcher may both report one save: what was said once is not said again.
     const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
     lastError = complaints
-    if (!isKnown) log.error({ complaints }, 'route files not reloaded; the old table stays')
+    if (!isKnown) log.error({ complaints }, 'route files not reloaded; the previous table stays in use')
   }
   let prepared: ((isAsked: boolean) => void) | undefined
   let preparing = 0
@@ -143,7 +143,8 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       keep(isAsked => accept(loaded.table, loaded.warnings, isAsked))
       return loaded.table.checksum
     } catch (error) {
-      if (!(error instanceof RouteFileError) && !isClosed) log.error({ err: error }, 'reloading the route files failed')
+      if (!(error instanceof RouteFileError) && !isClosed)
+        log.error({ err: error }, 'the route files could not be reloaded')
       keep(() => refuse(complaintsOf(error, folder)))
       return undefined
     }

@@ -116,14 +116,14 @@ export interface SocketIoOptions {
 
 export type PathException = 'encodedSlash' | 'semicolon' | 'doubleSlash' | 'extension'
 
-/** Options that are on or off, with what editors and docs say of them; a new one takes a line here, and the step that obeys it. */
+/** Options that are on or off, with the text for editors and docs. A new one needs a line here and the step that applies it. */
 export const ROUTE_FLAGS = {
-  public: 'Lets everybody through: the token is not judged and no identity is passed on.',
-  requireAssigned: 'Refuses people without profile and area.',
-  forwardToken: 'Passes the Authorization header on.',
-  external: 'Instead of upstream: judged for a proxy in front at /auth/forward, never forwarded.',
-  basic: 'Accepts an access token (pt_…) as the password of Basic, for git, npm and their kind.',
-  browser: 'Accepts the session cookie (BROWSER_SESSION) and sends navigations without one to the login page.'
+  public: 'Allows everyone: the token is not checked and no identity is passed to the backend.',
+  requireAssigned: 'Refuses people who have no profile or no area.',
+  forwardToken: 'Forwards the Authorization header, which is removed otherwise.',
+  external: 'Used instead of upstream: the route is checked for another proxy at /auth/forward and never forwarded.',
+  basic: 'Accepts an access token (pt_…) as the password of Basic authentication, for git, npm and similar tools.',
+  browser: 'Accepts the session cookie (BROWSER_SESSION) and redirects navigations without one to the login page.'
 } as const
 
 export type RouteFlags = Readonly<Record<keyof typeof ROUTE_FLAGS, boolean>>

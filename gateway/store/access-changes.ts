@@ -94,7 +94,11 @@ const listenAgain = async (
       options.onRestored?.()
       await heartbeatUntil(client, lost)
     } catch (error) {
-      if (!signal.aborted) options.log.warn({ err: error }, 'changes of access are not heard of at once just now')
+      if (!signal.aborted)
+        options.log.warn(
+          { err: error },
+          'lost the LISTEN connection; access changes arrive by polling until it is restored'
+        )
       if (!signal.aborted) options.onLost?.()
     } finally {
       client.end().catch(() => undefined)

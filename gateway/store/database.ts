@@ -144,7 +144,7 @@ const connect = async (options: DataSourceOptions, log: Log, startTimeoutMs: num
     } catch (error) {
       if (dataSource.isInitialized) await dataSource.destroy().catch(() => undefined)
       if (!isUnavailable(error) || isMisconfigured(error) || performance.now() > deadline) throw error
-      log.warn({ err: error }, 'the database is not there yet; trying again')
+      log.warn({ err: error }, 'the database is not available yet; trying again')
     }
     // Jitter: instances that start together must not knock together.
     await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random())))

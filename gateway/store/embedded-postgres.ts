@@ -56,7 +56,7 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   rmSync(path, { force: true })
   const server = await startEmbeddedServer(postgres, path)
   chmodSync(path, 0o600)
-  log.info({ dataDir: home }, 'no DATABASE_URL: people and the audit log live in the embedded Postgres')
+  log.info({ dataDir: home }, 'DATABASE_URL is not set: data is kept in the embedded Postgres')
   const close = async () => {
     await server.close()
     await database.close()

@@ -41,7 +41,7 @@ export const createRegranting = ({ database, table, log }: RegrantingParts): Reg
       // From the start again until nothing is left: other instances grant too, and people log in meanwhile.
       after = batch.people === 0 ? 0 : batch.last
     }
-    if (people > 0) log.info({ people }, 'access was worked out again from the groups last seen')
+    if (people > 0) log.info({ people }, 'recalculated access from the groups last seen')
   }
   const attempt = async (): Promise<void> => {
     clearTimeout(retry)
@@ -51,7 +51,7 @@ export const createRegranting = ({ database, table, log }: RegrantingParts): Reg
       failures = 0
     } catch (error) {
       const pauseMs = Math.min(500 * 2 ** failures++, MAX_PAUSE_MS)
-      log.warn({ err: error, pauseMs }, 'changed grants have not reached everybody yet; trying again')
+      log.warn({ err: error, pauseMs }, 'the changed grants could not be applied to everyone yet; trying again')
       retry = setTimeout(apply, pauseMs)
       retry.unref()
     }

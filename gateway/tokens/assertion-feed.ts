@@ -23,13 +23,13 @@ export const startAssertionFeed = async ({ assertions, read, log }: AssertionFee
   const timer = setInterval(async () => {
     try {
       await update(false)
-      if (failing) log.info('the keys of assertions are read again')
+      if (failing) log.info('the assertion keys can be read again')
       failing = false
     } catch (error) {
       if (!failing)
         log.warn(
           { err: error, reason: 'signing-keys-unreadable' },
-          'the keys of assertions cannot be read; the known ones stay in use'
+          'the assertion keys cannot be read; the known ones stay in use'
         )
       failing = true
     }

@@ -68,11 +68,14 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
     if (closed) return
     try {
       await readState()
-      if (failing) log.info('revocations are read again')
+      if (failing) log.info('revocations can be read again')
       failing = false
     } catch (error) {
       if (!failing && !closed)
-        log.warn({ err: error, reason: 'revocations-unreadable' }, 'revocations cannot be read just now')
+        log.warn(
+          { err: error, reason: 'revocations-unreadable' },
+          'revocations cannot be read; the known ones stay in force'
+        )
       failing = true
     }
   }
@@ -91,7 +94,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const purge = setInterval(() => {
     revocations.purge()
     personalTokens.purge()
-    source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be forgotten'))
+    source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }, PURGE_EVERY_MS)
   poll.unref()
   purge.unref()

@@ -42,7 +42,7 @@ export const createTokenUses = ({ usedSince, record, log, now = Date.now }: Toke
     } catch (error) {
       log.warn(
         { err: error, reason: 'token-uses-unwritten' },
-        'the last uses of tokens could not be stored; tried again in a minute'
+        'the last use of tokens could not be stored; trying again in a minute'
       )
     }
   }

@@ -89,8 +89,8 @@ const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions
       now,
       onChange(state, reason) {
         const fields = { upstream: upstream.name, target: target.url, reason }
-        if (state === 'down') log?.warn(fields, 'an upstream target is out')
-        else log?.info(fields, 'an upstream target is back')
+        if (state === 'down') log?.warn(fields, 'an upstream target is down')
+        else log?.info(fields, 'an upstream target is up again')
       }
     })
     let saidAt = Number.NEGATIVE_INFINITY

@@ -105,7 +105,7 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
       // Its end is seen by the handler above. What it read of the route files may be newer than what the others use.
       fork().then(
         () => {
-          log.info({ workers: ready().length }, 'a worker has taken the place of another')
+          log.info({ workers: ready().length }, 'a worker has been replaced')
           return reload()
         },
         () => undefined

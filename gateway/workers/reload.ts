@@ -32,7 +32,7 @@ export const createReload = (
       return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
     } catch (error) {
       // Gone, or too busy: then it still has the table before, and its watcher has told of the change already.
-      log.warn({ err: error }, 'a worker takes no part in a reload')
+      log.warn({ err: error }, 'a worker did not take part in a reload')
       return undefined
     }
   }
@@ -61,7 +61,7 @@ export const createReload = (
       if (ok !== undefined) return ok
       await delay(BETWEEN_ROUNDS_MS)
     }
-    log.error({}, 'the route files change faster than they can be read; the old table stays')
+    log.error({}, 'the route files change faster than they can be read; the previous table stays in use')
     return false
   }
 

@@ -142,11 +142,11 @@ t.test('a dead target attracts nothing, costs no request, and gets its share whe
     const answer = await world.fetch(`/open/${i}`)
     t.equal(await answer.text(), 'living')
   }
-  await world.logged(line => line.msg === 'an upstream target is out' && line.target === late.url)
+  await world.logged(line => line.msg === 'an upstream target is down' && line.target === late.url)
   t.equal((await checksOf(world)).upstreams, 'ok', 'one of two is enough')
   await late.start()
   await until(async () => (await (await world.fetch('/open/x')).text()) === 'late')
-  await world.logged(line => line.msg === 'an upstream target is back')
+  await world.logged(line => line.msg === 'an upstream target is up again')
 })
 
 t.test('a target killed and restarted under load costs no request beyond those in flight', async t => {
@@ -239,7 +239,7 @@ t.test('a target whose health path fails is passed over; its errors alone are on
     postgres,
     config: open([sick.url, well.url], { healthCheck: { path: '/healthz', interval: '100ms' } })
   })
-  await world.logged(line => line.msg === 'an upstream target is out' && line.reason === 'check-status')
+  await world.logged(line => line.msg === 'an upstream target is down' && line.reason === 'check-status')
   for (let i = 0; i < 20; i++) t.equal(await (await world.fetch('/open/x')).text(), 'well')
   t.ok(sick.requests.some(({ head }) => /^GET \/healthz HTTP\/1\.1\r\nhost: 127\.0\.0\.1:\d+\r\n/.test(head)))
   isSick = false

@@ -183,7 +183,7 @@ t.test(
     await until(async () => [...(await all())].join() === 'two')
 
     writeFileSync(live.certFile, 'nonsense')
-    await gateway.logged('the certificate files cannot be used; the certificate before stays in use')
+    await gateway.logged('the certificate files cannot be used; the previous certificate stays in use')
     for (const pid of gateway.workers()) {
       process.kill(pid, 'SIGKILL')
       await until(() => gateway.workers().length === 2 && !gateway.workers().includes(pid))

@@ -58,7 +58,7 @@ t.test('a backend that wants a certificate sees the gateway’s, and the new one
   t.match(await (await world.fetch('/x')).json(), { by: 'gateway-1' })
 
   writeFileSync(keyFile, pem(second.keyFile))
-  await world.logged(({ msg }) => msg === 'route files not reloaded; the old table stays')
+  await world.logged(({ msg }) => msg === 'route files not reloaded; the previous table stays in use')
   t.match(await (await world.fetch('/x')).json(), { by: 'gateway-1' }, 'half a change changes nothing')
   use(second)
   await world.logged(({ msg }) => msg === 'route files reloaded')

@@ -173,7 +173,7 @@ t.test('a worker killed under load is replaced while the other serves, and nothi
   await until(() => !isAlive(victim))
   const atDeath = served
   await until(() => served > atDeath + 20)
-  await gateway.logged('a worker has taken the place of another')
+  await gateway.logged('a worker has been replaced')
   isLoading = false
   await Promise.all(clients)
 
@@ -320,13 +320,13 @@ t.test('a worker that is replaced while the files are broken comes back when the
   const { files, backend, start, get } = await startWorld(t)
   const gateway = await start()
   files.write('routes: [')
-  await gateway.logged('route files not reloaded; the old table stays')
+  await gateway.logged('route files not reloaded; the previous table stays in use')
   const [victim = 0] = gateway.workers()
   process.kill(victim, 'SIGKILL')
   await until(() => gateway.lines().filter(({ msg }) => msg === 'a worker has ended').length >= 2)
   t.equal((await get('/open/x')).status, 200, 'the other one serves')
   files.write(config(backend.url))
-  await gateway.logged('a worker has taken the place of another')
+  await gateway.logged('a worker has been replaced')
   await until(() => gateway.workers().length === 2)
   await stop(t, gateway)
 })
@@ -360,7 +360,7 @@ t.test('when every worker is gone and none can be started again the gateway exit
   const { files, start } = await startWorld(t)
   const gateway = await start()
   files.write('routes: [')
-  await gateway.logged('route files not reloaded; the old table stays')
+  await gateway.logged('route files not reloaded; the previous table stays in use')
   for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
   t.equal(await gateway.ended, 1)
   t.match(gateway.stderr(), /^No worker can be started$/m)

@@ -1,4 +1,4 @@
-// Makes the parts of the schema: durations, sizes, flags, lists and maps, each with what complaints and editors say of it.
+// Makes the parts of the schema: durations, sizes, flags, lists and maps, with the text that complaints and editors show.
 import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../../values/quantities.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
@@ -89,7 +89,7 @@ export const list = (
 /** Of a route, a namespace or an event. */
 export const roles = list(
   'a list of roles',
-  'Any one of these roles is enough. Without this key any valid token passes.',
-  text('the name of a profile', 'Admin, Supervisor, Agente, or one named under profiles.', 'Supervisor'),
+  'Roles of which a person needs one. Without this key, any valid token passes.',
+  text('the name of a profile', 'Admin, Supervisor, Agente, or a name listed under profiles.', 'Supervisor'),
   ['Admin', 'Supervisor']
 )

@@ -1,4 +1,4 @@
-// Describes the form of a route file, for judging it here and for editors. Run it after a change of the schema.
+// Describes the form of a route file, for validation and for editors. Run it after changing the schema.
 import { writeFile } from 'node:fs/promises'
 import { PROFILE_NAME_PATTERN } from '../../values/names.ts'
 import { list, record, type Schema, text } from './forms.ts'
@@ -23,35 +23,35 @@ export interface GrantData {
 
 const grant = record(
   'a grant',
-  'Gives profiles and areas to the members of a group, beside what an Admin assigned.',
+  'Gives profiles and areas to the members of a group, in addition to what an Admin has assigned.',
   {
     group: text(
       'the distinguished name of a group',
-      'A group of the directory, by its full DN; members of groups within it count.',
+      'Full DN of a group in the directory; members of nested groups count as members.',
       'CN=Suporte,OU=Grupos,DC=corp,DC=example'
     ),
     claim: text(
       'a value of CLOUDIDP_GROUPS_CLAIM',
-      'A group or role of the cloud provider, compared exactly; ids or app roles rather than display names.',
+      'Group or role of the cloud provider, compared exactly; use ids or app roles rather than display names.',
       '0f3c7d1e-5a0b-4d2f-9a57-2d1c3b4a5968',
       { maxLength: 512 }
     ),
     tenant: text(
       'the id of a tenant',
-      'Only people of this tenant (tid). Needed with the tenants common, organizations and consumers.',
+      'Tenant (tid) to which the grant is limited. Required with the tenants common, organizations and consumers.',
       '72f988bf-86f1-41af-91ab-2d7cd011db47',
       { pattern: '^[\\w.-]{1,128}$' }
     ),
     profiles: list(
       'a list of profiles',
-      'What members may do.',
-      text('the name of a profile', 'Admin, Supervisor, Agente, or one named under profiles.', 'Agente'),
+      'Profiles that members get.',
+      text('the name of a profile', 'Admin, Supervisor, Agente, or a name listed under profiles.', 'Agente'),
       ['Agente']
     ),
     areas: list(
       'a list of areas',
-      'Where members belong; areas that do not exist are created.',
-      text('the name of an area', 'The first one of the first grant is the main area.', 'Suporte'),
+      'Areas that members get; areas that do not exist are created.',
+      text('the name of an area', 'The first area of the first grant becomes the main area.', 'Suporte'),
       ['Suporte']
     )
   },
@@ -63,11 +63,11 @@ export const routeFileSchema: Schema = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   ...record(
     'a map with upstreams, routes and tests',
-    'Portaria route file: backends, routes, and tests of the access rules.',
+    'Portaria route file: upstreams, routes, and tests of the access rules.',
     {
       upstreams: {
         title: 'a map of upstreams',
-        description: 'Backends by name; names count for all files of the folder.',
+        description: 'Backends by name. A name can be used by the routes of all files in the directory.',
         examples: [{ orders: { url: 'http://127.0.0.1:4001' } }],
         type: 'object',
         propertyNames: { title: 'a name of letters, digits, - _ .', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
@@ -75,15 +75,15 @@ export const routeFileSchema: Schema = {
       },
       routes: {
         title: 'a list of routes',
-        description: 'Private by default; the most specific route wins, whatever the order.',
+        description: 'Routes, private by default. The most specific route wins; their order does not matter.',
         examples: [[{ path: '/api/orders/*', upstream: 'orders' }]],
         type: 'array',
         items: routeSchema
       },
       profiles: list(
         'a list of profiles',
-        'Profiles beyond Admin, Supervisor and Agente; they count for all files of the folder.',
-        text('a name of letters, digits, - _ .', 'Admins can assign it, routes and grants can name it.', 'Financeiro', {
+        'Profiles in addition to Admin, Supervisor and Agente, for all files in the directory.',
+        text('a name of letters, digits, - _ .', 'Admins can assign it; routes and grants can name it.', 'Financeiro', {
           pattern: PROFILE_NAME_PATTERN
         }),
         ['Financeiro', 'Auditor'],
@@ -91,7 +91,7 @@ export const routeFileSchema: Schema = {
       ),
       grants: {
         title: 'a list of grants',
-        description: 'What members of groups get, at each login and whenever this file changes.',
+        description: 'Access that members of groups get, applied at each login and whenever this file changes.',
         examples: [[{ group: 'CN=Suporte,OU=Grupos,DC=corp,DC=example', profiles: ['Agente'], areas: ['Suporte'] }]],
         type: 'array',
         items: grant
@@ -99,7 +99,7 @@ export const routeFileSchema: Schema = {
       tests: {
         title: 'a list of test lines',
         description:
-          'METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for an event of Socket.IO; WHO is anonymous, unassigned, roles joined by + or group:"DN", OUTCOME is allow or a status.',
+          'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, roles joined by + or group:"DN"; OUTCOME is allow or a status.',
         examples: [
           [
             'DELETE /api/orders/7 as Supervisor -> 403',

@@ -19,7 +19,7 @@ export interface RouteData extends Partial<RouteFlags> {
 
 const rateLimit = record(
   'a rate limit',
-  'A limit for this route, beside the global one.',
+  'Rate limit of this route, in addition to the global one.',
   {
     max: {
       title: 'a whole number from 1',
@@ -32,7 +32,7 @@ const rateLimit = record(
     window: duration('Length of the window.', '1m'),
     by: {
       title: 'ip, user or both',
-      description: 'What is counted.',
+      description: 'Whether requests are counted per client address (ip), per person (user) or both.',
       default: 'ip',
       examples: ['user'],
       enum: ['ip', 'user', 'both']
@@ -45,29 +45,33 @@ const FLAGS = Object.fromEntries(Object.entries(ROUTE_FLAGS).map(([name, says]) 
 
 export const routeSchema = record(
   'a route',
-  'Which requests go to which backend, and who may send them.',
+  'Requests to forward, the upstream that receives them, and the people who may send them.',
   {
     path: text(
       'a path that begins with /',
-      'Exact, or with :name for one segment, or with /* at the end for everything below (and the path itself).',
+      'Path to match: exactly, with :name for any one segment, or with /* at the end for the path itself and everything below it.',
       '/api/orders/*'
     ),
-    upstream: text('the name of an upstream', 'Where the requests go.', 'orders'),
+    upstream: text('the name of an upstream', 'Upstream that receives the requests.', 'orders'),
     methods: list(
       'a list of methods',
-      'Only these methods; GET includes HEAD. Without this key: all.',
+      'Methods to match; GET includes HEAD. Without this key, all methods match.',
       { title: 'a method in upper case', type: 'string', pattern: "^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$" },
       ['GET', 'POST']
     ),
     roles,
     ...FLAGS,
-    stripPrefix: text('a path that begins with /', 'Removed from the path before it is forwarded.', '/api'),
+    stripPrefix: text(
+      'a path that begins with /',
+      'Prefix that is removed from the path before the request is forwarded.',
+      '/api'
+    ),
     rateLimit,
-    timeout: duration("Instead of the upstream's.", '2m'),
-    maxBody: size('Largest request body.', '10MB'),
+    timeout: duration('Timeout of this route, instead of the one of its upstream.', '2m'),
+    maxBody: size('Maximum size of a request body.', '10MB'),
     allowInPath: list(
       'a list of encodedSlash, semicolon, doubleSlash, extension',
-      'What backends need in paths although it can be read in two ways. Both readings must lead to this route; after extension the end of a path (.json) is taken for part of a name.',
+      'Ambiguous forms that the backend needs in paths. Both readings must lead to this route. With extension, the extension of the last segment (.json) is taken as part of its name.',
       {
         title: 'one of encodedSlash, semicolon, doubleSlash, extension',
         enum: ['encodedSlash', 'semicolon', 'doubleSlash', 'extension']

@@ -26,21 +26,21 @@ export interface SocketIoData {
 
 export const websocketSchema = record(
   'a map of WebSocket settings; {} for the defaults',
-  'Lets WebSocket upgrades through.',
+  'Allows WebSocket upgrades.',
   {
     origins: list(
       'a list of origins',
-      'Origins of browsers that may connect, added to PUBLIC_URL and FRONTEND_URL.',
+      'Origins whose pages may connect, in addition to those of PUBLIC_URL and FRONTEND_URL.',
       text('an origin such as https://app.example.org', 'Scheme, host and port.', 'https://app.example.org'),
       ['https://app.example.org'],
       { minItems: 0 }
     ),
-    tokenInQuery: flag('Takes the token from the query parameter access_token too.'),
-    maxMessage: size('Largest message in either direction.', '1MB', '1MB'),
-    idleTimeout: durationOrZero('Ends a connection without any frame for so long; 0: never.', '1h', '5m'),
-    maxLifetime: durationOrZero('Ends a connection after so long; 0: when its token expires.', '8h', '0'),
+    tokenInQuery: flag('Also accepts the token in the query parameter access_token.'),
+    maxMessage: size('Maximum size of a message in either direction.', '1MB', '1MB'),
+    idleTimeout: durationOrZero('Time without any frame after which the connection is closed; 0: never.', '1h', '5m'),
+    maxLifetime: durationOrZero('Time after which the connection is closed; 0: when its token expires.', '8h', '0'),
     messagesPerSecond: messageRate(
-      'Messages of one client within a second; one more ends its connection (close code 1008). Without this key only frames are limited: 20,000 a second.'
+      'Messages that a client may send per second; one more closes the connection with code 1008. Without this key, only frames are limited, to 20,000 per second.'
     )
   },
   { examples: [{}, { origins: ['https://app.example.org'] }] }
@@ -49,12 +49,12 @@ export const websocketSchema = record(
 const events: Schema = {
   title: 'a map of events',
   description:
-    'Events that clients may send, by name or by a pattern written /…/. Any other is refused. Without this key all are passed.',
+    'Events that clients may send, by name or by a pattern written as /…/. All others are refused. Without this key, all events are allowed.',
   examples: [{ send: { roles: ['Agente', 'Supervisor'] }, '/typing:.*/': {} }],
   type: 'object',
   additionalProperties: record(
     'a map; {} for everybody in the namespace',
-    'Who may send it.',
+    'Roles that may send the event.',
     { roles },
     { examples: [{}] }
   )
@@ -62,24 +62,25 @@ const events: Schema = {
 
 export const socketioSchema = record(
   'a map of Socket.IO settings',
-  'Serves Socket.IO; each namespace is judged when a client connects to it.',
+  'Serves Socket.IO. Access is checked when a client connects to a namespace.',
   {
     namespaces: {
       title: 'a map of namespaces',
-      description: 'Namespaces that are open, by name or by a pattern written /…/. Any other is closed.',
+      description:
+        'Namespaces that clients may connect to, by name or by a pattern written as /…/. All others are closed.',
       examples: [{ '/messaging': { roles: ['Agente', 'Supervisor', 'Admin'] } }],
       type: 'object',
       minProperties: 1,
       additionalProperties: record(
         'a map; {} for any valid token',
-        'Who may connect.',
+        'Roles that may connect, and the events that clients may send.',
         { roles, events },
         { examples: [{}] }
       )
     },
-    maxMessage: size('Largest message in either direction.', '1MB', '1MB'),
+    maxMessage: size('Maximum size of a message in either direction.', '1MB', '1MB'),
     messagesPerSecond: messageRate(
-      'Packets of one client within a second, by either transport; one more ends its session.',
+      'Packets that a client may send per second, over either transport; one more ends its session.',
       { default: 1000 }
     )
   },

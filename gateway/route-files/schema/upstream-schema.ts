@@ -47,7 +47,7 @@ const headerRules = (description: string, example: Schema, removed: string): Sch
     {
       set: {
         title: 'a map of header names to values',
-        description: 'In place of every header of such a name, in any spelling.',
+        description: 'Headers to set. They replace every header of the same name, in any spelling.',
         examples: [example],
         type: 'object',
         minProperties: 1,
@@ -62,7 +62,7 @@ const headerRules = (description: string, example: Schema, removed: string): Sch
       },
       remove: list(
         'a list of header names',
-        'Names that do not pass, in any spelling.',
+        'Names of headers to remove, in any spelling.',
         { type: 'string', ...headerName },
         [removed]
       )
@@ -72,55 +72,75 @@ const headerRules = (description: string, example: Schema, removed: string): Sch
 
 export const upstreamSchema = record('an upstream', 'A backend, or several interchangeable ones.', {
   url: target('http://127.0.0.1:4001'),
-  targets: list('a list of addresses', 'Interchangeable backends, instead of url.', target('http://10.0.0.1:4001'), [
-    'http://10.0.0.1:4001',
-    'http://10.0.0.2:4001'
-  ]),
-  timeout: duration('How long the backend may take to begin its answer.', '30s', '30s'),
-  idleTimeout: duration('How long the backend may be silent within an answer; event streams are exempt.', '10m', '5m'),
-  connectTimeout: duration('How long connecting may take.', '2s', '2s'),
-  caFile: text('the name of a PEM file', 'Certificates to trust for https, beside this file.', './internal-ca.pem'),
+  targets: list(
+    'a list of addresses',
+    'Addresses of several interchangeable backends, instead of url.',
+    target('http://10.0.0.1:4001'),
+    ['http://10.0.0.1:4001', 'http://10.0.0.2:4001']
+  ),
+  timeout: duration('Time that the backend may take to begin its response.', '30s', '30s'),
+  idleTimeout: duration(
+    'Time that the backend may be silent in the middle of a response; event streams are exempt.',
+    '10m',
+    '5m'
+  ),
+  connectTimeout: duration('Time that establishing a connection may take.', '2s', '2s'),
+  caFile: text(
+    'the name of a PEM file',
+    'CA certificates to trust for https; the path is relative to this file.',
+    './internal-ca.pem'
+  ),
   clientCertFile: text(
     'the name of a PEM file',
-    'Certificate, with its chain, that the gateway shows to the backend.',
+    'Client certificate, with its chain, that the gateway presents to the backend.',
     './gateway.crt'
   ),
-  clientKeyFile: text('the name of a PEM file', 'Private key of clientCertFile, not encrypted.', './gateway.key'),
+  clientKeyFile: text('the name of a PEM file', 'Private key of clientCertFile, unencrypted.', './gateway.key'),
   serverName: text(
     'a host name',
-    'Name asked for in the TLS handshake and looked for in the certificate, instead of the host of the address.',
+    'Host name for SNI and for the verification of the certificate, instead of the host of the address.',
     'orders.internal',
     { pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})$' }
   ),
-  assertion: flag('Sends x-user-assertion: who asks, as a JWT that /auth/jwks.json verifies.'),
-  preserveHost: flag('Sends the Host that the client asked for instead of that of the address. Needs PUBLIC_URL.'),
-  requestHeaders: headerRules('Changes what the backend receives.', { 'X-Api-Version': '2' }, 'Accept-Language'),
-  responseHeaders: headerRules('Changes what clients receive.', { 'X-Frame-Options': 'DENY' }, 'Server'),
+  assertion: flag(
+    'Sends x-user-assertion: the identity of the person, as a JWT that is verified with /auth/jwks.json.'
+  ),
+  preserveHost: flag('Sends the Host of the request instead of the host of the address. Requires PUBLIC_URL.'),
+  requestHeaders: headerRules(
+    'Changes to the request headers that the backend receives.',
+    { 'X-Api-Version': '2' },
+    'Accept-Language'
+  ),
+  responseHeaders: headerRules(
+    'Changes to the response headers that clients receive.',
+    { 'X-Frame-Options': 'DENY' },
+    'Server'
+  ),
   identityHeaders: {
     title: 'a map of header names to what they carry',
-    description: "Further headers with the person's identity, under the names that the backend expects.",
+    description: "Further headers that carry the person's identity, under the names that the backend expects.",
     examples: [{ 'X-WEBAUTH-USER': 'login' }],
     type: 'object',
     minProperties: 1,
     propertyNames: headerName,
     additionalProperties: {
       title: `one of ${IDENTITY_ATTRIBUTES.join(', ')}`,
-      description: 'login is provider:username, which is one person.',
+      description: 'login is provider:username, which identifies one person.',
       enum: IDENTITY_ATTRIBUTES
     }
   },
   sharedCache: flag(
-    'Lets shared caches keep answers of private routes that the backend marks as public; without it they become private.'
+    'Keeps Cache-Control: public in responses of private routes, so that shared caches may store them; otherwise public is changed to private.'
   ),
   identityHeadersShared: flag(
-    'Allows username or email alone in identityHeaders, although the same name may be two people.'
+    'Allows username or email alone in identityHeaders, although two people may have the same one.'
   ),
   healthCheck: record(
     'a health check',
-    'Asks each target regularly; those that fail are passed over.',
+    'Sends a GET request to each target at intervals; targets that fail receive no requests.',
     {
-      path: text('a path that begins with /', 'What to GET.', '/healthz', { pattern: '^/[\\x21-\\x7e]*$' }),
-      interval: duration('How often.', '10s', '10s')
+      path: text('a path that begins with /', 'Path to request.', '/healthz', { pattern: '^/[\\x21-\\x7e]*$' }),
+      interval: duration('Interval between two checks of a target.', '10s', '10s')
     },
     { required: ['path'], examples: [{ path: '/healthz', interval: '10s' }] }
   )
