@@ -47,7 +47,7 @@ interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMa
 }
 
 const CUT_OFF =
-  'the provider cut off the list of groups of a person: nothing is granted to them (send group ids or app roles of this application only)'
+  'the provider truncated the list of groups of a person, so none of them count: send group ids or app roles of this application only'
 
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
   const { settings, stores, tokenParts, cloud, sessionCookies, loginAudit, observation, log } = parts

@@ -43,7 +43,11 @@ export const createAuditWatch = (
     try {
       const { ok, entries, firstBroken } = await audit.verify(pause)
       state = { state: ok ? 'ok' : 'broken', entries, firstBroken, checkedAt: new Date() }
-      if (!ok) log.error({ entries, firstBroken, reason: 'audit-broken' }, 'the audit log has been altered')
+      if (!ok)
+        log.error(
+          { entries, firstBroken, reason: 'audit-broken' },
+          'the audit log is broken: an entry does not match the hash chain'
+        )
     } catch (error) {
       // What was found before stands; its time says how old it is.
       if (!signal.aborted) log.warn({ err: error, reason: 'audit-unreadable' }, 'the audit log could not be checked')

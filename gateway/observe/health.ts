@@ -1,10 +1,10 @@
-// Says whether the gateway and what it depends on are well, without names, hosts or versions.
+// Reports the health of the gateway and of what it depends on, without names, hosts or versions.
 import type { FastifyInstance } from 'fastify'
 import type { Reachability } from './reachability.ts'
 
 /**
- * `broken`: the audit log has been altered. `insecure`: works, with a protection switched off by a setting. `away`, `refused`, `unknown`: what others say of
- * themselves, as it was last found in the background.
+ * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off. `away`, `refused` and `unknown` are states
+ * of other systems, as the last check in the background found them.
  */
 type Check = 'ok' | 'degraded' | 'broken' | 'insecure' | 'away' | 'refused' | 'unknown'
 

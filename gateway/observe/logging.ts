@@ -49,7 +49,7 @@ const lostLine = (lost: number): string =>
     pid: process.pid,
     reason: 'log-overflow',
     lost,
-    msg: 'log lines were lost: the output did not take them as fast as they came'
+    msg: 'log lines were lost: the output could not take them fast enough'
   })}\n`
 
 /**

@@ -71,7 +71,7 @@ const ROWS: readonly Row[] = [
     'Always 1; the labels hold the versions of the gateway and of Node.js',
     () => one(1, { version: VERSION, node: process.versions.node })
   ],
-  ['ready', 'gauge', '1 if the instance is ready for requests', sources => one(Number(sources.isReady()))],
+  ['ready', 'gauge', 'Whether the instance is ready', sources => one(Number(sources.isReady()))],
   [
     'open_streams',
     'gauge',
@@ -106,7 +106,7 @@ const ROWS: readonly Row[] = [
       )
   ],
   ['limiter_redis_commands_total', 'counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
-  ['limiter_windows', 'gauge', 'Rate limit windows held in memory', sources => one(sources.limiter().entries)],
+  ['limiter_windows', 'gauge', 'Windows held in memory', sources => one(sources.limiter().entries)],
   ['limiter_leases', 'gauge', 'Keys with permits leased from Redis', sources => one(sources.limiter().leases)],
   [
     'logins_total',
@@ -130,12 +130,7 @@ const ROWS: readonly Row[] = [
         ([, count]) => count
       )
   ],
-  [
-    'routes_ok',
-    'gauge',
-    '1 if the route files on disk are the ones in use',
-    sources => one(Number(sources.routes().ok))
-  ],
+  ['routes_ok', 'gauge', 'Whether the files on disk are the ones in use', sources => one(Number(sources.routes().ok))],
   [
     'routes_loaded_timestamp_seconds',
     'gauge',
@@ -148,12 +143,7 @@ const ROWS: readonly Row[] = [
     "Routes in use, including the gateway's own; labelled with the checksum of the route files",
     sources => one(sources.routes().count, { checksum: sources.routes().checksum })
   ],
-  [
-    'token_cache_hits_total',
-    'counter',
-    'Tokens found in the cache of verified tokens',
-    sources => one(sources.tokenCache().hits)
-  ],
+  ['token_cache_hits_total', 'counter', 'Tokens found in the cache', sources => one(sources.tokenCache().hits)],
   [
     'token_cache_misses_total',
     'counter',
@@ -172,12 +162,7 @@ const ROWS: readonly Row[] = [
         ([, count]) => count
       )
   ],
-  [
-    'revocations',
-    'gauge',
-    'Known revocations: ended tokens, and people whose access has changed',
-    sources => one(sources.revocations().known)
-  ],
+  ['revocations', 'gauge', 'Known ended tokens and changed people', sources => one(sources.revocations().known)],
   [
     'revocations_staleness_seconds',
     'gauge',
@@ -232,13 +217,13 @@ const ROWS: readonly Row[] = [
   [
     'database_up',
     'gauge',
-    '1 if the database responds and is writable',
+    'Whether the database responds and is writable',
     async sources => one(Number(await sources.databaseOk()))
   ],
   [
     'audit_chain_ok',
     'gauge',
-    '1 if the last check found the audit log intact; absent before the first check',
+    'Whether the last check found the audit log intact; absent before the first check',
     sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok')))
   ],
   [
@@ -253,7 +238,7 @@ const ROWS: readonly Row[] = [
   [
     'tls_certificate_ok',
     'gauge',
-    '1 if the listener uses the certificate on disk; absent without TLS',
+    'Whether the listener uses the certificate on disk; absent without TLS',
     sources => certificateOf(sources, ({ current }) => Number(current))
   ],
   [

@@ -7,7 +7,8 @@ import { createTargetPool, type TargetPool } from './pool.ts'
 
 const SWEEP_MS = 100
 const SAID_AGAIN_MS = 60_000
-const HTTP2_ONLY = 'an upstream target speaks HTTP/2 only: its requests fail, since backends are spoken to in HTTP/1.1'
+const HTTP2_ONLY =
+  'an upstream target speaks HTTP/2 only: its requests fail, since the gateway uses HTTP/1.1 towards backends'
 
 interface UpstreamPool {
   /**

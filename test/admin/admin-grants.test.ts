@@ -42,7 +42,7 @@ t.test('a reload gives members of a group what a new grant says, and their earli
   t.equal((await world.fetch('/auth/me', { token })).status, 200)
   world.writeRoutes({ profiles: ['Financeiro'], grants: GRANTS })
   t.ok(await world.gateway.reload())
-  await world.logged(({ msg }) => msg.startsWith('access was worked out again'))
+  await world.logged(({ msg }) => msg.startsWith('recalculated access'))
   t.match(await call('GET', `users/${id}`), {
     status: 200,
     etag: '"1"',
