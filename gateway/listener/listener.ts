@@ -77,10 +77,13 @@ const open = async (
   return { front, http, port: await listen(front.server, port, settings.host) }
 }
 
+/** Connections that the kernel holds until they are taken; beyond that a client tries again after a second. */
+const BACKLOG = 1024
+
 const listen = (server: Server, port: number, host: string): Promise<number> =>
   new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => {
+    server.listen(port, host, BACKLOG, () => {
       server.off('error', reject)
       const address = server.address() as AddressInfo
       resolve(address.port)
@@ -88,10 +91,25 @@ const listen = (server: Server, port: number, host: string): Promise<number> =>
   })
 
 const drain = async ({ front, http }: Open, timeoutMs: number): Promise<void> => {
-  // What the kernel has accepted is taken first: closed with the listener, it would be reset.
-  await setImmediate()
+  await takeBacklog(front.server)
   const closed = new Promise(resolve => front.server.close(resolve))
   front.endEarly()
   await http.drain(timeoutMs)
   await closed
+}
+
+/** Takes what the kernel has accepted, one connection in a turn of the event loop: closed with the listener, it would be reset. */
+const takeBacklog = async (server: Server): Promise<void> => {
+  let isTaking = true
+  const note = () => {
+    isTaking = true
+  }
+  server.on('connection', note)
+  // The turn that this begins in may have looked already.
+  await setImmediate()
+  for (let taken = 0; isTaking && taken < BACKLOG; taken++) {
+    isTaking = false
+    await setImmediate()
+  }
+  server.off('connection', note)
 }

@@ -32,6 +32,6 @@ export interface ConnectionHost {
   /** Milliseconds of a coarse monotonic clock. */
   readonly now: number
   flushSoon(waiting: Waiting): void
-  /** Lets a connection go on with what it holds, in the next turn of the event loop. */
+  /** Lets a connection go on with what it holds, in the next turn of the event loop or a later one. */
   goOnSoon(connection: { goOn(): void }): void
 }

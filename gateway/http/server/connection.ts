@@ -21,6 +21,8 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly peer: string | undefined
   readonly isTls: boolean
+  /** Nothing has been answered on it yet. */
+  isNew = true
   /** When `expire` is to be called, by the host's clock. */
   deadline: number
   readonly #host: ConnectionHost
@@ -206,6 +208,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     const { response } = request
     this.#request = undefined
     response.isDelivered = true
+    this.isNew = false
     request.owner?.onClosed()
     if (this.#phase === CLOSED) return
     if (!response.keepAlive || !request.isComplete || this.#hasPeerEnded) {
@@ -229,7 +232,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#readOn()
   }
 
-  /** `deadline` has passed. */
   expire(): void {
     if (this.#phase === HEAD && this.#held.length > 0) this.#fail('too-slow')
     else this.destroy()
@@ -257,7 +259,6 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.cut(false)
   }
 
-  /** The connection is no more. */
   onClose(): void {
     if (this.#phase === CLOSED) return
     this.#phase = CLOSED

@@ -4,6 +4,7 @@ import type { FieldKinds } from '../flood-memory.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connection-host.ts'
+import { createConnectionTurns } from './connection-turns.ts'
 import { Llhttp } from './llhttp.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readShared } from './shared-reading.ts'
@@ -52,14 +53,14 @@ export interface HttpServer {
 }
 
 const TICK_MS = 500
-/** After an announced end: for requests that are on their way over connections which seem idle; milliseconds. */
+/** For requests on their way over connections that are new, or that were promised an end; milliseconds. */
 const ON_THE_WAY_MS = 500
 
 /** One for each event loop: connections are judged by one timer, and go on in turns. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const connections = new Map<Connection, net.Socket>()
-  const turns = createTurns()
+  const turns = createConnectionTurns()
   let onEmpty: (() => void) | undefined
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
     llhttp: new Llhttp(),
@@ -88,8 +89,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   }
 
   let isAnnounced = false
-  const closeIdle = () => {
-    for (const connection of [...connections.keys()]) if (connection.isIdle) connection.destroy()
+  const closeIdle = (sparesNew: boolean) => {
+    for (const connection of [...connections.keys()])
+      if (connection.isIdle && !(sparesNew && connection.isNew)) connection.destroy()
   }
 
   let isClosed = false
@@ -115,6 +117,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       const shared = isTls ? undefined : readShared(accepted, take)
       const socket = shared ?? accepted
       const connection = new Connection(socket, host, peer, isTls)
+      turns.noteArrival()
       connections.set(connection, socket)
       if (shared === undefined)
         socket.on('data', (bytes: Buffer) => {
@@ -133,11 +136,13 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     drain: timeoutMs =>
       new Promise(resolve => {
         host.isDraining = true
-        // A proxy that was promised an answer may have sent a request by now: cut unread, it fails.
-        if (isAnnounced) setTimeout(closeIdle, ON_THE_WAY_MS)
-        else closeIdle()
+        // A client that has just connected, or a proxy that was promised an answer, may have sent a request by now: cut
+        // unread, it fails.
+        if (!isAnnounced) closeIdle(true)
+        const unused = setTimeout(closeIdle, ON_THE_WAY_MS, false)
         const late = setTimeout(closeAll, timeoutMs)
         onEmpty = () => {
+          clearTimeout(unused)
           clearTimeout(late)
           close()
           resolve()
@@ -145,22 +150,6 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
         if (connections.size === 0) onEmpty()
       }),
     close
-  }
-}
-
-/** One request of each connection in a turn of the event loop: a client that pipelines thousands waits behind all others. */
-const createTurns = () => {
-  let waiting: Connection[] = []
-  const goOn = () => {
-    const now = waiting
-    waiting = []
-    for (const connection of now) connection.goOn()
-  }
-  return {
-    add(connection: Connection) {
-      if (waiting.length === 0) setImmediate(goOn)
-      waiting.push(connection)
-    }
   }
 }
 
