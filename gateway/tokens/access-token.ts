@@ -2,9 +2,10 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
 import { SignJWT } from 'jose'
-import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
-import type { AccountProvider, Identity, User } from '../identity.ts'
+import { GatewayError, Unauthenticated } from '../errors.ts'
+import type { Identity, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
+import { personClaims, readClaims } from './claims.ts'
 
 /** Longer tokens are refused unread (a header field holds 16 KB at most). */
 const MAX_TOKEN_LENGTH = 8192
@@ -12,8 +13,6 @@ const MAX_TOKEN_LENGTH = 8192
 const MAX_LIFE_S = 24 * 60 * 60
 /** Of an HMAC-SHA-256 in base64url, without padding. */
 const SIGNATURE_LENGTH = 43
-/** Seconds by which another machine's clock may be ahead of ours. */
-const CLOCK_TOLERANCE_S = 30
 
 // One for all, since a flood of forged tokens asks for many.
 const BAD_SIGNATURE = new Unauthenticated({ reason: 'bad-signature' })
@@ -59,35 +58,6 @@ interface Life {
   addresses?: readonly string[]
 }
 
-const claimsOf = (user: User, version: number, authenticatedAt: number) => ({
-  name: user.name,
-  email: user.email,
-  provider: user.provider,
-  username: user.username,
-  perfis: user.profiles,
-  profiles: user.profiles,
-  areas: user.areas,
-  areaPrincipal: user.areaPrincipal,
-  accessStatus: user.accessStatus,
-  ver: version,
-  auth_time: authenticatedAt
-})
-
-const isStrings = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.every(item => typeof item === 'string')
-
-const isSeconds = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 && value < 1e12
-
-const isProvider = (value: unknown): value is AccountProvider =>
-  value === 'ldap' || value === 'cloudidp' || value === 'client'
-
-const sameItems = (a: readonly string[], b: unknown): boolean =>
-  isStrings(b) && a.length === b.length && a.every((item, index) => item === b[index])
-
-const text = (value: unknown): string | undefined =>
-  value === undefined ? '' : typeof value === 'string' ? value : undefined
-
 /** Strictly, as other verifiers would: canonical base64url (RFC 7515 §2) of well-formed UTF-8; else undefined. */
 const decodePart = (part: string): unknown => {
   const bytes = Buffer.from(part, 'base64url')
@@ -99,34 +69,10 @@ const decodePart = (part: string): unknown => {
   }
 }
 
-const userOf = (claims: Record<string, unknown>): User | undefined => {
-  const { sub, provider, profiles, areas, accessStatus } = claims
-  const name = text(claims.name)
-  const email = text(claims.email)
-  const username = text(claims.username)
-  const areaPrincipal = text(claims.areaPrincipal)
-  if (typeof sub !== 'string' || !/^[1-9]\d{0,15}$/.test(sub) || !isProvider(provider)) return undefined
-  if (!isStrings(profiles) || !sameItems(profiles, claims.perfis) || !isStrings(areas)) return undefined
-  if (accessStatus !== 'assigned' && accessStatus !== 'unassigned') return undefined
-  if (name === undefined || email === undefined || username === undefined || areaPrincipal === undefined)
-    return undefined
-  return {
-    id: Number(sub),
-    name,
-    email,
-    username,
-    provider,
-    perfis: profiles,
-    profiles,
-    areas,
-    areaPrincipal,
-    accessStatus
-  }
-}
-
 export const createAccessTokens = (options: AccessTokenOptions): AccessTokens => {
   const now = options.now ?? Date.now
   const lifeS = Math.floor(options.expiresInMs / 1000)
+  const mostLifeS = Math.max(lifeS, MAX_LIFE_S)
   const signingKey = createSecretKey(options.secret, 'utf8')
   // Key objects, made once: importing the bytes for each token costs several times the HMAC.
   const keys = [signingKey, ...options.previousSecrets.map(secret => createSecretKey(secret, 'utf8'))]
@@ -136,7 +82,9 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
 
   const sign = (user: User, version: number, life: Life) =>
     new SignJWT({
-      ...claimsOf(user, version, life.authenticatedAt),
+      ...personClaims(user),
+      ver: version,
+      auth_time: life.authenticatedAt,
       ...(life.addresses === undefined || life.addresses.length === 0 ? {} : { addresses: life.addresses })
     })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
@@ -176,46 +124,9 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     ) {
       return new Unauthenticated({ reason: 'bad-header' })
     }
-    const identity = identityOf(decodePart(payloadPart))
+    const identity = readClaims(decodePart(payloadPart), now() / 1000, mostLifeS)
     if (!(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1
     return identity
-  }
-
-  const identityOf = (claims: unknown): Identity | GatewayError => {
-    if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
-    const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses } = claims
-    const user = userOf(claims)
-    const nowS = now() / 1000
-    if (
-      user === undefined ||
-      typeof jti !== 'string' ||
-      jti === '' ||
-      jti.length > 128 ||
-      !isSeconds(exp) ||
-      !isSeconds(iat) ||
-      !isSeconds(auth_time) ||
-      (addresses !== undefined && !isStrings(addresses))
-    ) {
-      return new Unauthenticated({ reason: 'bad-claims' })
-    }
-    if (typeof ver !== 'number' || !Number.isSafeInteger(ver) || ver < 0)
-      return new Unauthenticated({ reason: 'bad-claims' })
-    if (nbf !== undefined && (!isSeconds(nbf) || nbf > nowS + CLOCK_TOLERANCE_S))
-      return new Unauthenticated({ reason: 'not-yet-valid' })
-    if (iat > nowS + CLOCK_TOLERANCE_S) return new Unauthenticated({ reason: 'issued-in-the-future' })
-    if (exp - iat > Math.max(lifeS, MAX_LIFE_S)) return new Unauthenticated({ reason: 'lives-too-long' })
-    if (exp <= nowS) return new TokenExpired({ reason: 'expired' })
-    return {
-      user,
-      subject: String(user.id),
-      tokenId: jti,
-      version: ver,
-      issuedAt: iat,
-      expiresAt: exp,
-      authenticatedAt: auth_time,
-      kind: user.provider === 'client' ? 'client' : 'login',
-      addresses
-    }
   }
 
   return {

@@ -1,6 +1,7 @@
 // Signs who a person is for one upstream, so that it need not trust the network (RFC 7519, ES256).
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
-import type { Identity, User } from '../identity.ts'
+import type { Identity } from '../identity.ts'
+import { personClaims } from './claims.ts'
 import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
 
@@ -42,19 +43,6 @@ const BACKDATED_S = 5
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-const personClaims = (user: User) => ({
-  sub: String(user.id),
-  name: user.name,
-  email: user.email,
-  provider: user.provider,
-  username: user.username,
-  perfis: user.profiles,
-  profiles: user.profiles,
-  areas: user.areas,
-  areaPrincipal: user.areaPrincipal,
-  accessStatus: user.accessStatus
-})
-
 export const createAssertions = (options: AssertionOptions): Assertions => {
   const { issuer, secrets, clock = () => performance.now() } = options
   const signed = new WeakMap<Identity, Map<string, Signed>>()
@@ -77,7 +65,9 @@ export const createAssertions = (options: AssertionOptions): Assertions => {
     const from = issuedAt - BACKDATED_S
     const expiresAt = Math.min(from + LIFE_S, identity.expiresAt)
     const times = { iat: from, exp: expiresAt }
-    const text = `${by.header}.${encode({ ...personClaims(identity.user), iss: issuer, aud: audience, ...times })}`
+    const { user } = identity
+    const claims = { sub: String(user.id), ...personClaims(user), iss: issuer, aud: audience, ...times }
+    const text = `${by.header}.${encode(claims)}`
     // RFC 7518 §3.4: R and S side by side.
     const signature = sign('sha256', Buffer.from(text), { key: by.key, dsaEncoding: 'ieee-p1363' })
     const line = `x-user-assertion: ${text}.${signature.toString('base64url')}\r\n`
