@@ -3,7 +3,8 @@ import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
 import { createPollingRequests } from './polling/polling-requests.ts'
-import { createSocketIoSessions, type SocketIoForwarding } from './sessions.ts'
+import type { SocketIoForwarding } from './polling/polling-session.ts'
+import { createSocketIoSessions } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
 
 interface ForwardSocketIo {

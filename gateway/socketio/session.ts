@@ -1,21 +1,15 @@
 // Holds the state of one Socket.IO session, whichever transport carries it, and ends each namespace when its right does.
-import { GatewayError } from '../errors.ts'
-import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
+import type { GatewayError } from '../errors.ts'
+import type { StreamEnd } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'
-import type { Route, Target, Upstream } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
 import type { SocketLog } from '../websocket/forward.ts'
-import {
-  createPacketGate,
-  type GateState,
-  NOTHING_DUE,
-  owesClient,
-  owesUpstream,
-  type PacketGate,
-  type Right
-} from './gate/packet-gate.ts'
+import { type GateState, NOTHING_DUE, owesClient, owesUpstream } from './gate/gate-state.ts'
+import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
 import { advance, begin, bytesLeft, joined, type Life, type Phase, provableFrom, proved, tookBytes } from './life.ts'
-import { namespaceName, namespaceRoute } from './namespaces.ts'
 import { disconnectPacket } from './protocol/packets.ts'
+import { createSessionRights, type SessionRightsParts } from './session-rights.ts'
+import type { SessionSource } from './session-source.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
 
 /** What carries packets to both sides; packets are Engine.IO text packets. */
@@ -27,28 +21,13 @@ export interface Carrier {
   bytes(): number
 }
 
-export interface SessionParts {
-  readonly streams: OpenStreams
+export interface SessionParts extends SessionRightsParts {
   readonly sidStore: SidStore
   /** Who a token that came from this address says is asking; throws 401. */
   readonly identify: (token: string, ip: string) => Identity
   readonly judge: (route: Route, user: User) => GatewayError | undefined
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  readonly log: SocketLog
-  /** @param namespace as the route file names it */
-  readonly countRefusedEvent: (routeId: string, namespace: string) => void
-}
-
-export interface SessionSource {
-  readonly route: Route
-  readonly upstream: Upstream
-  readonly target: Target
-  readonly path: string
-  readonly requestId: string
-  readonly ip: string
-  /** What limits count by. */
-  readonly ipKey: string
 }
 
 export interface Session {
@@ -83,9 +62,6 @@ export interface Session {
 
 type Claim = (namespace: string) => Promise<boolean>
 
-/** Of one session; all are counted. */
-const MAX_LOGGED_EVENTS = 10
-
 /** The same, as its owner changes it. */
 type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boolean }
 
@@ -94,127 +70,78 @@ export const createSession = (
   source: SessionSource,
   onOver: (session: Session, from: Phase) => void
 ): Session => {
-  const { route, path, requestId, ip } = source
-  const handles = new Map<string, StreamHandle>()
-  const rights = new Map<string, Right>()
-  let refusedEvents = 0
-  let leavePlace: (() => void) | undefined
-  let life = begin(parts.now())
   let carrier: Carrier | undefined
   let claim: Claim | undefined
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
-  const become = (next: Life) => {
-    life = next
+  /** undefined: there is no such step from where it stands; whether it was taken. */
+  const become = (next: Life | undefined): boolean => {
+    if (next === undefined) return false
     session.life = next
     session.isOver = next.phase === 'over'
-  }
-
-  /** A session is one person's: its place counts for them from the first namespace that they ask for. */
-  const takePlace = (userId: number) => {
-    const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
-    if (taken instanceof GatewayError) throw taken
-    leavePlace = taken
-  }
-
-  const register = (namespace: string, judgedBy: Route, identity: Identity) => {
-    if (leavePlace === undefined) takePlace(identity.user.id)
-    rights.set(namespace, { route: judgedBy, user: identity.user })
-    const handle = parts.streams.register(
-      { kind: 'socketio', identity, route: judgedBy, path, namespace, requestId, ip },
-      {
-        end: code => endNamespace(namespace, code),
-        destroy: () => session.end(1001),
-        bytes: () => carrier?.bytes() ?? 0,
-        onChange: stream => rights.set(namespace, { route: stream.route, user: stream.identity?.user ?? identity.user })
-      }
-    )
-    handles.set(namespace, handle)
+    return true
   }
 
   const release = (namespace: string) => {
-    handles.get(namespace)?.close()
-    handles.delete(namespace)
-    rights.delete(namespace)
-    if (handles.size === 0) become(provableFrom(life, parts.now()))
+    if (!rights.release(namespace)) become(provableFrom(session.life, parts.now()))
   }
 
   const endNamespace = (namespace: string, code: StreamEnd) => {
-    handles.delete(namespace)
-    rights.delete(namespace)
     if (session.isOver || !gate.end(namespace)) return
     if (claim === undefined) return tellEnd(namespace, code)
     // Several instances may learn of it; a second DISCONNECT would cost the session its other namespaces.
-    claim(namespace).then(
-      isOurs => (isOurs ? tellEnd(namespace, code) : undefined),
-      () => tellEnd(namespace, code)
-    )
+    claim(namespace)
+      .catch(() => true)
+      .then(isOurs => isOurs && tellEnd(namespace, code))
   }
 
   const tellEnd = (namespace: string, code: StreamEnd) => {
     if (session.isOver) return
     // Neither side may take our word for an attachment that it waits for: then the whole session ends.
-    if (state.namespaces.size === 0 || owesUpstream(state) || owesClient(state)) {
-      return close([namespace, ...state.namespaces.keys()], code)
-    }
-    carrier?.toUpstream([disconnectPacket(namespace)])
-    carrier?.toClient([disconnectPacket(namespace)])
+    const endsAlone = state.namespaces.size > 0 && !owesUpstream(state) && !owesClient(state)
+    if (endsAlone) disconnect(carrier, state, [namespace])
+    else close([namespace, ...state.namespaces.keys()], code)
   }
 
   const close = (namespaces: readonly string[], code: number) => {
-    const packets = namespaces.map(disconnectPacket)
     const last = carrier
-    if (!owesUpstream(state)) last?.toUpstream(packets)
-    if (!owesClient(state)) last?.toClient(packets)
+    disconnect(last, state, namespaces)
     leave()
     last?.close(code)
   }
 
   const leave = () => {
-    const ended = advance(life, 'end')
-    if (ended === undefined) return
-    const from = life.phase
-    become(ended)
-    leavePlace?.()
-    for (const handle of handles.values()) handle.close()
-    handles.clear()
+    const from = session.life.phase
+    if (!become(advance(session.life, 'end'))) return
     state.namespaces.clear()
-    rights.clear()
+    rights.close()
     carrier = undefined
     onOver(session, from)
   }
 
   /** Whether the step could be taken; `by` carries the session from then on. */
   const carryBy = (step: 'poll' | 'open-socket' | 'upgrade', by: Carrier): boolean => {
-    const next = advance(life, step)
-    if (next === undefined) return false
-    become(next)
+    if (!become(advance(session.life, step))) return false
     carrier = by
     return true
   }
 
-  const onRefusedEvent = (namespace: string, event: string, { reason }: GatewayError) => {
-    const right = rights.get(namespace)
-    parts.countRefusedEvent(route.id, right === undefined ? '' : namespaceName(right.route))
-    if (++refusedEvents > MAX_LOGGED_EVENTS) return
-    const user = right?.user.username
-    parts.log.info({ requestId, route: route.id, namespace, event, user, reason }, 'refused a Socket.IO event')
-  }
+  const rights = createSessionRights(parts, source, {
+    end: endNamespace,
+    destroy: () => session.end(1001),
+    bytes: () => carrier?.bytes() ?? 0
+  })
 
   const gate = createPacketGate({
-    route,
+    ...parts,
+    ...source,
     state,
-    identify: token => parts.identify(token, ip),
-    judge: parts.judge,
+    identify: token => parts.identify(token, source.ip),
     pids: parts.sidStore,
-    now: parts.now,
-    onAsked: register,
-    requestId,
-    rightOf: namespace => rights.get(namespace),
-    onRefusedEvent,
-    onOpen() {
-      become(proved(life))
-    },
+    onAsked: rights.register,
+    rightOf: rights.of,
+    onRefusedEvent: rights.noteRefusedEvent,
+    onOpen: () => void become(proved(session.life)),
     onLeft: release
   })
 
@@ -223,24 +150,18 @@ export const createSession = (
     source,
     gate,
     state,
-    life,
+    life: begin(parts.now()),
     isOver: false,
     poll(by, createdAt) {
-      if (carryBy('poll', by)) become(provableFrom(life, createdAt))
+      if (carryBy('poll', by)) become(provableFrom(session.life, createdAt))
     },
     openSocket: by => void carryBy('open-socket', by),
-    probe() {
-      const next = advance(life, 'probe')
-      become(next ?? life)
-      return next !== undefined
-    },
-    abandonProbe() {
-      become(advance(life, 'abandon-probe') ?? life)
-    },
+    probe: () => become(advance(session.life, 'probe')),
+    abandonProbe: () => void become(advance(session.life, 'abandon-probe')),
     upgrade: by => carryBy('upgrade', by),
     takeBytes(bytes) {
-      become(tookBytes(life, bytes))
-      return bytesLeft(life) >= 0
+      become(tookBytes(session.life, bytes))
+      return bytesLeft(session.life) >= 0
     },
     claimBy(by) {
       claim = by
@@ -249,35 +170,31 @@ export const createSession = (
       if (!session.isOver) close([...state.namespaces.keys()], code)
     },
     violate(reason) {
-      if (session.isOver) return
-      const fields = { requestId, route: route.id, upstream: source.upstream.name, reason }
-      if (reason.startsWith('upstream-'))
-        parts.log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
-      else parts.log.info(fields, 'ended a Socket.IO session because of what its client sent')
+      if (!session.isOver) logViolation(parts.log, source, reason)
       session.end(1008)
     },
     leave,
     adopt(record) {
-      become(joined(life, record))
+      become(joined(session.life, record))
       state.due = { ...record.due }
       for (const name of [...state.namespaces.keys()]) {
-        if (record.namespaces[name] !== undefined) continue
-        state.namespaces.delete(name)
-        release(name)
+        if (record.namespaces[name] === undefined && state.namespaces.delete(name)) release(name)
       }
-      for (const [name, namespace] of Object.entries(record.namespaces)) {
-        const judgedBy = namespaceRoute(route, name)
-        if (judgedBy === undefined) continue
-        state.namespaces.set(name, namespace)
-        if (!handles.has(name)) register(name, judgedBy, namespace.identity)
-      }
+      rights.adopt(state.namespaces, record.namespaces)
     }
   }
   return session
 }
 
-/** Whether any namespace is open or about to be. */
-export const isProving = ({ state }: Session): boolean => {
-  for (const { phase } of state.namespaces.values()) if (phase === 'open') return false
-  return true
+const logViolation = (log: SocketLog, { requestId, route, upstream }: SessionSource, reason: string) => {
+  const fields = { requestId, route: route.id, upstream: upstream.name, reason }
+  if (reason.startsWith('upstream-')) log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
+  else log.info(fields, 'ended a Socket.IO session because of what its client sent')
+}
+
+/** Tells both sides, in order, that namespaces are over; a side that waits for an attachment would take it for that. */
+const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: readonly string[]) => {
+  const packets = namespaces.map(disconnectPacket)
+  if (!owesUpstream(state)) carrier?.toUpstream(packets)
+  if (!owesClient(state)) carrier?.toClient(packets)
 }

@@ -13,15 +13,11 @@ import {
 } from '../websocket/forward.ts'
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
+import type { PollingSession, SocketIoForwarding } from './polling/polling-session.ts'
 import { type EngineRequest, readEngineQuery } from './protocol/engineio-request.ts'
 import type { Carrier, Session } from './session.ts'
-import {
-  type PollingSession,
-  type SocketIoForwarding,
-  type SocketIoSessions,
-  sourceOf,
-  unknownSid
-} from './sessions.ts'
+import { sourceOf } from './session-source.ts'
+import { type SocketIoSessions, unknownSid } from './sessions.ts'
 import { createWebSocketTransport } from './websocket.ts'
 
 /** Throws a refusal, or rejects with one. */

@@ -2,13 +2,8 @@
 import { Forbidden, type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
-import {
-  createPacketGate,
-  type GateState,
-  NOTHING_DUE,
-  owesUpstream,
-  type Right
-} from '../../gateway/socketio/gate/packet-gate.ts'
+import { type GateState, NOTHING_DUE, owesUpstream, type Right } from '../../gateway/socketio/gate/gate-state.ts'
+import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import {
   type EnginePacket,
   readEnginePacket,

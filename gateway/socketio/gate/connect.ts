@@ -101,7 +101,11 @@ const mayRecover = async (
 }
 
 /** Remembers whose recovery id an accepted CONNECT names. */
-export const bindRecovery = ({ pids, route, now }: ConnectParts, packet: SocketIoPacket, identity: Identity) => {
+export const bindRecovery = (
+  { pids, route, now }: Pick<ConnectParts, 'pids' | 'route' | 'now'>,
+  packet: SocketIoPacket,
+  identity: Identity
+) => {
   const { pid } = readAuth(packet.rest) ?? {}
   if (typeof pid !== 'string' || pid.length > MAX_ID) return
   const { user, version, expiresAt } = identity

@@ -4,7 +4,7 @@ import type { Exchange } from '../../http/exchange.ts'
 import { clientHead, type ResponseContextOf } from '../../upstream/headers/client-head.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
-import type { SessionSource } from '../session.ts'
+import type { SessionSource } from '../session-source.ts'
 
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
 

@@ -12,11 +12,12 @@ import { targetsInTurn } from '../../websocket/forward.ts'
 import { bytesLeft } from '../life.ts'
 import { readHandshake } from '../protocol/engineio-handshake.ts'
 import { readEngineQuery } from '../protocol/engineio-request.ts'
-import type { SessionSource } from '../session.ts'
-import { type SocketIoForwarding, type SocketIoSessions, sourceOf, unknownSid, upgradedAlready } from '../sessions.ts'
+import { type SessionSource, sourceOf } from '../session-source.ts'
+import { type SocketIoSessions, unknownSid } from '../sessions.ts'
 import { storeAway } from '../share.ts'
 import type { SidSource } from '../sid-store.ts'
 import { clientFields } from './client-fields.ts'
+import { type SocketIoForwarding, upgradedAlready } from './polling-session.ts'
 
 const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024

@@ -1,0 +1,74 @@
+// Judges the packets that the upstream of a Socket.IO session sends: what passes, what is held until it has confirmed a CONNECT.
+import { type EnginePacket, textOf } from '../protocol/engineio.ts'
+import { CONNECT, CONNECT_ERROR, DISCONNECT, readSocketIoPacket, type SocketIoPacket } from '../protocol/packets.ts'
+import type { NamespaceState } from '../sid-store.ts'
+import { bindRecovery } from './connect.ts'
+import { type GateParts, leaveNamespace } from './gate-state.ts'
+import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
+
+/** What a backend may say before it confirms a CONNECT. */
+const MAX_HELD_PACKETS = 1000
+
+/** @param withWaiting adds answers of the gateway's own that had to wait for an attachment */
+export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: PacketVerdict) => PacketVerdict) => {
+  const { state } = parts
+  const { namespaces } = state
+  const maxHeldBytes = parts.route.socketio?.maxMessageBytes ?? 1_000_000
+
+  const answerToConnect = (packet: SocketIoPacket, known: NamespaceState): PacketVerdict => {
+    if (known.phase !== 'asked') return violation('upstream-connected-twice')
+    const { identity, held = [] } = known
+    bindRecovery(parts, packet, identity)
+    namespaces.set(packet.namespace, { identity, phase: 'open' })
+    parts.onOpen(packet.namespace)
+    // It may have been told to go before it was told that it is in.
+    if (held.some(text => readSocketIoPacket(text.slice(1))?.type === DISCONNECT))
+      leaveNamespace(parts, packet.namespace)
+    return held.length === 0 ? PASSED : { verdict: 'pass', released: held }
+  }
+
+  /** python-socketio sends what a connect handler emits before the confirmation; clients would deliver it. */
+  const hold = (namespace: string, packet: EnginePacket): PacketVerdict => {
+    const known = namespaces.get(namespace)
+    if (known === undefined) return DROPPED
+    const held = [...(known.held ?? []), textOf(packet)]
+    const bytes = held.reduce((sum, { length }) => sum + length, 0)
+    if (held.length > MAX_HELD_PACKETS || bytes > maxHeldBytes) return violation('upstream-too-much-before-connect')
+    namespaces.set(namespace, { ...known, held })
+    return DROPPED
+  }
+
+  const message = (whole: EnginePacket): PacketVerdict => {
+    const { due } = state
+    if (due.upstream > 0) return violation('upstream-attachment-due')
+    const packet = readSocketIoPacket(whole.text.slice(1))
+    if (packet === undefined) return violation('upstream-malformed-packet')
+    const { type, namespace, attachments } = packet
+    const known = namespaces.get(namespace)
+    due.upstream = attachments
+    due.upstreamFate = known === undefined ? 'drop' : 'pass'
+    if (known === undefined) return DROPPED
+    if (type === CONNECT) return answerToConnect(packet, known)
+    if (type === CONNECT_ERROR) leaveNamespace(parts, namespace)
+    else if (known.phase === 'asked') {
+      due.upstreamFate = 'hold'
+      due.heldFor = namespace
+      return hold(namespace, whole)
+    } else if (type === DISCONNECT) leaveNamespace(parts, namespace)
+    return PASSED
+  }
+
+  const binary = (packet: EnginePacket): PacketVerdict => {
+    const { due } = state
+    if (due.upstream === 0) return violation('upstream-attachment-undue')
+    due.upstream--
+    if (due.upstreamFate === 'hold') return hold(due.heldFor ?? '', packet)
+    return due.upstreamFate === 'drop' ? DROPPED : PASSED
+  }
+
+  return (packet: EnginePacket): PacketVerdict => {
+    if (packet.type === '4') return withWaiting(message(packet))
+    if (packet.type === 'b') return withWaiting(binary(packet))
+    return packet.type === '5' ? violation('upstream-unexpected-packet') : PASSED
+  }
+}

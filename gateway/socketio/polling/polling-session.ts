@@ -1,0 +1,83 @@
+// Opens a Socket.IO session that requests carry, on the instance that began it or on one that takes it up.
+import { BadRequest, GatewayError } from '../../errors.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import type { Upstreams } from '../../upstream/upstreams.ts'
+import type { SocketForwarding } from '../../websocket/forward.ts'
+import type { Relay } from '../../websocket/relay.ts'
+import type { Phase } from '../life.ts'
+import type { Session, SessionParts } from '../session.ts'
+import { ownPostHead, type SessionSource } from '../session-source.ts'
+import { createShare, type PollingShare } from '../share.ts'
+import type { SidSource } from '../sid-store.ts'
+import type { PollingForwarding } from './client-fields.ts'
+import { createPollingTransport, type PollingTransport } from './polling-transport.ts'
+
+export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick<PollingForwarding, 'pollHeaders'> {
+  readonly upstreams: Upstreams
+  /** `[name, value, …]` on the gateway's own answers. */
+  readonly ownHeaders: (exchange: Exchange) => readonly string[]
+}
+
+export interface PollingSession {
+  readonly session: Session
+  readonly polling: PollingTransport
+  readonly share: PollingShare | undefined
+  readonly sessionMs: number
+  lastSeen: number
+  /** Let go of here, while other instances may still serve it. */
+  isElsewhere: boolean
+  /** The WebSocket that is tried, or carries it. */
+  relay: Relay | undefined
+}
+
+/** A stray request of the transport that the session has left; it costs the session nothing. */
+export const upgradedAlready = () => new BadRequest({ reason: 'upgraded-already' })
+
+/** @param start begins the session itself; its `onOver` is given the phase that the end ended */
+export const openPollingSession = (
+  forwarding: SocketIoForwarding,
+  sid: string,
+  source: SessionSource,
+  record: SidSource,
+  start: (source: SessionSource, onOver: (from: Phase) => void) => Session
+): PollingSession => {
+  const { now } = forwarding
+  const { shared } = forwarding.sidStore
+  const release = forwarding.streams.admit({ upstream: source.upstream, userId: undefined, ip: source.ipKey })
+  if (release instanceof GatewayError) throw release
+  const session = start(source, from => {
+    release()
+    // Kept until the sweep: its last word may still wait for a poll.
+    entry.lastSeen = now()
+    // A probe of the other transport ends with the session that it probes for.
+    if (from !== 'websocket') entry.relay?.end({ code: 1008, reason: '' })
+    if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
+  })
+  const letGo = () => {
+    entry.isElsewhere = true
+    session.leave()
+    throw upgradedAlready()
+  }
+  const share = shared && createShare(shared, { sid, session, pollMs: record.pollMs, letGo })
+  const polling = createPollingTransport({
+    forwarding,
+    session,
+    share,
+    fields: record.fields,
+    pollMs: record.pollMs,
+    ownHead: length => ownPostHead(source, sid, length),
+    onViolation: session.violate
+  })
+  session.poll(polling.carrier, record.createdAt)
+  if (shared !== undefined) session.claimBy(namespace => shared.dropNamespace(sid, namespace))
+  const entry: PollingSession = {
+    session,
+    polling,
+    share,
+    sessionMs: record.sessionMs,
+    lastSeen: now(),
+    relay: undefined,
+    isElsewhere: false
+  }
+  return entry
+}

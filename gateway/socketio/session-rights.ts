@@ -1,0 +1,99 @@
+// Registers each namespace of a Socket.IO session as an open stream, so that it ends with the right that it was opened by.
+import { GatewayError } from '../errors.ts'
+import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
+import type { Identity } from '../identity.ts'
+import type { Route } from '../routes/route.ts'
+import type { SocketLog } from '../websocket/forward.ts'
+import type { Right } from './gate/gate-state.ts'
+import { namespaceName, namespaceRoute } from './namespaces.ts'
+import type { SessionSource } from './session-source.ts'
+import type { NamespaceState, SidRecord } from './sid-store.ts'
+
+export interface SessionRightsParts {
+  readonly streams: OpenStreams
+  readonly log: SocketLog
+  /** @param namespace as the route file names it */
+  readonly countRefusedEvent: (routeId: string, namespace: string) => void
+}
+
+interface SessionControl {
+  readonly end: (namespace: string, code: StreamEnd) => void
+  readonly destroy: () => void
+  readonly bytes: () => number
+}
+
+/** Of one session; all are counted. */
+const MAX_LOGGED_EVENTS = 10
+
+export const createSessionRights = (parts: SessionRightsParts, source: SessionSource, session: SessionControl) => {
+  const { route, path, requestId, ip } = source
+  const handles = new Map<string, StreamHandle>()
+  const rights = new Map<string, Right>()
+  let refusedEvents = 0
+  let leavePlace: (() => void) | undefined
+
+  /** A session is one person's: its place counts for them from the first namespace that they ask for. */
+  const takePlace = (userId: number) => {
+    const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
+    if (taken instanceof GatewayError) throw taken
+    leavePlace = taken
+  }
+
+  const drop = (namespace: string) => {
+    handles.delete(namespace)
+    rights.delete(namespace)
+  }
+
+  const register = (namespace: string, judgedBy: Route, identity: Identity) => {
+    if (leavePlace === undefined) takePlace(identity.user.id)
+    rights.set(namespace, { route: judgedBy, user: identity.user })
+    const handle = parts.streams.register(
+      { kind: 'socketio', identity, route: judgedBy, path, namespace, requestId, ip },
+      {
+        end(code) {
+          drop(namespace)
+          session.end(namespace, code)
+        },
+        destroy: session.destroy,
+        bytes: session.bytes,
+        onChange: ({ route: governing, identity: current }) =>
+          rights.set(namespace, { route: governing, user: current?.user ?? identity.user })
+      }
+    )
+    handles.set(namespace, handle)
+  }
+
+  return {
+    /** Throws when the right has ended meanwhile, or no place is left. */
+    register,
+    /** Takes up the namespaces that another instance has opened; throws as `register` does. */
+    adopt(namespaces: Map<string, NamespaceState>, written: SidRecord['namespaces']) {
+      for (const [name, namespace] of Object.entries(written)) {
+        const judgedBy = namespaceRoute(route, name)
+        if (judgedBy === undefined) continue
+        namespaces.set(name, namespace)
+        if (!handles.has(name)) register(name, judgedBy, namespace.identity)
+      }
+    },
+    of: (namespace: string): Right | undefined => rights.get(namespace),
+    /** The namespace was left; false: it was the last. */
+    release(namespace: string): boolean {
+      handles.get(namespace)?.close()
+      drop(namespace)
+      return handles.size > 0
+    },
+    noteRefusedEvent(namespace: string, event: string, { reason }: GatewayError) {
+      const right = rights.get(namespace)
+      parts.countRefusedEvent(route.id, right === undefined ? '' : namespaceName(right.route))
+      if (++refusedEvents > MAX_LOGGED_EVENTS) return
+      const user = right?.user.username
+      parts.log.info({ requestId, route: route.id, namespace, event, user, reason }, 'refused a Socket.IO event')
+    },
+    close() {
+      leavePlace?.()
+      for (const handle of handles.values()) handle.close()
+      handles.clear()
+      rights.clear()
+    }
+  }
+}

@@ -1,0 +1,34 @@
+// Bounds the Socket.IO sessions of one address that have no open namespace, handshakes under way included.
+import { RateLimited } from '../errors.ts'
+import type { Session } from './session.ts'
+
+const MAX_UNPROVEN_PER_IP = 20
+
+/** @param sessions those that live; counts a handshake of an address, and returns how to stop counting it */
+export const createUnproven = (sessions: ReadonlySet<Session>) => {
+  // Counted from before the handshake, so that a burst can't pass all at once.
+  const handshakes = new Map<string, number>()
+
+  const unprovenOf = (ipKey: string): number => {
+    let count = handshakes.get(ipKey) ?? 0
+    for (const session of sessions) if (session.source.ipKey === ipKey && isProving(session)) count++
+    return count
+  }
+
+  return (ipKey: string): (() => void) => {
+    if (unprovenOf(ipKey) >= MAX_UNPROVEN_PER_IP)
+      throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
+    handshakes.set(ipKey, (handshakes.get(ipKey) ?? 0) + 1)
+    return () => {
+      const left = (handshakes.get(ipKey) ?? 1) - 1
+      if (left === 0) handshakes.delete(ipKey)
+      else handshakes.set(ipKey, left)
+    }
+  }
+}
+
+/** Whether any namespace is open or about to be. */
+export const isProving = ({ state }: Session): boolean => {
+  for (const { phase } of state.namespaces.values()) if (phase === 'open') return false
+  return true
+}
