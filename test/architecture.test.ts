@@ -52,7 +52,9 @@ const HOMES: Record<string, RegExp> = {
   pino: /^gateway\/observe\/logging\.ts$/,
   fastify: /^gateway\/http\/own-endpoints\.ts$/,
   'undici/lib/llhttp/llhttp_simd-wasm.js': /^gateway\/http\/server\/llhttp\.ts$/,
-  '@fastify/swagger': /^gateway\/http\/own-endpoints\.ts$/
+  '@fastify/swagger': /^gateway\/http\/own-endpoints\.ts$/,
+  '@fastify/ajv-compiler': /^gateway\/http\/own-endpoints\.ts$/,
+  '@fastify/fast-json-stringify-compiler': /^gateway\/http\/own-endpoints\.ts$/
 }
 
 const files = ['gateway', 'migrations'].flatMap(folder =>

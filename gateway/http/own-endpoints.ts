@@ -1,5 +1,7 @@
 // Runs the gateway's own endpoints in Fastify: bodies parsed and judged by schema, answers serialised, errors in one shape.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import buildValidators from '@fastify/ajv-compiler'
+import buildSerializers from '@fastify/fast-json-stringify-compiler'
 import swagger from '@fastify/swagger'
 import Fastify, {
   type FastifyBaseLogger,
@@ -72,6 +74,36 @@ const toRefusal = (error: FastifyError): GatewayError => {
     : new Internal({ cause: error, reason: 'internal-error' })
 }
 
+type ValidatorFactory = ReturnType<typeof buildValidators>
+type SerializerFactory = ReturnType<typeof buildSerializers>
+
+/** Compiling all schemas takes longer than the rest of a start, and most endpoints are asked rarely: the first to ask waits. */
+const compileWhenAsked: ValidatorFactory = (schemas, options) => {
+  const compile = buildValidators()(schemas, options)
+  return definition => {
+    let compiled: ReturnType<typeof compile> | undefined
+    const validate = (data: unknown) => {
+      compiled ??= compile(definition)
+      const result: unknown = compiled(data)
+      validate.errors = compiled.errors
+      return result
+    }
+    validate.errors = undefined as ReturnType<typeof compile>['errors']
+    return validate as unknown as ReturnType<typeof compile>
+  }
+}
+
+const serializeWhenAsked: SerializerFactory = (schemas, options) => {
+  const compile = buildSerializers()(schemas, options)
+  return definition => {
+    let compiled: ReturnType<typeof compile> | undefined
+    return document => {
+      compiled ??= compile(definition)
+      return compiled(document)
+    }
+  }
+}
+
 export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<OwnEndpoints> => {
   // Fastify makes request objects of its own: this tells which exchange each of them is for.
   const asked = new AsyncLocalStorage<Exchange>()
@@ -80,7 +112,8 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT_BYTES,
     // Nothing is coerced, dropped or filled in silently.
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } }
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
+    schemaController: { compilersFactory: { buildValidator: compileWhenAsked, buildSerializer: serializeWhenAsked } }
   })
   // Set by the first hook, before anything else sees the request.
   app.decorateRequest('exchange', undefined as unknown as Exchange)

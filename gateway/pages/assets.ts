@@ -1,11 +1,11 @@
 // Everything that a page loads is at hand: TypeScript stripped, imports by fingerprint, compressed once when first asked for.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { stripTypes } from './stripped-types.ts'
 
 export interface Asset {
   /** `login.3f9a….js`; the part in the middle is of the content. */
@@ -73,7 +73,7 @@ export const createAssets = (): Assets => {
     console: { ...modules.entry('console.ts'), styles: consoleStyles },
     account: { ...modules.entry('account.ts'), styles: consoleStyles.slice(0, 2) },
     icon: add('icon', '.svg', read(join(FOLDER, 'icon.svg'))),
-    sessionScript: createAsset('session.js', Buffer.from(strip(read(join(FOLDER, 'session-script.ts')))))
+    sessionScript: createAsset('session.js', Buffer.from(stripTypes(read(join(FOLDER, 'session-script.ts')))))
   }
 }
 
@@ -87,7 +87,7 @@ const createModules = (add: (name: string, text: string) => string) => {
     if (known === '') throw new Error(`browser modules import each other in a circle at ${specifier}`)
     if (known !== undefined) return known
     addresses.set(specifier, '')
-    const source = PACKAGES[specifier]?.() ?? strip(read(join(FOLDER, specifier)))
+    const source = PACKAGES[specifier]?.() ?? stripTypes(read(join(FOLDER, specifier)))
     const needed = new Set<string>()
     const text = source.replace(IMPORT, (_, before: string, quote: string, target: string) => {
       const imported = target.replace(/^\.\//, '')
@@ -121,18 +121,6 @@ const packageFile = (specifier: string, file: string): string => join(resolved(s
 
 const readPackage = (specifier: string): string =>
   read(resolved(specifier)).replace(/\n?\/\/# sourceMappingURL=.*$/m, '')
-
-/** Types become blanks; lines that are only a comment or blank are of no use to a browser. */
-const strip = (source: string): string => {
-  const { emitWarning } = process
-  // The function warns that it is experimental; Node itself runs every file of ours through the same stripping.
-  process.emitWarning = () => undefined
-  try {
-    return stripTypeScriptTypes(source).replace(/^\s*(?:\/\/.*)?\n/gm, '')
-  } finally {
-    process.emitWarning = emitWarning
-  }
-}
 
 const compressGzip = promisify(gzip)
 const compressBrotli = promisify(brotliCompress)

@@ -1,3 +1,5 @@
+import buildValidators from '@fastify/ajv-compiler'
+import buildSerializers from '@fastify/fast-json-stringify-compiler'
 import { pino } from 'pino'
 import t from 'tap'
 import { answerRefusal } from '../../gateway/http/answer.ts'
@@ -6,8 +8,21 @@ import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { createOwnEndpoints } from '../../gateway/http/own-endpoints.ts'
+import { startGateway } from '../support/gateway.ts'
 import { startListener } from '../support/http-listener.ts'
 import { connectRaw } from '../support/raw-client.ts'
+
+interface Content {
+  readonly content?: Readonly<Record<string, { readonly schema: object }>>
+}
+interface Operation {
+  readonly parameters?: readonly { readonly schema: object }[]
+  readonly requestBody?: Content
+  readonly responses?: Readonly<Record<string, Content>>
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
 
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
   // RX-02
@@ -40,4 +55,25 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
   connection.send('"a": 1')
   await connection.closed()
   t.notOk(ran)
+})
+
+t.test('every schema of the own endpoints can be compiled, although each waits until it is needed', async t => {
+  const world = await startGateway(t)
+  const { paths } = (world.gateway.openapi?.() ?? { paths: {} }) as Document
+  const operations = Object.values(paths).flatMap(path => Object.values(path))
+  const contents = operations.flatMap(({ requestBody, responses }) => [
+    requestBody?.content,
+    ...Object.values(responses ?? {}).map(({ content }) => content)
+  ])
+  const schemas = contents.flatMap(content => Object.values(content ?? {}).map(({ schema }) => schema))
+  t.ok(schemas.length > 40, `${schemas.length} schemas`)
+  // As strict as the endpoints themselves are.
+  const validator = buildValidators()({}, { customOptions: {} })
+  const parameters = operations.flatMap(operation => operation.parameters ?? [])
+  const asked = parameters.map(({ schema }) => ({ type: 'object', properties: { value: schema } }))
+  for (const schema of [...schemas, ...asked])
+    t.doesNotThrow(() => validator({ schema } as never), JSON.stringify(schema))
+  const serializer = buildSerializers()({})
+  for (const schema of schemas)
+    t.doesNotThrow(() => serializer({ method: 'GET', url: '/', httpStatus: '200', schema }), JSON.stringify(schema))
 })
