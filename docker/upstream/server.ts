@@ -1,4 +1,4 @@
-// A backend without any authentication of its own: it answers whoever the gateway lets through and shows who that is.
+// A backend without authentication of its own: it serves everyone whom the gateway lets through, and shows who they are.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Server } from 'socket.io'
 

@@ -1,4 +1,4 @@
-// What the terminal says when the demo is ready: where, who, three lines to paste, and what else there is to try.
+// Writes what the terminal shows when the demo is ready: its address, the people, three lines to paste, and what else to try.
 import type { Admitted } from './admit-people.ts'
 import type { Demo } from './start-demo.ts'
 
@@ -22,41 +22,41 @@ export const announcement = ({ url, people, member, program, proxyUrl }: Demo, h
 
   return `
 Portaria demo ready: ${url}    (Ctrl-C stops it and leaves nothing behind)
-Everything runs in this one process: directory, cloud provider, backends, embedded database, counters in memory.
+Everything runs in this one process: a directory, a cloud provider, backends, an embedded database and in-memory counters.
 
 ${table(people)}
 
-Paste any of these into another terminal: log in (200), an allowed request (200), a refused one (403).
+Paste any of these lines into another terminal: a login (200), an allowed request (200), a refused request (403).
 
 ${curl} ${url}/auth/login ${json({ username, password })}
 ${curl} ${url}/api/orders ${bearer('ana')}
 ${curl} -X DELETE ${url}/api/orders/1 ${bearer('ana')}
 
 In a browser:
-  ${url}/auth/login       with the directory; or with the cloud provider, which has the same
-  ${' '.repeat(url.length)}                  names and passwords, but there everybody is new and unassigned
+  ${url}/auth/login       log in with the directory, or with the cloud provider, which has the same
+  ${' '.repeat(url.length)}                  names and passwords but where everyone is new and unassigned
   ${url}/messaging-demo/  Socket.IO: QR code, status and messages
-  ${url}/auth/console     for maria: people, access, traffic
-  ${url}/panel            a page rendered on the server: the login comes first, then the session cookie counts
+  ${url}/auth/console     the admin console, for maria: people, access, traffic
+  ${url}/panel            a server-rendered page: asks for a login first, then uses the session cookie
 
-joao has no access yet. maria gives it to him; then he refreshes his token and may read orders:
+joao has no access yet. maria grants it; then joao refreshes his token and may read orders:
   $ ${curl} -X PUT ${url}/auth/admin/users/${of('joao').id}/access ${bearer('maria')} ${json(access)}
   $ ${curl} -X POST ${url}/auth/refresh ${bearer('joao')}
 
-Events as they happen, until Ctrl-C (SSE):
+Live events (SSE), until Ctrl-C:
   $ ${curl} -N ${url}/api/events ${bearer('ana')}
 
-Access by group: nobody assigned anything to ${member.username} (password ${member.password}); her group gives her Agente and Suporte.
+Access by group: no one has assigned anything to ${member.username} (password ${member.password}); her group grants her Agente and Suporte.
   $ ${curl} ${url}/auth/login ${json({ username: member.username, password: member.password })}
 
-A program: its account gets a token by OAuth 2.0 client credentials.
+A program: its service account gets a token with OAuth 2.0 client credentials.
   $ ${curl} -u "${program.clientId}:${program.clientSecret}" -d grant_type=client_credentials ${url}/auth/token
 
-Another proxy (as nginx, Caddy or Traefik) asks the gateway at /auth/forward who may pass: ana may, joao may not yet.
+Forward-auth: another proxy (like nginx, Caddy or Traefik) asks the gateway at /auth/forward. ana may pass, joao may not yet.
   $ ${curl} ${proxyUrl}/elsewhere/report ${bearer('ana')}
   $ ${curl} ${proxyUrl}/elsewhere/report ${bearer('joao')}
 
-Socket.IO, in this folder: with ana's token, then without one.
+Socket.IO, to be run in this directory: with ana's token, then without one.
   $ ${socketLine(url, `{auth:{token:'${of('ana').token}'}}`)}
   $ ${socketLine(url, '{}')}
 `

@@ -22,10 +22,10 @@ routes:
   - path: /messaging-demo/*
     upstream: sample
     public: true
-  - path: /api/orders/*                 # whoever works with orders
+  - path: /api/orders/*                 # everyone who works with orders
     upstream: sample
     roles: [Admin, Supervisor, Agente]
-  - path: /api/orders/:id               # but only an Admin deletes one
+  - path: /api/orders/:id               # only an Admin may delete one
     methods: [DELETE]
     upstream: sample
     roles: [Admin]
@@ -34,10 +34,10 @@ routes:
     roles: [Admin, Supervisor, Agente]
   - path: /api/whoami                   # any valid token
     upstream: sample
-  - path: /panel                        # a page for browsers: the session cookie counts, and without one the login comes first
+  - path: /panel                        # a page for browsers, with the session cookie; without one, the login page comes first
     upstream: sample
     browser: true
-  - path: /elsewhere/*                  # another proxy asks for these at /auth/forward
+  - path: /elsewhere/*                  # another proxy asks at /auth/forward before it serves these
     external: true
     roles: [Admin, Supervisor, Agente]
   - path: /socket.io/*

@@ -17,7 +17,7 @@ export const keycloak: Compared = {
   name: 'keycloak',
   title: 'Keycloak',
   version: async () =>
-    `Version ${KEYCLOAK_VERSION}, in dev mode; client and settings by the text of [its page](login/keycloak.md).`,
+    `Version ${KEYCLOAK_VERSION}, in development mode; client and settings as on [its page](login/keycloak.md).`,
   start: async (t, say) => {
     const port = await freePort()
     const publicUrl = `http://127.0.0.1:${port}`

@@ -26,8 +26,7 @@ const GUESSES = 10_000
 export const samba: Compared = {
   name: 'samba',
   title: 'Samba AD DC',
-  version: async () =>
-    `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps under an authority of its own.`,
+  version: async () => `${sambaVersion()}, Debian; domain controller with LDAP, STARTTLS and ldaps, with its own CA.`,
   start: async (t, say) => {
     const server = await startSamba(t, say)
     const environments = environmentsOf(server)
