@@ -1,6 +1,7 @@
 // Writes log lines out of the process without blocking it, growing it or bringing it down.
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { createLineBuffer } from './line-buffer.ts'
 
 // Not pino's own destination: its flush at exit retries ENOSPC and EPIPE without end, and a stopped reader of a pipe
 // holds a thread of the pool, which also keeps the process from ending.
@@ -40,84 +41,34 @@ const LAST_ATTEMPT_MS = 200
 export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const fd = withoutBlocking(options.fd ?? 1)
   const maxBuffered = options.maxBuffered ?? 8 * 1024 * 1024
-  const onChange = options.onChange ?? complain
-  const maxWrite = options.maxWrite ?? MAX_WRITE
-  let lines: string[] = []
-  let buffered = 0
-  /** What the operating system has not taken yet of the block under way, and how many lines it began with. */
-  let block: Buffer | undefined
-  let blockLines = 0
+  const lines = createLineBuffer(options.maxWrite ?? MAX_WRITE)
+  const losses = createLosses(options, lines)
+  const flushes = createFlushes(options.patienceMs ?? 1000)
   let isWriting = false
   /** Whether a thread of the pool has the block just now. */
   let isHandedOver = false
-  let isBroken = false
   let isGone = false
-  let dropped = 0
-  let droppedBefore = 0
-  let waiting: (() => void)[] = []
 
-  const change = (broken: boolean, code: string) => {
-    if (isBroken === broken) return
-    isBroken = broken
-    const lost = dropped - droppedBefore
-    if (!broken) {
-      droppedBefore = dropped
-      if (lost > 0) keep(options.lostLine?.(lost) ?? '')
-    }
-    onChange(broken ? 'broken' : 'working', code, lost)
-  }
-  const keep = (line: string) => {
-    if (line === '') return
-    lines.push(line)
-    buffered += line.length
-  }
-  const settle = () => {
-    const done = waiting
-    waiting = []
-    for (const callback of done) callback()
-  }
-  const nextBlock = (): Buffer | undefined => {
-    if (block !== undefined || lines.length === 0) return block
-    let size = 0
-    let bytes = 0
-    let count = 0
-    while (count < lines.length) {
-      const line = lines[count] ?? ''
-      bytes += Buffer.byteLength(line)
-      if (count > 0 && bytes > maxWrite) break
-      size += line.length
-      count++
-    }
-    block = Buffer.from(count === lines.length ? lines.join('') : lines.slice(0, count).join(''))
-    blockLines = count
-    lines = count === lines.length ? [] : lines.slice(count)
-    buffered -= size
-    return block
-  }
   const taken = (bytes: number) => {
-    block = block !== undefined && bytes < block.length ? block.subarray(bytes) : undefined
-    if (buffered < maxBuffered / 2) change(false, '')
-  }
-  const giveUp = (code: string) => {
-    isGone = true
-    dropped += lines.length + (block === undefined ? 0 : blockLines)
-    lines = []
-    buffered = 0
-    block = undefined
-    change(true, code)
-    settle()
+    lines.taken(bytes)
+    if (lines.size < maxBuffered / 2) losses.change(false, '')
   }
   const failed = (code: string) => {
-    if (isFinal(code)) return giveUp(code)
+    if (isFinal(code)) {
+      isGone = true
+      losses.add(lines.discard())
+      losses.change(true, code)
+      return flushes.settle()
+    }
     // EAGAIN alone is a slow reader: it is broken only once lines are lost.
-    if (code !== 'EAGAIN') change(true, code)
+    if (code !== 'EAGAIN') losses.change(true, code)
     isWriting = true
     setTimeout(pump, RETRY_MS).unref()
   }
   const pump = () => {
-    const next = isGone ? undefined : nextBlock()
+    const next = isGone ? undefined : lines.nextBlock()
     isWriting = next !== undefined
-    if (next === undefined) return settle()
+    if (next === undefined) return flushes.settle()
     isHandedOver = true
     write(fd, next, (error, bytes) => {
       isHandedOver = false
@@ -129,48 +80,89 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
 
   const sink: LogSink = {
     write(line) {
-      if (isGone || buffered + line.length > maxBuffered) {
-        dropped++
-        if (!isGone) change(true, 'EAGAIN')
+      if (isGone || lines.size + line.length > maxBuffered) {
+        losses.add(1)
+        if (!isGone) losses.change(true, 'EAGAIN')
         return
       }
-      keep(line)
+      lines.keep(line)
       if (isWriting) return
       isWriting = true
       // One write for all that this turn of the loop has to say.
       setImmediate(pump)
     },
     flush(done = () => {}) {
-      if (isGone || (!isWriting && lines.length === 0)) return done()
-      const timer = setTimeout(() => {
-        waiting = waiting.filter(callback => callback !== finish)
-        done()
-      }, options.patienceMs ?? 1000)
-      const finish = () => {
-        clearTimeout(timer)
-        done()
-      }
-      waiting.push(finish)
+      if (isGone || (!isWriting && lines.isEmpty())) done()
+      else flushes.wait(done)
     },
     flushSync() {
       const deadline = performance.now() + LAST_ATTEMPT_MS
       // A thread of the pool still finishes what it has; written here too, those lines would stand there twice.
-      if (isHandedOver) block = undefined
-      while (!isGone && nextBlock() !== undefined) {
+      if (isHandedOver) lines.dropBlock()
+      for (let block = lines.nextBlock(); !isGone && block !== undefined; block = lines.nextBlock()) {
         const code = attempt(fd, block, taken)
         if (code === 'EAGAIN' && performance.now() < deadline) pause()
         else if (code !== undefined) return
       }
     },
-    dropped: () => dropped
+    dropped: losses.total
   }
   process.once('exit', sink.flushSync)
   return sink
 }
 
-const attempt = (fd: number, block: Buffer | undefined, taken: (bytes: number) => void): string | undefined => {
+/** Counts the lines lost, and says once when the output breaks and once when it works again. */
+const createLosses = (
+  { onChange = complain, lostLine }: LogSinkOptions,
+  lines: { readonly keep: (line: string) => void }
+) => {
+  let isBroken = false
+  let total = 0
+  let reported = 0
+  return {
+    add(count: number) {
+      total += count
+    },
+    change(broken: boolean, code: string) {
+      if (isBroken === broken) return
+      isBroken = broken
+      const lost = total - reported
+      if (!broken) {
+        reported = total
+        if (lost > 0) lines.keep(lostLine?.(lost) ?? '')
+      }
+      onChange(broken ? 'broken' : 'working', code, lost)
+    },
+    total: () => total
+  }
+}
+
+/** Calls back those who wait for lines to be written, after `patienceMs` at the latest. */
+const createFlushes = (patienceMs: number) => {
+  let waiting: (() => void)[] = []
+  return {
+    settle() {
+      const done = waiting
+      waiting = []
+      for (const callback of done) callback()
+    },
+    wait(done: () => void) {
+      const timer = setTimeout(() => {
+        waiting = waiting.filter(callback => callback !== finish)
+        done()
+      }, patienceMs)
+      const finish = () => {
+        clearTimeout(timer)
+        done()
+      }
+      waiting.push(finish)
+    }
+  }
+}
+
+const attempt = (fd: number, block: Buffer, taken: (bytes: number) => void): string | undefined => {
   try {
-    if (block !== undefined) taken(writeSync(fd, block))
+    taken(writeSync(fd, block))
     return undefined
   } catch (error) {
     return codeOf(error)

@@ -3,10 +3,10 @@
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import type { GroupSources } from '../settings/group-sources.ts'
 import { coalesce } from '../values/coalesce.ts'
-import type { Complaint } from './complaint.ts'
-import { RouteFileError } from './complaint.ts'
+import { type Complaint, RouteFileError } from './complaint.ts'
 import { loadRoutes } from './load.ts'
 import { createRouteFileReader } from './reader.ts'
+import { createTableInUse, type ReloadLog, type TableStatus } from './table-in-use.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
 export interface LiveRoutes {
@@ -26,26 +26,9 @@ export interface LiveRoutes {
   prepare(): Promise<string | undefined>
   /** What was prepared comes into use, or is dropped. True when nothing is wrong with the files. */
   settle(isAgreed: boolean, isAsked?: boolean): boolean
-  status(): LiveRoutesStatus
+  status(): TableStatus
   /** Stops watching and waits for a reload under way, whose outcome is dropped. */
   close(): Promise<void>
-}
-
-interface LiveRoutesStatus {
-  /** When the table in use was loaded. */
-  readonly loadedAt: Date
-  readonly checksum: string
-  /** Whether the files on disk are those in use. */
-  readonly ok: boolean
-  /** What is wrong with the files on disk. */
-  readonly lastError?: readonly Complaint[]
-}
-
-/** The part of a pino logger that is needed. */
-interface ReloadLog {
-  info(details: object, message: string): void
-  warn(details: object, message: string): void
-  error(details: object, message: string): void
 }
 
 export interface LiveRoutesOptions {
@@ -80,8 +63,6 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     debounceMs = 100,
     pollMs = 2000
   } = options
-  const followers: ((table: RouteTable) => void)[] = []
-  const now = options.now ?? (() => new Date())
   // Taken before the files are read: a save in between is seen as a change.
   const since = await fingerprint(folder)
   const reader = createRouteFileReader()
@@ -96,34 +77,8 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     await reader.close()
     throw error
   })
-  let table = first.table
-  let loadedAt = now()
-  let lastError: readonly Complaint[] | undefined
+  const inUse = createTableInUse(first, { log, now: options.now ?? (() => new Date()) })
   let isClosed = false
-  if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
-
-  const accept = (next: RouteTable, warnings: readonly Complaint[], isAsked: boolean): void => {
-    const wasBroken = lastError !== undefined
-    lastError = undefined
-    if (next.checksum === table.checksum && haveSameUpstreams(next, table)) {
-      const { checksum } = next
-      if (wasBroken) log.info({ checksum }, 'the route files on disk are the ones in use again')
-      else if (isAsked) log.info({ checksum }, 'route files unchanged; the route table stays in use')
-      return
-    }
-    table = next
-    loadedAt = now()
-    const { checksum } = next
-    if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
-    else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
-    for (const follower of followers) follower(next)
-  }
-  const refuse = (complaints: readonly Complaint[]): void => {
-    // The poll and the watcher may both report one save: what was said once is not said again.
-    const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
-    lastError = complaints
-    if (!isKnown) log.error({ complaints }, 'route files not reloaded; the previous table stays in use')
-  }
   let prepared: ((isAsked: boolean) => void) | undefined
   let preparing = 0
   const prepare = async (): Promise<string | undefined> => {
@@ -135,17 +90,17 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     prepared = undefined
     try {
       const loaded = await loadRoutes(folder, ownRoutes, {
-        upstreamsInUse: table.upstreams,
+        upstreamsInUse: inUse.current().upstreams,
         publicUrlGiven,
         groupSources,
         read
       })
-      keep(isAsked => accept(loaded.table, loaded.warnings, isAsked))
+      keep(isAsked => inUse.accept(loaded, isAsked))
       return loaded.table.checksum
     } catch (error) {
       if (!(error instanceof RouteFileError) && !isClosed)
         log.error({ err: error }, 'the route files could not be reloaded')
-      keep(() => refuse(complaintsOf(error, folder)))
+      keep(() => inUse.refuse(complaintsOf(error, folder)))
       return undefined
     }
   }
@@ -154,8 +109,9 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     prepared = undefined
     if (isClosed || !isAgreed || apply === undefined) return false
     apply(isAsked)
-    onReload?.(lastError === undefined)
-    return lastError === undefined
+    const { ok } = inUse.status()
+    onReload?.(ok)
+    return ok
   }
   let isAskedFor = false
   const run = coalesce(async (): Promise<boolean> => {
@@ -179,20 +135,12 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     onChange: () => void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
   })
   return {
-    current: () => table,
-    follow(follower) {
-      follower(table)
-      followers.push(follower)
-    },
+    current: inUse.current,
+    follow: inUse.follow,
     reload,
     prepare,
     settle,
-    status: () => ({
-      loadedAt,
-      checksum: table.checksum,
-      ok: lastError === undefined,
-      ...(lastError === undefined ? {} : { lastError })
-    }),
+    status: inUse.status,
     async close() {
       isClosed = true
       watch.close()
@@ -201,10 +149,6 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     }
   }
 }
-
-// A changed CA file leaves the route files as they were, but not the upstreams.
-const haveSameUpstreams = (a: RouteTable, b: RouteTable): boolean =>
-  [...a.upstreams].every(([name, upstream]) => b.upstreams.get(name) === upstream)
 
 const complaintsOf = (error: unknown, folder: string): readonly Complaint[] => {
   if (error instanceof RouteFileError) return error.complaints

@@ -11,7 +11,7 @@ import { runRouteTests } from './test-lines.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
 
-interface LoadedRoutes {
+export interface LoadedRoutes {
   readonly table: RouteTable
   readonly warnings: readonly Complaint[]
 }

@@ -1,0 +1,100 @@
+// Forks the workers that share the listener, answers what they ask of this process and of each other, and sees each of them end.
+import cluster, { type Worker } from 'node:cluster'
+import { join } from 'node:path'
+import type { Certificates } from '../listener/certificates.ts'
+import type { Settings } from '../settings/settings.ts'
+import { type Calls, createCalls } from '../siblings/channel.ts'
+import { StartFailure } from './start-failure.ts'
+
+export interface Member {
+  readonly worker: Worker
+  readonly calls: Calls
+  readonly startedAt: number
+  /** 0 until it listens. */
+  port: number
+  failure: string | undefined
+}
+
+interface MembersParts {
+  readonly settings: Settings
+  /** undefined: no TLS. */
+  readonly certificates: Certificates | undefined
+  readonly reload: (isAsked?: boolean) => Promise<boolean>
+  readonly onEnded: (member: Member, code: number, signal: string) => void
+}
+
+/** How long siblings are waited for; less than who asked for them waits. */
+const ASK_TIMEOUT_MS = 500
+
+export const createMembers = (parts: MembersParts) => {
+  const { settings, certificates } = parts
+  // The workers accept from one queue. Handed out in turn by this process, a connection that is on its way to a worker as
+  // that is killed would stay open, unanswered, without end.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
+  // Advanced: numbers that JSON cannot carry stay what they are.
+  cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), serialization: 'advanced' })
+  const members = new Map<number, Member>()
+
+  const ready = () => [...members.values()].filter(({ port }) => port > 0)
+
+  const askAll = async (name: string, args: readonly unknown[], except: Member, timeoutMs: number) => {
+    const others = ready().filter(member => member !== except)
+    const answers = await Promise.allSettled(others.map(({ calls }) => calls.call(name, args, timeoutMs)))
+    return answers.flatMap(answer => (answer.status === 'fulfilled' ? [answer.value] : []))
+  }
+
+  /** Resolves when it listens; rejects when it ends before that. */
+  const fork = (): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const worker = cluster.fork()
+      const calls = createCalls(message => void (worker.isConnected() && worker.send(message)))
+      const member: Member = { worker, calls, startedAt: performance.now(), port: 0, failure: undefined }
+      members.set(worker.id, member)
+      calls.answer('ready', (port: number) => {
+        member.port = port
+        // It may have changed since this worker asked for it.
+        if (certificates !== undefined) calls.call('certificate.changed', [certificates.state()]).catch(() => undefined)
+        resolve(port)
+      })
+      calls.answer('failed', (text: string) => {
+        member.failure = text
+      })
+      calls.answer('settings', () => settings)
+      calls.answer('certificate', () => certificates?.state())
+      calls.answer('ask', (name: string, args: unknown[]) => askAll(name, args, member, ASK_TIMEOUT_MS))
+      calls.answer('reload', parts.reload)
+      worker.on('message', calls.receive)
+      // The channel breaks when a worker is killed; its exit says so.
+      worker.on('error', () => undefined)
+      worker.on('exit', (code, signal) => {
+        members.delete(worker.id)
+        calls.close()
+        reject(new StartFailure(member.failure ?? `The gateway cannot start: a worker ended (${signal ?? code})`))
+        parts.onEnded(member, code, signal)
+      })
+    })
+
+  const killAll = () => {
+    for (const { worker } of members.values()) worker.process.kill('SIGKILL')
+  }
+
+  /** False: some had to be ended. */
+  const allGone = (timeoutMs: number): Promise<boolean> =>
+    new Promise(resolve => {
+      const look = () => {
+        if (members.size > 0) return
+        clearTimeout(late)
+        cluster.off('exit', look)
+        resolve(true)
+      }
+      const late = setTimeout(() => {
+        cluster.off('exit', look)
+        killAll()
+        resolve(false)
+      }, timeoutMs)
+      cluster.on('exit', look)
+      look()
+    })
+
+  return { all: () => [...members.values()], ready, fork, killAll, allGone }
+}
