@@ -42,7 +42,7 @@ export const createLog = (
   return log
 }
 
-const lostLine = (lost: number): string =>
+export const lostLine = (lost: number): string =>
   `${JSON.stringify({
     level: pino.levels.values.warn,
     time: Date.now(),

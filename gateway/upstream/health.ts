@@ -1,6 +1,16 @@
-// Decides whether a target is in, out, or coming back slowly, by what becomes of requests, checks and probes.
+// Takes targets out of use and back in, by what becomes of requests, checks and probes.
 import type { Target } from '../routes/route.ts'
 import type { UpstreamFault } from './faults.ts'
+import {
+  beginStanding,
+  enterUse,
+  failsCheck,
+  faultsTooOften,
+  isReturning,
+  leaveUse,
+  stayOut,
+  takesTurn
+} from './target-standing.ts'
 
 /** `returning`: in again, with a growing share of its turns. */
 type TargetState = 'up' | 'returning' | 'down'
@@ -39,18 +49,8 @@ export interface TargetHealthStatus {
   readonly faults: Readonly<Record<UpstreamFault, number>>
 }
 
-/** Faults in a row, without an answer between them, after which a target is out. */
-const FAULTS_IN_ROW = 5
-/** The same for one that has just come back. */
-const FAULTS_WHILE_RETURNING = 2
-const FAILED_CHECKS = 2
-const FIRST_BACK_OFF_MS = 500
-const LAST_BACK_OFF_MS = 5000
+/** After a check that failed, the next comes so soon. */
 const RECHECK_MS = 1000
-const SLOW_START_MS = 10_000
-const LEAST_SHARE = 0.1
-/** In for so long, the next outage is a new one and probed quickly again. */
-const STABLE_MS = 30_000
 
 const known = new WeakMap<Target, TargetHealth>()
 
@@ -68,29 +68,17 @@ const jittered = (ms: number): number => ms * (0.8 + Math.random() * 0.4)
 
 export const watchTarget = (target: Target, options: TargetHealthOptions): TargetHealth => {
   const { probe, checkEveryMs, now, onChange } = options
-  const faults: Record<UpstreamFault, number> = { unreachable: 0, reset: 0, 'bad-response': 0, timeout: 0 }
-  let isSettled = true
-  let isCheckOut = false
-  let since = Date.now()
-  let reason: string | undefined
-  let outAt = 0
-  let returnedAt = Number.NEGATIVE_INFINITY
-  let backOffMs = FIRST_BACK_OFF_MS
-  let faultsInRow = 0
-  let failedChecks = 0
-  let credit = 0
+  const standing = beginStanding(Date.now())
   let timer: NodeJS.Timeout | undefined
   let abort: (() => void) | undefined
   let isClosed = false
 
-  const isReturning = (): boolean => {
-    if (!isSettled && now() - returnedAt >= SLOW_START_MS) isSettled = true
-    return !isSettled
-  }
-
-  const probeIn = (ms: number) => {
+  const stopProbing = () => {
     clearTimeout(timer)
     abort?.()
+  }
+  const probeIn = (ms: number) => {
+    stopProbing()
     if (!isClosed) timer = setTimeout(ask, ms).unref()
   }
   const ask = () => {
@@ -101,81 +89,55 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     })
   }
   const passed = () => {
-    failedChecks = 0
+    standing.failedChecks = 0
     if (health.isOut) comeBack()
     else if (checkEveryMs !== undefined) probeIn(jittered(checkEveryMs))
   }
   const missed = (failure: string) => {
-    if (health.isOut) {
-      reason = failure
-      backOffMs = Math.min(backOffMs * 2, LAST_BACK_OFF_MS)
-      return probeIn(jittered(backOffMs))
-    }
-    failedChecks++
-    if (failedChecks >= FAILED_CHECKS) return goOut(failure, true)
+    if (health.isOut) return probeIn(jittered(stayOut(standing, failure)))
+    if (failsCheck(standing)) return goOut(failure, true)
     probeIn(Math.min(checkEveryMs ?? RECHECK_MS, RECHECK_MS))
   }
 
   const goOut = (why: string, byCheck: boolean) => {
-    const at = now()
-    backOffMs = at - returnedAt < STABLE_MS ? Math.min(backOffMs * 2, LAST_BACK_OFF_MS) : FIRST_BACK_OFF_MS
     health.isOut = true
-    isCheckOut = byCheck
-    outAt = at
-    since = Date.now()
-    reason = why
-    probeIn(jittered(backOffMs))
+    probeIn(jittered(leaveUse(standing, why, byCheck, now(), Date.now())))
     onChange('down', why)
   }
   const comeBack = () => {
     health.isOut = false
-    isSettled = false
-    returnedAt = now()
-    since = Date.now()
-    faultsInRow = 0
-    failedChecks = 0
-    credit = 0
-    if (checkEveryMs === undefined) {
-      clearTimeout(timer)
-      abort?.()
-    } else probeIn(jittered(checkEveryMs))
-    onChange('returning', reason ?? '')
+    enterUse(standing, now(), Date.now())
+    if (checkEveryMs === undefined) stopProbing()
+    else probeIn(jittered(checkEveryMs))
+    onChange('returning', standing.reason ?? '')
   }
 
   // Plain, like that of a connection: requests ask it.
   const health: TargetHealth & { isOut: boolean } = {
     isOut: false,
-    takesTurn() {
-      if (isSettled || !isReturning()) return true
-      credit += Math.max(LEAST_SHARE, (now() - returnedAt) / SLOW_START_MS)
-      if (credit < 1) return false
-      credit -= 1
-      return true
-    },
+    takesTurn: () => standing.isSettled || takesTurn(standing, now()),
     answered(openedAt) {
-      if (faultsInRow > 0) faultsInRow = 0
+      if (standing.faultsInRow > 0) standing.faultsInRow = 0
       // It was asked because no other target was there. What finishes on older connections of a closing server says nothing.
-      if (health.isOut && !isCheckOut && openedAt > outAt) comeBack()
+      if (health.isOut && !standing.isOutByCheck && openedAt > standing.outAt) comeBack()
     },
     failed(fault, nothingSent) {
       // A warm connection that was closed meanwhile is how HTTP/1.1 works (RFC 9112 §9.5).
       if (fault === 'reset' && nothingSent) return
-      faults[fault]++
+      standing.faults[fault]++
       if (health.isOut) return
-      faultsInRow++
-      const most = isReturning() ? FAULTS_WHILE_RETURNING : FAULTS_IN_ROW
-      if (nothingSent || faultsInRow >= most) goOut(nothingSent ? 'unreachable' : fault, false)
+      const isTooOften = faultsTooOften(standing, now())
+      if (nothingSent || isTooOften) goOut(nothingSent ? 'unreachable' : fault, false)
     },
     status: () => ({
-      state: health.isOut ? 'down' : isReturning() ? 'returning' : 'up',
-      since,
-      reason,
-      faults: { ...faults }
+      state: health.isOut ? 'down' : isReturning(standing, now()) ? 'returning' : 'up',
+      since: standing.since,
+      reason: standing.reason,
+      faults: { ...standing.faults }
     }),
     close() {
       isClosed = true
-      clearTimeout(timer)
-      abort?.()
+      stopProbing()
     }
   }
   known.set(target, health)

@@ -5,7 +5,7 @@ import { useCompiledCode } from './compiled-code.ts'
 
 useCompiledCode()
 const { startGateway } = await import('../gateway.ts')
-const { createLog, createLogSink, SHARED_PIPE_WRITE } = await import('../observe/logging.ts')
+const { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } = await import('../observe/logging.ts')
 const { followCertificates } = await import('../listener/certificates.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('../siblings/channel.ts')
@@ -22,7 +22,7 @@ const primary = createCalls(message => {
 process.on('message', primary.receive)
 // Judged once: files that the environment names may be in the middle of a change when a worker is replaced.
 const settings = (await primary.call('settings')) as Settings
-const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE }))
+const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE, lostLine }))
 
 try {
   // The ops listener and the wait before the drain are the primary's.

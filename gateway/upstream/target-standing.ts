@@ -1,0 +1,96 @@
+// Decides when a target is out, how long it is left alone, and how slowly it comes back; nothing here has an effect.
+import type { UpstreamFault } from './faults.ts'
+
+/** What is known of a target; changed in place by the steps below, since requests lead to them. */
+export interface Standing {
+  /** In, and no longer on probation. */
+  isSettled: boolean
+  isOutByCheck: boolean
+  /** Milliseconds since the epoch. */
+  since: number
+  reason: string | undefined
+  /** Monotonic ms, like all that follow. */
+  outAt: number
+  returnedAt: number
+  backOffMs: number
+  faultsInRow: number
+  failedChecks: number
+  /** Turns of its own that it has saved up while it comes back. */
+  credit: number
+  readonly faults: Record<UpstreamFault, number>
+}
+
+/** Faults in a row, without an answer between them, after which a target is out. */
+const FAULTS_IN_ROW = 5
+/** The same for one that has just come back. */
+const FAULTS_WHILE_RETURNING = 2
+const FAILED_CHECKS = 2
+const FIRST_BACK_OFF_MS = 500
+const LAST_BACK_OFF_MS = 5000
+const SLOW_START_MS = 10_000
+const LEAST_SHARE = 0.1
+/** In for so long, the next outage is a new one and probed quickly again. */
+const STABLE_MS = 30_000
+
+export const beginStanding = (since: number): Standing => ({
+  isSettled: true,
+  isOutByCheck: false,
+  since,
+  reason: undefined,
+  outAt: 0,
+  returnedAt: Number.NEGATIVE_INFINITY,
+  backOffMs: FIRST_BACK_OFF_MS,
+  faultsInRow: 0,
+  failedChecks: 0,
+  credit: 0,
+  faults: { unreachable: 0, reset: 0, 'bad-response': 0, timeout: 0 }
+})
+
+export const isReturning = (standing: Standing, at: number): boolean => {
+  if (!standing.isSettled && at - standing.returnedAt >= SLOW_START_MS) standing.isSettled = true
+  return !standing.isSettled
+}
+
+/** Whether a target that comes back takes this turn of its own: ever more of them. */
+export const takesTurn = (standing: Standing, at: number): boolean => {
+  if (!isReturning(standing, at)) return true
+  standing.credit += Math.max(LEAST_SHARE, (at - standing.returnedAt) / SLOW_START_MS)
+  if (standing.credit < 1) return false
+  standing.credit -= 1
+  return true
+}
+
+/** A request has failed; whether too many did without an answer between them. */
+export const faultsTooOften = (standing: Standing, at: number): boolean =>
+  ++standing.faultsInRow >= (isReturning(standing, at) ? FAULTS_WHILE_RETURNING : FAULTS_IN_ROW)
+
+/** A check has failed; whether the target is out by that. */
+export const failsCheck = (standing: Standing): boolean => ++standing.failedChecks >= FAILED_CHECKS
+
+/** It goes out; how long it is left alone. */
+export const leaveUse = (standing: Standing, why: string, byCheck: boolean, at: number, since: number): number => {
+  standing.backOffMs = at - standing.returnedAt < STABLE_MS ? longer(standing.backOffMs) : FIRST_BACK_OFF_MS
+  standing.isOutByCheck = byCheck
+  standing.outAt = at
+  standing.since = since
+  standing.reason = why
+  return standing.backOffMs
+}
+
+/** A probe has failed; how long it is left alone now. */
+export const stayOut = (standing: Standing, why: string): number => {
+  standing.reason = why
+  standing.backOffMs = longer(standing.backOffMs)
+  return standing.backOffMs
+}
+
+export const enterUse = (standing: Standing, at: number, since: number): void => {
+  standing.isSettled = false
+  standing.returnedAt = at
+  standing.since = since
+  standing.faultsInRow = 0
+  standing.failedChecks = 0
+  standing.credit = 0
+}
+
+const longer = (backOffMs: number): number => Math.min(backOffMs * 2, LAST_BACK_OFF_MS)
