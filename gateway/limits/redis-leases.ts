@@ -45,7 +45,6 @@ const REPORTS_AT_ONCE = 256
 export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const { redis, clock } = parts
   const busy = new Set<Lease>()
-  let scheduled: Lease[] = []
   let ticker: NodeJS.Timeout | undefined
 
   const flights = createLeaseFlights({
@@ -53,7 +52,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     onLanded: (lease, counts) => (counts ? serve(lease) : lease.waiters.length > 0 && schedule(lease)),
     onBroken: lease => {
       lease.scheduled = true
-      setTimeout(enqueue, ASK_AGAIN_MS, lease)
+      setTimeout(() => enqueue(lease), ASK_AGAIN_MS)
     },
     onAway: (lease, error) => {
       circuit.fail(error === undefined ? 'timeout' : redisFailure(error), lease.key)
@@ -84,22 +83,16 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     enqueue(lease)
   }
 
-  const enqueue = (lease: Lease) => {
-    if (scheduled.push(lease) === 1) setImmediate(flush)
-  }
-
-  const flush = () => {
-    const leases = scheduled
-    scheduled = []
-    for (const lease of leases) {
-      lease.scheduled = false
-      if (!circuit.isUp()) drain(lease)
-      else if (lease.flight === undefined) {
-        adaptBatch(lease)
-        flights.send(lease, false, lease.batch)
-      }
+  const fetchMore = (lease: Lease) => {
+    lease.scheduled = false
+    if (!circuit.isUp()) drain(lease)
+    else if (lease.flight === undefined) {
+      adaptBatch(lease)
+      flights.send(lease, false, lease.batch)
     }
   }
+
+  const enqueue = afterTurn(fetchMore)
 
   const leaseOf = ({ window, table, key }: OpenWindow, now: number): Lease => {
     if (window.lease !== undefined) return window.lease
@@ -164,6 +157,19 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       if (isUp) await Promise.all(holding.map(lease => flights.send(lease, true, 0)))
       for (const lease of busy) drain(lease)
     }
+  }
+}
+
+/** Acts on all that was given in one turn of the event loop, at its end. */
+const afterTurn = <T>(act: (item: T) => void): ((item: T) => void) => {
+  let waiting: T[] = []
+  const flush = () => {
+    const items = waiting
+    waiting = []
+    for (const item of items) act(item)
+  }
+  return item => {
+    if (waiting.push(item) === 1) setImmediate(flush)
   }
 }
 
