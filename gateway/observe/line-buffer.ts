@@ -1,6 +1,6 @@
 // Keeps log lines until the output takes them, and gives them out in blocks of whole lines.
 
-export interface LineBuffer {
+interface LineBuffer {
   /** UTF-16 units of the lines that are in no block yet. */
   readonly size: number
   isEmpty(): boolean

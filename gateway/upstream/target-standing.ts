@@ -2,7 +2,7 @@
 import type { UpstreamFault } from './faults.ts'
 
 /** What is known of a target; changed in place by the steps below, since requests lead to them. */
-export interface Standing {
+interface TargetStanding {
   /** In, and no longer on probation. */
   isSettled: boolean
   isOutByCheck: boolean
@@ -32,7 +32,7 @@ const LEAST_SHARE = 0.1
 /** In for so long, the next outage is a new one and probed quickly again. */
 const STABLE_MS = 30_000
 
-export const beginStanding = (since: number): Standing => ({
+export const beginStanding = (since: number): TargetStanding => ({
   isSettled: true,
   isOutByCheck: false,
   since,
@@ -46,13 +46,13 @@ export const beginStanding = (since: number): Standing => ({
   faults: { unreachable: 0, reset: 0, 'bad-response': 0, timeout: 0 }
 })
 
-export const isReturning = (standing: Standing, at: number): boolean => {
+export const isReturning = (standing: TargetStanding, at: number): boolean => {
   if (!standing.isSettled && at - standing.returnedAt >= SLOW_START_MS) standing.isSettled = true
   return !standing.isSettled
 }
 
 /** Whether a target that comes back takes this turn of its own: ever more of them. */
-export const takesTurn = (standing: Standing, at: number): boolean => {
+export const takesTurn = (standing: TargetStanding, at: number): boolean => {
   if (!isReturning(standing, at)) return true
   standing.credit += Math.max(LEAST_SHARE, (at - standing.returnedAt) / SLOW_START_MS)
   if (standing.credit < 1) return false
@@ -61,14 +61,20 @@ export const takesTurn = (standing: Standing, at: number): boolean => {
 }
 
 /** A request has failed; whether too many did without an answer between them. */
-export const faultsTooOften = (standing: Standing, at: number): boolean =>
+export const faultsTooOften = (standing: TargetStanding, at: number): boolean =>
   ++standing.faultsInRow >= (isReturning(standing, at) ? FAULTS_WHILE_RETURNING : FAULTS_IN_ROW)
 
 /** A check has failed; whether the target is out by that. */
-export const failsCheck = (standing: Standing): boolean => ++standing.failedChecks >= FAILED_CHECKS
+export const failsCheck = (standing: TargetStanding): boolean => ++standing.failedChecks >= FAILED_CHECKS
 
 /** It goes out; how long it is left alone. */
-export const leaveUse = (standing: Standing, why: string, byCheck: boolean, at: number, since: number): number => {
+export const leaveUse = (
+  standing: TargetStanding,
+  why: string,
+  byCheck: boolean,
+  at: number,
+  since: number
+): number => {
   standing.backOffMs = at - standing.returnedAt < STABLE_MS ? longer(standing.backOffMs) : FIRST_BACK_OFF_MS
   standing.isOutByCheck = byCheck
   standing.outAt = at
@@ -78,13 +84,13 @@ export const leaveUse = (standing: Standing, why: string, byCheck: boolean, at: 
 }
 
 /** A probe has failed; how long it is left alone now. */
-export const stayOut = (standing: Standing, why: string): number => {
+export const stayOut = (standing: TargetStanding, why: string): number => {
   standing.reason = why
   standing.backOffMs = longer(standing.backOffMs)
   return standing.backOffMs
 }
 
-export const enterUse = (standing: Standing, at: number, since: number): void => {
+export const enterUse = (standing: TargetStanding, at: number, since: number): void => {
   standing.isSettled = false
   standing.returnedAt = at
   standing.since = since

@@ -1,7 +1,7 @@
 // DF-14, DF-22
 import http from 'node:http'
 import t from 'tap'
-import { parseTarget } from '../../gateway/route-files/define-upstream.ts'
+import { parseTarget } from '../../gateway/route-files/define/define-upstream.ts'
 import { healthyFirst, watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import { startGateway, type World } from '../support/gateway.ts'

@@ -1,12 +1,12 @@
 // Turns `profiles:` and `grants:` of route files into names and grants, or into complaints.
-import { PROFILES } from '../identity.ts'
-import { dnKey } from '../routes/distinguished-names.ts'
-import type { Grant } from '../routes/grants.ts'
-import { areaName } from '../values/names.ts'
-import { nearestHint } from '../values/spelling.ts'
-import { type Complaint, complain } from './complaint.ts'
-import type { RouteFile } from './judge.ts'
-import type { GrantData } from './schema/route-file-schema.ts'
+import { PROFILES } from '../../identity.ts'
+import { dnKey } from '../../routes/distinguished-names.ts'
+import type { Grant } from '../../routes/grants.ts'
+import { areaName } from '../../values/names.ts'
+import { nearestHint } from '../../values/spelling.ts'
+import { type Complaint, complain } from '../complaint.ts'
+import type { RouteFile } from '../judge.ts'
+import type { GrantData } from '../schema/route-file-schema.ts'
 
 /** Words that mean people without a profile in tests and commands. */
 const TAKEN: ReadonlySet<string> = new Set(['anonymous', 'unassigned', 'cloud-unassigned', 'group', 'claim'])

@@ -1,10 +1,10 @@
 // Makes an upstream that can be dialled of one as written, or complains about what is dangerous or wrong in it.
-import type { Target, Upstream } from '../routes/route.ts'
-import { MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
-import { type Complaint, complain, type PlaceOf } from './complaint.ts'
-import type { UpstreamData } from './schema/upstream-schema.ts'
-import { readCertificates } from './upstream/certificates.ts'
-import { defineHeaders } from './upstream/headers.ts'
+import type { Target, Upstream } from '../../routes/route.ts'
+import { MAX_TIMER_MS, parseDuration } from '../../values/quantities.ts'
+import { type Complaint, complain, type PlaceOf } from '../complaint.ts'
+import type { UpstreamData } from '../schema/upstream-schema.ts'
+import { readCertificates } from './certificates.ts'
+import { defineHeaders } from './headers.ts'
 
 const DEFAULTS = { timeout: '30s', idleTimeout: '5m', connectTimeout: '2s', interval: '10s' }
 

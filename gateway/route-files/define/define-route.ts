@@ -1,18 +1,18 @@
 // Makes a route that can be asked of one as written, or complains about what it must not say.
 
-import { canonicalPath, decode, trimBlanks } from '../routes/canonical-path.ts'
-import { foldCase } from '../routes/lax-readings.ts'
-import { RESERVED } from '../routes/own-routes.ts'
-import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../routes/route.ts'
-import { shapeOf } from '../routes/route-trie.ts'
-import { MAX_TIMER_MS, parseDuration, parseSize } from '../values/quantities.ts'
-import { nearestHint } from '../values/spelling.ts'
-import type { PlaceOf } from './complaint.ts'
-import { type Complaint, complain } from './complaint.ts'
+import { canonicalPath, decode, trimBlanks } from '../../routes/canonical-path.ts'
+import { foldCase } from '../../routes/lax-readings.ts'
+import { RESERVED } from '../../routes/own-routes.ts'
+import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
+import { shapeOf } from '../../routes/route-trie.ts'
+import { MAX_TIMER_MS, parseDuration, parseSize } from '../../values/quantities.ts'
+import { nearestHint } from '../../values/spelling.ts'
+import type { PlaceOf } from '../complaint.ts'
+import { type Complaint, complain } from '../complaint.ts'
+import type { RouteData } from '../schema/route-schema.ts'
+import type { WebSocketData } from '../schema/socket-schemas.ts'
 import { unknownRole } from './define-grants.ts'
 import { defineSocketIo } from './define-socketio.ts'
-import type { RouteData } from './schema/route-schema.ts'
-import type { WebSocketData } from './schema/socket-schemas.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
 

@@ -1,9 +1,9 @@
 // Reads the namespaces and events of a Socket.IO route: names, or patterns that cannot be made slow.
 
-import type { SocketIoEvent, SocketIoNamespace, SocketIoOptions } from '../routes/route.ts'
-import { isReservedEvent } from '../routes/socketio-rules.ts'
-import { parseSize } from '../values/quantities.ts'
-import type { SocketIoData } from './schema/socket-schemas.ts'
+import type { SocketIoEvent, SocketIoNamespace, SocketIoOptions } from '../../routes/route.ts'
+import { isReservedEvent } from '../../routes/socketio-rules.ts'
+import { parseSize } from '../../values/quantities.ts'
+import type { SocketIoData } from '../schema/socket-schemas.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
 type NamespaceData = SocketIoData['namespaces'][string]
