@@ -1,7 +1,9 @@
 // Every test file has run (or those named as arguments), and the last line says how many assertions passed and failed.
 import { availableParallelism } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { SHARED_POSTGRES } from './support/postgres.ts'
 import { provision } from './support/provision.ts'
+import { startSharedPostgres } from './support/shared-postgres.ts'
 import { testFiles } from './support/test-files.ts'
 import { type FileResult, runTestFile } from './support/test-process.ts'
 
@@ -20,15 +22,21 @@ const main = async (): Promise<void> => {
   }
   const named = process.argv.slice(2)
   const files = named.length === 0 ? testFiles(ROOT) : named
-  finish(await runAll(files))
+  const endings: (() => unknown)[] = []
+  try {
+    const postgres = await startSharedPostgres({ teardown: end => endings.push(end) })
+    finish(await runAll(files, postgres))
+  } finally {
+    for (const end of endings) await end()
+  }
 }
 
-const runAll = async (files: readonly string[]) => {
+const runAll = async (files: readonly string[], postgres: string) => {
   const total = { passed: 0, failed: 0 }
   const limitS = Number(process.env.TAP_TIMEOUT ?? LIMIT_S)
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
-  const options = { cwd: ROOT, env: environment(limitS), limitMs: limitS * 1000, signal: stopping.signal }
+  const options = { cwd: ROOT, env: environment(limitS, postgres), limitMs: limitS * 1000, signal: stopping.signal }
   const waiting = [...files]
   let done = 0
   const work = async () => {
@@ -44,12 +52,13 @@ const runAll = async (files: readonly string[]) => {
   return total
 }
 
-const environment = (limitS: number): NodeJS.ProcessEnv => {
+const environment = (limitS: number, postgres: string): NodeJS.ProcessEnv => {
   const bin = join(ROOT, 'node_modules/.bin')
   return {
     NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/portaria'),
     ...process.env,
     TAP_TIMEOUT: String(limitS),
+    [SHARED_POSTGRES]: postgres,
     // What a test starts as `node` is the Node of this project, whatever the machine has.
     PATH: `${bin}${delimiter}${process.env.PATH ?? ''}`
   }

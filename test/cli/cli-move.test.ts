@@ -15,7 +15,7 @@ import { actor, openStore, person } from '../support/store.ts'
 const DATA_DIR = await mkdtemp(join(tmpdir(), 'portaria-move-'))
 t.teardown(() => rm(DATA_DIR, { recursive: true, force: true }))
 const postgres = await startPostgres(t)
-const DATABASE_URL = postgres.url
+const DATABASE_URL = await postgres.emptyDatabase()
 const env = { DATA_DIR, DATABASE_URL }
 
 const ACCESS = { profiles: ['Admin', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' }

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres } from '../support/postgres.ts'
 import { findPostgresBin } from '../support/provision.ts'
 import { actor, openStore, person } from '../support/store.ts'
 
@@ -23,7 +23,7 @@ t.test('the commands of docs/operate.md: dump, restore into a new server, verify
       env: { ...process.env, ...env, PATH: path }
     })
 
-  const before = await startPostgres(t)
+  const before = await startOwnPostgres(t)
   const { url, users, tokenState, database } = await openStore(t, before)
   const { user: maria } = await users.syncPerson(person('maria'))
   await users.createArea(actor, 'Geral')
@@ -36,7 +36,7 @@ t.test('the commands of docs/operate.md: dump, restore into a new server, verify
   await run(dump, { DATABASE_URL: url })
   await before.stop()
   // Another server counts its transactions from the beginning: nothing may depend on the numbers of the old one.
-  const after = await startPostgres(t)
+  const after = await startOwnPostgres(t)
   const restored = await after.newDatabase()
   await run(restore, { NEW_DATABASE_URL: restored })
   t.match((await run(verify, { NEW_DATABASE_URL: restored })).stdout, /The audit log is whole: \d+ entries/)

@@ -6,7 +6,7 @@ import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { freePort } from '../support/ports.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -36,7 +36,7 @@ interface Traffic {
 }
 
 const [postgres, redis, ldap, backend, port] = await Promise.all([
-  startPostgres(t),
+  startOwnPostgres(t),
   startRedis(t),
   startOpenLdap(t),
   startBackend(t),

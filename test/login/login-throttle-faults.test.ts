@@ -3,7 +3,7 @@
 import t from 'tap'
 import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { startThrottles, tally } from '../support/throttles.ts'
 
@@ -12,7 +12,7 @@ const ldap = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
 const stranger = (n: number) => `203.0.${n >> 8}.${n & 255}`
 
 t.test('Redis may be emptied or die in the middle of an attack: accounts stay open, clients stay limited', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const redis = await startRedis(t)
   const world = await startThrottles(t, { ldap, postgres, redisUrl: redis.url })
   const guess = (n: number) => world.login({ username: 'maria', password: `guess ${n}`, from: stranger(n), at: n })
@@ -34,7 +34,7 @@ t.test('Redis may be emptied or die in the middle of an attack: accounts stay op
 })
 
 t.test('a Redis that answers nothing delays a login a little and forgives nothing', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const redis = await startRedis(t)
   const world = await startThrottles(t, { ldap, postgres, redisUrl: redis.url, instances: 1, perIp: 3 })
   redis.freeze()
@@ -49,7 +49,7 @@ t.test('a Redis that answers nothing delays a login a little and forgives nothin
 })
 
 t.test('without Redis several instances on one Postgres lock no account either', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const world = await startThrottles(t, { ldap, postgres })
   const guess = (n: number) => world.login({ username: 'carlos', password: `guess ${n}`, from: stranger(n), at: n })
   await Promise.all(Array.from({ length: 300 }, (_, n) => guess(n)))
@@ -72,7 +72,7 @@ t.test('without Redis several instances on one Postgres lock no account either',
 })
 
 t.test('without Postgres no directory is asked', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const world = await startThrottles(t, { ldap, postgres, instances: 1 })
   t.match(await world.login({ username: 'ana', password: ldap.password, from: stranger(1) }), { what: 'in' })
   await postgres.kill()
@@ -87,7 +87,7 @@ t.test('without Postgres no directory is asked', async t => {
 })
 
 t.test('a directory that cannot be reached uses up no permits', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const away = await startOpenLdap(t)
   const world = await startThrottles(t, { ldap: away, postgres, instances: 1, perIp: 4 })
   await away.stop()
@@ -100,7 +100,7 @@ t.test('a directory that cannot be reached uses up no permits', async t => {
 })
 
 t.test('binds without an answer count as failed, for the directory may judge them later', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const frozen = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
   const world = await startThrottles(t, { ldap: frozen, postgres, settings: { timeoutMs: 1500 }, failureFloorMs: 0 })
   frozen.freeze()
@@ -114,7 +114,7 @@ t.test('binds without an answer count as failed, for the directory may judge the
 })
 
 t.test('an instance that dies in the middle of a login leaves its permit used up', async t => {
-  const postgres = await startPostgres(t)
+  const postgres = await startOwnPostgres(t)
   const world = await startThrottles(t, { ldap, postgres, instances: 2, settings: { timeoutMs: 200 } })
   const [row] = await postgres.query(
     `INSERT INTO login_permits (key, permits, expires_at)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
@@ -164,7 +164,7 @@ t.test('a body that is no pair of names is refused before any directory is asked
 
 t.test('without its database a login is 503, and everything else goes on', async t => {
   // DF-02
-  const own = await startPostgres(t)
+  const own = await startOwnPostgres(t)
   const world = await startGateway(t, { postgres: own, env: directory })
   const token = await world.tokenFor()
   await own.stop()

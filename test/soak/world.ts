@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { baseEnv, type GatewayProcess, isAlive, routeFile, spawnGateway } from '../support/gateway-process.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { startSoakBackend } from './backend.ts'
@@ -48,7 +48,7 @@ const routesOf = (port: number, revision: number) => ({
 export const startSoakWorld = async (t: Teardown) => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-soak-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startSoakBackend(t)])
+  const [postgres, redis, backend] = await Promise.all([startOwnPostgres(t), startRedis(t), startSoakBackend(t)])
   const routes = routeFile(t, routesOf(backend.port, 0))
   const certificate = createCertificateAuthority(folder).issue('gateway')
 

@@ -31,7 +31,7 @@ const LIST = [
 ]
 
 const openWorld = async (list = LIST) => {
-  const url = await postgres.newDatabase()
+  const url = await postgres.emptyDatabase()
   const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   t.teardown(() => database.close())
   const world = { grants: createGrants(list) as Grants, url, database }

@@ -100,10 +100,10 @@ const useNow = async (t: Test, options: Target['options'], ids: readonly number[
 }
 
 t.test('people keep their access through every migration, in PostgreSQL', async t => {
-  const postgres = await startPostgres(t)
+  const url = await (await startPostgres(t)).emptyDatabase()
   await stepUp(t, {
-    connection: { url: postgres.url },
-    options: { databaseUrl: postgres.url, dataDir: '/nonexistent', log: quiet }
+    connection: { url },
+    options: { databaseUrl: url, dataDir: '/nonexistent', log: quiet }
   })
 })
 

@@ -8,7 +8,7 @@ import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
 
@@ -32,7 +32,7 @@ const timed = async (work: Promise<unknown>) => {
 
 // DF-21
 t.test('instances that start together migrate an empty database once', async t => {
-  const url = await postgres.newDatabase()
+  const url = await postgres.emptyDatabase()
   await Promise.all([1, 2, 3, 4, 5].map(() => open(t, url, 2)))
   t.same(
     await postgres.query('SELECT name FROM schema_migrations ORDER BY id', [], url),
@@ -45,7 +45,7 @@ t.test('instances that start together migrate an empty database once', async t =
 
 // DF-01
 t.test('a Postgres that is late is waited for, and one that never comes is an error in time', async t => {
-  const own = await startPostgres(t)
+  const own = await startOwnPostgres(t)
   await own.stop()
   const opening = open(t, own.url)
   await own.start()
@@ -73,7 +73,7 @@ t.test('a wrong database name is told at once, not retried', async t => {
 
 // DF-02
 t.test('while Postgres is down everything is refused as unavailable, and works again within 5 s', async t => {
-  const own = await startPostgres(t)
+  const own = await startOwnPostgres(t)
   const database = await open(t, own.url)
   const users = createUsers(database)
   await Promise.all(Array.from({ length: 20 }, () => users.syncPerson(maria)))
@@ -104,7 +104,7 @@ t.test('while Postgres is down everything is refused as unavailable, and works a
 
 // DF-03
 t.test('a frozen Postgres holds nobody for long, and its broken connections are not used again', async t => {
-  const own = await startPostgres(t)
+  const own = await startOwnPostgres(t)
   const database = await open(t, own.url, 3)
   const users = createUsers(database)
   await Promise.all([1, 2, 3].map(() => users.syncPerson(maria)))
@@ -122,7 +122,7 @@ t.test('a frozen Postgres holds nobody for long, and its broken connections are 
 
 // DF-03
 t.test('a slow statement and an exhausted pool end as unavailable', async t => {
-  const database = await open(t, await postgres.newDatabase(), 2)
+  const database = await open(t, await postgres.emptyDatabase(), 2)
   const slow = [1, 2].map(() => timed(database.read(manager => manager.query('SELECT pg_sleep(60)'))))
   const waiting = await timed(database.read(manager => manager.query('SELECT 1')))
   t.ok(waiting.error instanceof DatabaseUnavailable)
@@ -136,7 +136,7 @@ t.test('a slow statement and an exhausted pool end as unavailable', async t => {
 
 // DF-04
 t.test('a database that has become read-only is unavailable, until it can be written again', async t => {
-  const url = await postgres.newDatabase()
+  const url = await postgres.emptyDatabase()
   const database = await open(t, url)
   const users = createUsers(database)
   await users.syncPerson(maria)
@@ -155,7 +155,7 @@ t.test('a database that has become read-only is unavailable, until it can be wri
 })
 
 t.test('transactions that deadlock are run again and both succeed', async t => {
-  const database = await open(t, await postgres.newDatabase())
+  const database = await open(t, await postgres.emptyDatabase())
   const users = createUsers(database)
   const ids = []
   for (const subject of ['a', 'b']) ids.push((await users.syncPerson({ ...maria, subject })).user.id)
@@ -171,7 +171,7 @@ t.test('transactions that deadlock are run again and both succeed', async t => {
 })
 
 t.test('a mistake of ours stays a mistake, and is not blamed on the database', async t => {
-  const database = await open(t, await postgres.newDatabase())
+  const database = await open(t, await postgres.emptyDatabase())
   await t.rejects(
     database.read(manager => manager.query('SELECT nonsense')),
     { code: '42703' }
@@ -188,7 +188,7 @@ t.test('a mistake of ours stays a mistake, and is not blamed on the database', a
 
 // DF-19
 t.test('an instance that dies in a transaction leaves no lock behind', async t => {
-  const url = await postgres.newDatabase()
+  const url = await postgres.emptyDatabase()
   const database: Database = await open(t, url)
   const audit = createAuditLog(database)
   const actor = { id: null, username: 'test' }
@@ -204,7 +204,7 @@ t.test('an instance that dies in a transaction leaves no lock behind', async t =
 })
 
 t.test('a closed database refuses as unavailable', async t => {
-  const database = await open(t, await postgres.newDatabase())
+  const database = await open(t, await postgres.emptyDatabase())
   await Promise.all([database.close(), database.close()])
   await t.rejects(
     database.read(manager => manager.query('SELECT 1')),

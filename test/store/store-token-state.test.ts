@@ -7,7 +7,7 @@ import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { measureOwnTime } from '../support/own-time.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
 
@@ -159,7 +159,7 @@ t.test('an address is known after a success, for that login alone, and the lates
 t.test(
   'a listener comes back by itself after Postgres was killed, and says when it may have missed something',
   async t => {
-    const own = await startPostgres(t)
+    const own = await startOwnPostgres(t)
     const { database, tokenState } = await openStore(t, own, own.url)
     const { events, heard } = listen(t, database)
     await once(events, 'restored')
@@ -179,7 +179,7 @@ t.test(
 )
 
 t.test('a listener notices a frozen Postgres', async t => {
-  const own = await startPostgres(t)
+  const own = await startOwnPostgres(t)
   const { database } = await openStore(t, own, own.url)
   const { events } = listen(t, database)
   await once(events, 'restored')

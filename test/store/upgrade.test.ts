@@ -24,7 +24,7 @@ const COLUMNS = `
   WHERE table_schema = 'public' AND table_name <> 'schema_migrations'`
 
 t.test('no migration removes, renames or tightens what the release before it reads and writes', async t => {
-  const url = await postgres.newDatabase()
+  const url = await postgres.emptyDatabase()
   const source = await new DataSource({ type: 'postgres', url, installExtensions: false }).initialize()
   t.teardown(() => source.destroy())
   const runner = source.createQueryRunner()

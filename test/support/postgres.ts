@@ -1,4 +1,4 @@
-// A test has a Postgres of its own on a free port, which it may stop, kill, freeze and start again.
+// A test has databases on the run's one Postgres, or a Postgres of its own, which it may stop, kill, freeze and start again.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,13 +22,17 @@ import { freePort } from './ports.ts'
 import { findPostgresBin } from './provision.ts'
 
 export interface TestPostgres {
-  /** An empty database in it, as superuser. */
+  /** A database of this test's own, as superuser. */
   readonly url: string
   readonly port: number
-  /** Another empty database. */
+  /** Another one; on the run's Postgres they have the schema already, as at any start but the first. */
   newDatabase(): Promise<string>
+  emptyDatabase(): Promise<string>
   /** One statement in a database, by default the one of `url`. */
   query(statement: string, values?: unknown[], url?: string): Promise<Record<string, unknown>[]>
+}
+
+export interface OwnPostgres extends TestPostgres {
   /** Fast shutdown: open connections are told. */
   stop(): Promise<void>
   /** No goodbye, as when the machine dies. */
@@ -40,7 +44,42 @@ export interface TestPostgres {
   thaw(): void
 }
 
+/** Databases on the Postgres that `test/run.ts` started, which go with the test; without one, as {@link startOwnPostgres}. */
 export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPostgres> => {
+  const server = process.env[SHARED_POSTGRES]
+  if (server === undefined) return startOwnPostgres(t)
+  const port = Number(new URL(server).port)
+  const made: string[] = []
+  const create = async (template: string) => {
+    const url = await createDatabase(port, template)
+    made.push(url)
+    return url
+  }
+  t.teardown(async () => {
+    for (const url of made)
+      await ask(urlOf(port, 'postgres'), `DROP DATABASE ${new URL(url).pathname.slice(1)} (FORCE)`)
+  })
+  const newDatabase = () => create(TEMPLATE_DATABASE)
+  const url = await newDatabase()
+  return {
+    url,
+    port,
+    newDatabase,
+    emptyDatabase: () => create('template1'),
+    query: (statement, values, at = url) => ask(at, statement, values)
+  }
+}
+
+/** Names the run's Postgres to its test files. */
+export const SHARED_POSTGRES = 'PORTARIA_TEST_POSTGRES'
+/** In the run's Postgres: the schema, and no rows. */
+export const TEMPLATE_DATABASE = 'portaria_schema'
+
+/** @param settings of the server beyond those that every test wants, `name=value` */
+export const startOwnPostgres = async (
+  t: Pick<Test, 'teardown'>,
+  settings: readonly string[] = []
+): Promise<OwnPostgres> => {
   const bin = findPostgresBin()
   if (bin === undefined) throw new Error('no PostgreSQL server found; set PORTARIA_TEST_POSTGRES_BIN')
   const owner = serverOwner()
@@ -49,7 +88,7 @@ export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPost
   cpSync(template(bin, owner), join(home, 'data'), { recursive: true, mode: 0 })
   chmodSync(join(home, 'data'), 0o700)
   if (owner !== undefined) chownAll(join(home, 'data'), owner)
-  const server = createServerProcess(bin, home, await freePort(), owner)
+  const server = createServerProcess({ bin, home, port: await freePort(), owner, settings })
   t.teardown(async () => {
     server.thaw()
     await server.kill()
@@ -58,7 +97,13 @@ export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPost
   await server.start()
   const newDatabase = () => createDatabase(server.port)
   const url = await newDatabase()
-  return { ...server, url, newDatabase, query: (statement, values, at = url) => ask(at, statement, values) }
+  return {
+    ...server,
+    url,
+    newDatabase,
+    emptyDatabase: newDatabase,
+    query: (statement, values, at = url) => ask(at, statement, values)
+  }
 }
 
 interface Owner {
@@ -102,9 +147,23 @@ const chownAll = (path: string, owner: Owner) => {
 
 const SETTINGS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=16MB']
 
-const createServerProcess = (bin: string, home: string, port: number, owner: Owner | undefined) => {
+interface ServerOptions {
+  readonly bin: string
+  readonly home: string
+  readonly port: number
+  readonly owner: Owner | undefined
+  readonly settings: readonly string[]
+}
+
+const createServerProcess = ({ bin, home, port, owner, settings: more }: ServerOptions) => {
   let server: ChildProcess | undefined
-  const settings = [...SETTINGS, 'listen_addresses=127.0.0.1', `unix_socket_directories=${home}`, `port=${port}`]
+  const settings = [
+    ...SETTINGS,
+    ...more,
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${home}`,
+    `port=${port}`
+  ]
   const run = ['-D', join(home, 'data'), ...settings.flatMap(setting => ['-c', setting])]
   const end = async (signal: NodeJS.Signals) => {
     const ending = server
@@ -172,9 +231,9 @@ const answering = async (child: ChildProcess, port: number) => {
 
 const urlOf = (port: number, database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`
 
-const createDatabase = async (port: number): Promise<string> => {
-  const name = `portaria_${process.hrtime.bigint()}`
-  await ask(urlOf(port, 'postgres'), `CREATE DATABASE ${name}`)
+const createDatabase = async (port: number, from = 'template1'): Promise<string> => {
+  const name = `portaria_${process.pid}_${process.hrtime.bigint()}`
+  await ask(urlOf(port, 'postgres'), `CREATE DATABASE ${name} TEMPLATE ${from}`)
   return urlOf(port, name)
 }
 

@@ -9,7 +9,7 @@ import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 
@@ -153,7 +153,8 @@ t.test('a second SIGTERM ends the process at once', async t => {
 })
 
 t.test('SIGTERM while it starts ends the process at once with 0', async t => {
-  const { postgres, start } = await startWorld(t)
+  const postgres = await startOwnPostgres(t)
+  const { start } = await startWorld(t, { DATABASE_URL: postgres.url })
   postgres.freeze()
   const gateway = start()
   // Said when signals are obeyed already, and nothing that needs the database.

@@ -14,7 +14,7 @@ import {
   startBackend
 } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -248,7 +248,8 @@ t.test('workers end by themselves when their primary is killed', async t => {
 })
 
 t.test('SIGTERM while the workers start leaves nothing behind', async t => {
-  const { postgres, env } = await startWorld(t)
+  const postgres = await startOwnPostgres(t)
+  const { env } = await startWorld(t, { DATABASE_URL: postgres.url })
   postgres.freeze()
   const gateway = spawnGateway(t, env)
   await until(() => gateway.workers().length === 1)
