@@ -4,11 +4,11 @@ import { formatPlace } from '../route-files/read.ts'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import { reasonInWords } from '../routes/decision-words.ts'
 import { foldCase, laxReadings } from '../routes/lax-readings.ts'
 import { RESERVED } from '../routes/own-routes.ts'
 import { forwardedPath, type Place, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
-import { reasonInWords } from './decision-words.ts'
 import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
 
 interface Question {

@@ -4,8 +4,11 @@ import { stringify } from 'yaml'
 import { isRecord } from '../values/records.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
+import { keyHint } from './hints/keys.ts'
+import { valueHint } from './hints/values.ts'
 import type { YamlDocument } from './parse.ts'
 import { type RouteFileData, routeFileSchema } from './schema/route-file-schema.ts'
+import { HEADER_RULES } from './schema/upstream-schema.ts'
 
 interface Judgement {
   readonly complaints: readonly Complaint[]
@@ -87,28 +90,33 @@ const sentence = (path: Path, error: ErrorObject): string => {
   if (keyword === 'additionalProperties') {
     const key = String(params.additionalProperty)
     const known = Object.keys(parentSchema?.properties ?? {})
-    return `unknown key "${key}"${nearestHint(key, known)}; allowed here: ${known.join(', ')}`
+    const lead = title === HEADER_RULES ? ` (a header goes under "set": set: { ${key}: … })` : ''
+    return `unknown key "${key}"${keyHint(key, known) || lead}; allowed here: ${known.join(', ')}`
   }
   if (keyword === 'required') {
     const owner = path.slice(0, -1)
     const subject = isIndex(owner.at(-1)) || owner.length === 0 ? title : nameOf(owner)
-    return `${subject} needs the key "${params.missingProperty}"`
+    return `${subject} needs the key "${params.missingProperty}"${exampleOf(parentSchema, ', as in')}`
   }
   if (keyword === 'uniqueItems') return `${name} holds the same entry twice`
-  if (keyword === 'minItems' || keyword === 'minProperties') return `${name} must not be empty`
+  if (keyword === 'minItems' || keyword === 'minProperties')
+    return `${name} must not be empty${exampleOf(parentSchema, '; write at least one entry, as in')}`
   if (keyword === 'enum' && typeof data === 'string') {
     const known = Array.isArray(params.allowedValues) ? params.allowedValues.map(String) : []
     return `${path.includes('roles') ? 'unknown role' : 'unknown value'} "${data}"${nearestHint(data, known) || `: must be ${title}`}`
   }
-  return `${name} must be ${title ?? error.message}${exampleOf(parentSchema)}`
+  const isNamed = error.propertyName !== undefined || path.includes('set')
+  const hint = isNamed ? '' : valueHint(parentSchema ?? {}, data)
+  const example = hint.startsWith('; write') ? '' : exampleOf(parentSchema)
+  return `${name} must be ${title ?? error.message}${example}${hint}`
 }
 
 /** What a map or a list looks like, where its title alone does not say so. */
-const exampleOf = (schema: ErrorObject['parentSchema']): string => {
+const exampleOf = (schema: ErrorObject['parentSchema'], lead = ', such as'): string => {
   const isShown = (schema?.type === 'object' || schema?.type === 'array') && !String(schema.title).includes('{}')
   const example: unknown = isShown && Array.isArray(schema.examples) ? schema.examples[0] : undefined
   if (example === undefined) return ''
-  return `, such as ${stringify(example, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()}`
+  return `${lead} ${stringify(example, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()}`
 }
 
 const isIndex = (step: string | undefined): boolean => step !== undefined && /^[0-9]+$/.test(step)

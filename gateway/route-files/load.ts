@@ -101,7 +101,7 @@ const tie = (one: Route, other: Route): Complaint => {
   const [first, second] = comesBefore(one.place, other.place) ? [one, other] : [other, one]
   return complain(
     second.place,
-    `"${second.id}" matches the same requests as "${first.id}" at ${formatPlace(first.place)}`
+    `"${second.id}" matches the same requests as "${first.id}" at ${formatPlace(first.place)}: remove one, or give them different "methods"`
   )
 }
 

@@ -15,6 +15,7 @@ import {
 } from 'yaml'
 import type { Place } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
+import { yamlSentence } from './hints/yaml.ts'
 
 export interface YamlDocument {
   /** Objects have no prototype; undefined when the text could not be read. */
@@ -81,11 +82,8 @@ const offsetOf = (node: Node | null): number => node?.range?.[0] ?? 0
 
 const TOO_DEEP = 'nested too deeply'
 
-const sentence = (code: string, message: string): string => {
-  if (code === 'MULTIPLE_DOCS') return 'one file holds one document'
-  if (message.includes('call stack')) return TOO_DEEP
-  return message.split('\n')[0]?.replace(/:$/, '') ?? ''
-}
+const sentence = (code: string, message: string): string =>
+  message.includes('call stack') ? TOO_DEEP : yamlSentence(code, message)
 
 const PLACEHOLDER = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/
 

@@ -45,7 +45,7 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
   const files = texts.flatMap(({ name, text }) => judgeFile(name, text, complaints))
   const upstreams = await collectUpstreams(files, complaints)
   const profiles = collectProfiles(files, complaints)
-  const common = { ...upstreams, profiles, roles: new Map() }
+  const common: Common = { ...upstreams, profiles, roles: new Map(), warnings: [] }
   const found = files.flatMap(file => collectRoutes(file, common, complaints))
   const defined = found.filter(route => route !== undefined)
   const hasRoutes = files.some(({ data }) => data.routes !== undefined)
@@ -65,7 +65,8 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
       entriesOf(data.upstreams).flatMap(([, upstream]) => certificateFiles(upstream, name))
     ),
     complaints,
-    warnings: hasRoutes && found.length === 0 ? [complain({ file: folder, ...START }, 'there are no routes')] : []
+    warnings:
+      hasRoutes && found.length === 0 ? [complain({ file: folder, ...START }, 'there are no routes')] : common.warnings
   }
 }
 
@@ -141,7 +142,8 @@ const collectUpstreams = async (files: readonly RouteFile[], complaints: Complai
       const part = judgement.soundPart(upstream, 'upstreams', name)
       if (part === undefined) continue
       if ('url' in upstream === 'targets' in upstream) {
-        complaints.push(complain(place, `the upstream "${name}" needs either "url" or "targets"`))
+        const why = 'url' in upstream ? ', not both' : ', such as url: http://127.0.0.1:4001'
+        complaints.push(complain(place, `the upstream "${name}" needs either "url" or "targets"${why}`))
       }
       const placeOf = (...path: (string | number)[]) =>
         document.placeOf(['upstreams', name, ...path], path.length === 0 ? 'key' : 'value')

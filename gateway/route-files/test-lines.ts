@@ -1,13 +1,14 @@
 // Runs the lines under `tests:` against the routes beside them, and complains where one does not hold.
 import { PROFILES, type Provider } from '../identity.ts'
 import { splitTarget } from '../routes/canonical-path.ts'
-import { type Asker, decide } from '../routes/decide.ts'
+import { type Asker, type Decision, decide } from '../routes/decide.ts'
+import { reasonInWords } from '../routes/decision-words.ts'
 import { dnKey } from '../routes/distinguished-names.ts'
 import { type Grants, groupKey, NO_GRANTS, namesIn } from '../routes/grants.ts'
-import type { Place, RouteMatch, RouteTable } from '../routes/route.ts'
+import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
-import { nearestHint } from '../values/spelling.ts'
 import { type Complaint, complain } from './complaint.ts'
+import { formHint, methodComplaint, outcomeComplaint, whoComplaint } from './hints/test-lines.ts'
 
 export interface RouteTest {
   readonly line: string
@@ -18,11 +19,15 @@ const GROUP = /^(group|claim):"((?:[^"\\]|\\.)+)"$/
 const LINE = /^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
 const EVENT_LINE = /^EVENT\s+(\S+)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
 const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
+/** WHO without roles. */
+const ALONE = ['anonymous', 'unassigned', 'cloud-unassigned']
+/** Tests mean the same wherever the files are judged, so that settings take no part: no tenant is trusted. */
+const OPTIONS = { cloudUnassignedMayPass: false }
 
 /**
  * Judges every line `METHOD PATH as WHO -> OUTCOME`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
- * the namespace. WHO is `anonymous`, `unassigned` (a directory user without profile
- * and area), one or several roles joined by `+` (an assigned directory user), or `group:"DN"` and `claim:"VALUE"`
+ * the namespace. WHO is `anonymous`, `unassigned` or `cloud-unassigned` (a user of the directory, or of the cloud
+ * provider, without profile and area; the latter as if no tenant were trusted), one or several roles joined by `+` (an assigned directory user), or `group:"DN"` and `claim:"VALUE"`
  * (somebody who is in this group alone, with what `grants:` give); OUTCOME is `allow` or the status of the
  * refusal. A query is allowed and takes no part. A line whose match `isJudged` turns down says nothing.
  */
@@ -39,19 +44,20 @@ export const runRouteTests = (
 /** Whether a line can be read at all; says what is wrong with it. */
 export const judgeTestLine = (line: string, profiles: readonly string[] = PROFILES): string | undefined => {
   const isEvent = /^EVENT\s/.test(line.trim())
-  const [, , target, who, outcome] = (isEvent ? eventParts(line) : LINE.exec(line.trim())) ?? []
+  const [, method = '', target, who, outcome] = (isEvent ? eventParts(line) : LINE.exec(line.trim())) ?? []
   if (target === undefined || who === undefined || outcome === undefined) {
-    return `a test must have the form ${isEvent ? 'EVENT NAMESPACE NAME' : 'METHOD PATH'} as WHO -> OUTCOME`
+    const form = `${isEvent ? 'EVENT NAMESPACE NAME' : 'METHOD PATH'} as WHO -> OUTCOME`
+    return `a test must have the form ${form}${formHint(line.trim(), isEvent)}`
   }
   if (!target.startsWith('/')) return `the ${isEvent ? 'namespace' : 'path'} of a test must begin with /`
-  if (!OUTCOMES.includes(outcome)) return `unknown outcome "${outcome}": must be allow, 400, 401, 403, 404 or 405`
-  if (who === 'anonymous' || who === 'unassigned') return undefined
+  const complaint = isEvent ? undefined : methodComplaint(method)
+  if (complaint !== undefined) return complaint
+  if (!OUTCOMES.includes(outcome)) return outcomeComplaint(outcome)
+  if (ALONE.includes(who)) return undefined
   const [, kind, group = ''] = GROUP.exec(who) ?? []
   if (kind !== undefined) return judgeGroup(kind, group)
   if (/^(?:group|claim):/.test(who)) return 'a group must be written in quotes, as in group:"CN=Suporte,DC=corp"'
-  const unknown = who.split('+').find(role => !profiles.includes(role))
-  if (unknown === undefined) return undefined
-  return `unknown role "${unknown}"${nearestHint(unknown, [...profiles, 'anonymous', 'unassigned'])}`
+  return who.split('+').every(role => profiles.includes(role)) ? undefined : whoComplaint(who, ALONE, profiles)
 }
 
 const judgeGroup = (kind: string, group: string): string | undefined =>
@@ -66,39 +72,53 @@ const eventParts = (line: string): (string | undefined)[] | undefined => {
 const runLine = (table: RouteTable, line: string, isJudged: (match: RouteMatch) => boolean): string | undefined => {
   const [, event, namespace, asker, outcome] = eventParts(line) ?? []
   if (event !== undefined && namespace !== undefined && asker !== undefined) {
-    return runEventLine(table, { namespace, event, asker, outcome }, isJudged)
+    return runEventLine(table, { line, namespace, event, asker, outcome }, isJudged)
   }
   const [, method, target, who, expected] = LINE.exec(line) ?? []
   if (method === undefined || target === undefined || who === undefined) return judgeTestLine(line, table.profiles)
   const match = matchTarget(table, method, target)
   if (!isJudged(match)) return undefined
-  const { decision, reason } = decide(match, askerOf(who, table.grants), { cloudUnassignedMayPass: false })
-  if (String(decision) === expected) return undefined
-  const by = match.route === undefined ? '' : ` by the route "${match.route.id}"`
-  return `the test expects ${expected}, but the answer is ${decision}${by} (${reason})`
+  const person = askerOf(who, table.grants)
+  const decision = decide(match, person, OPTIONS)
+  if (String(decision.decision) === expected) return undefined
+  const words = reasonInWords(decision, match, { name: who, ...person })
+  return failure({ line, expected, decision, route: match.route, words })
+}
+
+interface Failure {
+  readonly line: string
+  readonly expected: string | undefined
+  readonly decision: Decision
+  readonly route: Route | undefined
+  readonly words: string
+}
+
+const failure = ({ line, expected, decision, route, words }: Failure): string => {
+  const by = route === undefined ? '' : ` from the route "${route.id}" at ${placeOf(route)}`
+  return `the test "${line}" fails: expected ${expected}, got ${decision.decision} (${decision.reason})${by}. ${words}`
+}
+
+const placeOf = ({ place: { file, line, column } }: Route): string => `${file}:${line}:${column}`
+
+interface EventTest {
+  readonly line: string
+  readonly namespace: string
+  readonly event: string
+  readonly asker: string
+  readonly outcome: string | undefined
 }
 
 const runEventLine = (
   table: RouteTable,
-  {
-    namespace,
-    event,
-    asker,
-    outcome
-  }: { namespace: string; event: string; asker: string; outcome: string | undefined },
+  { line, namespace, event, asker, outcome }: EventTest,
   isJudged: (match: RouteMatch) => boolean
 ): string | undefined => {
-  const options = { cloudUnassignedMayPass: false }
-  for (const { route, decision } of decideEventOnRoutes(
-    table,
-    { namespace, event },
-    askerOf(asker, table.grants),
-    options
-  )) {
+  const person = askerOf(asker, table.grants)
+  for (const { route, decision } of decideEventOnRoutes(table, { namespace, event }, person, OPTIONS)) {
     if (route !== undefined && !isJudged({ route, path: route.path })) continue
     if (String(decision.decision) === outcome) continue
-    const by = route === undefined ? '' : ` by the route "${route.id}"`
-    return `the test expects ${outcome}, but the answer is ${decision.decision}${by} (${decision.reason})`
+    const words = `"portaria explain EVENT ${namespace} ${event} --as ${asker.replaceAll('+', ' ')}" says why.`
+    return failure({ line, expected: outcome, decision, route, words })
   }
   return undefined
 }
@@ -113,7 +133,10 @@ export const matchTarget = (table: RouteTable, method: string, target: string): 
 /** A made-up person as test lines and `explain` name them. */
 export const askerOf = (who: string, grants: Grants = NO_GRANTS): Asker => {
   if (who === 'anonymous') return {}
-  if (who === 'unassigned') return { user: { profiles: [], accessStatus: 'unassigned', provider: 'ldap' } }
+  if (who === 'unassigned' || who === 'cloud-unassigned') {
+    const provider = who === 'unassigned' ? 'ldap' : 'cloudidp'
+    return { user: { profiles: [], accessStatus: 'unassigned', provider } }
+  }
   const [, kind, group = ''] = GROUP.exec(who) ?? []
   if (kind !== undefined) return memberOf(kind === 'group' ? 'ldap' : 'cloudidp', group, grants)
   return { user: { profiles: who.split('+'), accessStatus: 'assigned', provider: 'ldap' } }

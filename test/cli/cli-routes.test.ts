@@ -287,7 +287,7 @@ tests:
   const folder = await routeFolder(t, { 'routes.yaml': yaml('403') })
   t.equal((await portaria(['check', folder])).code, 0)
   const wrong = await portaria(['check', await routeFolder(t, { 'routes.yaml': yaml('allow') })])
-  t.match(wrong.stdout + wrong.stderr, /routes\.yaml:13:5.*expects allow, but the answer is 403 .*role-missing/)
+  t.match(wrong.stdout + wrong.stderr, /routes\.yaml:13:5: the test .* fails: expected allow, got 403 \(role-missing\)/)
   const short = yaml('403').replace('EVENT /open anything as', 'EVENT /open as')
   t.match(
     JSON.stringify(await portaria(['check', await routeFolder(t, { 'routes.yaml': short })])),

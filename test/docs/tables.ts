@@ -8,6 +8,10 @@ import { settingsTable } from '../../gateway/settings/table.ts'
 const DOCS = join(resolve(import.meta.dirname, '../..'), 'docs')
 
 interface SchemaNode {
+  readonly title?: string
+  readonly type?: unknown
+  readonly default?: unknown
+  readonly required?: readonly string[]
   readonly description?: string
   readonly properties?: Readonly<Record<string, SchemaNode>>
   readonly items?: SchemaNode
@@ -19,14 +23,25 @@ const isNode = (value: unknown): value is SchemaNode => typeof value === 'object
 const rowsOf = (prefix: string, node: SchemaNode): string[] => {
   const below = isNode(node.additionalProperties) ? rowsOf(`${prefix}NAME.`, node.additionalProperties) : []
   const own = Object.entries(node.properties ?? {}).flatMap(([key, value]) => [
-    `| ${prefix}${key} | ${(value.description ?? '').replaceAll('|', '\\|')} |`,
+    `| ${prefix}${key} | ${formOf(value)} | ${fallbackOf(key, node)} | ${cell(value.description ?? '')} |`,
     ...rowsOf(`${prefix}${key}.`, value),
     ...(value.items === undefined ? [] : rowsOf(`${prefix}${key}[].`, value.items))
   ])
   return [...own, ...below]
 }
 
-const routeKeysTable = (): string => ['| key | meaning |', '|---|---|', ...rowsOf('', routeFileSchema)].join('\n')
+const cell = (text: string): string => text.replaceAll('|', '\\|')
+
+const formOf = ({ type, title = '' }: SchemaNode): string => (type === 'boolean' ? '`true`, `false`' : cell(title))
+
+const fallbackOf = (key: string, { required = [], properties = {} }: SchemaNode): string => {
+  const fallback = properties[key]?.default
+  if (fallback !== undefined) return `\`${String(fallback)}\``
+  return required.includes(key) ? 'required' : '–'
+}
+
+const routeKeysTable = (): string =>
+  ['| key | value | default | meaning |', '|---|---|---|---|', ...rowsOf('', routeFileSchema)].join('\n')
 
 const metricsTable = (): string =>
   [

@@ -88,18 +88,21 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'a prototype key': [[...OK, '__proto__: { public: true }'], `6:5: unknown key "__proto__"; ${ROUTE_KEYS}`],
   'roles without value': [[...OK, 'roles:'], '6:5: "roles" must be a list of roles, such as [ Admin, Supervisor ]'],
-  'empty roles': [[...OK, 'roles: []'], '6:12: "roles" must not be empty'],
+  'empty roles': [
+    [...OK, 'roles: []'],
+    '6:12: "roles" must not be empty; write at least one entry, as in [ Admin, Supervisor ]'
+  ],
   'a role that is no list': [
     [...OK, 'roles: Admin'],
-    '6:12: "roles" must be a list of roles, such as [ Admin, Supervisor ]'
+    '6:12: "roles" must be a list of roles; write [ Admin ] instead of "Admin"'
   ],
   'a rate limit that is none': [
     [...OK, 'rateLimit: 100/m'],
-    '6:16: "rateLimit" must be a rate limit, such as { max: 20, window: 1m, by: user }'
+    '6:16: "rateLimit" must be a rate limit; write { max: 100, window: 1m } instead of "100/m"'
   ],
   'an unknown key of a rate limit': [
     [...OK, 'rateLimit: { max: 1, window: 1m, per: ip }'],
-    '6:38: unknown key "per"; allowed here: max, window, by'
+    '6:38: unknown key "per" (did you mean "window"?); allowed here: max, window, by'
   ],
   'a variable': [
     [...OK, 'timeout: ${TIMEOUT}'],
@@ -108,7 +111,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   'an unknown role': [[...OK, 'roles: [amdin]'], '6:13: unknown role "amdin" (did you mean "Admin"?)'],
   'a role that is a word of YAML 1.1': [
     [...OK, 'roles: [no]'],
-    '6:13: unknown role "no": must be one of Admin, Supervisor, Agente'
+    '6:13: unknown role "no": must be one of Admin, Supervisor, Agente, or be listed under "profiles"'
   ],
   'a role that stands for all': [
     [...OK, "roles: ['*']"],
@@ -122,14 +125,20 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     [...OK, 'public: true', 'requireAssigned: true'],
     '7:22: a public route knows nobody, so "requireAssigned" has no meaning'
   ],
-  'public as text': [[...OK, 'public: yes'], '6:13: "public" must be true or false'],
-  'a duration without unit': [[...OK, 'timeout: 30'], '6:14: "timeout" must be a duration such as 500ms, 30s or 2m'],
+  'public as text': [[...OK, 'public: yes'], '6:13: "public" must be true or false; write true instead of "yes"'],
+  'a duration without unit': [
+    [...OK, 'timeout: 30'],
+    '6:14: "timeout" must be a duration such as 500ms, 30s or 2m; write 30s or 30ms instead of 30'
+  ],
   'a duration too long for a timer': [[...OK, 'timeout: 30d'], '6:14: "timeout" must be at most 24d'],
   'a size without sense': [
     [...OK, 'maxBody: 10 megs'],
-    '6:14: "maxBody" must be a size such as 512KB or 10MB, or a number of bytes'
+    '6:14: "maxBody" must be a size such as 512KB or 10MB, or a number of bytes, not "10 megs"'
   ],
-  'a method in lower case': [[...OK, 'methods: [get]'], '6:15: an entry of "methods" must be a method in upper case'],
+  'a method in lower case': [
+    [...OK, 'methods: [get]'],
+    '6:15: an entry of "methods" must be a method in upper case; write GET instead of "get"'
+  ],
   'a method twice': [[...OK, 'methods: [GET, GET]'], '6:14: "methods" holds the same entry twice'],
   'a rate limit by user for everybody': [
     [...OK, 'public: true', 'rateLimit: { max: 1, window: 1m, by: user }'],
@@ -137,19 +146,22 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'a prefix that is none': [
     [...OK, 'stripPrefix: /y'],
-    '6:18: "stripPrefix" must be whole static segments at the start of "path"'
+    '6:18: "stripPrefix" must be whole static segments at the start of "path", such as /x'
   ],
   'a path of the gateway': [['path: /auth/x', 'upstream: up'], '4:11: /auth/ belongs to the gateway'],
   'a path of the gateway in another case': [['path: /Auth/*', 'upstream: up'], '4:11: /auth/ belongs to the gateway'],
   'the path of the health check': [['path: /health/*', 'upstream: up'], '4:11: /health belongs to the gateway'],
   'a star in the middle': [
     ['path: /a/*/b', 'upstream: up'],
-    '4:11: * stands for the rest of a path: only alone, after the last /'
+    '4:11: * stands for the rest of a path: only alone, after the last /; write :name for one segment'
   ],
   'half a parameter': [['path: "/a/:"', 'upstream: up'], '4:11: a parameter must be a whole segment such as :id'],
   'a parameter twice': [['path: /:a/:a', 'upstream: up'], '4:11: "path" names a parameter twice'],
-  'a relative path': [['path: x', 'upstream: up'], '4:11: "path" must begin with /'],
-  'a path with dots': [['path: /a/../b', 'upstream: up'], '4:11: no request can have this path (dot-segment)'],
+  'a relative path': [['path: x', 'upstream: up'], '4:11: "path" must begin with /; write /x'],
+  'a path with dots': [
+    ['path: /a/../b', 'upstream: up'],
+    '4:11: no request can have this path (dot-segment): write the path that . or .. leads to'
+  ],
   'a path that ends in a dot': [
     ['path: /a.', 'upstream: up'],
     '4:11: a segment must not begin or end with a blank, or end with a dot'
@@ -172,7 +184,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'an origin with a path': [
     [...OK, 'websocket: { origins: [https://a.example/x] }'],
-    '6:28: an origin must be scheme, host and port, as in https://app.example.org'
+    '6:28: an origin must be scheme, host and port, as in https://app.example.org; write https://a.example'
   ],
   'roles on Socket.IO': [
     [...OK, 'socketio: { namespaces: { /a: {} } }', 'roles: [Admin]', 'public: false', 'browser: true'],
@@ -187,7 +199,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'a namespace without map': [
     [...OK, 'socketio: { namespaces: { /a: } }'],
-    '6:31: "/a" must be a map; {} for any valid token'
+    '6:31: "/a" must be a map; {} for any valid token; write {}'
   ],
   'an exception that is none': [
     [...OK, 'allowInPath: [dots]'],
@@ -243,9 +255,9 @@ t.test('an upstream has either one address or several, a usable CA file, and one
       'b.yaml': 'upstreams: { ca: { url: http://h } }'
     }),
     [
-      'a.yaml:2:3: the upstream "none" needs either "url" or "targets"',
-      'a.yaml:3:3: the upstream "both" needs either "url" or "targets"',
-      'a.yaml:4:33: "caFile" names no file that can be read',
+      'a.yaml:2:3: the upstream "none" needs either "url" or "targets", such as url: http://127.0.0.1:4001',
+      'a.yaml:3:3: the upstream "both" needs either "url" or "targets", not both',
+      'a.yaml:4:33: "caFile" names no file that can be read: no.pem',
       'a.yaml:5:34: "caFile" holds no valid PEM certificates',
       'a.yaml:6:35: "caFile" needs an https:// address',
       'b.yaml:1:14: the upstream "ca" is already defined at a.yaml:4:3'
@@ -331,11 +343,13 @@ t.test('routes that nothing tells apart are refused with both places, whatever f
   const yaml = (path: string, more = '') => `routes:\n  - { path: ${path}, upstream: up${more} }\n`
   const tied = (a: string, b: string) => complaintsOf(t, { 'a.yaml': UPSTREAMS + a, 'b.yaml': b })
   t.same(await tied(yaml('/x/:a'), yaml('/x/:b')), [
-    'b.yaml:2:5: "/x/:b" matches the same requests as "/x/:a" at a.yaml:4:5'
+    'b.yaml:2:5: "/x/:b" matches the same requests as "/x/:a" at a.yaml:4:5: remove one, or give them different "methods"'
   ])
-  t.same(await tied(yaml('/x'), yaml('/x/')), ['b.yaml:2:5: "/x/" matches the same requests as "/x" at a.yaml:4:5'])
+  t.same(await tied(yaml('/x'), yaml('/x/')), [
+    'b.yaml:2:5: "/x/" matches the same requests as "/x" at a.yaml:4:5: remove one, or give them different "methods"'
+  ])
   t.same(await tied(yaml('/x', ', methods: [GET, PUT]'), yaml('/x', ', methods: [PUT, GET], public: true')), [
-    'b.yaml:2:5: "PUT,GET /x" matches the same requests as "GET,PUT /x" at a.yaml:4:5'
+    'b.yaml:2:5: "PUT,GET /x" matches the same requests as "GET,PUT /x" at a.yaml:4:5: remove one, or give them different "methods"'
   ])
   t.same(await tied(yaml('/x', ', methods: [GET]'), yaml('/x')), [])
   t.same(await tied(yaml('/x/*'), yaml('/x')), [])
@@ -350,15 +364,18 @@ t.test('all mistakes of all files are reported at once, in order of place', asyn
   })
   t.same(complaints.slice(0, 8), [
     `a.yaml:2:24: unknown key "tiemout" (did you mean "timeout"?); ${UPSTREAM_KEYS}`,
-    'a.yaml:4:27: unknown upstream "no"',
+    'a.yaml:4:27: unknown upstream "no": known is up',
     `a.yaml:4:31: unknown key "rolse" (did you mean "roles"?); ${ROUTE_KEYS}`,
-    'a.yaml:6:5: "/y" matches the same requests as "/y" at a.yaml:5:5',
-    'a.yaml:6:39: unknown role "x": must be one of Admin, Supervisor, Agente',
-    'a.yaml:8:5: unknown role "Nobody"',
+    'a.yaml:6:5: "/y" matches the same requests as "/y" at a.yaml:5:5: remove one, or give them different "methods"',
+    'a.yaml:6:39: unknown role "x": must be one of Admin, Supervisor, Agente, or be listed under "profiles"',
+    'a.yaml:8:5: unknown role "Nobody": must be anonymous, unassigned, cloud-unassigned, or roles joined by + (Admin, Supervisor, Agente)',
     'b.yaml:2:13: /auth/ belongs to the gateway',
     'b.yaml:2:34: duplicate key "path"'
   ])
-  t.equal(complaints[8], 'b.yaml:4:5: a test must have the form METHOD PATH as WHO -> OUTCOME')
+  t.equal(
+    complaints[8],
+    'b.yaml:4:5: a test must have the form METHOD PATH as WHO -> OUTCOME: "as WHO" is missing, as in "GET /api/orders/7 as Agente -> allow"'
+  )
   t.match(complaints[9], /^c\.yaml:\d+:\d+: /)
   t.equal(complaints.length, 10)
 })

@@ -115,11 +115,14 @@ t.test('a broken file keeps the old table, says so once, and is forgotten when i
   const old = live.current()
   await writeFile(join(folder, 'a.yaml'), `${UP}routes: [{ path: /b, upstream: no }]\n`)
   await until(() => !live.status().ok)
-  await until(() => live.status().lastError?.[0]?.message === 'unknown upstream "no"')
+  await until(() => live.status().lastError?.[0]?.message === 'unknown upstream "no": known is up')
   t.equal(await live.reload(), false)
   t.equal(live.current(), old)
   t.ok(has('/a'))
-  t.match(live.status(), { ok: false, lastError: [{ line: 2, column: 32, message: 'unknown upstream "no"' }] })
+  t.match(live.status(), {
+    ok: false,
+    lastError: [{ line: 2, column: 32, message: 'unknown upstream "no": known is up' }]
+  })
   t.ok(logged.filter(({ level }) => level === 'error').length >= 1)
   const said = logged.length
   t.equal(await live.reload(), false)

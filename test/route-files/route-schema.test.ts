@@ -1,7 +1,12 @@
 // The schema beside the route files is the one that the gateway judges by, and explains every key to an editor.
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { routeFileSchema, schemaText } from '../../gateway/route-files/schema/route-file-schema.ts'
+import { routeSchema } from '../../gateway/route-files/schema/route-schema.ts'
+import { socketioSchema, websocketSchema } from '../../gateway/route-files/schema/socket-schemas.ts'
+import { upstreamSchema } from '../../gateway/route-files/schema/upstream-schema.ts'
+import { routeFolder } from '../support/route-files.ts'
 
 t.test('upstream-config/schema.json is current', async t => {
   const written = await readFile(new URL('../../upstream-config/schema.json', import.meta.url), 'utf8')
@@ -21,4 +26,36 @@ t.test('every key has a title, a description and an example, and every map is cl
     visit(additionalProperties, `${name}.*`)
   }
   visit(routeFileSchema, 'file')
+})
+
+t.test('a default that is written out changes nothing: the schema and the docs name those in use', async t => {
+  const defaultsOf = ({ properties }: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+    Object.fromEntries(
+      Object.entries(properties as Record<string, { default?: unknown }>)
+        .filter(([, { default: fallback }]) => fallback !== undefined)
+        .map(([key, { default: fallback }]) => [key, fallback])
+    )
+  const { healthCheck } = upstreamSchema.properties as Record<string, Record<string, unknown>>
+  const { rateLimit } = routeSchema.properties as Record<string, Record<string, unknown>>
+  const tableOf = async (written: (schema: Readonly<Record<string, unknown>>) => object) => {
+    const upstream = {
+      url: 'http://h',
+      healthCheck: { path: '/x', ...written(healthCheck ?? {}) },
+      ...written(upstreamSchema)
+    }
+    const io = { namespaces: { '/x': {} }, ...written(socketioSchema) }
+    const routes = [
+      { path: '/a', rateLimit: { max: 1, window: '1m', ...written(rateLimit ?? {}) }, ...written(routeSchema) },
+      { path: '/b', websocket: written(websocketSchema) },
+      { path: '/c/*', socketio: io }
+    ].map(route => ({ ...route, upstream: 'up' }))
+    const folder = await routeFolder(t, { 'a.yaml': JSON.stringify({ upstreams: { up: upstream }, routes }) })
+    const { table } = await loadRoutes(folder, [])
+    return table.routes.map(({ number: _, place: __, upstream: up, ...route }) => ({
+      ...route,
+      up: { ...up, place: 0 }
+    }))
+  }
+  t.ok(Object.keys(defaultsOf(upstreamSchema)).length > 5)
+  t.same(await tableOf(defaultsOf), await tableOf(() => ({})))
 })

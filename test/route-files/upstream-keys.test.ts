@@ -70,9 +70,12 @@ t.test('a header value is one line, and a name is a name', async t => {
     ],
     ['requestHeaders: { set: { X-A: 1 } }', '4: "X-A" must be one line of printable ASCII without blanks at its ends'],
     ['requestHeaders: { set: { "X A": a } }', '4: "X A" must be a header name'],
-    ['requestHeaders: { remove: ["X:"] }', '4: an entry of "remove" must be a header name'],
-    ['requestHeaders: {}', '4: "requestHeaders" must not be empty'],
-    ['requestHeaders: { add: { X-A: a } }', '4: unknown key "add"; allowed here: set, remove'],
+    ['requestHeaders: { remove: ["X:"] }', '4: an entry of "remove" must be a header name, not "X:"'],
+    [
+      'requestHeaders: {}',
+      '4: "requestHeaders" must not be empty; write at least one entry, as in { set: { X-Api-Version: "2" }, remove: [ Accept-Language ] }'
+    ],
+    ['requestHeaders: { add: { X-A: a } }', '4: unknown key "add" (did you mean "set"?); allowed here: set, remove'],
     ['requestHeaders: { set: { X-A: a, x_a: b } }', '4: x_a is written twice, also as X-A'],
     ['identityHeaders: { X-WEBAUTH-USER: logn }', '4: unknown value "logn" (did you mean "login"?)']
   ] as const) {
@@ -115,8 +118,8 @@ t.test('a client certificate comes with its own key, both readable, for https', 
     '5: "clientKeyFile" holds no PEM private key without a passphrase'
   ])
   t.same(await judge(pair('none.crt', 'none.key')), [
-    '4: "clientCertFile" names no file that can be read',
-    '5: "clientKeyFile" names no file that can be read'
+    `4: "clientCertFile" names no file that can be read: ${join(folder, 'none.crt')}`,
+    `5: "clientKeyFile" names no file that can be read: ${join(folder, 'none.key')}`
   ])
   t.same(await judge(`clientCertFile: ${one.certFile}`), ['4: "clientCertFile" needs "clientKeyFile"'])
   t.same(await judge(`clientKeyFile: ${one.keyFile}`), ['4: "clientKeyFile" needs "clientCertFile"'])

@@ -73,12 +73,14 @@ t.test('test lines name nobody, the unassigned, or roles', async t => {
   t.same(askerOf('unassigned'), newcomer)
   t.same(askerOf('Agente+Supervisor'), person(['Agente', 'Supervisor'], 'assigned', 'ldap'))
   const bad = {
-    'GET /x as Agente': 'a test must have the form METHOD PATH as WHO -> OUTCOME',
-    'get /x as Agente -> allow': 'a test must have the form METHOD PATH as WHO -> OUTCOME',
+    'GET /x as Agente':
+      'a test must have the form METHOD PATH as WHO -> OUTCOME: "-> OUTCOME" is missing, as in "GET /api/orders/7 as Agente -> allow"',
+    'get /x as Agente -> allow': 'a test must have the form METHOD PATH as WHO -> OUTCOME: write the method as GET',
     'GET x as Agente -> allow': 'the path of a test must begin with /',
-    'GET /x as Agente -> deny': 'unknown outcome "deny": must be allow, 400, 401, 403, 404 or 405',
+    'GET /x as Agente -> deny':
+      'unknown outcome "deny": write 401 for a missing token, 403 for a missing role (must be allow, 400, 401, 403, 404 or 405)',
     'GET /x as agent -> allow': 'unknown role "agent" (did you mean "Agente"?)',
-    'GET /x as Agente+unassigned -> allow': 'unknown role "unassigned" (did you mean "unassigned"?)'
+    'GET /x as Agente+unassigned -> allow': '"unassigned" stands alone: it has no roles'
   }
   for (const [line, complaint] of Object.entries(bad)) t.equal(judgeTestLine(line), complaint)
   t.equal(judgeTestLine('  GET   /x?y as Admin -> 405 '), undefined)
@@ -97,12 +99,17 @@ t.test('a test line that does not hold refuses the files and says what the answe
       )
     }),
     [
-      'a.yaml:6:5: the test expects allow, but the answer is 403 by the route "/x/*" (role-missing)',
-      'a.yaml:8:5: the test expects 403, but the answer is 404 (no-route)',
-      'a.yaml:9:5: the test expects 401, but the answer is 400 (dot-segment)'
+      'a.yaml:6:5: the test "GET /x as Agente -> allow" fails: expected allow, got 403 (role-missing) from the route "/x/*" at a.yaml:4:5. The route asks for Admin, and Agente has only Agente.',
+      'a.yaml:8:5: the test "GET /y as Admin -> 403" fails: expected 403, got 404 (no-route). No route has this path.',
+      'a.yaml:9:5: the test "GET /x/../y as anonymous -> 401" fails: expected 401, got 400 (dot-segment). A dot segment: a backend would resolve it to another path.'
     ]
   )
-  const holding = ['GET /x/1 as Admin+Agente -> allow', 'GET /x as unassigned -> 403', 'GET /x%2Fy as anonymous -> 400']
+  const holding = [
+    'GET /x/1 as Admin+Agente -> allow',
+    'GET /x as unassigned -> 403',
+    'GET /x as cloud-unassigned -> 403',
+    'GET /x%2Fy as anonymous -> 400'
+  ]
   t.same(await complaintsOf(t, { 'a.yaml': yaml(...holding) }), [])
 })
 

@@ -39,8 +39,9 @@ export const readCertificates = async (
   const read = async (key: FileKey): Promise<string | undefined> => {
     const name = data[key]
     if (name === undefined) return undefined
-    const pem = await readAtMost(resolve(dirname(file), name), MAX_PEM_BYTES)
-    return pem ?? say(key, `"${key}" names no file that can be read`)
+    const path = resolve(dirname(file), name)
+    const pem = await readAtMost(path, MAX_PEM_BYTES)
+    return pem ?? say(key, `"${key}" names no file that can be read: ${path}`)
   }
   const [ca, cert, key] = await Promise.all([read('caFile'), read('clientCertFile'), read('clientKeyFile')])
   if (data.clientCertFile !== undefined && data.clientKeyFile === undefined) {

@@ -2,7 +2,7 @@
 import { PROFILES } from '../../identity.ts'
 import { dnKey } from '../../routes/distinguished-names.ts'
 import type { Grant } from '../../routes/grants.ts'
-import { areaName } from '../../values/names.ts'
+import { areaName, PROFILE_NAME_PATTERN } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complaint, complain } from '../complaint.ts'
 import type { RouteFile } from '../judge.ts'
@@ -29,10 +29,13 @@ export const collectProfiles = (files: readonly RouteFile[], complaints: Complai
 }
 
 /** What is wrong with a role that is no profile. */
-export const unknownRole = (role: string, profiles: readonly string[]): string => {
-  const others = profiles.length > PROFILES.length ? profiles : [...PROFILES]
-  return `unknown role "${role}"${nearestHint(role, profiles) || `: must be one of ${others.join(', ')}`}`
+export const unknownRole = (role: string, profiles: readonly string[], word = 'role'): string => {
+  const hint = nearestHint(role, profiles)
+  if (hint !== '') return `unknown ${word} "${role}"${hint}`
+  return `unknown ${word} "${role}": must be one of ${profiles.join(', ')}${isName(role) ? `, or be listed under "profiles"` : ''}`
 }
+
+const isName = (role: string): boolean => new RegExp(PROFILE_NAME_PATTERN, 'u').test(role)
 
 export const collectGrants = (file: RouteFile, profiles: readonly string[], complaints: Complaint[]): Grant[] =>
   listOf<GrantData>(file.data.grants).flatMap((grant, index) => {
@@ -45,7 +48,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
     const areas = (grant.areas ?? []).map(area => areaName(area) ?? '')
     for (const [at, area] of areas.entries()) if (area === '') say(AREA, 'areas', at)
     for (const [at, profile] of (grant.profiles ?? []).entries()) {
-      if (!profiles.includes(profile)) say(unknownRole(profile, profiles), 'profiles', at)
+      if (!profiles.includes(profile)) say(unknownRole(profile, profiles, 'profile'), 'profiles', at)
     }
     if (complaints.length > before) return []
     return [
@@ -67,7 +70,10 @@ type Say = (message: string, ...path: (string | number)[]) => void
 const judgeWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Say): void => {
   if ((group === undefined) === (claim === undefined)) say('a grant needs either "group" or "claim"')
   if (group !== undefined && (dnKey(group) ?? '[]') === '[]') {
-    say('"group" must be a full distinguished name such as CN=Suporte,OU=Grupos,DC=corp,DC=example', 'group')
+    const find = /^[\p{L}\p{N} ._-]{1,64}$/u.test(group)
+      ? `; "portaria grants --find ${/ /.test(group) ? `'${group}'` : group}" shows it`
+      : ''
+    say(`"group" must be a full distinguished name such as CN=Suporte,OU=Grupos,DC=corp,DC=example${find}`, 'group')
   }
   if (group !== undefined && tenant !== undefined)
     say('"tenant" goes with "claim": a directory has no tenants', 'tenant')

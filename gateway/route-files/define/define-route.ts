@@ -1,10 +1,6 @@
 // Makes a route that can be asked of one as written, or complains about what it must not say.
-
-import { canonicalPath, decode, trimBlanks } from '../../routes/canonical-path.ts'
-import { foldCase } from '../../routes/lax-readings.ts'
-import { RESERVED } from '../../routes/own-routes.ts'
+import { METHODS } from 'node:http'
 import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
-import { shapeOf } from '../../routes/route-trie.ts'
 import { MAX_TIMER_MS, parseDuration, parseSize } from '../../values/quantities.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import type { PlaceOf } from '../complaint.ts'
@@ -12,6 +8,7 @@ import { type Complaint, complain } from '../complaint.ts'
 import type { RouteData } from '../schema/route-schema.ts'
 import type { WebSocketData } from '../schema/socket-schemas.ts'
 import { unknownRole } from './define-grants.ts'
+import { definePath, definePrefix } from './define-path.ts'
 import { defineSocketIo } from './define-socketio.ts'
 
 type Complain = (message: string, ...path: (string | number)[]) => void
@@ -25,6 +22,8 @@ export interface Common {
   readonly profiles: readonly string[]
   /** Lists of roles, by what is in them: routes with the same roles hold the same list, found sooner by a request. */
   readonly roles: Map<string, readonly string[]>
+  /** What is odd about them, and no mistake. */
+  readonly warnings: Complaint[]
 }
 
 export interface DefinedRoute {
@@ -44,9 +43,11 @@ export const defineRoute = (
 ): DefinedRoute | undefined => {
   const before = complaints.length
   const say: Complain = (message, ...path) => complaints.push(complain(placeOf(...path), message))
-  const path = data.path === undefined ? undefined : definePath(data.path, say)
+  const warn: Complain = (message, ...path) => common.warnings.push(complain(placeOf(...path), message))
+  const path = data.path === undefined ? undefined : definePath(data.path, say, warn)
   const hasPath = path !== undefined && complaints.length === before
   judgeCombinations(data, say)
+  judgeMethods(data.methods, say, warn)
   judgeRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, placeOf, say)
   return hasPath
@@ -99,86 +100,28 @@ const shareList = (lists: Common['roles'], list: readonly string[]): readonly st
 }
 
 const findUpstream = (name: string, common: Common, say: Complain): Upstream | undefined => {
-  if (!common.names.has(name)) say(`unknown upstream "${name}"${nearestHint(name, common.names)}`, 'upstream')
+  if (!common.names.has(name)) say(unknownUpstream(name, common.names), 'upstream')
   return common.sound.get(name)
 }
+
+const unknownUpstream = (name: string, known: ReadonlySet<string>): string => {
+  if (/^(?:[a-z]+:\/\/|unix:)/i.test(name))
+    return '"upstream" takes the name of an entry of "upstreams", not an address'
+  const near = nearestHint(name, known)
+  if (near !== '') return `unknown upstream "${name}"${near}`
+  if (known.size === 0) return `unknown upstream "${name}": no file has any under "upstreams"`
+  return `unknown upstream "${name}": known ${known.size === 1 ? 'is' : 'are'} ${listed([...known].sort())}`
+}
+
+const LISTED = 12
+
+const listed = (names: readonly string[]): string =>
+  names.length <= LISTED ? names.join(', ') : `${names.slice(0, LISTED).join(', ')} and ${names.length - LISTED} more`
 
 const timer = (text: string | number, say: Complain, ...path: string[]): number => {
   const milliseconds = parseDuration(text)
   if (milliseconds > MAX_TIMER_MS) say(`"${path.at(-1)}" must be at most 24d`, ...path)
   return milliseconds
-}
-
-/** The path in the spelling that requests are compared with. */
-const definePath = (written: string, say: Complain): string => {
-  if (!written.startsWith('/')) say('"path" must begin with /', 'path')
-  for (const segment of written.split('/')) {
-    const foreign = foreignParameter(segment)
-    if (foreign !== undefined) say(`"${segment}" would be a literal: write :${foreign}`, 'path')
-  }
-  const encoded = encodeRaw(written)
-  const { path, refusal } = encoded === undefined ? { refusal: 'utf-8' } : canonicalPath(encoded)
-  if (path === undefined) {
-    if (written.startsWith('/')) say(`no request can have this path (${refusal})`, 'path')
-    return written
-  }
-  const segments = shapeOf(path)
-  for (const [index, segment] of segments.entries()) judgeSegment(segment, index === segments.length - 1, say)
-  if (new Set(params(segments)).size < params(segments).length) say('"path" names a parameter twice', 'path')
-  const first = foldCase(decode(segments[0] ?? '') ?? '')
-  const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
-  if (owned !== undefined) say(`/${owned.segment}${owned.extent === 'self' ? '' : '/'} belongs to the gateway`, 'path')
-  return path
-}
-
-/** Parameters as others write them: OpenAPI and Go, Flask, Remix, Next.js. */
-const FOREIGN = /[{<[]\.{0,3}(?:\w+:)?(\w*)[^\]}>]*[\]}>]|^\$\{?([A-Za-z_]\w*)\}?$/
-/** Names that OData itself spells with a dollar (OData 4.01 URL conventions). */
-const ODATA = /^\$(?:metadata|batch|count|value|ref|all|crossjoin|entity|root|it|links|apply)$/
-
-const foreignParameter = (segment: string): string | undefined => {
-  const found = ODATA.test(segment) ? null : FOREIGN.exec(segment)
-  return found === null ? undefined : found[1] || found[2] || 'id'
-}
-
-// `/health/*` would cover `/health` itself; `/health/live` does not.
-const isWhole = (segments: readonly string[]): boolean => segments.length === (segments.at(-1) === '*' ? 2 : 1)
-
-const params = (segments: readonly string[]): string[] => segments.filter(segment => segment.startsWith(':'))
-
-const encodeRaw = (path: string): string | undefined => {
-  try {
-    return path.replace(/[^\x21-\x7e]|["<>^`{|}[\]]/gu, encodeURIComponent)
-  } catch {
-    return undefined
-  }
-}
-
-const judgeSegment = (segment: string, isLast: boolean, say: Complain): void => {
-  if (segment.startsWith(':')) {
-    if (!/^:[A-Za-z_][A-Za-z0-9_]*$/.test(segment)) say('a parameter must be a whole segment such as :id', 'path')
-    return
-  }
-  if (segment.includes('*')) {
-    if (segment !== '*' || !isLast) say('* stands for the rest of a path: only alone, after the last /', 'path')
-    return
-  }
-  const decoded = decode(segment) ?? segment
-  if (decoded.endsWith('.') || trimBlanks(decoded) !== decoded) {
-    say('a segment must not begin or end with a blank, or end with a dot', 'path')
-  }
-  if (/%(?:2[146-9A-C]|3[AD]|40)/.test(segment)) say('"path" escapes a character that needs no escape', 'path')
-  if (/%(?:23|3F)/.test(segment)) say('"path" must not hold an escaped # or ?', 'path')
-}
-
-const definePrefix = (written: string, path: string, say: Complain): string => {
-  const prefix = written.length > 1 && written.endsWith('/') ? written.slice(0, -1) : written
-  const wanted = shapeOf(prefix)
-  const segments = shapeOf(path)
-  const isStatic = wanted.every(segment => !segment.startsWith(':') && !segment.includes('*'))
-  const isPrefix = `/${wanted.join('/')}` === prefix && wanted.every((segment, index) => segments[index] === segment)
-  if (!isStatic || !isPrefix) say('"stripPrefix" must be whole static segments at the start of "path"', 'stripPrefix')
-  return prefix
 }
 
 const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: Complain): void => {
@@ -235,14 +178,33 @@ const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
   if (data.websocket !== undefined && !isUpgradable) say('"websocket" needs the method GET', 'methods')
   const polls = data.methods === undefined || ['GET', 'POST'].every(method => data.methods?.includes(method))
   if (data.socketio !== undefined && !polls) say('"socketio" needs the methods GET and POST', 'methods')
-  if (data.methods?.includes('CONNECT')) say('CONNECT is never forwarded', 'methods')
+}
+
+const judgeMethods = (methods: readonly string[] | undefined, say: Complain, warn: Complain): void => {
+  for (const [index, method] of (methods ?? []).entries()) {
+    if (method === 'CONNECT') say('CONNECT is never forwarded', 'methods')
+    else if (!METHODS.includes(method))
+      warn(`no request can have the method "${method}"${nearestHint(method, METHODS)}`, 'methods', index)
+  }
+}
+
+const originHint = (written: string): string => {
+  if (written.includes('*')) return '; there are no wildcards: list each origin'
+  if (/^[\w-]+(?:\.[\w-]+)+(?::\d+)?$/.test(written)) return `; write https://${written}`
+  const url = /^https?:\/\/[^/@]+\//.test(written) && URL.canParse(written) ? new URL(written) : undefined
+  return url === undefined ? '' : `; write ${url.origin}`
 }
 
 const defineWebSocket = (data: WebSocketData, say: Complain) => {
   for (const [index, origin] of (data.origins ?? []).entries()) {
     const isOrigin = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin
     if (!isOrigin)
-      say('an origin must be scheme, host and port, as in https://app.example.org', 'websocket', 'origins', index)
+      say(
+        `an origin must be scheme, host and port, as in https://app.example.org${originHint(origin)}`,
+        'websocket',
+        'origins',
+        index
+      )
   }
   return {
     origins: data.origins ?? [],

@@ -48,7 +48,7 @@ const definePattern = (
 const judgeNamespace = (name: string): string | undefined =>
   /^\/[^\s,?#\\"'[\]{}]{0,199}$/.test(name)
     ? undefined
-    : 'a namespace must begin with / and hold no blank, comma, ?, #, quote or bracket'
+    : `a namespace must begin with / and hold no blank, comma, ?, #, quote or bracket${/^[\w-]{1,60}$/.test(name) ? `; write /${name}` : ''}`
 
 const judgeEvent = (name: string): string | undefined => {
   if (!/^[^\p{Cc}]{1,200}$/u.test(name)) return 'the name of an event must have 1 to 200 characters'

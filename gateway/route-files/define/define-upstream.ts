@@ -64,8 +64,13 @@ const LINK_LOCAL = /^(?:169\.254\.|\[fe[89ab][0-9a-f]:|\[::ffff:a9fe:|\[fd00:ec2
 /** A target from its address, or what is wrong with it. */
 export const parseTarget = (url: string): Target | string => {
   if (url.startsWith('unix:')) return parseSocket(url)
-  if (/\{\{/.test(url)) return 'the address holds a placeholder that nothing has filled in'
+  if (/\{\{|\$\(?[A-Z_]/.test(url)) return 'the address holds a placeholder that nothing has filled in'
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(url)?.[1]
+  const bareHost = /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\]):\d{1,5}\/?$/i.test(url)
+  if (bareHost) return `the address must begin with http:// or https://; write http://${url.replace(/\/$/, '')}`
+  if (scheme === 'ws' || scheme === 'wss') {
+    return `the address must begin with http:// or https://; write ${scheme.replace('ws', 'http')}:// (WebSockets use the same address)`
+  }
   if (scheme !== undefined && !['http', 'https'].includes(scheme)) {
     return `the address must begin with http://, https:// or unix:, not with ${scheme}:`
   }

@@ -70,7 +70,10 @@ export const routeFileSchema: Schema = {
         description: 'Backends by name. A name can be used by the routes of all files in the directory.',
         examples: [{ orders: { url: 'http://127.0.0.1:4001' } }],
         type: 'object',
-        propertyNames: { title: 'a name of letters, digits, - _ .', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
+        propertyNames: {
+          title: 'a name made of letters, digits and any of - _ .',
+          pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
+        },
         additionalProperties: upstreamSchema
       },
       routes: {
@@ -83,9 +86,14 @@ export const routeFileSchema: Schema = {
       profiles: list(
         'a list of profiles',
         'Profiles in addition to Admin, Supervisor and Agente, for all files in the directory.',
-        text('a name of letters, digits, - _ .', 'Admins can assign it; routes and grants can name it.', 'Financeiro', {
-          pattern: PROFILE_NAME_PATTERN
-        }),
+        text(
+          'a name made of letters, digits and any of - _ .',
+          'Admins can assign it; routes and grants can name it.',
+          'Financeiro',
+          {
+            pattern: PROFILE_NAME_PATTERN
+          }
+        ),
         ['Financeiro', 'Auditor'],
         { minItems: 0 }
       ),
@@ -99,7 +107,7 @@ export const routeFileSchema: Schema = {
       tests: {
         title: 'a list of test lines',
         description:
-          'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, roles joined by + or group:"DN"; OUTCOME is allow or a status.',
+          'Tests that are run whenever the file is loaded: METHOD PATH as WHO -> OUTCOME, or EVENT NAMESPACE NAME as WHO -> OUTCOME for a Socket.IO event. WHO is anonymous, unassigned, cloud-unassigned, roles joined by + or group:"DN"; OUTCOME is allow or a status.',
         examples: [
           [
             'DELETE /api/orders/7 as Supervisor -> 403',
@@ -108,7 +116,11 @@ export const routeFileSchema: Schema = {
           ]
         ],
         type: 'array',
-        items: text('a test line', 'METHOD PATH as WHO -> OUTCOME', 'GET /api/orders/7 as anonymous -> 401')
+        items: text(
+          'a test line such as "GET /api/orders/7 as Agente -> allow"',
+          'METHOD PATH as WHO -> OUTCOME',
+          'GET /api/orders/7 as anonymous -> 401'
+        )
       }
     }
   )

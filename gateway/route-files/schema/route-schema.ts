@@ -52,7 +52,11 @@ export const routeSchema = record(
       'Path to match: exactly, with :name for any one segment, or with /* at the end for the path itself and everything below it.',
       '/api/orders/*'
     ),
-    upstream: text('the name of an upstream', 'Upstream that receives the requests.', 'orders'),
+    upstream: text(
+      'the name of an upstream',
+      'Upstream that receives the requests. Required unless external is true.',
+      'orders'
+    ),
     methods: list(
       'a list of methods',
       'Methods to match; GET includes HEAD. Without this key, all methods match.',

@@ -37,7 +37,7 @@ export const websocketSchema = record(
     ),
     tokenInQuery: flag('Also accepts the token in the query parameter access_token.'),
     maxMessage: size('Maximum size of a message in either direction.', '1MB', '1MB'),
-    idleTimeout: durationOrZero('Time without any frame after which the connection is closed; 0: never.', '1h', '5m'),
+    idleTimeout: durationOrZero('Time without any frame after which the connection is closed; 0: never.', '5m', '1h'),
     maxLifetime: durationOrZero('Time after which the connection is closed; 0: when its token expires.', '8h', '0'),
     messagesPerSecond: messageRate(
       'Messages that a client may send per second; one more closes the connection with code 1008. Without this key, only frames are limited, to 20,000 per second.'

@@ -1,8 +1,12 @@
 // Says a decision in a sentence that needs no knowledge of the code.
 
-import type { Decision } from '../routes/decide.ts'
-import type { RouteMatch } from '../routes/route.ts'
-import type { NamedAsker } from './askers.ts'
+import type { Asker, Decision } from './decide.ts'
+import type { RouteMatch } from './route.ts'
+
+interface NamedAsker extends Asker {
+  /** As people write it. */
+  readonly name: string
+}
 
 const BAD_PATH: Readonly<Record<string, string>> = {
   'not-absolute': 'The path does not begin with /.',

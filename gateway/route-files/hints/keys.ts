@@ -1,0 +1,37 @@
+// Names the key that was probably meant by one that does not exist: a misspelling, or the word of another gateway.
+import { nearestHint } from '../../values/spelling.ts'
+
+const OTHERS: Readonly<Record<string, readonly string[]>> = {
+  path: ['uri', 'url', 'match', 'location', 'from'],
+  upstream: ['backend', 'service', 'target', 'proxy', 'proxyPass', 'to', 'cluster'],
+  url: ['address', 'host', 'server', 'uri', 'target'],
+  targets: ['hosts', 'servers', 'urls', 'addresses'],
+  roles: ['profiles', 'allow', 'groups', 'permissions', 'requiredRoles'],
+  profiles: ['roles'],
+  methods: ['verbs'],
+  public: ['anonymous', 'noAuth', 'skipAuth'],
+  stripPrefix: ['prefix', 'stripPath', 'rewrite'],
+  rateLimit: ['limit', 'rate', 'throttle'],
+  maxBody: ['bodyLimit', 'maxBodySize', 'clientMaxBodySize'],
+  max: ['limit', 'requests', 'count'],
+  window: ['per', 'interval', 'period', 'ttl'],
+  by: ['key'],
+  websocket: ['ws'],
+  socketio: ['io'],
+  group: ['dn', 'cn'],
+  caFile: ['ca', 'caCert'],
+  serverName: ['sni'],
+  preserveHost: ['passHost', 'passHostHeader'],
+  requestHeaders: ['headers'],
+  set: ['add'],
+  healthCheck: ['health']
+}
+
+/** ` (did you mean "x"?)`, or nothing. */
+export const keyHint = (key: string, known: readonly string[]): string => {
+  const near = nearestHint(key, known)
+  if (near !== '') return near
+  const plain = key.replace(/[-_]/g, '').toLowerCase()
+  const meant = known.find(name => OTHERS[name]?.some(other => other.toLowerCase() === plain))
+  return meant === undefined ? '' : ` (did you mean "${meant}"?)`
+}

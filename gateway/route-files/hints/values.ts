@@ -1,0 +1,127 @@
+// Shows a value that has the wrong form, and the spelling that was probably meant.
+import { stringify } from 'yaml'
+import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, DURATION_UNITS, SIZE_PATTERN } from '../../values/quantities.ts'
+import { isRecord } from '../../values/records.ts'
+
+/** A part of the schema. */
+type Form = Readonly<Record<string, unknown>>
+
+const MAX_SHOWN = 60
+
+/** `; write 30s instead of "30 sec"`, or `, not "soon"`, or nothing when the value cannot be shown in a few words. */
+export const valueHint = (form: Form, value: unknown): string => {
+  const shown = show(value)
+  if (form.title === METHOD && value === '*') return '; without "methods" a route takes all of them'
+  const wanted = spellings(form, value)
+  if (wanted.length > 0) return `; write ${wanted.join(' or ')}${shown === undefined ? '' : ` instead of ${shown}`}`
+  return shown === undefined ? '' : `, not ${shown}`
+}
+
+/** A scalar as it was meant: text in quotes. Nothing that is long, or could hold a password. */
+const show = (value: unknown): string | undefined => {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  const isShown = typeof value === 'string' && value.length <= MAX_SHOWN && !/:\/\/[^/]*@|\p{Cc}/u.test(value)
+  return isShown ? `"${value}"` : undefined
+}
+
+const spellings = (form: Form, value: unknown): readonly string[] => {
+  if (form.pattern === DURATION_PATTERN || form.pattern === DURATION_OR_ZERO_PATTERN) return durations(value)
+  if (form.pattern === SIZE_PATTERN) return sizes(value)
+  if (form.type === 'boolean') return booleans(value)
+  if (form.type === 'integer') return typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value) ? [value] : []
+  if (form.type === 'array') return lists(value, form.items)
+  return BY_TITLE[String(form.title)]?.(value) ?? []
+}
+
+const METHOD = 'a method in upper case'
+
+/** For forms that nothing but their title tells apart. */
+const BY_TITLE: Readonly<Record<string, (value: unknown) => readonly string[]>> = {
+  'a rate limit': value => rateLimits(value),
+  [METHOD]: value => methods(value),
+  'a map of WebSocket settings; {} for the defaults': value => (value === true || value === null ? ['{}'] : []),
+  'a map; {} for any valid token': value => rules(value),
+  'a map; {} for everybody in the namespace': value => rules(value),
+  'an upstream': value => (isAddress(value) ? [flow({ url: value })] : []),
+  'a health check': value => (typeof value === 'string' && value.startsWith('/') ? [flow({ path: value })] : [])
+}
+
+const methods = (value: unknown): readonly string[] =>
+  typeof value === 'string' && /^[a-z]{3,20}(?:[\s,|]+[a-z]{3,20})*$/i.test(value)
+    ? [
+        value
+          .toUpperCase()
+          .split(/[\s,|]+/)
+          .join(', ')
+      ]
+    : []
+
+const isAddress = (value: unknown): value is string => typeof value === 'string' && /^https?:\/\/[^/@\s]+$/.test(value)
+
+const flow = (value: unknown): string => stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd()
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length > 0 && value.every(entry => typeof entry === 'string')
+
+const rules = (value: unknown): readonly string[] => {
+  if (value === true || value === null) return ['{}']
+  return isTexts(value) ? [flow({ roles: value })] : []
+}
+
+const lists = (value: unknown, items: unknown): readonly string[] => {
+  if (typeof value !== 'string' || value.length > MAX_SHOWN) return []
+  const isLine = isRecord(items) && String(items.title).startsWith('a test line')
+  const entries = isLine ? [value] : value.split(/[\s,]+/).filter(entry => entry !== '')
+  return entries.length > 0 && entries.every(entry => show(entry) !== undefined) ? [flow(entries)] : []
+}
+
+const YES = /^(?:yes|on|true|y|1)$/i
+const NO = /^(?:no|off|false|n|0)$/i
+
+const booleans = (value: unknown): readonly string[] => {
+  const text = String(value)
+  return YES.test(text) ? ['true'] : NO.test(text) ? ['false'] : []
+}
+
+const WORDS: readonly (readonly [RegExp, number])[] = [
+  [/^(?:ms|msecs?|milliseconds?|millis)$/, DURATION_UNITS.ms ?? 0],
+  [/^(?:s|secs?|seconds?)$/, DURATION_UNITS.s ?? 0],
+  [/^(?:m|mins?|minutes?)$/, DURATION_UNITS.m ?? 0],
+  [/^(?:h|hrs?|hours?)$/, DURATION_UNITS.h ?? 0],
+  [/^(?:d|days?)$/, DURATION_UNITS.d ?? 0],
+  [/^(?:w|weeks?)$/, 7 * (DURATION_UNITS.d ?? 0)]
+]
+
+const durations = (value: unknown): readonly string[] => {
+  const text = String(value).trim().toLowerCase()
+  if (/^[1-9]\d{0,8}$/.test(text)) return [`${text}s`, `${text}ms`]
+  if (!/^(?:\d+(?:\.\d+)?\s*[a-z]+\s*)+$/.test(text)) return []
+  let total = 0
+  for (const [, amount, word = ''] of text.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/g)) {
+    total += Number(amount) * (WORDS.find(([spelling]) => spelling.test(word))?.[1] ?? Number.NaN)
+  }
+  return Number.isInteger(total) && total > 0 ? [spelt(total, DURATION_UNITS)] : []
+}
+
+const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
+
+const sizes = (value: unknown): readonly string[] => {
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(String(value).trim()) ?? []
+  const bytes = Number(amount) * (SIZES[`${unit.toUpperCase()}B`] ?? Number.NaN)
+  return Number.isInteger(bytes) && bytes > 0 ? [spelt(bytes, SIZES)] : []
+}
+
+/** In the largest unit that needs no fraction. */
+const spelt = (amount: number, units: Readonly<Record<string, number>>): string => {
+  const [unit = '', size = 1] = Object.entries(units).findLast(([, one]) => amount % one === 0) ?? []
+  return `${amount / size}${unit}`
+}
+
+const RATE = /^(\d{1,9})\s*(?:r|reqs?|requests?)?\s*(?:\/|per|p)\s*(\d{0,9})\s*([a-z]+)$/i
+
+const rateLimits = (value: unknown): readonly string[] => {
+  if (typeof value === 'number') return value >= 1 ? [flow({ max: value, window: '1m' })] : []
+  const [, max, amount, word] = RATE.exec(String(value).trim()) ?? []
+  const [window] = word === undefined ? [] : durations(`${amount || '1'}${word}`)
+  return window === undefined || Number(max) < 1 ? [] : [flow({ max: Number(max), window })]
+}
