@@ -23,6 +23,8 @@ export interface Circuit {
   close(): void
 }
 
+export const REDIS_UNAVAILABLE = 'rate limit: Redis is unavailable; each instance counts requests on its own'
+
 const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1000
 /** Having been up for so long, the next failure is a new one and is probed quickly again. */
@@ -77,7 +79,7 @@ export const createCircuit = (
     fail(reason, key) {
       if (!state.up || closed) return
       if (performance.now() - upAt > STABLE_MS) delayMs = FIRST_PROBE_MS
-      log.warn({ reason }, 'rate limit: Redis is unavailable; each instance counts requests on its own')
+      log.warn({ reason }, REDIS_UNAVAILABLE)
       change({ up: false, since: Date.now(), reason })
       probeLater(key)
     },

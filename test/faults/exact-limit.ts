@@ -15,14 +15,14 @@ const gateways = await startBusyGateways(t, redis, postgres.url)
 let broken = 0
 for (let run = 1; run <= Number(values.runs); run++) {
   const before = gateways.aways()
-  const admitted = await floodBusyGateways(t, gateways, 10 + run)
+  const { admitted, frozenMs } = await floodBusyGateways(t, gateways, 10 + run)
   const isExact = admitted.every(
     ({ counts }) => counts.length === BUSY_WINDOWS && counts.every(each => each === BUSY_MAX)
   )
   if (!isExact) broken++
   // On a machine with more to do than this, Redis may leave a command for over 100 ms: then each process counts for itself.
   const aways = gateways.aways() - before
-  const away = aways === 0 ? '' : ` (Redis counted as away ${aways} times)`
+  const away = aways === 0 ? '' : ` (Redis, frozen for ${frozenMs.toFixed(0)} ms, counted as away ${aways} times)`
   const words = admitted.map(({ address, counts }) => `${address} ${counts.join(' ')}`).join(' · ')
   console.log(`run ${run}: ${words}${isExact ? '' : styleText('red', ' not exact')}${away}`)
 }

@@ -1,6 +1,7 @@
 // Floods three gateways before one Redis on a machine whose cores are all busy, and tells how many each window admitted.
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
+import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { connect } from '../bench/load/http-client.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
 import type { TestRedis } from './redis.ts'
@@ -83,7 +84,7 @@ export const startBusyGateways = async (t: Teardown, redis: TestRedis, databaseU
     processes.push(gateway)
     ports.push(Number((await gateway.logged('listening')).port))
   }
-  const aways = () => processes.flatMap(({ stdout }) => stdout().match(/Redis is away/g) ?? []).length
+  const aways = () => processes.flatMap(({ stdout }) => stdout().split(REDIS_UNAVAILABLE).slice(1)).length
   return { redis, ports, aways }
 }
 
@@ -104,16 +105,10 @@ export const floodBusyGateways = async (
     Array.from({ length: CLIENTS }, (_, index) => floodFrom(ports, addresses[index % addresses.length] ?? '', until))
   )
   // In the middle of the second window's grants, as near as a client can tell.
-  setTimeout(
-    () => {
-      redis.freeze()
-      setTimeout(redis.thaw, FREEZE_MS)
-    },
-    WINDOW_MS - FREEZE_MS / 2
-  )
+  const frozenMs = await redis.freezeIn(WINDOW_MS - FREEZE_MS / 2, FREEZE_MS)
   const clients = await flooding
   stop()
-  return addresses.map(address => {
+  const admitted = addresses.map(address => {
     const its = clients.filter(client => client.address === address)
     return {
       address,
@@ -123,4 +118,5 @@ export const floodBusyGateways = async (
       )
     }
   })
+  return { admitted, frozenMs }
 }

@@ -22,6 +22,8 @@ export interface TestRedis {
   /** SIGSTOP: connections stay open, nothing answers. */
   freeze(): void
   thaw(): void
+  /** Freezes it after `delayMs` for `frozenMs`, by a process of its own; resolves to the milliseconds that it took. */
+  freezeIn(delayMs: number, frozenMs: number): Promise<number>
   /** Runs a command through redis-cli; resolves to its output, trimmed. */
   command(...words: string[]): Promise<string>
 }
@@ -64,6 +66,10 @@ export const startRedis = async (t: Pick<Test, 'teardown'>, options: readonly st
     restart: start,
     freeze: () => void server?.kill('SIGSTOP'),
     thaw: () => void server?.kill('SIGCONT'),
+    freezeIn: async (delayMs, frozenMs) => {
+      const args = [join(import.meta.dirname, 'freezer.ts'), `${server?.pid}`, `${Date.now() + delayMs}`, `${frozenMs}`]
+      return Number((await run(process.execPath, args)).stdout)
+    },
     command: async (...words) => (await run('redis-cli', ['-p', `${port}`, ...words])).stdout.trim()
   }
 }
