@@ -20,6 +20,8 @@ interface LeaseFlightParts {
   readonly instance: string
   /** How long Redis may leave a command unanswered. */
   readonly timeoutMs: number
+  /** Milliseconds for which this process has stood still so far. */
+  readonly pausedMs: () => number
   /** An answer was taken over; `counts` is false when its window had already ended. */
   readonly onLanded: (lease: Lease, counts: boolean) => void
   /** The connection broke, and there is time left to ask again. */
@@ -30,8 +32,8 @@ interface LeaseFlightParts {
 
 /** A reply later than this is not taken over; the next command reports all counts anew. */
 const LOST_MS = 500
-/** A timer that fires so late says that this process stood still; Redis is not blamed for that time. */
-const STALL_MS = 10
+/** Redis is not blamed for the time that this process stood still, from so much on. */
+const PAUSE_MS = 10
 const NOTHING = { generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
 
 export const createLeaseFlights = (parts: LeaseFlightParts): LeaseFlights => {
@@ -54,13 +56,14 @@ export const createLeaseFlights = (parts: LeaseFlightParts): LeaseFlights => {
 
   /** What already waits in the socket is read first: the poll phase comes before setImmediate. */
   const watch = (lease: Lease, flight: Flight, ms: number, mayExtend: boolean): NodeJS.Timeout => {
-    const dueAt = clock() + ms
-    const look = (stalledMs: number) => {
+    const pausedBefore = parts.pausedMs()
+    const look = () => {
       if (lease.flight !== flight) return
-      if (mayExtend && stalledMs >= STALL_MS) watch(lease, flight, Math.min(stalledMs, timeoutMs), false)
+      const pausedMs = parts.pausedMs() - pausedBefore
+      if (mayExtend && pausedMs >= PAUSE_MS) watch(lease, flight, Math.min(pausedMs, timeoutMs), false)
       else parts.onAway(lease, undefined)
     }
-    return setTimeout(() => setImmediate(look, clock() - dueAt), ms)
+    return setTimeout(() => setImmediate(look), ms)
   }
 
   return {

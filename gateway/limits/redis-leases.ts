@@ -6,6 +6,7 @@ import { createLeaseFlights } from './lease-flights.ts'
 import { leaseKey } from './lease-script.ts'
 import { beginAnew, servable, stepFor } from './lease-steps.ts'
 import { adaptBatch, createLease, type Lease, type PermitWindow, runsLow } from './leases.ts'
+import { createOwnPauses } from './own-pauses.ts'
 import type { OpenWindow, WindowTable } from './windows.ts'
 
 export interface RedisLeases {
@@ -46,9 +47,11 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const { redis, clock } = parts
   const busy = new Set<Lease>()
   let ticker: NodeJS.Timeout | undefined
+  const pauses = createOwnPauses(TICK_MS)
 
   const flights = createLeaseFlights({
     ...parts,
+    pausedMs: () => pauses.total(clock()),
     onLanded: (lease, counts) => (counts ? serve(lease) : lease.waiters.length > 0 && schedule(lease)),
     onBroken: lease => {
       lease.scheduled = true
@@ -100,12 +103,16 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     const lease = createLease(window, leaseKey(name, key, max, windowMs), max, windowMs, now)
     window.lease = lease
     busy.add(lease)
-    ticker ??= setInterval(tick, TICK_MS).unref()
+    if (ticker === undefined) {
+      ticker = setInterval(tick, TICK_MS).unref()
+      pauses.begin(clock())
+    }
     return lease
   }
 
   const tick = () => {
     const now = clock()
+    pauses.tick(now)
     for (const lease of busy) if (lease.flight === undefined && !lease.scheduled) tend(lease, now)
     if (busy.size > 0) return
     clearInterval(ticker)
