@@ -259,6 +259,18 @@ t.test('a session that proves nothing ends after ten seconds; twenty of them are
   t.equal((await ask('EIO=4&transport=polling')).status, 200)
 })
 
+t.test('a polling session that its client closes leaves its place to the next at once', async t => {
+  const { poll, ask } = await world(t)
+  for (let i = 0; i < UNPROVEN; i++) {
+    const session = await poll()
+    t.equal((await session.post('40/messaging,{"token":"x.y.z"}')).status, 200)
+    t.equal(await session.get(), 200)
+    t.equal((await session.post('1')).status, 200)
+    t.equal(await session.get(), 400)
+  }
+  t.equal((await ask('EIO=4&transport=polling')).status, 200)
+})
+
 t.test('by WebSocket, 100 KB before CONNECT and messages over the limit end the connection', async t => {
   const { socket } = await world(t)
   const talkative = await socket()

@@ -2,7 +2,7 @@
 import { BadRequest, RateLimited } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream } from '../../upstream/call.ts'
-import { readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
+import { ENGINE_CLOSE, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
 import type { PollingShare } from '../share.ts'
 import type { PollingForwarding } from './client-fields.ts'
@@ -61,7 +61,12 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
   const forward = async (exchange: Exchange, headOf: (length: number) => string, packets: readonly string[]) => {
     if (packets.length === 0) return mailbox.answer(exchange, 'ok')
     const { head, body } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
-    if (head.status === 200) return mailbox.answer(exchange, body.length === 2 ? body.toString('latin1') : 'ok')
+    if (head.status === 200) {
+      mailbox.answer(exchange, body.length === 2 ? body.toString('latin1') : 'ok')
+      // The client has said goodbye: its places are free at once, not when nothing has been polled for long.
+      if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
+      return
+    }
     session.leave()
     mailbox.answerFailure(exchange, head)
   }

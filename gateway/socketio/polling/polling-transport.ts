@@ -2,14 +2,12 @@
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
-import { readEnginePayload } from '../protocol/engineio.ts'
+import { ENGINE_CLOSE, readEnginePayload } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
 import type { PollingShare } from '../share.ts'
 import type { PollingForwarding } from './client-fields.ts'
 import { createMailbox } from './mailbox.ts'
 import { createPollingPosts } from './polling-posts.ts'
-
-const ENGINE_CLOSE = '1'
 
 interface PollingOptions {
   readonly share: PollingShare | undefined

@@ -12,6 +12,8 @@ export interface EnginePacket {
 }
 
 export const SEPARATOR = '\x1e'
+/** Ends the session, whichever side sends it. */
+export const ENGINE_CLOSE = '1'
 /** The stock server's buffer makes far fewer than this in one payload. */
 const MAX_PACKETS = 1000
 const TYPES = /^[0-6b]/
