@@ -16,6 +16,8 @@ const CONNECTIONS = 20
 /** Beside the address of the person who is not to notice. */
 const FROM = '127.0.0.2'
 const CHUNK = 64 * 1024
+/** For the gateway to take the rest and answer the end. */
+const FAREWELL_MS = 5000
 const share = (Number(values.megabytes) * 1_000_000) / CONNECTIONS
 const deadline = performance.now() + Number(values.seconds) * 1000
 
@@ -51,7 +53,9 @@ const pour = (limit: number): Promise<number> =>
     let begun = kind.open === ''
     const write = () => {
       while (begun && socket.writable) {
-        if (socket.bytesWritten >= limit || performance.now() > deadline) return void socket.destroy()
+        // What the system still holds would be lost by a reset, and is counted.
+        if (socket.bytesWritten >= limit || performance.now() > deadline)
+          return void socket.setTimeout(FAREWELL_MS).end()
         if (!socket.write(chunk)) return
       }
     }
@@ -64,6 +68,7 @@ const pour = (limit: number): Promise<number> =>
       write()
     })
     socket.on('drain', write)
+    socket.on('timeout', () => socket.destroy())
     socket.on('error', () => undefined)
     socket.on('close', () => resolve(socket.bytesWritten - socket.writableLength))
   })
