@@ -15,6 +15,7 @@ import {
 } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { rawExchange } from '../support/raw-client.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -63,6 +64,8 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
 }
 
 const admin = () => signToken(TEST_SECRET, { id: 1, username: 'root', profiles: ['Admin'] })
+
+const KEPT_ALIVE = 'GET /open/x HTTP/1.1\r\nHost: gw\r\n\r\n'
 
 /** Does something while only one worker takes connections, for each in turn. */
 const eachAlone = async (gateway: GatewayProcess, act: () => Promise<unknown>) => {
@@ -114,8 +117,9 @@ t.test('two workers say once that they listen, share the connections and admit e
 })
 
 t.test('a reload reaches all workers at once, a broken file none; then DRAIN_DELAY is waited for', async t => {
-  const { files, backend, start, get, ops } = await startWorld(t, { DRAIN_DELAY: '3s' })
+  const { files, backend, port, start, get, ops } = await startWorld(t, { DRAIN_DELAY: '3s' })
   const gateway = await start()
+  t.not((await rawExchange(port, KEPT_ALIVE)).headers.connection, 'close')
   const statuses = async (path: string) =>
     new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
   t.same(await statuses('/new/x'), new Set([401]))
@@ -144,6 +148,9 @@ t.test('a reload reaches all workers at once, a broken file none; then DRAIN_DEL
   gateway.signal('SIGTERM')
   await until(async () => (await ops('/ready')) === 'draining\n')
   t.same(await statuses('/open/x'), new Set([200]), 'new connections are served while balancers notice')
+  // Each worker hears of the end: whichever takes a connection says so in its answer.
+  const kept = await Promise.all(Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE)))
+  t.ok(kept.every(({ headers }) => headers.connection === 'close'))
   t.equal(await gateway.ended, 0)
   t.ok(performance.now() - from >= 2990, 'the listener stays as long as it was told to')
   t.notOk(workers.some(isAlive), 'no worker is left')
@@ -274,48 +281,72 @@ t.test('what keeps workers from starting is said once, and no worker is left', a
   await stop(t, running)
 })
 
-t.test('administrators see and end streams, and see state and traffic, of all workers', async t => {
-  const { port, start, get } = await startWorld(t)
-  const gateway = await start()
-  const [token, root] = [await signToken(TEST_SECRET), await admin()]
-  const headers = { authorization: `Bearer ${token}` }
-  const sockets: RawWebSocket[] = []
-  await eachAlone(gateway, async () => {
-    for (let i = 0; i < 3; i++) sockets.push(await rawWebSocket(port, { headers }))
-  })
-  const ask = async (path: string) => (await (await get(`/auth/admin/${path}`, root)).json()) as Record<string, never>
-  const list = async (query = '') =>
-    (await ask(`sockets${query}`)) as unknown as { items: { id: string }[]; total: number }
+t.test(
+  'administrators see and end the streams of all workers, and each worker keeps to the shares of them',
+  async t => {
+    // 3 and 6 of the 16,384 streams of one target.
+    const shares = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
+    const { port, start, get } = await startWorld(t, shares)
+    const gateway = await start()
+    const [token, root] = [await signToken(TEST_SECRET), await admin()]
+    const headers = { authorization: `Bearer ${token}` }
+    const sockets: RawWebSocket[] = []
+    await eachAlone(gateway, async () => {
+      for (let i = 0; i < 3; i++) sockets.push(await rawWebSocket(port, { headers }))
+    })
+    const ask = async (path: string) => (await (await get(`/auth/admin/${path}`, root)).json()) as Record<string, never>
+    const list = async (query = '') =>
+      (await ask(`sockets${query}`)) as unknown as { items: { id: string }[]; total: number }
 
-  const all = await list()
-  t.equal(all.total, 6)
-  t.equal(new Set(all.items.map(({ id }) => id.split('-')[0])).size, 2, 'of both workers')
-  const paged = [...(await list('?page=1&pageSize=4')).items, ...(await list('?page=2&pageSize=4')).items]
-  t.same(
-    paged.map(({ id }) => id),
-    all.items.map(({ id }) => id),
-    'pages follow one order, whoever answers'
-  )
-  t.match(await ask('status'), { status: 'ok', streams: { websocket: 6 }, limiter: { mode: 'redis' } })
+    const all = await list()
+    t.equal(all.total, 6)
+    t.equal(new Set(all.items.map(({ id }) => id.split('-')[0])).size, 2, 'of both workers')
+    const paged = [...(await list('?page=1&pageSize=4')).items, ...(await list('?page=2&pageSize=4')).items]
+    t.same(
+      paged.map(({ id }) => id),
+      all.items.map(({ id }) => id),
+      'pages follow one order, whoever answers'
+    )
+    t.match(await ask('status'), { status: 'ok', streams: { websocket: 6 }, limiter: { mode: 'redis' } })
 
-  for (const { id } of all.items)
-    t.equal((await get(`/auth/admin/sockets/${id}`, root, { method: 'DELETE' })).status, 204)
-  for (const socket of sockets) {
-    await until(() => socket.closeCode() !== undefined)
-    t.equal(socket.closeCode(), 4403)
-    socket.close(4403)
+    for (const { id } of all.items)
+      t.equal((await get(`/auth/admin/sockets/${id}`, root, { method: 'DELETE' })).status, 204)
+    for (const socket of sockets) {
+      await until(() => socket.closeCode() !== undefined)
+      t.equal(socket.closeCode(), 4403)
+      socket.close(4403)
+    }
+    await until(async () => (await list()).total === 0)
+    t.equal((await get('/auth/admin/sockets/none-1', root, { method: 'DELETE' })).status, 404)
+
+    // Each process has a budget of its own: the caps hold in both, and leave room in both.
+    const held: RawWebSocket[] = []
+    const open = async (id: number, from: string) => {
+      const authorization = `Bearer ${await signToken(TEST_SECRET, { id })}`
+      const socket = await rawWebSocket(port, { headers: { authorization, 'x-forwarded-for': from } })
+      held.push(socket)
+      return Number(socket.head().slice(9, 12))
+    }
+    await eachAlone(gateway, async () => {
+      const first = [await open(7, '192.0.2.1'), await open(7, '192.0.2.1'), await open(7, '192.0.2.2')]
+      t.same([...first, await open(7, '192.0.2.3')], [101, 101, 101, 429], 'a person has their share')
+      const second = [await open(8, '192.0.2.1'), await open(8, '192.0.2.1'), await open(8, '192.0.2.1')]
+      t.same(second, [101, 101, 101], 'another opens streams, from the same address too')
+      t.equal(await open(9, '192.0.2.1'), 101)
+      t.same([await open(9, '192.0.2.1'), await open(9, '192.0.2.9')], [429, 101], 'an address has its share')
+      t.equal((await get('/open/x')).status, 200, 'and requests take no place of a stream')
+    })
+    for (const { socket } of held) socket.destroy()
+
+    await Promise.all(Array.from({ length: 20 }, () => get('/open/x')))
+    const { points } = (await ask('traffic')) as unknown as {
+      points: { requests: number; allowed: number; at: string }[]
+    }
+    t.ok(points.reduce((sum, { allowed }) => sum + allowed, 0) >= 20)
+    t.equal(new Set(points.map(({ at }) => at)).size, points.length, 'one point a step')
+    await stop(t, gateway)
   }
-  await until(async () => (await list()).total === 0)
-  t.equal((await get('/auth/admin/sockets/none-1', root, { method: 'DELETE' })).status, 404)
-
-  await Promise.all(Array.from({ length: 20 }, () => get('/open/x')))
-  const { points } = (await ask('traffic')) as unknown as {
-    points: { requests: number; allowed: number; at: string }[]
-  }
-  t.ok(points.reduce((sum, { allowed }) => sum + allowed, 0) >= 20)
-  t.equal(new Set(points.map(({ at }) => at)).size, points.length, 'one point a step')
-  await stop(t, gateway)
-})
+)
 
 t.test('a worker that is replaced while the files are broken comes back when they are whole again', async t => {
   const { files, backend, start, get } = await startWorld(t)
