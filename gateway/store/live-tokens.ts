@@ -1,13 +1,16 @@
 // Reads the live access tokens and their owners a few thousand at a time, all of them at a start, afterwards what changed.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
-import type { PersonalTokenNews, TokenOwner } from '../tokens/personal-tokens.ts'
+import type { TokenOwner } from '../tokens/owner-table.ts'
+import type { PersonalTokenNews } from '../tokens/personal-tokens.ts'
 import type { PersonalTokenRow } from '../tokens/token-table.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
 /** Rows of one statement: each ends well within its deadline, and little of it is in memory at once. */
 const AT_ONCE = 4000
+/** Objects of their own until they are learnt: as few as V8 forgets before it takes more from the system for them. */
+const OWNERS_AT_ONCE = 1000
 
 type Learn = (news: PersonalTokenNews) => void
 
@@ -18,23 +21,22 @@ type Learn = (news: PersonalTokenNews) => void
 export const readLiveTokens = async (database: Database, cursor: string | undefined, learn: Learn): Promise<void> => {
   const known = new Set<number>()
   const names = await database.read(readNames)
-  const ownersOf = async (ids: readonly number[]): Promise<TokenOwner[]> => {
+  const learnOwners = async (ids: readonly number[]): Promise<void> => {
     const wanted = ids.filter(id => !known.has(id))
     for (const id of wanted) known.add(id)
-    if (wanted.length === 0) return []
-    const rows = await database.read(manager => query<OwnerRow>(manager, OWNERS, [wanted]))
-    return rows.map(row => toOwner(row, names))
+    for (let from = 0; from < wanted.length; from += OWNERS_AT_ONCE) {
+      const some = wanted.slice(from, from + OWNERS_AT_ONCE)
+      const rows = await database.read(manager => query<OwnerRow>(manager, OWNERS, [some]))
+      learn({ personalTokens: [], owners: rows.map(row => toOwner(row, names)) })
+    }
   }
   for await (const personalTokens of pagesOfTokens(database, cursor ?? '0')) {
-    const owners = await ownersOf([...new Set(personalTokens.map(({ userId }) => userId))])
-    learn({ personalTokens, owners })
+    await learnOwners([...new Set(personalTokens.map(({ userId }) => userId))])
+    learn({ personalTokens, owners: [] })
   }
   if (cursor === undefined) return
   const changed = await database.read(manager => query<{ id: number }>(manager, CHANGED_OWNERS, [cursor]))
-  for (let from = 0; from < changed.length; from += AT_ONCE) {
-    const ids = changed.slice(from, from + AT_ONCE).map(({ id }) => id)
-    learn({ personalTokens: [], owners: await ownersOf(ids) })
-  }
+  await learnOwners(changed.map(({ id }) => id))
 }
 
 async function* pagesOfTokens(database: Database, cursor: string): AsyncGenerator<PersonalTokenRow[]> {

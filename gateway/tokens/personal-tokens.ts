@@ -1,21 +1,12 @@
 // Judges the access tokens that people made for their scripts: all live ones are known here, as SHA-256, so no request looks one up.
 import { hash } from 'node:crypto'
 import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthenticated } from '../errors.ts'
-import { type Identity, narrowedTo, type User } from '../identity.ts'
+import { type Identity, narrowedTo } from '../identity.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { ownText } from '../values/own-text.ts'
+import { createOwnerTable, type TokenOwner } from './owner-table.ts'
 import type { Revocations } from './revocations.ts'
 import { createTokenTable, type KeptToken, type PersonalTokenRow } from './token-table.ts'
-
-/** The owner of a live token, as the database knows them. */
-export interface TokenOwner {
-  readonly user: User
-  readonly version: number
-  readonly lowestAccepted: number
-  readonly disabled: boolean
-  /** When a login or a recheck last confirmed them; seconds since the epoch. */
-  readonly confirmedAt: number
-}
 
 /** A token has been used; `usedAt` to the minute, in milliseconds since the epoch. */
 export interface PersonalTokenUse {
@@ -51,8 +42,8 @@ interface PersonalTokensOptions {
 interface Known {
   readonly place: number
   readonly row: KeptToken
-  /** What `identity` was made of. */
-  owner: TokenOwner | undefined
+  /** Of its owner, when `identity` was made; 0: not yet. */
+  revision: number
   identity: Identity | undefined
 }
 
@@ -75,7 +66,7 @@ export const hashPersonalToken = (token: string): string => hash('sha256', token
 export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTokens => {
   const { revocations, confirmMs, now = Date.now } = options
   const table = createTokenTable()
-  const owners = new Map<number, TokenOwner>()
+  const owners = createOwnerTable()
   const recent = boundedMap<string, Known>(REMEMBERED)
 
   const recall = (token: string): Known | undefined => {
@@ -83,30 +74,52 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
     if (known !== undefined) return known
     const place = SHAPE.test(token) ? table.find(hash('sha256', token, 'buffer')) : -1
     if (place === -1) return undefined
-    const found: Known = { place, row: table.at(place), owner: undefined, identity: undefined }
+    const found: Known = { place, row: table.at(place), revision: 0, identity: undefined }
     recent.set(ownText(token), found)
     return found
+  }
+
+  /** Made again only when its owner has changed. */
+  const identityFor = (known: Known, place: number): Identity => {
+    const revision = owners.revision(place)
+    if (known.identity !== undefined && known.revision === revision) return known.identity
+    const { id, profiles, createdAt, expiresAt } = known.row
+    const { user, version } = owners.at(place)
+    known.revision = revision
+    known.identity = {
+      user: narrowedTo(user, profiles),
+      subject: String(user.id),
+      tokenId: personalTokenId(id),
+      version,
+      issuedAt: createdAt,
+      expiresAt,
+      authenticatedAt: 0,
+      kind: 'personal',
+      profilesAtMost: profiles
+    }
+    return known.identity
   }
 
   return {
     judge(token) {
       const known = recall(token)
-      const owner = known === undefined ? undefined : owners.get(known.row.userId)
-      if (known === undefined || owner === undefined) return UNKNOWN
+      const owner = known === undefined ? -1 : owners.find(known.row.userId)
+      if (known === undefined || owner === -1) return UNKNOWN
       const nowMs = now()
       if (known.row.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
       const identity = identityFor(known, owner)
-      const ended = owner.disabled || known.row.version < owner.lowestAccepted
+      const ended = owners.isDisabled(owner) || known.row.version < owners.lowestAccepted(owner)
       if (ended || revocations.standing(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
-      if (nowMs - owner.confirmedAt * 1000 > confirmMs) return new LoginRequired({ reason: 'owner-unconfirmed' })
+      if (nowMs - owners.confirmedAt(owner) * 1000 > confirmMs)
+        return new LoginRequired({ reason: 'owner-unconfirmed' })
       table.markUsed(known.place, Math.floor(nowMs / 60_000))
       return identity
     },
     learn({ personalTokens, owners: people }) {
-      for (const owner of people) owners.set(owner.user.id, owner)
+      for (const owner of people) owners.set(owner)
       for (const row of personalTokens) table.add(row)
     },
-    isOwner: userId => owners.has(userId),
+    isOwner: userId => owners.find(userId) !== -1,
     usedSince(minute) {
       const uses: PersonalTokenUse[] = []
       for (let place = 0; place < table.size(); place++) {
@@ -119,37 +132,18 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
       const owning = new Set<number>()
       const nowS = now() / 1000
       table.retain(row => {
-        const owner = owners.get(row.userId)
+        const owner = owners.find(row.userId)
         const isLive =
           row.expiresAt > nowS &&
-          owner !== undefined &&
-          row.version >= owner.lowestAccepted &&
+          owner !== -1 &&
+          row.version >= owners.lowestAccepted(owner) &&
           !revocations.isRevoked(personalTokenId(row.id))
         if (isLive) owning.add(row.userId)
         return isLive
       })
-      for (const id of owners.keys()) if (!owning.has(id)) owners.delete(id)
+      owners.retain(owning)
       recent.clear()
     },
     size: table.size
   }
-}
-
-/** Made again only when its owner has changed. */
-const identityFor = (known: Known, owner: TokenOwner): Identity => {
-  if (known.identity !== undefined && known.owner === owner) return known.identity
-  const { id, profiles, createdAt, expiresAt } = known.row
-  known.owner = owner
-  known.identity = {
-    user: narrowedTo(owner.user, profiles),
-    subject: String(owner.user.id),
-    tokenId: personalTokenId(id),
-    version: owner.version,
-    issuedAt: createdAt,
-    expiresAt,
-    authenticatedAt: 0,
-    kind: 'personal',
-    profilesAtMost: profiles
-  }
-  return known.identity
 }

@@ -4,12 +4,12 @@ import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
+import { createOwnerTable, type TokenOwner } from '../../gateway/tokens/owner-table.ts'
 import {
   createPersonalTokens,
   hashPersonalToken,
   isPersonalToken,
-  personalTokenId,
-  type TokenOwner
+  personalTokenId
 } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
@@ -402,6 +402,49 @@ t.test('a table of tokens finds those that were added and kept, however many the
   table.add(row(599))
   t.strictSame(found(599), kept(599))
 })
+
+t.test(
+  'a table of owners gives each back as last learnt, however many there are and however often they change',
+  async t => {
+    const table = createOwnerTable()
+    const ownerOf = (id: number, round = 0): TokenOwner => {
+      const profiles = id % 2 === 0 ? ['Admin'] : ['Agente', 'Admin']
+      const user = {
+        id,
+        name: `Conceição ${'ã'.repeat((id * (round + 1)) % 50)}`,
+        email: id % 3 === 0 ? '' : `${id}@corp.example`,
+        username: `person.${id}.${round}`,
+        provider: id % 5 === 0 ? ('cloudidp' as const) : ('ldap' as const),
+        perfis: profiles,
+        profiles,
+        areas: round === 0 ? [] : [`Area ${id % 7}`],
+        areaPrincipal: '',
+        accessStatus: round === 0 ? ('unassigned' as const) : ('assigned' as const)
+      }
+      return { user, version: id + round, lowestAccepted: round, disabled: id % 4 === 0, confirmedAt: NOW_S + id }
+    }
+    const ids = Array.from({ length: 1000 }, (_, index) => 64 * index + 1)
+    t.equal(table.find(1), -1)
+    for (let round = 0; round < 5; round++) for (const id of ids) table.set(ownerOf(id, round))
+    t.equal(table.size(), 1000)
+    for (const id of ids) {
+      const place = table.find(id)
+      t.strictSame(table.at(place), ownerOf(id, 4))
+      t.same(
+        [table.isDisabled(place), table.lowestAccepted(place), table.confirmedAt(place)],
+        [id % 4 === 0, 4, NOW_S + id]
+      )
+    }
+    const before = table.revision(table.find(65))
+    table.set(ownerOf(65, 4))
+    t.not(table.revision(table.find(65)), before)
+    table.retain(new Set([65, 129, 7]))
+    t.same([table.size(), table.find(1), table.find(7)], [2, -1, -1])
+    for (const id of [65, 129]) t.strictSame(table.at(table.find(id)), ownerOf(id, 4))
+    table.set(ownerOf(1, 2))
+    t.strictSame(table.at(table.find(1)), ownerOf(1, 2))
+  }
+)
 
 t.test('a token is verified once, and asked about anew whenever revocations change', async t => {
   const clock = { nowS: NOW_S }
