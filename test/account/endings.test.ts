@@ -1,57 +1,52 @@
-// Whatever ends a machine's right ends what it has open, on the instance beside the one where it was ended.
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { Server } from 'socket.io'
+// Whatever ends a right ends all that was opened with it, on both instances: endings by kinds of token by protocols.
+import { setTimeout as delay } from 'node:timers/promises'
 import { io } from 'socket.io-client'
-import t from 'tap'
-import { WebSocket, WebSocketServer } from 'ws'
-import { startGateway, type World } from '../support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import t, { type Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import {
+  type Opened,
+  openEveryKind,
+  PROTOCOLS,
+  type Protocol,
+  startEveryKind,
+  tryEveryKind
+} from '../support/open-for.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
+import { openStore, person } from '../support/store.ts'
 
-const [ldap, postgres, redis] = await Promise.all([startOpenLdap(t), startPostgres(t), startRedis(t)])
+const KINDS = ['access token', 'service account', 'session'] as const
+const ENDINGS = ['token', 'person', 'all of the person', 'expiry', 'role', 'address'] as const
 
-// One backend for all kinds: events at /events, an echo at /socket, Socket.IO beside them.
-const backend = http.createServer((request, response) => {
-  if (request.url !== '/events') return void response.end('ok')
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
-  response.write('data: 1\n\n')
-})
-const echo = new WebSocketServer({ server: backend, path: '/socket' })
-echo.on('connection', socket => socket.on('error', () => undefined))
-const sockets = new Server(backend, { destroyUpgrade: false })
-sockets.of('/messaging').on('connection', () => undefined)
-await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
-t.teardown(() => {
-  sockets.close()
-  backend.closeAllConnections()
-})
-const url = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`
+type Kind = (typeof KINDS)[number]
+type Ending = (typeof ENDINGS)[number]
 
+/** What holds a right, and what it can be ended with. */
+interface Holder {
+  token: string
+  /** Of the account in users. */
+  userId: number
+  /** Of the access token or service account. */
+  id: number
+  expiresAt: Date
+}
+
+type End = (holder: Holder) => Promise<unknown>
+
+/** A cell that cannot be: why. */
+type Impossible = string
+
+const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
 const roles = ['Agente']
 const options = {
   postgres,
-  config: {
-    upstreams: { all: { url } },
-    routes: [
-      { path: '/plain', upstream: 'all', roles },
-      { path: '/events', upstream: 'all', roles },
-      { path: '/socket', upstream: 'all', roles, websocket: {} },
-      { path: '/socket.io/*', upstream: 'all', socketio: { namespaces: { '/messaging': { roles } } } }
-    ]
-  },
-  env: {
-    REDIS_URL: redis.url,
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})'
-  }
+  config: await startEveryKind(t, roles),
+  env: { REDIS_URL: redis.url, TRUST_PROXY: '127.0.0.1' }
 }
 const first = await startGateway(t, options)
 const second = await startGateway(t, options)
+const { users } = await openStore(t, postgres, postgres.url)
 const admin = await first.tokenFor({ profiles: ['Admin'], username: 'root' })
 
 const call = async (method: string, path: string, body?: unknown, token: string = admin) => {
@@ -61,147 +56,209 @@ const call = async (method: string, path: string, body?: unknown, token: string 
     ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
   })
   const text = await answer.text()
-  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
+  if (!answer.ok) throw new Error(`${method} ${path} was answered ${answer.status} ${text}`)
+  return text === '' ? undefined : JSON.parse(text)
 }
 await call('POST', '/auth/admin/areas', { name: 'Norte' })
-const access = { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' }
-const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
+const access = { profiles: roles, areas: ['Norte'], areaPrincipal: 'Norte' }
+const asSupervisor = { ...access, profiles: ['Supervisor'] }
 
-const login = async (username: string) => {
-  const answer = await call('POST', '/auth/login', { username, password: SAMPLE_PASSWORD })
-  return answer.body as { token: string; user: { id: number } }
-}
-
-/** A machine's token, what it can be ended with, and a name for the table. */
-interface Holder {
-  token: string
-  /** Of the account in users. */
-  userId: number
-  id: number
-}
+const LONG_MS = 3_600_000
+/** What is to expire must be open by then. */
+const SHORT_MS = 5000
 
 let serial = 0
-const client = async (): Promise<Holder> => {
-  serial += 1
-  const { body } = await call('POST', '/auth/admin/clients', { name: `robot-${serial}`, ...access })
-  const answer = await fetch(`${first.url}/auth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: body.clientId,
-      client_secret: body.clientSecret
-    })
+
+/** Of a service account. */
+const clientToken = async ({ clientId, clientSecret }: { clientId: string; clientSecret: string }) => {
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: clientSecret
   })
-  const { access_token } = (await answer.json()) as { access_token: string }
-  return { token: access_token, userId: body.id, id: body.id }
+  const answer = await fetch(`${first.url}/auth/token`, { method: 'POST', body })
+  return ((await answer.json()) as { access_token: string }).access_token
 }
 
-const ana = (await login('ana')).user.id
+/** A token that lives so long, from when all that it needs is there. */
+type Make = (lifeMs: number) => Promise<Holder>
 
-const accessToken = async (expiresAt = inAnHour()): Promise<Holder> => {
-  await call('POST', `/auth/admin/users/${ana}/enable`)
-  await call('PUT', `/auth/admin/users/${ana}/access`, access)
-  const owner = await login('ana')
-  const { body } = await call('POST', '/auth/tokens', { name: 'x', profiles: ['Agente'], expiresAt }, owner.token)
-  return { token: body.token, userId: ana, id: body.id }
-}
+/** In whole seconds: a JWT knows no others. */
+const endOf = (lifeMs: number) => new Date(1000 * Math.floor((Date.now() + lifeMs) / 1000))
 
-/** Milliseconds from now until each of them has ended. */
-const openAll = async (world: World, token: string) => {
-  // A new token is known to the other instance a moment after it was made.
-  while ((await world.fetch('/plain', { token })).status !== 200);
-  const answer = await world.fetch('/events', { token })
-  const reader = answer.body?.getReader()
-  await reader?.read()
-  const socket = new WebSocket(`${world.url.replace('http', 'ws')}/socket`, ['bearer', token], {})
-  await new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject))
-  const polled = io(`${world.url}/messaging`, { auth: { token }, reconnection: false, forceNew: true })
-  await new Promise<void>((resolve, reject) => polled.on('connect', () => resolve()).on('connect_error', reject))
-  const from = performance.now()
-  const after = () => Math.round(performance.now() - from)
-  const plain = async () => {
-    for (;;) {
-      const { status } = await world.fetch('/plain', { token })
-      if (status !== 200) return after()
-    }
+const MAKE: Record<Kind, Make> = {
+  async session(lifeMs) {
+    const { user } = await users.syncPerson(person(`person-${++serial}`))
+    await call('PUT', `/auth/admin/users/${user.id}/access`, access)
+    const expiresAt = endOf(lifeMs)
+    const claims = { ver: 1, auth_time: Math.floor(Date.now() / 1000), exp: expiresAt.getTime() / 1000 }
+    const token = await first.tokenFor({ id: user.id, username: user.username }, claims)
+    return { token, userId: user.id, id: 0, expiresAt }
+  },
+  async 'access token'(lifeMs) {
+    const { token: login, userId } = await MAKE.session(LONG_MS)
+    const expiresAt = endOf(lifeMs)
+    const { id, token } = await call('POST', '/auth/tokens', { name: 'x', profiles: roles, expiresAt }, login)
+    return { token, userId, id, expiresAt }
+  },
+  async 'service account'(lifeMs) {
+    const expiresAt = endOf(lifeMs)
+    const made = await call('POST', '/auth/admin/clients', { name: `robot-${++serial}`, ...access, expiresAt })
+    return { token: await clientToken(made), userId: made.id, id: made.id, expiresAt }
   }
-  return () =>
-    Promise.all([
-      plain(),
-      reader?.read().then(after, after) ?? 0,
-      new Promise<number>(resolve => socket.on('close', () => resolve(after()))),
-      new Promise<number>(resolve => polled.on('disconnect', () => resolve(after())))
-    ])
 }
 
-const ENDINGS: [title: string, make: () => Promise<Holder>, end: (holder: Holder) => Promise<unknown>][] = [
-  ['an access token is deleted', accessToken, ({ id }) => call('DELETE', `/auth/admin/tokens/${id}`)],
-  ['its owner is disabled', accessToken, ({ userId }) => call('POST', `/auth/admin/users/${userId}/disable`)],
-  [
-    'all tokens of its owner are ended',
-    accessToken,
-    ({ userId }) => call('POST', `/auth/admin/users/${userId}/revoke`)
-  ],
-  [
-    'its owner loses the role',
-    accessToken,
-    ({ userId }) => call('PUT', `/auth/admin/users/${userId}/access`, { ...access, profiles: ['Supervisor'] })
-  ],
-  ['a service account is removed', client, ({ id }) => call('DELETE', `/auth/admin/clients/${id}`)],
-  ['it loses the role', client, ({ id }) => call('PATCH', `/auth/admin/clients/${id}`, { profiles: ['Supervisor'] })],
-  [
-    'it is bound to another network',
-    client,
-    ({ id }) => call('PATCH', `/auth/admin/clients/${id}`, { addresses: ['203.0.113.0/24'] })
-  ],
-  ['its expiry changes', client, ({ id }) => call('PATCH', `/auth/admin/clients/${id}`, { expiresAt: inAnHour() })]
-]
+const change = (method: string, path: (holder: Holder) => string, body?: unknown): End => {
+  return holder => call(method, path(holder), body)
+}
+const ofUser = (rest: string) => (holder: Holder) => `/auth/admin/users/${holder.userId}/${rest}`
+const ofClient = ({ id }: Holder) => `/auth/admin/clients/${id}`
+const logout: End = ({ token }) => call('POST', '/auth/logout', undefined, token)
+/** The time of its end passes. */
+const waits: End = async () => undefined
 
-for (const [title, make, end] of ENDINGS) {
-  t.test(`HTTP, events, WebSocket and Socket.IO end on both instances within a second when ${title}`, async t => {
-    const holder = await make()
-    const here = await openAll(first, holder.token)
-    const there = await openAll(second, holder.token)
-    const ended = Promise.all([here(), there()])
-    const before = performance.now()
-    await end(holder)
-    const took = performance.now() - before
-    for (const times of await ended) for (const time of times) t.ok(time < 1000 + took, `${times} ms`)
+const CELLS: Record<Kind, Record<Ending, End | Impossible>> = {
+  'access token': {
+    token: change('DELETE', ({ id }) => `/auth/admin/tokens/${id}`),
+    person: change('POST', ofUser('disable')),
+    'all of the person': change('POST', ofUser('revoke')),
+    expiry: waits,
+    role: change('PUT', ofUser('access'), asSupervisor),
+    address: 'it is bound to no address'
+  },
+  'service account': {
+    token: logout,
+    person: change('DELETE', ofClient),
+    'all of the person': change('PATCH', ofClient, { expiresAt: new Date(Date.now() + 7_200_000) }),
+    expiry: waits,
+    role: change('PATCH', ofClient, { profiles: asSupervisor.profiles }),
+    address: change('PATCH', ofClient, { addresses: ['203.0.113.0/24'] })
+  },
+  session: {
+    token: logout,
+    person: change('POST', ofUser('disable')),
+    'all of the person': change('POST', ofUser('revoke')),
+    expiry: waits,
+    role: change('PUT', ofUser('access'), asSupervisor),
+    address: 'it is bound to no address'
+  }
+}
+
+const POSSIBLE = KINDS.flatMap(kind =>
+  ENDINGS.flatMap(ending => {
+    const end = CELLS[kind][ending]
+    return typeof end === 'string' ? [] : [{ kind, ending, end }]
   })
+)
+
+const nameOf = (kind: Kind, ending: Ending, protocol: Protocol, instance: number) =>
+  `${kind} / ${ending} / ${protocol} / ${instance === 0 ? 'first' : 'second'}`
+
+/** Own time and the clock on the wall run apart so far. */
+const EARLY_MS = 200
+
+const isSoon = ({ ending }: { ending: Ending }) => ending === 'expiry'
+
+interface Cell {
+  readonly kind: Kind
+  readonly ending: Ending
+  readonly end: End
+  readonly holder: Holder
 }
 
-t.test('they end when an access token expires', async t => {
-  const holder = await accessToken(new Date(Date.now() + 4000).toISOString())
-  const ended = await openAll(second, holder.token)
-  for (const time of await ended()) t.ok(time < 6000, `${time} ms`)
+const makeCell = async ({ kind, ending, end }: (typeof POSSIBLE)[number]): Promise<Cell> => ({
+  kind,
+  ending,
+  end,
+  holder: await MAKE[kind](ending === 'expiry' ? SHORT_MS : LONG_MS)
 })
 
-t.test('with Redis away within five seconds', async t => {
-  const holder = await accessToken()
-  const ended = await openAll(second, holder.token)
-  await redis.kill()
-  const waiting = ended()
-  await call('DELETE', `/auth/admin/tokens/${holder.id}`)
-  for (const time of await waiting) t.ok(time < 6000, `${time} ms`)
-  await redis.restart()
+type Open = Cell & { readonly opened: readonly Opened[] }
+
+const openCell = async (cell: Cell): Promise<Open> => ({
+  ...cell,
+  opened: await Promise.all([first, second].map(world => openEveryKind(world, cell.holder.token)))
+})
+
+/** One of each, those that expire soon last; one after the other, as a busy machine can bear it. */
+const makeCells = async <T>(prepare: (cell: Cell) => Promise<T>): Promise<T[]> => {
+  const made: T[] = []
+  for (const possible of POSSIBLE.toSorted((a, b) => Number(isSoon(a)) - Number(isSoon(b))))
+    made.push(await prepare(await makeCell(possible)))
+  return made
+}
+
+/** Ends all, one soon after the other. By the name of a cell, how long after its end that was felt, ms, and what the client saw. */
+const endAll = async (cells: readonly Open[]) => {
+  const now = measureOwnTime()
+  const felt = new Map<string, { afterMs: number; seen: string }>()
+  const watch = ({ kind, ending, opened }: Open, ended: Promise<number>) =>
+    opened.flatMap((each, instance) =>
+      PROTOCOLS.map(async protocol => {
+        const seen = await each[protocol]()
+        const at = now()
+        felt.set(nameOf(kind, ending, protocol, instance), { seen, afterMs: at - (await ended) })
+      })
+    )
+  const watched: Promise<void>[] = []
+  for (const cell of cells) {
+    const ended = cell
+      .end(cell.holder)
+      .then(() => (isSoon(cell) ? delay(Math.max(0, cell.holder.expiresAt.getTime() - Date.now())) : undefined))
+      .then(now)
+    watched.push(...watch(cell, ended))
+    if (!isSoon(cell)) await ended
+  }
+  await Promise.all(watched)
+  return felt
+}
+
+const SEEN = {
+  HTTP: /^40[13]$/,
+  SSE: /^end$/,
+  WebSocket: /^440[13]$/,
+  'Socket.IO': /^io server disconnect$/,
+  // What polling sessions share is in Redis: without it they end by themselves.
+  'Socket.IO by polling': /^(?:io server disconnect|transport error)$/
+} as const
+
+const REFUSED = {
+  HTTP: /^40[13]$/,
+  SSE: /^40[13]$/,
+  WebSocket: /^40[13]$/,
+  'Socket.IO': /^GW_(?:TOKEN_\w+|FORBIDDEN|UNAUTHENTICATED)$/,
+  'Socket.IO by polling': /^GW_(?:TOKEN_\w+|FORBIDDEN|UNAUTHENTICATED)$/
+}
+
+/** A cell that is missing fails, like one that came too late. */
+const checkFelt = (t: Test, felt: Awaited<ReturnType<typeof endAll>>, limitMs: number) => {
+  for (const { kind, ending } of POSSIBLE)
+    for (const protocol of PROTOCOLS)
+      for (const instance of [0, 1]) {
+        const name = nameOf(kind, ending, protocol, instance)
+        const { afterMs = Number.NaN, seen = 'nothing' } = felt.get(name) ?? {}
+        t.ok(afterMs <= limitMs, `${name}: ${seen} after ${afterMs} ms`)
+        t.match(seen, SEEN[protocol], name)
+        if (ending === 'expiry' && seen !== 'transport error') t.ok(afterMs > -EARLY_MS, `${name}: not before`)
+      }
+}
+
+/** Tokens that have been ended, for those who ask after a restart. */
+const over: Cell[] = []
+
+t.test('every ending is felt on both instances within a second, by all protocols and kinds of token', async t => {
+  const cells = await makeCells(openCell)
+  checkFelt(t, await endAll(cells), 1000)
+  over.push(...cells)
 })
 
 t.test('a token bound to a network opens no Socket.IO namespace from elsewhere', async t => {
-  const { body } = await call('POST', '/auth/admin/clients', { name: 'bound', ...access, addresses: ['127.0.0.1/32'] })
-  const proxied = await startGateway(t, { ...options, env: { ...options.env, TRUST_PROXY: '127.0.0.1' } })
-  const answer = await fetch(`${first.url}/auth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: body.clientId,
-      client_secret: body.clientSecret
-    })
-  })
-  const { access_token } = (await answer.json()) as { access_token: string }
+  const made = await call('POST', '/auth/admin/clients', { name: 'bound', ...access, addresses: ['127.0.0.1/32'] })
+  const token = await clientToken(made)
   const connect = (from: string) =>
     new Promise<string>(resolve => {
-      const socket = io(`${proxied.url}/messaging`, {
-        auth: { token: access_token },
+      const socket = io(`${first.url}/messaging`, {
+        auth: { token },
         extraHeaders: { 'x-forwarded-for': from },
         reconnection: false,
         forceNew: true
@@ -212,4 +269,25 @@ t.test('a token bound to a network opens no Socket.IO namespace from elsewhere',
     })
   t.equal(await connect('127.0.0.1'), 'connected')
   t.equal(await connect('198.51.100.7'), 'GW_UNAUTHENTICATED')
+})
+
+t.test('with Redis away every ending is felt within five seconds', async t => {
+  const cells = await makeCells(openCell)
+  await redis.kill()
+  checkFelt(t, await endAll(cells), 5000)
+  over.push(...cells)
+  await redis.restart()
+})
+
+t.test('after a restart every ending is still felt, also one that came while the instance was gone', async t => {
+  const cells = await makeCells(async cell => cell)
+  await second.gateway.close()
+  for (const { end, holder } of cells) await end(holder)
+  await delay(Math.max(0, ...cells.filter(isSoon).map(({ holder }) => holder.expiresAt.getTime() - Date.now())))
+  const restarted = await startGateway(t, { ...options, port: second.port })
+  for (const { kind, ending, holder } of [...over, ...cells]) {
+    const answers = await tryEveryKind(restarted, holder.token)
+    t.match(answers, REFUSED, `${kind} / ${ending}: ${Object.values(answers).join(', ')}`)
+  }
+  t.equal(over.length + cells.length, 3 * POSSIBLE.length)
 })
