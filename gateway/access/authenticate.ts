@@ -1,8 +1,9 @@
 // Finds out who is asking; on a route that is not public, a request without a valid token is refused with 401.
-import { GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
+import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
 import type { ClientConnection } from '../http/server/request.ts'
+import { pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { ownText } from '../values/own-text.ts'
@@ -12,6 +13,8 @@ const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logo
 
 // One for all, since a flood of requests without tokens asks for many.
 const NO_TOKEN = new Unauthenticated({ reason: 'no-token' })
+
+const TOKEN_IN_PATH = new BadRequest({ reason: 'token-in-path' })
 
 const FROM_ELSEWHERE = new Unauthenticated({ reason: 'foreign-address' })
 
@@ -26,12 +29,15 @@ export interface Authentication {
   revocationsTrusted: () => boolean
   /** Where a request's token comes from; undefined: it brought none. */
   tokenOf: (exchange: Exchange) => string | undefined
+  /** Whether a text is a token that this gateway has signed. */
+  isOurs: (token: string) => boolean
 }
 
 export const createAuthenticate =
-  ({ verifiedTokens, revocationsTrusted, tokenOf }: Authentication) =>
+  ({ verifiedTokens, revocationsTrusted, tokenOf, isOurs }: Authentication) =>
   (exchange: Exchange): GatewayError | undefined => {
-    if (isPublic(exchange)) return undefined
+    // No token is judged there, nor shown to the backend; fields are removed later, a path can only be refused.
+    if (isPublic(exchange)) return pathHoldsOwnToken(exchange.path, isOurs) ? TOKEN_IN_PATH : undefined
     const token = tokenOf(exchange)
     if (token === undefined) return NO_TOKEN
     const { route } = exchange

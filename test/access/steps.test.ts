@@ -27,6 +27,7 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
         }
       } as never,
       revocationsTrusted: () => true,
+      isOurs: () => false,
       tokenOf: () => 'a-token'
     })
   const judge = (parts: Partial<Route> | RouteMatch, step = create(identityOf())) => {
@@ -59,6 +60,7 @@ t.test('without a token, with a bad one, from another network or with old revoca
     createAuthenticate({
       verifiedTokens: { judge: () => judged } as never,
       revocationsTrusted: () => trusted,
+      isOurs: () => false,
       tokenOf: () => token
     })
   const judge = (run: ReturnType<typeof step>) => {
@@ -94,6 +96,7 @@ t.test('only the questions about oneself may be asked with a stale token', async
         }
       } as never,
       revocationsTrusted: () => true,
+      isOurs: () => false,
       tokenOf: () => 'x'
     })
     const exchange = exchangeOf({ route: { path, upstream: upstream as never } })

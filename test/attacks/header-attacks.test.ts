@@ -1,5 +1,5 @@
 import t from 'tap'
-import { holdsOwnToken } from '../../gateway/upstream/headers/own-tokens.ts'
+import { holdsOwnToken } from '../../gateway/tokens/own-tokens.ts'
 import { startGateway } from '../support/gateway.ts'
 import { identityFields, isAlive } from '../support/oracles.ts'
 import { measureWork } from '../support/own-time.ts'
@@ -292,6 +292,28 @@ t.test('a token of ours reaches no public backend in a query or among subprotoco
   }
   t.notMatch(world.logText(), payload)
 })
+
+t.test(
+  'a token of ours reaches no public backend in a path: it is refused, for a path goes on as it was matched',
+  async t => {
+    // RW-23
+    const [header = '', payload = ''] = token.split('.')
+    const personal = `pt_${'a'.repeat(43)}`
+    const encoded = token.replaceAll('.', '%2E')
+    for (const path of [token, `${token}/x`, `a/${token}`, `x-${token}-x`, encoded, personal, `a/${personal}.zip`]) {
+      const { request, answer } = await send(`/open/${path}`, '', null)
+      t.equal(answer.status, 400, path.slice(0, 12))
+      t.match(answer.body.toString(), /"GW_BAD_REQUEST"/)
+      t.equal(request, undefined)
+    }
+    const foreign = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.${'a'.repeat(43)}`
+    for (const path of [foreign, `script_${'a'.repeat(43)}.js`, `${personal}b`, `${header}.${payload}`]) {
+      const { request, answer } = await send(`/open/${path}`, '', null)
+      t.equal(answer.status, 200, path.slice(0, 12))
+      t.match(request?.head, `GET /open/${path} HTTP/1.1`)
+    }
+  }
+)
 
 t.test('a flood of what looks like tokens costs little', async t => {
   // RW-39

@@ -1,4 +1,4 @@
-// Finds tokens of this gateway in a header value or a query, whatever stands around them.
+// Finds tokens of this gateway in a header value, a query or a path, whatever stands around them.
 
 /** Characters of a JWT in compact form (RFC 7515 §7.1). */
 const RUNS = /[\w.-]+/g
@@ -7,15 +7,25 @@ const START = 'eyJ'
 /** base64url of an HMAC-SHA-256. */
 const SIGNATURE_LENGTH = 43
 const ACCESS_TOKEN = /pt_[\w-]{43}/
+/** A file may be called `script_<hash>.js`. */
+const ACCESS_TOKEN_ALONE = /(?<![\w-])pt_[\w-]{43}(?![\w-])/
 const BASIC = /^Basic +([A-Za-z0-9+/]+=*)$/i
 
 /** Takes time in proportion to the value, for strangers choose it. */
 export const holdsOwnToken = (value: string, isOurs: (token: string) => boolean): boolean => {
   if (value.length <= SIGNATURE_LENGTH) return false
-  if (ACCESS_TOKEN.test(value)) return true
-  for (const run of value.match(RUNS) ?? []) if (run.includes(START) && runHolds(run, isOurs)) return true
+  if (ACCESS_TOKEN.test(value) || holdsSigned(value, isOurs)) return true
   const basic = BASIC.exec(value)?.[1]
   return basic !== undefined && holdsOwnToken(Buffer.from(basic, 'base64').toString('latin1'), isOurs)
+}
+
+/** The same of a path, which is refused as a whole: an access token counts where no longer word holds it. */
+export const pathHoldsOwnToken = (path: string, isOurs: (token: string) => boolean): boolean =>
+  path.length > SIGNATURE_LENGTH && (ACCESS_TOKEN_ALONE.test(path) || holdsSigned(path, isOurs))
+
+const holdsSigned = (value: string, isOurs: (token: string) => boolean): boolean => {
+  for (const run of value.match(RUNS) ?? []) if (run.includes(START) && runHolds(run, isOurs)) return true
+  return false
 }
 
 const runHolds = (run: string, isOurs: (token: string) => boolean): boolean => {
