@@ -82,7 +82,9 @@ const judgeSettings = (environment: Environment): JudgedSettings => {
     const settings = readSettings(environment)
     return { mistakes: [], warnings: settings.warnings, groupSources: groupSources(settings) }
   } catch (error) {
-    if (error instanceof SettingsError) return { mistakes: error.mistakes, warnings: [], groupSources: undefined }
+    if (error instanceof SettingsError) {
+      return { mistakes: error.mistakes, warnings: error.warnings, groupSources: undefined }
+    }
     throw error
   }
 }

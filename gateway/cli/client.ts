@@ -1,8 +1,9 @@
 // Makes, lists, rotates and removes service accounts from the command line.
 import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
+import { areasFor, refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
-import { withDatabase } from './open-store.ts'
+import { type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
 
 interface CreateOptions extends CommonOptions {
@@ -23,7 +24,7 @@ export const addClient = (program: Command, cli: Cli): void => {
   ])
     .argument('<name>', 'unique among service accounts; backends see it as x-user-username')
     .requiredOption('--profile <profile...>', 'what it may do')
-    .requiredOption('--area <area...>', 'existing areas; the first is the main one')
+    .requiredOption('--area <area...>', 'areas; the first is the main one; those that do not exist are created')
     .option('--expires <time>', 'ISO 8601; without it the account does not expire')
     .option('--address <cidr...>', 'networks that it may come from; without it: any')
     .action((name: string, options: CreateOptions) => run(cli, options, () => create(cli, name, options)))
@@ -47,10 +48,10 @@ export const addClient = (program: Command, cli: Cli): void => {
     )
 }
 
-const withClients = <T>(cli: Cli, work: (clients: Clients) => Promise<T>): Promise<T> =>
+const withClients = <T>(cli: Cli, work: (clients: Clients, database: Database) => Promise<T>): Promise<T> =>
   withDatabase(cli.environment, async database => {
     const { createClients } = await import('../store/clients.ts')
-    return work(createClients(database))
+    return work(createClients(database), database)
   })
 
 const withClient = (cli: Cli, name: string, work: (clients: Clients, item: ClientItem) => Promise<Report>) =>
@@ -61,8 +62,12 @@ const withClient = (cli: Cli, name: string, work: (clients: Clients, item: Clien
   })
 
 const create = (cli: Cli, name: string, { profile, area, expires, address }: CreateOptions): Promise<Report> =>
-  withClients(cli, async clients => {
-    const access = { profiles: [...profile], areas: [...area], areaPrincipal: area[0] ?? null }
+  withClients(cli, async (clients, database) => {
+    const { createUsers } = await import('../store/users.ts')
+    const users = createUsers(database)
+    await refuseUnknownProfiles(users, profile)
+    const areas = [...new Set(await areasFor(users, ACTOR, area))]
+    const access = { profiles: [...profile], areas, areaPrincipal: areas[0] ?? null }
     const conditions = { expiresAt: expires ?? null, addresses: [...(address ?? [])] }
     return shown(await clients.create(ACTOR, { name, ...access, ...conditions }))
   })

@@ -1,4 +1,5 @@
 // What the gateway would decide on a request is told in words, with the rule and the line it stands on.
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readAsker } from '../explain/askers.ts'
 import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
@@ -7,7 +8,7 @@ import type { Decision } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
-import { readTable } from './read-routes.ts'
+import { judgedFolder, readTable } from './read-routes.ts'
 import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
 import { askerOfToken, type TokenAsker } from './token-asker.ts'
@@ -34,6 +35,7 @@ export const addExplain = (program: Command, cli: Cli): void => {
     .option('--token <token>', 'ask as the person of this token; - reads it from standard input')
     .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--headers', 'list the header lines that the backend receives')
+    .addHelpText('after', '\nThe exit code is 0 whatever the decision, 2 when it could not be worked out.')
     .action((method: string, path: string, event: string | undefined, options: ExplainOptions) =>
       run(cli, options, () =>
         method.toUpperCase() === 'EVENT'
@@ -52,7 +54,8 @@ const answerEvent = async (
   if (!namespace.startsWith('/') || event === undefined) {
     throw new CannotRun('EVENT needs a namespace, which begins with /, and the name of an event')
   }
-  const routes = await readTable(routeFolder(cli.environment, options.config))
+  const folder = routeFolder(cli.environment, options.config)
+  const routes = await readTable(folder)
   const { asker, note } = await whoAsks(cli, options, routes)
   const question = { namespace, event, asker }
   const found = explainEvent(routes, question, { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) })
@@ -62,14 +65,14 @@ const answerEvent = async (
     found: false,
     json: json.length === 1 ? json[0] : json,
     text: terminal =>
-      found
+      `${found
         .map(({ decision, words, others }) => {
           const head = terminal.bold(plain(`EVENT ${namespace} ${event}`))
           const lines = [`${head} as ${asker.name}`, answerWords(decision, terminal), words]
           if (note !== undefined) lines.push(terminal.dim(note))
           return [...lines, ...(isForEverybody ? ['', everybodyTable(others, terminal)] : [])].join('\n')
         })
-        .join('\n\n')
+        .join('\n\n')}\n\n${judgedFolder(folder, terminal)}`
   }
 }
 
@@ -93,7 +96,8 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   if (!target.startsWith('/')) throw new CannotRun('PATH must begin with /')
   if (options.as !== undefined && options.token !== undefined) throw new CannotRun('Choose one of --as and --token')
   const { environment } = cli
-  const routes = await readTable(routeFolder(environment, options.config))
+  const folder = routeFolder(environment, options.config)
+  const routes = await readTable(folder)
   const who = await whoAsks(cli, options, routes)
   const explanation = explain(
     routes,
@@ -108,10 +112,15 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
     found: false,
     json: {
       ...explanationJson(explanation),
+      folder: resolve(folder),
       ...(who.note === undefined ? {} : { note: who.note }),
       ...(received === undefined ? {} : { headers: received.lines, removed: received.removed })
     },
-    text: terminal => textOf(explanation, who, isForEverybody, terminal) + headersText(received, terminal)
+    text: terminal =>
+      [
+        textOf(explanation, who, isForEverybody, terminal) + headersText(received, terminal),
+        judgedFolder(folder, terminal)
+      ].join('\n\n')
   }
 }
 

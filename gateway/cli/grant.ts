@@ -1,8 +1,7 @@
 // Somebody who has logged in before has the profiles and areas they were given here, and the audit log says so.
 import type { Command } from 'commander'
-import type { Users } from '../store/users.ts'
-import { nearestHint } from '../values/spelling.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { areasFor, refuseUnknownProfiles } from './access-names.ts'
+import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { personNamed } from './find-person.ts'
 import { withDatabase } from './open-store.ts'
 
@@ -30,11 +29,9 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
   withDatabase(environment, async database => {
     const { createUsers } = await import('../store/users.ts')
     const users = createUsers(database)
-    const known = (await users.listProfiles()).map(one => one.name)
-    const unknown = profile.find(one => !known.includes(one))
-    if (unknown !== undefined) throw new CannotRun(`Unknown profile "${unknown}"${nearestHint(unknown, known)}`)
+    await refuseUnknownProfiles(users, profile)
     const { user, assigned } = await personNamed(users, name)
-    const given = await areasFor(users, area)
+    const given = await areasFor(users, ACTOR, area)
     const areas = [...new Set([...assigned.areas, ...given])]
     const access = {
       profiles: [...new Set([...assigned.profiles, ...profile])],
@@ -51,22 +48,3 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
         )
     }
   })
-
-const PAGE_SIZE = 200
-
-/** The areas as they are spelled already, in any case; those that are missing are created. */
-const areasFor = async (users: Users, names: readonly string[]): Promise<string[]> => {
-  const known = new Map<string, string>()
-  for (let page = 1; ; page += 1) {
-    const { items } = await users.listAreas({ page, pageSize: PAGE_SIZE })
-    for (const { name } of items) known.set(name.toLowerCase(), name)
-    if (items.length < PAGE_SIZE) break
-  }
-  const areas: string[] = []
-  for (const name of names.map(one => one.trim().normalize('NFC'))) {
-    const area = known.get(name.toLowerCase()) ?? (await users.createArea(ACTOR, name)).name
-    known.set(area.toLowerCase(), area)
-    areas.push(area)
-  }
-  return areas
-}

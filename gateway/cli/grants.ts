@@ -1,11 +1,14 @@
 // Lists what route files grant to groups, and finds the DNs of groups in the directory.
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatPlace } from '../route-files/read.ts'
+import type { Grants } from '../routes/grants.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { routeFolder } from './command-settings.ts'
-import { readTable } from './read-routes.ts'
+import { hasDatabase, withDatabase } from './open-store.ts'
+import { judgedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
 interface GrantsOptions extends CommonOptions {
@@ -21,6 +24,7 @@ export const addGrants = (program: Command, cli: Cli): void => {
   ])
     .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--find <cn>', 'list the DNs of the groups with this cn, as the service account sees them')
+    .addHelpText('after', '\nExit code 1: no group has the cn.')
     .action((options: GrantsOptions) =>
       run(cli, options, () =>
         options.find === undefined ? list(cli.environment, options.config) : find(cli.environment, options.find)
@@ -29,30 +33,47 @@ export const addGrants = (program: Command, cli: Cli): void => {
 }
 
 const list = async (environment: Environment, config: string | undefined): Promise<Report> => {
-  const { grants } = await readTable(routeFolder(environment, config))
-  const rows = grants.list.map(({ provider, group, tenant = '', profiles, areas, place }) => ({
+  const folder = routeFolder(environment, config)
+  const { grants } = await readTable(folder)
+  const people = grants.list.length === 0 ? undefined : await countPeople(environment, grants)
+  const rows = grants.list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
     group,
     provider,
     tenant,
     profiles,
     areas,
-    place: formatPlace(place)
+    place: formatPlace(place),
+    people: people?.[index] ?? null
   }))
   const cells = rows.map(row => [
     row.tenant === '' ? row.group : `${row.group} (${row.tenant})`,
     row.provider,
     row.profiles.join(', '),
     row.areas.join(', '),
+    ...(people === undefined ? [] : [String(row.people)]),
     row.place
   ])
+  const heading = ['group', 'provider', 'profiles', 'areas', ...(people === undefined ? [] : ['people']), 'place']
+  const note =
+    people === undefined
+      ? 'People are not counted: neither DATABASE_URL nor DATA_DIR leads to a database.'
+      : 'People: how many were in the group at their last login or recheck.'
   return {
     found: false,
     json: rows,
     text: terminal =>
       rows.length === 0
-        ? 'The route files grant nothing to groups.'
-        : table(['group', 'provider', 'profiles', 'areas', 'place'], cells, terminal)
+        ? `The route files in ${resolve(folder)} grant nothing to groups.`
+        : [table(heading, cells, terminal), '', terminal.dim(note), judgedFolder(folder, terminal)].join('\n')
   }
+}
+
+/** How many people were last seen in each group; undefined where no database is set up. */
+const countPeople = async (environment: Environment, grants: Grants): Promise<readonly number[] | undefined> => {
+  if (!hasDatabase(environment)) return undefined
+  const { listGrants } = await import('../store/granted-items.ts')
+  const { items } = await withDatabase(environment, database => listGrants(database, grants))
+  return items.map(({ people }) => people)
 }
 
 const find = async (environment: Environment, cn: string): Promise<Report> => {
@@ -66,8 +87,9 @@ const find = async (environment: Environment, cn: string): Promise<Report> => {
       const reason = error instanceof Error && 'reason' in error ? String(error.reason) : 'unknown'
       throw new CannotRun(`The directory could not be asked (${reason})`)
     })
-  if (groups.length === 0) throw new CannotRun(`The directory shows the service account no group with the cn "${cn}"`)
-  return { found: false, json: groups, text: () => groups.join('\n') }
+  const none = `The directory shows the service account no group with the cn "${cn}"`
+  const isFound = groups.length > 0
+  return { found: !isFound, json: groups, text: () => (isFound ? groups.join('\n') : none), isMessage: !isFound }
 }
 
 const settingsOf = (environment: Environment) => {

@@ -34,7 +34,10 @@ const rotate = async (cli: Cli): Promise<Report> => {
     return {
       found: false,
       json: { kid: newest.kid, signsFrom },
-      text: ({ green }) => green(`Key ${newest.kid} is published and signs from ${signsFrom}.`)
+      text: ({ green }) =>
+        green(
+          `Key ${newest.kid} is made. Running gateways publish it within a minute, and sign with it from ${signsFrom}.`
+        )
     }
   })
 }

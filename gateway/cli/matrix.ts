@@ -4,7 +4,7 @@ import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
-import { placeOf, readTable } from './read-routes.ts'
+import { judgedFolder, placeOf, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
 interface MatrixOptions extends CommonOptions {
@@ -24,7 +24,8 @@ export const addMatrix = (program: Command, cli: Cli): void => {
 }
 
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
-  const { routes, profiles } = await readTable(routeFolder(environment, config))
+  const folder = routeFolder(environment, config)
+  const { routes, profiles } = await readTable(folder)
   const askers = askersWith(profiles)
   const mayPass = cloudUnassignedMayPass(environment)
   const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
@@ -38,7 +39,7 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
     found: false,
     json: rows,
     text: terminal =>
-      table(
+      `${table(
         ['route', ...askers.map(({ name }) => name), 'upstream'],
         rows.map(({ id, upstream, allowed }) => [
           id,
@@ -48,6 +49,6 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
           upstream
         ]),
         terminal
-      )
+      )}\n\n${judgedFolder(folder, terminal)}`
   }
 }

@@ -1,6 +1,7 @@
 // A command works on the database of the gateway, also while a gateway runs on it, and leaves it closed.
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { GatewayError } from '../errors.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
 import { CannotRun } from './command.ts'
@@ -17,6 +18,12 @@ interface StoreOptions {
   readonly create?: boolean
 }
 
+/** Whether the environment names a database that is there, as far as can be seen without opening it. */
+export const hasDatabase = (environment: Environment): boolean => {
+  const { databaseUrl, dataDir } = storeSettings(environment)
+  return databaseUrl !== undefined || existsSync(join(dataDir, 'postgres'))
+}
+
 /** Opens the database that the environment names, migrated. Throws {@link CannotRun} when it is not to be had. */
 export const withDatabase = async <T>(
   environment: Environment,
@@ -25,11 +32,15 @@ export const withDatabase = async <T>(
 ): Promise<T> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
   if (databaseUrl === undefined && !create && !existsSync(join(dataDir, 'postgres'))) {
-    throw new CannotRun(`There is no database in ${dataDir}: set DATABASE_URL or DATA_DIR as for the gateway`)
+    throw new CannotRun(`There is no database in ${resolve(dataDir)}: set DATABASE_URL or DATA_DIR as for the gateway`)
   }
   const database = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
   try {
     return await work(database)
+  } catch (error) {
+    throw error instanceof GatewayError && error.reason === 'database-unavailable'
+      ? unusable('The database no longer answers', databaseUrl, error)
+      : error
   } finally {
     await database.close()
   }
@@ -48,9 +59,36 @@ export const openOrFail = async (opening: Opening, failure: string): Promise<Dat
   try {
     return await openDatabase({ ...opening, log: SILENT, startTimeoutMs: START_TIMEOUT_MS })
   } catch (error) {
-    throw new CannotRun(`${failure}: ${causeOf(error)}`)
+    throw unusable(failure, opening.databaseUrl, error)
   }
 }
+
+const unusable = (failure: string, databaseUrl: string | undefined, error: unknown): CannotRun => {
+  const cause = causeOf(error)
+  const where = databaseUrl === undefined ? '' : ` (DATABASE_URL, ${placeOf(databaseUrl)})`
+  const [, advice] = ADVICE.find(([code]) => code.test(cause)) ?? []
+  return new CannotRun(`${failure}${where}: ${cause}`, advice === undefined ? [] : [advice])
+}
+
+// Without user and password.
+const placeOf = (databaseUrl: string): string => {
+  const { host, pathname } = new URL(databaseUrl)
+  return `${host}${pathname}`
+}
+
+/** What to do, by the code or the text of the cause; SQLSTATE codes are those of PostgreSQL's appendix A. */
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [/ECONNREFUSED/, 'Nothing listens there: start the database, or correct the host and port in DATABASE_URL.'],
+  [/ENOTFOUND|EAI_AGAIN/, 'The host has no address here: correct it in DATABASE_URL, or run this where it has one.'],
+  [
+    /ETIMEDOUT|timeout|EHOSTUNREACH|ENETUNREACH/,
+    'The host does not answer: look at the network and the firewall between.'
+  ],
+  [/28P01|28000/, 'The user or the password was refused: correct them in DATABASE_URL (percent-encoded).'],
+  [/3D000/, 'There is no database of this name: create it, or correct the name in DATABASE_URL.'],
+  [/42501/, 'The user lacks the right to change the schema: it must own the database.'],
+  [/SSL/, 'The server and DATABASE_URL disagree on TLS: set or drop sslmode=require in DATABASE_URL.']
+]
 
 // The deepest cause says what happened; addresses and names it may hold are those of whoever runs this command.
 const causeOf = (error: unknown): string => {

@@ -1,48 +1,6 @@
-// The command line: one command a file, every outcome an exit code.
-import { Command, CommanderError } from 'commander'
-import { VERSION } from '../values/version.ts'
-import { addAudit } from './audit.ts'
-import { addCheck } from './check.ts'
-import { addClient } from './client.ts'
+// Starts the command line in a process of its own.
 import type { Cli } from './command.ts'
-import { addDiff } from './diff.ts'
-import { addDoctor } from './doctor/doctor.ts'
-import { addEnv } from './env.ts'
-import { addExplain } from './explain.ts'
-import { addGrant } from './grant.ts'
-import { addGrants } from './grants.ts'
-import { addKeys } from './keys.ts'
-import { addMatrix } from './matrix.ts'
-import { addMigrate } from './migrate.ts'
-import { addMove } from './move.ts'
-import { addRelink } from './relink.ts'
-import { addReplay } from './replay.ts'
-import { addToken } from './token.ts'
-import { addUnlock } from './unlock.ts'
-
-const COMMANDS = [
-  addCheck,
-  addExplain,
-  addMatrix,
-  addDiff,
-  addReplay,
-  addMigrate,
-  addMove,
-  addGrant,
-  addGrants,
-  addUnlock,
-  addRelink,
-  addClient,
-  addKeys,
-  addAudit,
-  addToken,
-  addDoctor,
-  addEnv
-]
-
-const EXIT_CODES = `
-Exit codes: 0 fine, 1 found something, 2 could not run.
-Everything that needs no running gateway works without one; each command has its own --help.`
+import { runProgram } from './program.ts'
 
 const cli: Cli = {
   environment: process.env,
@@ -57,19 +15,4 @@ const cli: Cli = {
 // A reader that wants only the first lines (`| head`) closes the pipe: no reason to complain.
 process.stdout.on('error', () => process.exit())
 
-const program = new Command('portaria')
-program
-  .description('Operate the gateway: judge, explain, compare and test its routes, people and logs')
-  .version(VERSION, '--version', 'print the version of the gateway')
-  .exitOverride()
-  .addHelpText('after', EXIT_CODES)
-for (const add of COMMANDS) add(program, cli)
-
-try {
-  await program.parseAsync()
-} catch (error) {
-  if (!(error instanceof CommanderError)) throw error
-  // Help that was asked for is fine; help shown because nothing was asked is not.
-  const isFine = error.exitCode === 0 && error.code !== 'commander.help'
-  cli.setExitCode(isFine ? 0 : 2)
-}
+await runProgram(cli, process.argv.slice(2))

@@ -1,5 +1,6 @@
 // The route files that a command is asked about are a table, or the reason why the command cannot run.
 
+import { resolve } from 'node:path'
 import { sortComplaints } from '../route-files/complaint.ts'
 import { type Complaint, formatComplaint, type LoadOptions, loadRoutes, RouteFileError } from '../route-files/load.ts'
 import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
@@ -7,6 +8,7 @@ import { weakerNeighbours } from '../route-files/weaker-neighbours.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
+import { plain, type Terminal, wrap } from './terminal.ts'
 
 interface JudgedRoutes {
   /** undefined when anything is wrong. */
@@ -35,7 +37,7 @@ export const judgeRoutes = async (
     return { table, complaints: [], warnings: sortComplaints([...warnings, ...weakerNeighbours(table)]), tests, files }
   } catch (error) {
     if (!(error instanceof RouteFileError)) throw error
-    return { table: undefined, complaints: error.complaints, warnings: [], tests, files }
+    return { table: undefined, complaints: error.complaints, warnings: error.warnings, tests, files }
   }
 }
 
@@ -46,6 +48,12 @@ export const readTable = async (folder: string): Promise<RouteTable> => {
   throw new CannotRun(`The route files in ${folder} are not right:`, complaints.map(formatComplaint))
 }
 
+/** Says below a result which files it is about: the folder in use may be another. */
+export const judgedFolder = (folder: string, { dim, width }: Terminal): string =>
+  wrap(plain(`Route files: ${resolve(folder)}; a running gateway may use others (UPSTREAM_CONFIG).`), width)
+    .map(dim)
+    .join('\n')
+
 /** `file:line:column`. */
 export const placeOf = ({ place: { file, line, column } }: Route): string => `${file}:${line}:${column}`
 
@@ -53,6 +61,8 @@ const namesIn = async (folder: string): Promise<string[]> => {
   try {
     return await listRouteFiles(folder)
   } catch {
-    throw new CannotRun(`The folder ${folder} cannot be read`)
+    throw new CannotRun(
+      `The folder ${resolve(folder)} cannot be read: set UPSTREAM_CONFIG, or name the folder of route files`
+    )
   }
 }

@@ -9,11 +9,14 @@ export interface Complaint extends Place {
 /** The route files cannot be used; `complaints` lists every mistake found, in order of place. */
 export class RouteFileError extends Error {
   readonly complaints: readonly Complaint[]
+  /** What is odd beside them. */
+  readonly warnings: readonly Complaint[]
 
-  constructor(complaints: readonly Complaint[]) {
+  constructor(complaints: readonly Complaint[], warnings: readonly Complaint[] = []) {
     super(complaints.map(formatComplaint).join('\n'))
     this.name = 'RouteFileError'
     this.complaints = complaints
+    this.warnings = warnings
   }
 }
 

@@ -55,7 +55,7 @@ export const loadRoutes = async (
   const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isJudged))
   const usable = judgeGroupSources(definitions.grants, groupSources, complaints, warnings)
-  if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints))
+  if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints), sortComplaints(warnings))
   return { table: { ...table, grants: createGrants(usable) }, warnings: sortComplaints(warnings) }
 }
 

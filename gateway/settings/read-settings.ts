@@ -7,11 +7,14 @@ import { judgeNames, judgeNode } from './surroundings.ts'
 /** Every mistake in the environment, sorted by variable. No mistake repeats a value. */
 export class SettingsError extends Error {
   readonly mistakes: readonly Mistake[]
+  /** What is odd beside them. */
+  readonly warnings: readonly string[]
 
-  constructor(mistakes: readonly Mistake[]) {
+  constructor(mistakes: readonly Mistake[], warnings: readonly string[] = []) {
     super(formatMistakes(mistakes))
     this.name = 'SettingsError'
     this.mistakes = mistakes
+    this.warnings = warnings
   }
 }
 
@@ -39,7 +42,8 @@ export const readSettings = (
   throw new SettingsError(
     reader.mistakes.toSorted((one, other) =>
       one.variable < other.variable ? -1 : one.variable > other.variable ? 1 : 0
-    )
+    ),
+    warnings
   )
 }
 

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { compareTables } from '../../gateway/cli/compare-tables.ts'
 import { ASKERS } from '../../gateway/explain/askers.ts'
 import { decide } from '../../gateway/routes/decide.ts'
-import { portaria } from '../support/cli.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { routeFolder, tableOf } from '../support/route-files.ts'
 
 const HEAD = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n  other: { url: http://127.0.0.1:4002 }\nroutes:\n'

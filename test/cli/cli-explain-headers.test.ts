@@ -1,5 +1,5 @@
 import t from 'tap'
-import { portaria } from '../support/cli.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const FILE = `upstreams:

@@ -1,6 +1,6 @@
 // Grants on the command line: listed, explained, in the matrix, and compared.
 import t from 'tap'
-import { portaria } from '../support/cli.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { portaria } from '../support/cli.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { routeFolder } from '../support/route-files.ts'
 
@@ -62,7 +62,7 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
     t.notMatch(stderr, /\n\s+at /, 'no stack trace')
   }
   const json = await portaria(['check', '/nowhere', '--json'])
-  t.match(json.json(), { error: 'The folder /nowhere cannot be read' })
+  t.match(json.json(), { error: /^The folder \/nowhere cannot be read: set UPSTREAM_CONFIG/ })
   t.equal(json.code, 2)
 })
 

@@ -26,6 +26,12 @@ t.test('no reason is there that the gateway does not know', async t => {
   for (const word of words) t.ok(code.includes(`'${word}'`) || /^(?:ok|idle)$/.test(word), word)
 })
 
+t.test('every line that says that something is well again is there', async t => {
+  const ends = [...code.matchAll(/'([a-z][^';\n]{12,}\b(?:again|replaced))'/g)].map(([, message = '']) => message)
+  t.ok(ends.length > 8)
+  for (const message of ends) t.ok(docs.includes(message), message)
+})
+
 t.test('every warning and error is there', async t => {
   const calls = code.matchAll(/\blog\??\.(?:warn|error|fatal)\(\s*(?:(?:\{[^}]*\}|[\w.]+),\s*)?'([^'\n]+)'/g)
   const messages = new Set([...calls].map(([, message = '']) => message))

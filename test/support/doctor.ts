@@ -1,5 +1,5 @@
 // The doctor examines a small proxy that makes one mistake, or none.
-import { portaria } from './cli.ts'
+import { portariaHere as portaria } from './cli-here.ts'
 import { signToken } from './gateway.ts'
 import { type Mistake, secretOf, startVulnerableProxy } from './vulnerable-proxy.ts'
 
@@ -10,9 +10,15 @@ export interface Diagnosis {
   readonly findings: readonly { readonly id: string; readonly evidence: readonly string[]; readonly fix: string }[]
 }
 
-export const examine = async (t: Parameters<typeof startVulnerableProxy>[0], mistake?: Mistake) => {
+/** With everything that the doctor can be given, or with `given` alone. */
+export const examine = async (
+  t: Parameters<typeof startVulnerableProxy>[0],
+  mistake?: Mistake,
+  given?: readonly string[]
+) => {
   const { url } = await startVulnerableProxy(t, mistake)
   const secret = secretOf(mistake)
+  if (given !== undefined) return portaria(['doctor', url, ...given])
   const token = await signToken(secret)
   const paths = ['--private', '/private/data', '--public', '/public/page', '--websocket', '/private/live']
   const args = ['doctor', url, ...paths, '--token', token, '--with-secret', '--json']

@@ -11,7 +11,7 @@ import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
 import { type Surroundings, surroundingsOf } from './surroundings.ts'
 import { TOKEN_CHECKS } from './tokens.ts'
-import { type Check, type ClosedPath, type DoctorWorld, type Finding, isSuccess } from './world.ts'
+import { type Check, type ClosedPath, type DoctorWorld, type Finding, isSuccess, notTried } from './world.ts'
 
 interface DoctorOptions extends CommonOptions {
   readonly iOwnThis?: boolean
@@ -84,7 +84,8 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
       complete: ended === undefined,
       ended: ended ?? '',
       findings,
-      notes: world.notes
+      notes: world.notes,
+      notTried: notTried(world)
     },
     text: terminal => textOf(world, findings, ended, terminal)
   }
@@ -140,6 +141,8 @@ const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string 
 const ORDER = { high: 0, medium: 1, low: 2 } as const
 const MAX_EVIDENCE = 5
 
+const NEVER_TRIED = 'requests that change something, passwords, floods, and the backends without the gateway in front.'
+
 const textOf = (world: DoctorWorld, findings: readonly Finding[], ended: string | undefined, terminal: Terminal) => {
   const { red, yellow, green, bold, dim } = terminal
   const paint = { high: red, medium: yellow, low: dim }
@@ -156,5 +159,7 @@ const textOf = (world: DoctorWorld, findings: readonly Finding[], ended: string 
   if (findings.length === 0) lines.push(green('Nothing found.'))
   lines.push(...world.notes.map(note => yellow(`Note: ${note}`)))
   if (ended !== undefined) lines.push(yellow(`Not everything was tried: ${ended}`))
+  lines.push(...notTried(world).map(what => dim(`Not tried: ${what}`)))
+  lines.push(dim(`Never tried: ${NEVER_TRIED}`))
   return [...lines, dim(plain(tried))].join('\n')
 }

@@ -43,6 +43,16 @@ export const isSuccess = ({ status }: Answer): boolean => status >= 200 && statu
 
 export const show = ({ method = 'GET', target }: Probe, { status }: Answer): string => `${method} ${target} → ${status}`
 
+/** What was left out for want of something, and what to add to try it. */
+export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonly string[] => [
+  ...(token === undefined ? ['what a backend receives, and what an accepted token may do besides (--token)'] : []),
+  ...(secret === undefined
+    ? ['tokens signed with the secret of this gateway that must be refused (--with-secret)']
+    : []),
+  ...(open.length === 0 ? ['public paths (--public or --config)'] : []),
+  ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : [])
+]
+
 /** Letters that stand for nothing on any gateway, as long as `text`. */
 const noise = (text: string): string =>
   text.replace(/[A-Za-z0-9]/g, () => String.fromCharCode(97 + ((randomBytes(1)[0] ?? 0) % 26)))

@@ -1,0 +1,70 @@
+// Runs a line of the command line: one command a file, every outcome an exit code.
+import { Command, CommanderError, Help } from 'commander'
+import { VERSION } from '../values/version.ts'
+import { addAudit } from './audit.ts'
+import { addCheck } from './check.ts'
+import { addClient } from './client.ts'
+import type { Cli } from './command.ts'
+import { addDiff } from './diff.ts'
+import { addDoctor } from './doctor/doctor.ts'
+import { addEnv } from './env.ts'
+import { addExplain } from './explain.ts'
+import { addGrant } from './grant.ts'
+import { addGrants } from './grants.ts'
+import { addKeys } from './keys.ts'
+import { addMatrix } from './matrix.ts'
+import { addMigrate } from './migrate.ts'
+import { addMove } from './move.ts'
+import { addRelink } from './relink.ts'
+import { addReplay } from './replay.ts'
+import { addToken } from './token.ts'
+import { addUnlock } from './unlock.ts'
+
+const COMMANDS = [
+  addCheck,
+  addExplain,
+  addMatrix,
+  addDiff,
+  addReplay,
+  addMigrate,
+  addMove,
+  addGrant,
+  addGrants,
+  addUnlock,
+  addRelink,
+  addClient,
+  addKeys,
+  addAudit,
+  addToken,
+  addDoctor,
+  addEnv
+]
+
+const EXIT_CODES = `
+Exit codes: 0 fine, 1 found something, 2 could not run.
+Everything that needs no running gateway works without one; each command has its own --help.`
+
+const describe = new Help()
+
+/** What `portaria` does when it is called with `args`. Never rejects for what a user may do. */
+export const runProgram = async (cli: Cli, args: readonly string[]): Promise<void> => {
+  const program = new Command('portaria')
+  program
+    .description('Operate the gateway: judge, explain, compare and test its routes, people and logs')
+    .version(VERSION, '--version', 'print the version of the gateway')
+    .exitOverride()
+    .configureOutput({ writeOut: text => cli.stdout.write(text), writeErr: text => cli.stderr.write(text) })
+    .configureHelp({
+      optionDescription: option => `${option.mandatory ? 'required: ' : ''}${describe.optionDescription(option)}`
+    })
+    .addHelpText('after', EXIT_CODES)
+  for (const add of COMMANDS) add(program, cli)
+  try {
+    await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    // Help that was asked for is fine; help shown because nothing was asked is not.
+    const isFine = error.exitCode === 0 && error.code !== 'commander.help'
+    cli.setExitCode(isFine ? 0 : 2)
+  }
+}

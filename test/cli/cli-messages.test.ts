@@ -1,0 +1,106 @@
+// What commands say besides their result: what they judged, what they left out, and what to do when they cannot run.
+import { join } from 'node:path'
+import t from 'tap'
+import { withDatabase } from '../../gateway/cli/open-store.ts'
+import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
+import { examine } from '../support/doctor.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { routeFolder } from '../support/route-files.ts'
+import { openStore, person } from '../support/store.ts'
+
+const ROUTES = `upstreams: { up: { url: http://h } }
+routes:
+  - { path: /*, upstream: up, public: true }
+  - { path: /x, upstream: up, roles: [Admin] }
+`
+const folder = await routeFolder(t, { 'a.yaml': ROUTES })
+const JWT_SECRET = '0123456789abcdef'.repeat(4)
+
+t.test('check shows warnings beside mistakes, of route files and of settings', async t => {
+  const broken = await routeFolder(t, { 'a.yaml': ROUTES.replace('[Admin]', '[Amdin]') })
+  const env = { JWT_SECRET, PORT: 'http', DATABSE_URL: 'x' }
+  const { code, stdout } = await portaria(['check', broken], { env })
+  t.equal(code, 1)
+  t.match(stdout, /a\.yaml:4:\d+: unknown role "Amdin"/)
+  t.match(stdout, /a\.yaml:3:5: this public catch-all .*\(warning\)/)
+  t.match(stdout, /PORT must be a whole number/)
+  t.match(stdout, /DATABSE_URL is not known.*\(warning\)/)
+})
+
+t.test('explain, matrix and grants name the folder that they judged', async t => {
+  for (const args of [['explain', 'GET', '/x'], ['matrix']]) {
+    const { code, stdout } = await portaria([...args, '--config', folder])
+    t.equal(code, 0)
+    t.ok(stdout.includes(`Route files: ${folder};`), args.join(' '))
+  }
+  const asked = await portaria(['explain', 'GET', '/x', '--as', 'Agente', '--json'], {
+    env: { UPSTREAM_CONFIG: folder }
+  })
+  t.match(asked.json(), { decision: 403, folder })
+  t.equal(asked.code, 0, 'a refusal is an answer')
+  t.match((await portaria(['grants', '--config', folder])).stdout, `The route files in ${folder} grant nothing`)
+  const none = await portaria(['matrix', '--config', join(folder, 'none')])
+  t.equal(none.code, 2)
+  t.match(none.stderr, /none cannot be read: set UPSTREAM_CONFIG/)
+})
+
+t.test('help marks the options that a command cannot do without', async t => {
+  const { code, stdout } = await portaria(['client', 'create', '--help'])
+  t.equal(code, 0)
+  t.match(stdout, /--profile <profile\.\.\.> +required: what it may do/)
+  t.match(stdout, /--expires <time> +ISO 8601/)
+  t.match(await portaria(['grant', 'maria']), { code: 2, stderr: /required option '--profile/ })
+})
+
+t.test('the doctor says what it did not try', async t => {
+  const all = await examine(t)
+  t.same(all.json<{ notTried: string[] }>().notTried, [])
+  const { stdout } = await examine(t, undefined, ['--private', '/private/data'])
+  for (const option of ['--token', '--with-secret', '--public', '--websocket'])
+    t.match(stdout, new RegExp(`Not tried: .*${option}`), option)
+  t.match(stdout, /Never tried: requests that change something/)
+})
+
+t.test('a database that is not there is said to be missing, and where', async t => {
+  const none = await portaria(['client', 'list'], { env: { DATA_DIR: folder } })
+  t.equal(none.code, 2)
+  t.match(none.stderr, `There is no database in ${folder}: set DATABASE_URL or DATA_DIR`)
+})
+
+t.test('with a database', async t => {
+  const postgres = await startPostgres(t)
+  const { url: DATABASE_URL, users } = await openStore(t, postgres)
+  const env = { DATABASE_URL, JWT_SECRET }
+
+  await t.test('one that goes away in the middle is told as such', async t => {
+    const lost = withDatabase({ DATABASE_URL }, () => {
+      throw new DatabaseUnavailable(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
+    })
+    await t.rejects(lost, { name: 'CannotRun', message: /The database no longer answers .*: read ECONNRESET/ })
+    const wrong = await portaria(['audit', 'verify'], { env: { DATABASE_URL: `${DATABASE_URL}_none` } })
+    t.match(wrong.stderr, /database cannot be used \(DATABASE_URL, 127\.0\.0\.1:\d+\/\w+_none\): /)
+    t.match(wrong.stderr, /There is no database of this name: create it/)
+  })
+
+  await t.test('grants counts the people of each group', async t => {
+    const group = 'CN=Suporte,DC=corp,DC=example'
+    const granting = await routeFolder(t, {
+      'a.yaml': `${ROUTES}grants: [{ group: "${group}", profiles: [Agente], areas: [Sul] }]\n`
+    })
+    const args = ['grants', '--config', granting]
+    t.match((await portaria(args)).stdout, /People are not counted: neither DATABASE_URL/)
+    const { user } = await users.syncPerson(person('ana'))
+    const { groupKey } = await import('../../gateway/routes/grants.ts')
+    const insert = "INSERT INTO person_groups (user_id, provider, groups) VALUES ($1, 'ldap', ARRAY[$2])"
+    await postgres.query(insert, [user.id, groupKey('ldap', group)], DATABASE_URL)
+    t.match((await portaria([...args, '--json'], { env })).json(), [{ group, people: 1 }])
+    t.match((await portaria(args, { env })).stdout, /people +place\n.*Sul +1 +/)
+  })
+
+  await t.test('a new key is published by the gateways, not by the command', async t => {
+    const { code, stdout } = await portaria(['keys', 'rotate'], { env })
+    t.equal(code, 0)
+    t.match(stdout, /is made\. Running gateways publish it within a minute, and sign with it from \d{4}-/)
+  })
+})
