@@ -40,7 +40,8 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]):
 
 const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   if (ldap.url === '') {
-    if (ldap.active) reader.mistake('LDAP_URL', 'is needed when LDAP_ENABLED is true')
+    if (ldap.active)
+      reader.mistake('LDAP_URL', 'is needed when LDAP_ENABLED is true, such as ldaps://dc1.corp.example:636')
     return
   }
   const urls = ldap.url

@@ -77,7 +77,11 @@ const readAllowedHosts = (reader: Reader): string[] => {
 
 // `*` would let any page act for anybody who pastes a token into it; `null` is what every sandboxed page sends.
 const readCorsOrigins = (reader: Reader): string[] =>
-  reader.list('CORS_ORIGINS').flatMap(text => judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? [])
+  reader.list('CORS_ORIGINS').flatMap(text => {
+    if (text !== '*') return judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? []
+    reader.mistake('CORS_ORIGINS', 'must list each origin: any origin (*) would let every page call')
+    return []
+  })
 
 const readOrigins = (reader: Reader, listener: ReturnType<typeof readListeners>, warnings: string[]) => {
   const own = `${listener.tls === undefined ? 'http' : 'https'}://localhost:${listener.port}`
@@ -132,7 +136,10 @@ const readTrustProxy = (reader: Reader): string[] => {
   const entries = reader.list('TRUST_PROXY')
   const networks = entries.map(parseNetwork)
   if (networks.includes(undefined))
-    reader.mistake('TRUST_PROXY', 'must hold IP addresses and CIDR blocks only, no true and no hop count')
+    reader.mistake(
+      'TRUST_PROXY',
+      'must hold IP addresses and CIDR blocks only, such as 10.0.0.1,192.168.0.0/16: no host name, no true, no hop count'
+    )
   if (networks.some(network => network?.prefix === (network?.ipv4 ? 96 : 0))) {
     reader.mistake('TRUST_PROXY', 'must not trust every address')
   }

@@ -39,7 +39,7 @@ export interface Reader {
 export const createReader = (environment: Environment): Reader => {
   const mistakes: Mistake[] = []
   const mistake = (variable: string, message: string): void => {
-    mistakes.push({ variable, message })
+    mistakes.push({ variable, message: isQuoted(environment[variable]) ? `${message}${QUOTED}` : message })
   }
   const fromFiles = readFiles(environment, mistake)
   const raw = (name: VariableName) => fromFiles.get(name) ?? clean(environment[name], ROWS.get(name)?.secret === true)
@@ -116,22 +116,35 @@ const readFiles = (environment: Environment, mistake: Reader['mistake']): Readon
     const variable = `${name}_FILE`
     const path = environment[variable]?.trim() ?? ''
     if (path === '') continue
-    const text = readText(path)?.replace(/\r?\n$/, '')
+    const { text: read, fault } = readText(path)
+    const text = read?.replace(/\r?\n$/, '')
     if (clean(environment[name], true) !== undefined) mistake(variable, `must not be set together with ${name}`)
-    else if (text === undefined) mistake(variable, 'cannot be read')
+    else if (text === undefined) mistake(variable, `cannot be read: ${fault}`)
     else if (text === '') mistake(variable, 'names an empty file')
     else values.set(name, text)
   }
   return values
 }
 
-const readText = (path: string): string | undefined => {
+const readText = (path: string): { readonly text?: string; readonly fault?: string } => {
   try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
+    return { text: readFileSync(path, 'utf8') }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    return { fault: FAULTS[code] ?? code }
   }
 }
+
+const FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'this user may not read the file',
+  EISDIR: 'it is a directory'
+}
+
+/** As Docker's --env-file and systemd's Environment= leave them, where a shell takes them away. */
+const isQuoted = (value: string | undefined): boolean => /^\s*(["']).*\1\s*$/s.test(value ?? '')
+
+const QUOTED = '; the quotes around it are part of the value: leave them out'
 
 const formatDuration = (milliseconds: number): string => {
   const [unit, size] = Object.entries(DURATION_UNITS).findLast(([, one]) => one <= Math.max(milliseconds, 1)) ?? [
@@ -176,13 +189,18 @@ export const judgeUrl = (
     return undefined
   }
   if (url === undefined || !schemes.includes(url.protocol) || url.hostname === '' || /[\s\\*]/.test(text))
-    return mistake(`must be an address that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}`)
+    return mistake(
+      `must be an address that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, such as ${schemes[0]}//${EXAMPLE_HOSTS[schemes[0] ?? ''] ?? 'gateway.example.org'}`
+    )
   if (url.username !== '' || url.password !== '') return mistake('must not hold a user or password')
   if (text.includes('#')) return mistake('must not have a fragment')
   if (text.includes('?') && allow.query !== true) return mistake('must not have a query')
-  if (url.pathname.length > 1 && allow.path === false) return mistake('must be an origin: scheme, host and port only')
+  if (url.pathname.length > 1 && allow.path === false)
+    return mistake(`must be an origin without a path, such as ${url.protocol}//HOST[:PORT]`)
   return url
 }
+
+const EXAMPLE_HOSTS: Readonly<Record<string, string>> = { 'ldaps:': 'dc1.corp.example:636' }
 
 /** An origin, or an origin with a path, without a trailing slash. */
 export const baseUrl = (reader: Reader, name: VariableName, text: string, path: boolean): string => {

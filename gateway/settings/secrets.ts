@@ -11,19 +11,20 @@ export const readSecrets = (
   const secret = reader.text('JWT_SECRET')
   const previousSecrets = [...new Set(reader.list('JWT_PREVIOUS_SECRETS'))].filter(previous => previous !== secret)
   for (const message of new Set(previousSecrets.map(weaknessOf))) {
-    if (message !== undefined) reader.mistake('JWT_PREVIOUS_SECRETS', `each ${message}`)
+    if (message !== undefined) reader.mistake('JWT_PREVIOUS_SECRETS', `holds a secret that ${message}`)
   }
   const weakness = secret === undefined ? undefined : weaknessOf(secret)
   if (weakness !== undefined) reader.mistake('JWT_SECRET', weakness)
   else if (secret !== undefined && looksMade(secret)) warnings.push('JWT_SECRET does not look random')
-  else if (!reader.given('JWT_SECRET')) {
+  else if (!reader.given('JWT_SECRET') && !reader.mistakes.some(({ variable }) => variable === 'JWT_SECRET_FILE')) {
     reader.mistake('JWT_SECRET', `is required: at least ${MIN_BYTES} random bytes, e.g. from \`openssl rand -hex 32\``)
   }
   return { secret: secret ?? '', previousSecrets }
 }
 
 const weaknessOf = (secret: string): string | undefined => {
-  if (Buffer.byteLength(secret) < MIN_BYTES) return `must be at least ${MIN_BYTES} bytes`
+  if (Buffer.byteLength(secret) < MIN_BYTES)
+    return `must be at least ${MIN_BYTES} bytes, e.g. from \`openssl rand -hex 32\``
   return isSample(secret) ? 'must not be a sample value: whoever reads the manual could sign tokens' : undefined
 }
 

@@ -23,7 +23,10 @@ export const judgeNames = (reader: Reader, environment: Environment, warnings: s
     if (known.has(name) || environment[name] === undefined || EXEMPT.test(name)) continue
     const shown = name.replace(/[^\w.-]/g, '?').slice(0, 60)
     if (PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix)))
-      reader.mistake(shown, `is not known; did you mean ${nearestName(name)}?`)
+      reader.mistake(
+        shown,
+        `is not known; did you mean ${OTHER_NAMES[name.toUpperCase()] ?? nearestName(name)}? \`portaria env\` lists all`
+      )
     else {
       const near = nearest(name, known)
       if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
@@ -53,6 +56,35 @@ const judgeOptions = (reader: Reader, place: string, options: readonly string[])
   if (!/^\d+$/.test(size ?? '') || Number(size) > MAX_HEADER_BYTES) {
     reader.mistake(place, `must not hold a --max-http-header-size beyond ${MAX_HEADER_BYTES}`)
   }
+}
+
+/** What other gateways and libraries call ours. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  LDAP_BASE: 'LDAP_SEARCH_BASE',
+  LDAP_BASE_DN: 'LDAP_SEARCH_BASE',
+  LDAP_BASEDN: 'LDAP_SEARCH_BASE',
+  LDAP_HOST: 'LDAP_URL',
+  LDAP_SERVER: 'LDAP_URL',
+  LDAP_URI: 'LDAP_URL',
+  LDAP_USER: 'LDAP_BIND_DN',
+  LDAP_USERNAME: 'LDAP_BIND_DN',
+  LDAP_PASSWORD: 'LDAP_BIND_PASSWORD',
+  LDAP_FILTER: 'LDAP_SEARCH_FILTER',
+  LDAP_USER_FILTER: 'LDAP_SEARCH_FILTER',
+  LDAP_START_TLS: 'LDAP_STARTTLS',
+  LDAP_CA: 'LDAP_CA_FILE',
+  JWT_EXPIRATION: 'JWT_EXPIRES_IN',
+  JWT_EXPIRY: 'JWT_EXPIRES_IN',
+  JWT_TTL: 'JWT_EXPIRES_IN',
+  JWT_KEY: 'JWT_SECRET',
+  CLOUDIDP_SECRET: 'CLOUDIDP_CLIENT_SECRET',
+  CLOUDIDP_REDIRECT_URL: 'CLOUDIDP_REDIRECT_URI',
+  CLOUDIDP_CALLBACK_URL: 'CLOUDIDP_REDIRECT_URI',
+  CLOUDIDP_DISCOVERY_URL: 'CLOUDIDP_ISSUER',
+  RATE_LIMIT: 'RATE_LIMIT_MAX',
+  RATE_LIMIT_REQUESTS: 'RATE_LIMIT_MAX',
+  RATE_LIMIT_WINDOW: 'RATE_LIMIT_TTL_MS',
+  RATE_LIMIT_WINDOW_MS: 'RATE_LIMIT_TTL_MS'
 }
 
 /** The known variable that takes the fewest edits to reach. */
