@@ -18,7 +18,7 @@ COPY upstream-config upstream-config
 COPY gateway gateway
 USER 1000:1000
 # Compiled here, because the container cannot keep what it compiles at startup: its user must not be able to change code.
-RUN node -e "import('./gateway/workers/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'observe/metrics', 'observe/ops-listener', 'workers/primary'].map(name => import('./gateway/' + name + '.ts')))).then(() => process.exit())"
+RUN node -e "import('./gateway/workers/compiled-code.ts').then(code => code.useCompiledCode()).then(() => Promise.all(['gateway', 'observe/metrics', 'observe/ops-listener', 'workers/primary'].map(name => import('./gateway/' + name + '.ts')))).then(() => import('./gateway/pages/assets.ts')).then(pages => pages.createAssets()).then(() => process.exit())"
 USER root
 RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
 # The image's user `node`, as a number so that Kubernetes can verify that it is not root (runAsNonRoot).

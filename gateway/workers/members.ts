@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Certificates } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Calls, createCalls } from '../siblings/channel.ts'
+import { compiledCodeEnv } from './compiled-code.ts'
 import { StartFailure } from './start-failure.ts'
 
 export interface Member {
@@ -46,7 +47,7 @@ export const createMembers = (parts: MembersParts) => {
   /** Resolves when it listens; rejects when it ends before that. */
   const fork = (): Promise<number> =>
     new Promise((resolve, reject) => {
-      const worker = cluster.fork()
+      const worker = cluster.fork(compiledCodeEnv())
       const calls = createCalls(message => void (worker.isConnected() && worker.send(message)))
       const member: Member = { worker, calls, startedAt: performance.now(), port: 0, failure: undefined }
       members.set(worker.id, member)
