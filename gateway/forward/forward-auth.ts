@@ -13,8 +13,14 @@ const METHOD = /^[A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]{0,31}$/
 export const isForwardAuth = ({ target }: HttpRequest): boolean =>
   target.startsWith(PATH) && (target.length === PATH.length || target.charCodeAt(PATH.length) === 0x3f)
 
+interface Named {
+  readonly method: string
+  readonly target: string
+  readonly family: 'forwarded' | 'original'
+}
+
 /** The one method and the one target that the proxy names, of exactly one family of headers. */
-const readNamed = ({ fields }: HttpRequest): { method: string; target: string } | undefined => {
+const readNamed = ({ fields }: HttpRequest): Named | undefined => {
   const forwarded = [fieldValues(fields, 'x-forwarded-method'), fieldValues(fields, 'x-forwarded-uri')]
   const original = [fieldValues(fields, 'x-original-method'), fieldValues(fields, 'x-original-url')]
   const isFor = (family: string[][], other: string[][]) =>
@@ -23,18 +29,26 @@ const readNamed = ({ fields }: HttpRequest): { method: string; target: string } 
   const [[method = ''] = [], [written = ''] = []] = family ?? []
   const absolute = /^https?:\/\/[^/?#\\]+(.*)$/i.exec(written)
   const target = absolute === null ? written : absolute[1]?.startsWith('/') ? absolute[1] : `/${absolute[1]}`
-  return METHOD.test(method) && target.startsWith('/') ? { method, target } : undefined
+  if (!METHOD.test(method) || !target.startsWith('/')) return undefined
+  return { method, target, family: family === forwarded ? 'forwarded' : 'original' }
 }
+
+/** Caddy asks with the query of the request that it names: that says nothing about the mode. */
+const isRepeated = (query: string, named: Named | undefined): boolean =>
+  named?.family === 'forwarded' &&
+  named.target.endsWith(query) &&
+  named.target.indexOf('?') === named.target.length - query.length
 
 /** From here on the exchange is about the request that is named. Only a proxy of TRUST_PROXY may name one. */
 export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined => {
   const { request } = exchange
-  const query = request.target.slice(PATH.length)
+  const asked = request.target.slice(PATH.length)
+  const named = readNamed(request)
+  const query = isRepeated(asked, named) ? '' : asked
   exchange.forwardAuth = query === '?mode=nginx' ? 'nginx' : 'plain'
   exchange.path = PATH
   if (!exchange.peerTrusted) return new Forbidden({ reason: 'forward-auth-peer' })
   if (query !== '' && query !== '?' && query !== '?mode=nginx') return new BadRequest({ reason: 'forward-auth-mode' })
-  const named = readNamed(request)
   if (named === undefined) return new BadRequest({ reason: 'forward-auth-headers' })
   exchange.path = ''
   exchange.method = named.method

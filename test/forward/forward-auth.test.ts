@@ -144,6 +144,21 @@ t.test('exactly one family of headers is read, each of them once, by its own spe
   t.equal((await ask(good, { mode: '?mode=other' })).status, 400)
 })
 
+t.test('a proxy may ask with the query of the request that it names, as Caddy does; it decides nothing', async t => {
+  for (const query of ['?', '?a=1', '?mode=nginx', '?mode=other', '?a=1?b=2']) {
+    const allowed = await ask(caddy('GET', `/app/x${query}`), { mode: query })
+    t.match(allowed, { status: 200, headers: { 'x-user-id': '7' } }, query)
+    t.equal((await ask(caddy('GET', `/app/x${query}`), { mode: query, bearer: '' })).status, 401)
+    const refused = await ask(caddy('GET', `/app/x/../y${query}`), { mode: query })
+    t.equal(refused.status, 400, 'and not what nginx is answered')
+  }
+  t.equal((await ask(caddy('GET', '/app/x?a=1&b=2'), { mode: '?b=2' })).status, 400)
+  t.equal((await ask(caddy('GET', '/app/x?a=1?b=2'), { mode: '?b=2' })).status, 400)
+  t.equal((await ask(nginx('GET', '/app/x?a=1'), { mode: '?a=1' })).status, 400)
+  const mapped = await ask(nginx('GET', '/app/x/../y?mode=nginx'), { mode: NGINX })
+  t.match(mapped, { status: 403, headers: { 'x-auth-status': '400' } })
+})
+
 t.test('whoever is not a proxy of TRUST_PROXY learns nothing', async t => {
   const strict = await startGateway(t, {
     postgres: world.postgres,

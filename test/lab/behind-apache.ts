@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
-import { firstLine, type Lab, type System } from './system.ts'
+import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
 import { askThreeWays, textOf } from './three-ways.ts'
 
 const apache = (lab: Lab, port: number) => `
@@ -116,7 +116,7 @@ const git: System = {
     await run(...credential, '-C', 'work', 'push', '-q', 'origin', 'HEAD:main')
     await run(...credential, 'clone', '-q', '-b', 'main', `${world.url}/git/one.git`, 'again')
     equal(execFileSync('cmp', ['work/large.bin', 'again/large.bin'], { cwd: lab.folder }).length, 0)
-    return ['clone, push of 50 MB, clone of it (bearer)']
+    return ['clone, push of 50 MB, clone of it (bearer)', NO_BROWSER]
   }
 }
 

@@ -9,7 +9,7 @@ import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startGit } from './behind-apache.ts'
-import { firstLine, type Lab, type System } from './system.ts'
+import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
 
 /** A gateway by its recipe, and an access token that a person made there. */
 export const startWithToken = async (lab: Lab, recipe: string, addresses: Record<string, string>) => {
@@ -62,7 +62,7 @@ const gitByPassword: System = {
     equal(readFileSync(join(lab.folder, 'after/through.txt'), 'utf8'), 'through')
     const refused = await fails(git('clone', '-q', `${withPassword(world, 'guessed')}/git/one.git`, 'refused'))
     match(refused, /Authentication failed/)
-    return ['clone and push (basic)', 'a wrong password refused']
+    return ['clone and push (basic)', 'a wrong password refused', NO_BROWSER]
   }
 }
 
@@ -132,7 +132,7 @@ const npm: System = {
     equal(through.installed('@corp/thing'), '1.1.0')
     const refused = npmWith(lab, 'refused', `${world.url}/npm/`, 'guessed')
     match(await fails(refused.install('@corp/thing@1.1.0')), /E401/)
-    return ['publish and install of a scoped package (basic)', 'a wrong password refused']
+    return ['publish and install of a scoped package (basic)', 'a wrong password refused', NO_BROWSER]
   }
 }
 

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { freePort } from '../support/ports.ts'
 import { startWithToken } from './by-password.ts'
-import { firstLine, type Lab, type System } from './system.ts'
+import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
 
 const REGISTRY = process.env.PORTARIA_LAB_REGISTRY ?? 'docker-registry'
 const SKOPEO = process.env.PORTARIA_LAB_SKOPEO ?? 'skopeo'
@@ -89,7 +89,8 @@ export const containers: System = {
     return [
       'push directly',
       '`docker login` (without an engine), `skopeo login`, push and fetch (basic)',
-      'a wrong password refused'
+      'a wrong password refused',
+      NO_BROWSER
     ]
   }
 }

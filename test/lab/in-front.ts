@@ -1,4 +1,4 @@
-// Proxies in front of the gateway, and those that ask it by forward-auth.
+// Proxies in front of the gateway that forward to it.
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -9,6 +9,8 @@ import type { World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { recipeBlock } from '../support/recipe.ts'
+import { caddyVersion, startCaddy } from './caddy.ts'
+import { FORWARD_AUTH } from './forward-auth.ts'
 import { nginxVersion, startNginx } from './nginx.ts'
 import { rollingRestarts } from './rolling-restarts.ts'
 import { firstLine, type Lab, type System } from './system.ts'
@@ -102,14 +104,6 @@ const haproxy: System = {
     })
 }
 
-const caddyVersion = () => firstLine('caddy', 'version').split(' ')[0] ?? ''
-
-const startCaddy = async (lab: Lab, text: string, port: number, settings = '\tauto_https off\n') => {
-  writeFileSync(join(lab.folder, 'Caddyfile'), `{\n\tadmin off\n${settings}}\n${text}`)
-  const home = { HOME: lab.folder, XDG_DATA_HOME: lab.folder, XDG_CONFIG_HOME: lab.folder }
-  await lab.run('caddy', ['run', '--config', join(lab.folder, 'Caddyfile'), '--adapter', 'caddyfile'], port, home)
-}
-
 const caddy: System = {
   name: 'Caddy in front',
   recipe: 'front-caddy',
@@ -126,51 +120,4 @@ const caddy: System = {
     })
 }
 
-const forwardAuthCaddy: System = {
-  name: 'Caddy, forward-auth',
-  recipe: 'forward-auth-caddy',
-  version: caddyVersion,
-  async check(lab) {
-    const app = await startRawUpstream(lab)
-    const world = await lab.gateway('forward-auth-caddy', {}, TRUST)
-    const port = await freePort()
-    const text = recipeBlock('forward-auth-caddy', 'caddyfile', {
-      'http://app.example.org:80': `http://127.0.0.1:${port}`,
-      '127.0.0.1:3000': `127.0.0.1:${world.port}`,
-      '127.0.0.1:8080': `127.0.0.1:${app.port}`
-    })
-    await startCaddy(lab, text, port)
-    const [agent, admin] = [await world.tokenFor({ id: 7 }), await world.tokenFor({ id: 8, profiles: ['Admin'] })]
-    const ask = (path: string, token: string | undefined, headers: Record<string, string> = {}) =>
-      fetch(`http://127.0.0.1:${port}${path}`, {
-        redirect: 'manual',
-        headers: { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers }
-      })
-    const forged = {
-      'x-user-id': '1',
-      X_User_Id: '1',
-      'x-user-new': '1',
-      'x-original-url': '/app/public/x',
-      'x-original-method': 'GET',
-      'x-forwarded-uri': '/app/public/x',
-      'x-forwarded-method': 'GET'
-    }
-    for (const headers of [{}, forged]) {
-      const before = app.requests.length
-      equal((await ask('/app/x', agent, headers)).status, 200)
-      const identity = app.requests[before]?.headers.filter(([name]) => /^x[-_]user/i.test(name)) ?? []
-      equal(identity.find(([name]) => /^x-user-id$/i.test(name))?.[1], '7')
-      equal(identity.filter(([, value]) => value === '1').length, 0)
-      equal((await ask('/app/public/x', undefined, headers)).status, 200)
-      const open =
-        app.requests.at(-1)?.headers.filter(([name, value]) => /^x[-_]user/i.test(name) && value !== '') ?? []
-      equal(open.length, 0)
-      equal((await ask('/app/x', admin, headers)).status, 403)
-      equal((await ask('/app/x', undefined, headers)).status, 401)
-    }
-    equal((await ask('/auth/forward', agent)).status, 404)
-    return ['allow, 401, 403, forged headers of both families']
-  }
-}
-
-export const IN_FRONT: readonly System[] = [nginx, rollingRestarts, haproxy, caddy, forwardAuthCaddy]
+export const IN_FRONT: readonly System[] = [nginx, rollingRestarts, haproxy, caddy, ...FORWARD_AUTH]

@@ -21,6 +21,9 @@ export interface System {
   check(lab: Lab): Promise<readonly string[]>
 }
 
+/** Of clients that keep no cookies and show no login page. */
+export const NO_BROWSER = 'no session: not a browser'
+
 /** A Python that has Django, gunicorn, FastAPI, uvicorn, python-multipart, JupyterLab and PyJWT. */
 export const PYTHON = process.env.PORTARIA_LAB_PYTHON ?? 'python3'
 
