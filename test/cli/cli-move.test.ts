@@ -7,6 +7,7 @@ import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { portaria } from '../support/cli.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -38,6 +39,7 @@ const fill = async (database: Database) => {
 }
 
 t.test('move copies everything, and a token from before is valid on Postgres', async t => {
+  await fillDataDir(DATA_DIR)
   const embedded = await openDatabase({ dataDir: DATA_DIR, log: quiet })
   const { maria, ana } = await fill(embedded).catch(async error => {
     await embedded.close()

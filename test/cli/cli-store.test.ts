@@ -9,6 +9,7 @@ import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { demoPeople, startDemoDirectory } from '../demo/directory.ts'
 import { portaria } from '../support/cli.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -22,6 +23,7 @@ const dataFolder = async (t: Test): Promise<string> => {
 
 t.test('grant and audit verify work while a gateway runs on the embedded database', async t => {
   const DATA_DIR = await dataFolder(t)
+  await fillDataDir(DATA_DIR)
   const database = await openDatabase({ dataDir: DATA_DIR, log: quiet })
   t.teardown(() => database.close())
   const { user } = await createUsers(database).syncPerson(person('maria'))

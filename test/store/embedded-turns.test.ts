@@ -1,13 +1,16 @@
 // The clients of the embedded Postgres share one session, and none gets in between the messages of another's statement.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { startEmbeddedServer } from '../../gateway/store/embedded-server.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 
 const path = `${t.testdir({})}/.s.PGSQL.5432`
-const database = await PGlite.create()
+await fillDataDir(t.testdirName)
+const database = await PGlite.create({ dataDir: join(t.testdirName, 'postgres') })
 const server = await startEmbeddedServer(database, path)
 const connection = { host: path.slice(0, path.lastIndexOf('/')), port: 5432, user: 'postgres', database: 'postgres' }
 const pool = new pg.Pool({ ...connection, max: 8 })

@@ -10,6 +10,7 @@ import { openEmbeddedPostgres } from '../../gateway/store/embedded-postgres.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { type FirstPerson, firstStatements } from '../support/first-statements.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -110,6 +111,7 @@ t.test('people keep their access through every migration, in PostgreSQL', async 
 t.test('and in the embedded one', async t => {
   const home = mkdtempSync(join(tmpdir(), 'portaria-migrations-'))
   t.teardown(() => rmSync(home, { recursive: true, force: true }))
+  await fillDataDir(home)
   const embedded = await openEmbeddedPostgres({ dataDir: home, log: quiet, role: 'gateway' })
   t.teardown(() => embedded.close())
   const { user: username, ...connection } = embedded.connection

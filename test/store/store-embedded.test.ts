@@ -13,11 +13,13 @@ import { openDatabase } from '../../gateway/store/database.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { quiet } from '../support/quiet.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'portaria-embedded-'))
 t.teardown(() => rmSync(home, { recursive: true, force: true }))
 const dataDir = join(home, 'data')
+await fillDataDir(dataDir)
 const actor = { id: null, username: 'test' }
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
 
@@ -135,6 +137,7 @@ t.test('what a killed gateway left behind is taken over, and nothing that it con
 t.test('a folder whose path is too long for a socket works as well', async t => {
   const folder = join(home, 'x'.repeat(60), 'y'.repeat(60))
   mkdirSync(folder, { recursive: true })
+  await fillDataDir(folder)
   const { database } = await open(t, folder)
   t.ok(await database.ping())
   await database.close()

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { fillDataDir } from '../support/embedded-template.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
@@ -169,6 +170,7 @@ t.test('the embedded database is free for the next start as soon as the process 
   const { folder } = routeFile(t, config(backend.url))
   const dataDir = mkdtempSync(join(tmpdir(), 'portaria-data-'))
   t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
+  await fillDataDir(dataDir)
   const env = { ...baseEnv(folder), DATA_DIR: dataDir, PORT: String(await freePort()) }
 
   const first = spawnGateway(t, env)
