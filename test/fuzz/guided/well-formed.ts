@@ -1,4 +1,4 @@
-// Makes up well-formed HTTP/1.1 messages with everything in them that parsers may disagree about.
+// Makes up well-formed HTTP/1.1 messages with everything in them that parsers may disagree about, and such with one slip.
 import type { Random } from '../mutate.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'QUERY', 'M-SEARCH']
@@ -39,6 +39,16 @@ export const wellFormedRequest = (random: Random): string => {
   const lines = random.below(2) === 0 ? fields : fields.toReversed()
   const before = random.below(8) === 0 ? '\r\n' : ''
   return `${before}${random.pick(METHODS)} ${random.pick(TARGETS)} ${version}\r\n${lines.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** Instead of a line end: what a reader that looks at half of it takes for one. */
+const BROKEN_ENDS = ['\r', '\n', '\rx', 'x\n', '\n\r', '\r\r\n', '\r0', '']
+
+/** Every other time with one line end broken, and nothing else: blind mutations rarely leave the rest whole. */
+export const withSlip = (text: string, random: Random): string => {
+  const ends = [...text.matchAll(/\r\n/g)]
+  const end = ends[random.below(2 * ends.length)]
+  return end === undefined ? text : text.slice(0, end.index) + random.pick(BROKEN_ENDS) + text.slice(end.index + 2)
 }
 
 const STATUSES = [

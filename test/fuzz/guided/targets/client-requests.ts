@@ -8,7 +8,7 @@ import { readByGateway } from '../../readers/gateway-requests.ts'
 import { readByNode } from '../../readers/node-requests.ts'
 import { Fault, type Target } from '../engine.ts'
 import { splitBytes } from '../split.ts'
-import { wellFormedRequest } from '../well-formed.ts'
+import { wellFormedRequest, withSlip } from '../well-formed.ts'
 
 /** How often the gateway accepted or refused, beside the model. */
 const verdicts = { accepted: 0, refusedByBoth: 0, refusedByUsAlone: new Map<string, number>() }
@@ -50,7 +50,7 @@ const count = (reason: string) => {
 }
 
 const generate = (random: Random): string =>
-  Array.from({ length: 1 + random.below(3) }, () => wellFormedRequest(random)).join('')
+  withSlip(Array.from({ length: 1 + random.below(3) }, () => wellFormedRequest(random)).join(''), random)
 
 const summary = (): string => {
   const alone = Array.from(verdicts.refusedByUsAlone, ([reason, runs]) => `${reason} ${runs}`)

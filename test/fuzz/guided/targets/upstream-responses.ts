@@ -4,7 +4,7 @@ import { type ReadResponse, readResponses } from '../../models/http-responses.ts
 import { PIECES, type Random, readCorpus } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
 import { splitBytes } from '../split.ts'
-import { wellFormedResponse } from '../well-formed.ts'
+import { wellFormedResponse, withSlip } from '../well-formed.ts'
 
 interface Read {
   readonly responses: ReadResponse[]
@@ -113,7 +113,7 @@ const run = (input: string, random: Random): string => {
 }
 
 const generate = (random: Random): string =>
-  Array.from({ length: 1 + random.below(3) }, () => wellFormedResponse(random)).join('')
+  withSlip(Array.from({ length: 1 + random.below(3) }, () => wellFormedResponse(random)).join(''), random)
 
 export const upstreamResponses: Target = {
   name: 'upstream-responses',
