@@ -93,6 +93,9 @@ export const PIECES = [
   ]
 ]
 
+// At the edges of what fields of formats hold.
+const NUMBERS = ['0', '1', '-1', '00', '255', '256', '65535', '65536', '4294967296', '99999999999999999999', '1e3']
+
 type Mutation = (text: string, random: Random, corpus: readonly string[], words: readonly string[]) => string
 
 const cut = (text: string, at: number, length: number, by: string) => text.slice(0, at) + by + text.slice(at + length)
@@ -122,8 +125,11 @@ const MUTATIONS: readonly Mutation[] = [
     const { lines, at } = lineAt(text, random)
     return [...lines.slice(0, at), random.pick(words).replace(/\r\n$/, ''), ...lines.slice(at)].join('\r\n')
   },
-  (text, random) =>
-    text.replace(/\d+/, random.pick(['0', '1', '-1', '00', '4294967296', '99999999999999999999', '1e3'])),
+  (text, random) => {
+    const numbers = [...text.matchAll(/\d+/g)]
+    const number = numbers[random.below(numbers.length)]
+    return number === undefined ? text : cut(text, number.index, number[0].length, random.pick(NUMBERS))
+  },
   (text, random) =>
     text.slice(0, random.below(text.length + 1)) + random.pick(['', '\r\n']) + 'a'.repeat(random.below(40_000)),
   (text, random, corpus) => text + random.pick(corpus),

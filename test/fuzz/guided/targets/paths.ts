@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadRoutes } from '../../../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../../../gateway/routes/own-routes.ts'
-import type { Route, RouteTable } from '../../../../gateway/routes/route.ts'
+import type { PathException, Route, RouteTable } from '../../../../gateway/routes/route.ts'
 import { laxReadings } from '../../../support/oracles.ts'
 import type { Random } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
@@ -66,6 +66,23 @@ const findByList = (method: string, path: string): Route | undefined => {
   return best?.route
 }
 
+/** What no path that goes on may hold, whatever route takes it, unless that route allows it. */
+const FORBIDDEN: readonly (readonly [what: string, exception: PathException | undefined, held: RegExp])[] = [
+  ['a semicolon', 'semicolon', /;/],
+  ['a backslash', undefined, /\\/],
+  ['a control character', undefined, /\p{Cc}/u],
+  ['an escape of an escape', undefined, /%[0-9a-f]{2}/i]
+]
+
+const forbiddenIn = (path: string, { allowInPath }: Route): string | undefined => {
+  const decoded = decodeURIComponent(path)
+  const held = FORBIDDEN.find(
+    ([, exception, pattern]) => pattern.test(decoded) && (exception === undefined || !allowInPath.includes(exception))
+  )
+  if (held === undefined && /%2f/i.test(path) && !allowInPath.includes('encodedSlash')) return 'an encoded slash'
+  return held?.[0]
+}
+
 const isReserved = (path: string): boolean => /^\/(?:auth|health)(?:\/|$)/i.test(path)
 
 const run = (input: string, random: Random): string => {
@@ -74,6 +91,8 @@ const run = (input: string, random: Random): string => {
   if (match.route === undefined) return `${method} ${match.refusal} ${'reason' in match ? match.reason : ''}`
   const { route, path } = match
   const again = table.match(method, path)
+  const forbidden = forbiddenIn(path, route)
+  if (forbidden !== undefined) throw new Fault(`a path goes on with ${forbidden}`)
   if (again.route !== route || again.path !== path) throw new Fault('a path has two spellings')
   if (!isReserved(path) && findByList(method, path) !== route)
     throw new Fault(`a path is taken by ${route.path}, not by ${findByList(method, path)?.path}`)

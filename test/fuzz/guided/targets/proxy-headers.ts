@@ -84,6 +84,29 @@ const run = (input: string, random: Random): string => {
   return `${state} ${input.slice(0, 11)} ${Math.min(bytes.length, 20)} ${early.state} ${text?.split(' ').length}`
 }
 
+const ADDRESSES = [
+  '1.2.3.4',
+  '255.255.255.255',
+  '::1',
+  '2001:db8::1',
+  '::ffff:1.2.3.4',
+  '01.2.3.4',
+  '256.1.1.1',
+  '::1%a'
+]
+const PORTS = ['0', '1', '443', '65535', '65536', '99999', '100000', '01', '']
+
+const generate = (random: Random): string => {
+  if (random.below(2) === 0) {
+    const words = ['PROXY', random.pick(['TCP4', 'TCP4', 'TCP6', 'UNKNOWN', 'UDP4'])]
+    for (const list of [ADDRESSES, ADDRESSES, PORTS, PORTS]) words.push(random.pick(list))
+    return words.join(' ') + random.pick(['\r\n', '\r\n', '\r\n', '\n', '\r'])
+  }
+  const length = random.pick([0, 11, 12, 13, 35, 36, 37, 215, 216, 217])
+  const start = random.pick(['\x20', '\x21', '\x21', '\x22']) + random.pick(['\x00', '\x11', '\x21', '\x31', '\x12'])
+  return `${SIGNATURE}${start}\0${String.fromCharCode(length)}${'\x01'.repeat(Math.max(0, length + 1 - random.below(3)))}`
+}
+
 export const proxyHeaders: Target = {
   name: 'proxy-headers',
   words: WORDS,
@@ -97,5 +120,6 @@ export const proxyHeaders: Target = {
     `${SIGNATURE}\x21\x21\0\x24${'\x20\x01'.repeat(16)}\x00\x01\x00\x02`,
     `${SIGNATURE}\x21\x00\0\x03\x01\0\0`
   ],
+  generate,
   run
 }

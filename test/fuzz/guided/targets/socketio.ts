@@ -1,7 +1,15 @@
 // Reads Engine.IO payloads and Socket.IO packets: what passes is read alike by python-socketio and the stock server.
 import { readEnginePayload, textOf } from '../../../../gateway/socketio/protocol/engineio.ts'
-import { CONNECT, EVENT, isPlainNamespace, readSocketIoPacket } from '../../../../gateway/socketio/protocol/packets.ts'
+import {
+  CONNECT,
+  connectPacket,
+  EVENT,
+  isPlainNamespace,
+  readAuth,
+  readSocketIoPacket
+} from '../../../../gateway/socketio/protocol/packets.ts'
 import { pythonModel, stockModel } from '../../../support/socketio-models.ts'
+import type { Random } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
 
 const NAMESPACES = ['/', '/chat', '/admin']
@@ -25,16 +33,29 @@ const heardBy = (model: typeof pythonModel, text: string): Heard[] => {
 const judgePacket = (text: string): string => {
   const packet = readSocketIoPacket(text)
   if (packet === undefined) return 'none'
-  const { type, namespace, attachments } = packet
+  const { type, namespace, attachments, rest } = packet
+  // CONNECT goes on in the gateway's own words.
+  const passed = type === CONNECT ? connectPacket(namespace, readAuth(rest) ?? {}).slice(1) : text
   const isPlain = isPlainNamespace(namespace)
   if (isPlain && attachments === 0 && (type === CONNECT || type === EVENT)) {
     for (const model of [pythonModel, stockModel]) {
-      for (const heard of heardBy(model, text))
+      for (const heard of heardBy(model, passed))
         if (heard.namespace !== namespace) throw new Fault('a packet is heard in another namespace')
     }
   }
   return `${type} ${isPlain} ${Math.min(attachments, 3)} ${NAMESPACES.includes(namespace)}`
 }
+
+// What readers of a namespace cut off, decode, fold or trim (the stock server parses it as a URL).
+const SPELLINGS = ['', '?a=b', '?', '#a', ' ', '/', '\xa0', '%20', '?/admin', '\0']
+const PLACES = [...NAMESPACES, '/CHAT', '/%63hat', 'chat', '//chat', '']
+
+const generate = (random: Random): string =>
+  Array.from({ length: 1 + random.below(2) }, () => {
+    const namespace = random.pick(PLACES) + random.pick(SPELLINGS)
+    const separator = random.pick([',', ',', ',', ''])
+    return `4${random.pick(['0', '2', '2', '1', '3', '51-'])}${namespace}${separator}${random.pick(['', '', '7'])}${random.pick(['["a"]', '{}', ''])}`
+  }).join('\x1e')
 
 export const socketIo: Target = {
   name: 'socketio',
@@ -91,6 +112,7 @@ export const socketIo: Target = {
     '2',
     '3'
   ],
+  generate,
   run(input) {
     const text = Buffer.from(input, 'latin1').toString('utf8')
     const packets = readEnginePayload(text)

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { GatewayError } from '../../../../gateway/errors.ts'
 import { createAccessTokens } from '../../../../gateway/tokens/access-token.ts'
+import type { Random } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
 
 const SECRET = 'the secret of the token fuzzer, known to nobody else'
@@ -41,6 +42,43 @@ const judgeRaw = (token: string): string => {
   if (judged instanceof GatewayError) return `raw ${judged.reason}`
   if (token !== GOOD) throw new Fault('a token passes that was never signed')
   return 'raw good'
+}
+
+/** Canonical base64url (RFC 7515 §2, RFC 4648 §3.5): no padding, no other alphabet, no bits left over. */
+const isCanonical = (part: string): boolean => {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const last = alphabet.indexOf(part.at(-1) ?? '')
+  const spare = [1, undefined, 16, 4][part.length % 4]
+  return /^[A-Za-z0-9_-]+$/.test(part) && spare !== undefined && last % spare === 0
+}
+
+/** The parts as they stand: signed, however they are spelt. */
+const judgeSpelling = (parts: string): string => {
+  const judged = tokens.judge(`${parts}.${createHmac('sha256', SECRET).update(parts).digest('base64url')}`)
+  if (judged instanceof GatewayError) return `spelt ${judged.reason}`
+  if (!parts.split('.').every(isCanonical)) throw new Fault('another spelling of a token passes')
+  return 'spelt good'
+}
+
+/** A part with one character that canonical base64url does not have there. */
+const withSlip = (part: string, random: Random): string => {
+  const at = random.below(part.length + 1)
+  const slip = random.pick(['=', '==', ' ', '\r\n', '+', '/', '-', 'A', '\0', '\xff'])
+  return random.below(2) === 0 ? part + slip : part.slice(0, at) + slip + part.slice(at)
+}
+
+const generate = (random: Random): string => {
+  const [header, payload] = [encode(HEADER), encode(CLAIMS)]
+  switch (random.below(4)) {
+    case 0:
+      return GOOD
+    case 1:
+      return `${HEADER}\n${CLAIMS}`
+    case 2:
+      return `!${header}.${withSlip(payload, random)}`
+    default:
+      return `!${withSlip(header, random)}.${payload}`
+  }
 }
 
 const judgeSigned = (header: string, payload: string): string => {
@@ -105,9 +143,18 @@ export const jsonWebTokens: Target = {
       '\n'
     ]
   ],
-  // Raw ones, and a header and claims to be signed, with a line end between them.
-  seeds: [GOOD, `${GOOD}=`, GOOD.slice(0, -1), `${HEADER}\n${CLAIMS}`, `${HEADER.replace('HS256', 'none')}\n${CLAIMS}`],
+  // Raw ones; a header and claims to be signed, with a line end between them; and both encoded already, behind a mark.
+  seeds: [
+    GOOD,
+    `!${encode(HEADER)}.${encode(CLAIMS)}`,
+    `${GOOD}=`,
+    GOOD.slice(0, -1),
+    `${HEADER}\n${CLAIMS}`,
+    `${HEADER.replace('HS256', 'none')}\n${CLAIMS}`
+  ],
+  generate,
   run: input => {
+    if (input.startsWith('!')) return judgeSpelling(input.slice(1))
     const at = input.indexOf('\n')
     return at === -1 ? judgeRaw(input) : judgeSigned(input.slice(0, at), input.slice(at + 1))
   }
