@@ -24,7 +24,10 @@ export const accessRoutes = (app: FastifyInstance, { users }: AccessRoutesParts)
   app.get(
     '/auth/account/access',
     {
-      schema: { summary: 'Own access of today, and where each part of it comes from', response: { 200: accessSchema } }
+      schema: {
+        summary: 'Returns your current access, and where each part of it comes from',
+        response: { 200: accessSchema }
+      }
     },
     async ({ exchange }) => {
       const found = await users.loadItem(identityOf(exchange).user.id)

@@ -28,7 +28,7 @@ export const jwksRoutes = (
 ): void => {
   app.get(
     '/auth/jwks.json',
-    { schema: { summary: 'The keys of signed assertions (RFC 7517)', response: { 200: keysSchema } } },
+    { schema: { summary: 'Returns the keys that verify signed assertions (RFC 7517)', response: { 200: keysSchema } } },
     async (_request, reply) => {
       reply.header('cache-control', 'public, max-age=300')
       return { keys: assertions.publicKeys() }

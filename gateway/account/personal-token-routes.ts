@@ -19,7 +19,7 @@ const itemProperties = {
   name: { type: 'string' },
   profiles,
   expiresAt: { type: 'string', description: 'ISO 8601, UTC' },
-  lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' when never" }
+  lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' if never" }
 } as const
 
 const itemSchema = {
@@ -33,7 +33,7 @@ const madeSchema = {
   type: 'object',
   additionalProperties: false,
   required: [...Object.keys(itemProperties), 'token'],
-  properties: { ...itemProperties, token: { type: 'string', description: 'Shown this once' } }
+  properties: { ...itemProperties, token: { type: 'string', description: 'Shown only in this response' } }
 } as const
 
 const wishSchema = {
@@ -57,7 +57,7 @@ export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: Pe
     '/auth/tokens',
     {
       schema: {
-        summary: 'Own live access tokens, the newest first',
+        summary: 'Lists your own live access tokens, newest first',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(itemSchema) }
       }
@@ -70,7 +70,7 @@ export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: Pe
 
   app.post<{ Body: TokenWish }>(
     '/auth/tokens',
-    { schema: { summary: 'A new access token', body: wishSchema, response: { 201: madeSchema } } },
+    { schema: { summary: 'Creates an access token', body: wishSchema, response: { 201: madeSchema } } },
     async (request, reply) => {
       const { user, authenticatedAt } = identityOf(request.exchange)
       if (Date.now() / 1000 - authenticatedAt > FRESH_LOGIN_S) throw new LoginRequired({ reason: 'login-too-old' })
@@ -80,7 +80,7 @@ export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: Pe
 
   app.delete<{ Params: { id: string } }>(
     '/auth/tokens/:id',
-    { schema: { summary: 'Ends one own access token', params: idParams, response: { 204: nothing } } },
+    { schema: { summary: 'Ends one of your access tokens', params: idParams, response: { 204: nothing } } },
     async (request, reply) => {
       const { user } = identityOf(request.exchange)
       await personalTokens.end(actorOf(request), Number(request.params.id), user.id)

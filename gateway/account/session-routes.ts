@@ -15,7 +15,7 @@ export const sessionRoutes = (app: FastifyInstance, { sessions }: SessionRoutesP
     '/auth/sessions',
     {
       schema: {
-        summary: 'Own live sessions, the latest used first',
+        summary: 'Lists your own live sessions, the most recently used first',
         querystring: pagingQuery,
         response: { 200: pageOf(sessionItemSchema) }
       }
@@ -30,7 +30,7 @@ export const sessionRoutes = (app: FastifyInstance, { sessions }: SessionRoutesP
 
   app.delete(
     '/auth/sessions',
-    { schema: { summary: 'Ends all own sessions but the one that asks', response: { 204: nothing } } },
+    { schema: { summary: 'Ends all your sessions except the current one', response: { 204: nothing } } },
     async (request, reply) => {
       const { user, tokenId } = identityOf(request.exchange)
       await sessions.endAll(actorOf(request), user.id, tokenId)
@@ -40,7 +40,7 @@ export const sessionRoutes = (app: FastifyInstance, { sessions }: SessionRoutesP
 
   app.delete<{ Params: { id: string } }>(
     '/auth/sessions/:id',
-    { schema: { summary: 'Ends one own session', params: idParams, response: { 204: nothing } } },
+    { schema: { summary: 'Ends one of your sessions', params: idParams, response: { 204: nothing } } },
     async (request, reply) => {
       await sessions.end(actorOf(request), identityOf(request.exchange).user.id, Number(request.params.id))
       return reply.code(204).send()

@@ -37,7 +37,7 @@ export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
     '/auth/admin/openapi.json',
     {
       schema: {
-        summary: 'This API as an OpenAPI document',
+        summary: 'Describes this API as an OpenAPI document',
         response: { 200: { type: 'object', additionalProperties: true } }
       }
     },

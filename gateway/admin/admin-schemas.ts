@@ -9,7 +9,7 @@ export const personItemSchema = {
   properties: {
     ...userProperties,
     disabled: { type: 'boolean' },
-    lastLoginAt: { type: 'string', description: "ISO 8601, UTC; '' when never" },
+    lastLoginAt: { type: 'string', description: "ISO 8601, UTC; '' if never" },
     ...accessOriginProperties
   }
 } as const
@@ -26,7 +26,11 @@ export const accessSchema = {
       items: { type: 'string', minLength: 1, maxLength: 64 }
     },
     areas: { type: 'array', maxItems: 500, uniqueItems: true, items: { type: 'string', minLength: 1, maxLength: 256 } },
-    areaPrincipal: { type: ['string', 'null'], maxLength: 256, description: 'One of the areas; null only with none' }
+    areaPrincipal: {
+      type: ['string', 'null'],
+      maxLength: 256,
+      description: 'One of the areas; null only if there are none'
+    }
   }
 } as const
 
@@ -55,7 +59,10 @@ export const auditItemSchema = {
     },
     action: { type: 'string' },
     target: { type: 'string', description: '`user:<id>`, `area:<id>`, …' },
-    targetName: { type: 'string', description: "Today's name of that person, service account or area; '' for none" },
+    targetName: {
+      type: 'string',
+      description: "Current name of that person, service account or area; '' if it no longer exists"
+    },
     before: {},
     after: {},
     requestId: { type: 'string' },

@@ -15,7 +15,7 @@ export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): vo
     '/auth/admin/areas',
     {
       schema: {
-        summary: 'Areas by name',
+        summary: 'Lists areas by name',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(namedSchema) }
       }
@@ -25,7 +25,7 @@ export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): vo
 
   app.post<{ Body: { name: string } }>(
     '/auth/admin/areas',
-    { schema: { summary: 'A new area', body: nameSchema, response: { 201: namedSchema } } },
+    { schema: { summary: 'Creates an area', body: nameSchema, response: { 201: namedSchema } } },
     async (request, reply) => reply.code(201).send(await users.createArea(actorOf(request), request.body.name))
   )
 
@@ -37,7 +37,9 @@ export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): vo
 
   app.delete<ById>(
     '/auth/admin/areas/:id',
-    { schema: { summary: 'Removes an area from everybody', params: idParams, response: { 204: nothing } } },
+    {
+      schema: { summary: 'Deletes an area and removes it from everyone', params: idParams, response: { 204: nothing } }
+    },
     async (request, reply) => {
       await users.deleteArea(actorOf(request), Number(request.params.id))
       return reply.code(204).send()
@@ -46,7 +48,7 @@ export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): vo
 
   app.get(
     '/auth/admin/profiles',
-    { schema: { summary: 'Profiles', response: { 200: pageOf(namedSchema) } } },
+    { schema: { summary: 'Lists profiles', response: { 200: pageOf(namedSchema) } } },
     async () => {
       const items = await users.listProfiles()
       return { items, page: 1, pageSize: 50, total: items.length }

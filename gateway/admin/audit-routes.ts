@@ -48,7 +48,7 @@ export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: A
     '/auth/admin/audit',
     {
       schema: {
-        summary: 'The audit log',
+        summary: 'Returns the audit log',
         querystring: queryOf({ ...filterProperties, ...pagingProperties }),
         response: { 200: pageOf(auditItemSchema) }
       }
@@ -60,7 +60,7 @@ export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: A
     '/auth/admin/audit.csv',
     {
       schema: {
-        summary: 'The audit log as a table (RFC 4180)',
+        summary: 'Returns the audit log as CSV (RFC 4180)',
         querystring: queryOf(filterProperties),
         produces: ['text/csv']
       }

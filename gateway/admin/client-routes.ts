@@ -9,13 +9,13 @@ export interface ClientRoutesParts {
 }
 
 const conditions = {
-  expiresAt: { type: ['string', 'null'], maxLength: 64, description: 'ISO 8601; null: it does not expire' },
+  expiresAt: { type: ['string', 'null'], maxLength: 64, description: 'ISO 8601; null: the account does not expire' },
   addresses: {
     type: 'array',
     maxItems: 100,
     uniqueItems: true,
     items: { type: 'string', minLength: 1, maxLength: 64 },
-    description: 'IP addresses and CIDR blocks that it may come from; none: anywhere'
+    description: 'IP addresses and CIDR blocks from which it may be used; none: anywhere'
   }
 } as const
 
@@ -50,7 +50,7 @@ const clientProperties = {
   areaPrincipal: { type: 'string' },
   expiresAt: { type: 'string', description: "ISO 8601, UTC; '': never" },
   addresses: strings,
-  lastUsedAt: { type: 'string', description: "ISO 8601, UTC; '' when never" }
+  lastUsedAt: { type: 'string', description: "ISO 8601, UTC; '' if never" }
 } as const
 
 const clientSchema = {
@@ -64,7 +64,7 @@ const clientWithSecretSchema = {
   type: 'object',
   additionalProperties: false,
   required: [...Object.keys(clientProperties), 'clientSecret'],
-  properties: { ...clientProperties, clientSecret: { type: 'string', description: 'Shown this once' } }
+  properties: { ...clientProperties, clientSecret: { type: 'string', description: 'Shown only in this response' } }
 } as const
 
 type ById = { Params: { id: string } }
@@ -74,7 +74,7 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
     '/auth/admin/clients',
     {
       schema: {
-        summary: 'Service accounts, by name',
+        summary: 'Lists service accounts by name',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(clientSchema) }
       }
@@ -84,13 +84,13 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
 
   app.get<ById>(
     '/auth/admin/clients/:id',
-    { schema: { summary: 'One service account', params: idParams, response: { 200: clientSchema } } },
+    { schema: { summary: 'Returns a service account', params: idParams, response: { 200: clientSchema } } },
     async ({ params }) => clients.get(Number(params.id))
   )
 
   app.post<{ Body: ClientWish }>(
     '/auth/admin/clients',
-    { schema: { summary: 'A new service account', body: wishSchema, response: { 201: clientWithSecretSchema } } },
+    { schema: { summary: 'Creates a service account', body: wishSchema, response: { 201: clientWithSecretSchema } } },
     async (request, reply) => reply.code(201).send(await clients.create(actorOf(request), request.body))
   )
 
@@ -98,7 +98,7 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
     '/auth/admin/clients/:id',
     {
       schema: {
-        summary: 'Changes what is given; its tokens become stale, or end when conditions change',
+        summary: 'Changes the given fields. Tokens become stale; if expiry or addresses change, they end',
         params: idParams,
         body: changeSchema,
         response: { 200: clientSchema }
@@ -111,7 +111,7 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
     '/auth/admin/clients/:id/rotate',
     {
       schema: {
-        summary: 'A new secret; the one before it goes on working for a day',
+        summary: 'Creates a new secret; the previous one works for another 24 hours',
         params: idParams,
         response: { 200: clientWithSecretSchema }
       }
@@ -121,7 +121,9 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
 
   app.delete<ById>(
     '/auth/admin/clients/:id',
-    { schema: { summary: 'Removes it and ends its tokens', params: idParams, response: { 204: nothing } } },
+    {
+      schema: { summary: 'Removes a service account and ends its tokens', params: idParams, response: { 204: nothing } }
+    },
     async (request, reply) => {
       await clients.remove(actorOf(request), Number(request.params.id))
       return reply.code(204).send()

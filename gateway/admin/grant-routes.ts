@@ -36,7 +36,12 @@ const bulkSchema = {
     },
     profiles: changeOf(100, 64),
     areas: changeOf(500, 256),
-    areaPrincipal: { type: 'string', minLength: 1, maxLength: 256, description: 'One of the areas of everybody named' }
+    areaPrincipal: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 256,
+      description: 'One of the areas of each of these people'
+    }
   }
 } as const
 
@@ -44,7 +49,7 @@ const outcomeSchema = {
   type: 'object',
   required: ['changed', 'failed'],
   properties: {
-    changed: { type: 'integer', description: 'People whose access is no longer what it was' },
+    changed: { type: 'integer', description: 'Number of people whose access has changed' },
     failed: {
       type: 'array',
       items: {
@@ -63,13 +68,13 @@ const grantSchema = {
   type: 'object',
   required: ['group', 'provider', 'tenant', 'profiles', 'areas', 'place', 'people'],
   properties: {
-    group: { ...text, description: 'DN of a group of the directory, or value of the claim' },
+    group: { ...text, description: 'DN of a directory group, or value of the claim' },
     provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
-    tenant: { ...text, description: "'' for any" },
+    tenant: { ...text, description: "'' for any tenant" },
     profiles: texts,
     areas: texts,
     place: { ...text, description: 'file:line:column' },
-    people: { type: 'integer', description: 'How many are in the group, as last seen' }
+    people: { type: 'integer', description: 'Number of people in the group, as last seen' }
   }
 } as const
 
@@ -79,7 +84,10 @@ const grantsSchema = {
   required: [...grantsPage.required, 'peopleCutOff'],
   properties: {
     ...grantsPage.properties,
-    peopleCutOff: { type: 'integer', description: 'People of whom the provider named not all groups: they get nothing' }
+    peopleCutOff: {
+      type: 'integer',
+      description: 'People for whom the provider truncated the list of groups; they get nothing'
+    }
   }
 } as const
 
@@ -88,7 +96,7 @@ export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): 
     '/auth/admin/users/access',
     {
       schema: {
-        summary: 'Gives and takes access of many people, each judged and recorded by themselves',
+        summary: 'Adds and removes access for many people; each is changed and audited separately',
         body: bulkSchema,
         response: { 200: outcomeSchema }
       }
@@ -100,7 +108,7 @@ export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): 
     '/auth/admin/grants',
     {
       schema: {
-        summary: 'What the route files grant to groups, and to how many people',
+        summary: 'Lists what the route files grant to groups, and to how many people',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: grantsSchema }
       }

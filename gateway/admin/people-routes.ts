@@ -30,10 +30,14 @@ const peopleQuery = {
     search: {
       type: 'string',
       maxLength: 256,
-      description: 'Words, each a part of the name, username or e-mail; case and accents make no difference'
+      description: 'Words that must each be part of the name, username or e-mail address; case and accents are ignored'
     },
     accessStatus: { type: 'string', enum: ['assigned', 'unassigned'] },
-    disabled: { type: 'string', enum: ['true', 'false'], description: 'Only people who are, or are not, disabled' },
+    disabled: {
+      type: 'string',
+      enum: ['true', 'false'],
+      description: 'Only people who are disabled, or only those who are not'
+    },
     ...pagingProperties
   }
 } as const
@@ -58,7 +62,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     '/auth/admin/users',
     {
       schema: {
-        summary: 'People, unassigned ones easy to find',
+        summary: 'Lists people, those waiting for access first',
         querystring: peopleQuery,
         response: { 200: pageOf(personItemSchema) }
       }
@@ -72,7 +76,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
 
   app.get<ById>(
     '/auth/admin/users/:id',
-    { schema: { summary: 'One person', params: idParams, response: { 200: personItemSchema } } },
+    { schema: { summary: 'Returns a person', params: idParams, response: { 200: personItemSchema } } },
     async ({ params }, reply) => load(params.id, reply)
   )
 
@@ -80,7 +84,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     '/auth/admin/users/:id/audit',
     {
       schema: {
-        summary: 'What was done by and to one person, newest first',
+        summary: 'Lists the audit entries by and about a person, newest first',
         params: idParams,
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(auditItemSchema) }
@@ -96,7 +100,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     '/auth/admin/users/:id/access',
     {
       schema: {
-        summary: 'Gives exactly this access; earlier tokens become stale',
+        summary: 'Assigns exactly this access; earlier tokens become stale',
         params: idParams,
         body: accessSchema,
         response: { 200: personItemSchema }

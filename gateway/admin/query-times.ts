@@ -12,6 +12,7 @@ export const timeProperty = (description: string) =>
 export const readTime = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const ms = /^\d+$/.test(text) ? Number(text) : Date.parse(text)
-  if (Number.isNaN(ms)) throw new BadRequest({ message: `querystring/${name} is no time`, reason: 'invalid-request' })
+  if (Number.isNaN(ms))
+    throw new BadRequest({ message: `querystring/${name} is not a valid time`, reason: 'invalid-request' })
   return ms
 }

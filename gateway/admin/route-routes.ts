@@ -17,10 +17,10 @@ const routeItemSchema = {
   type: 'object',
   required: ['id', 'path', 'methods', 'upstream', 'public', 'roles', 'requireAssigned', 'kind', 'place', 'allowed'],
   properties: {
-    id: { type: 'string', description: 'Of a Socket.IO route one for each namespace: `… namespace /chat`' },
+    id: { type: 'string', description: 'A Socket.IO route has one item for each namespace: `… namespace /chat`' },
     path: { type: 'string' },
-    methods: { type: 'array', items: { type: 'string' }, description: 'Empty: all' },
-    upstream: { type: 'string', description: "'' for the gateway's own" },
+    methods: { type: 'array', items: { type: 'string' }, description: 'Empty: all methods' },
+    upstream: { type: 'string', description: "'' for the gateway's own endpoints" },
     public: { type: 'boolean' },
     roles: { type: 'array', items: { type: 'string' }, description: 'Empty: any valid token' },
     requireAssigned: { type: 'boolean' },
@@ -63,7 +63,7 @@ const explainQuerySchema = {
       type: 'string',
       maxLength: 200,
       default: 'anonymous',
-      description: 'Profiles of one person joined by a comma, or anonymous, unassigned, cloud-unassigned'
+      description: 'Profiles of a person, joined by commas, or anonymous, unassigned or cloud-unassigned'
     }
   }
 } as const
@@ -82,10 +82,10 @@ const explanationSchema = {
     code: { ...text, description: "'' when allowed" },
     reason: text,
     words: text,
-    route: { ...text, description: "'' for none" },
+    route: { ...text, description: "'' if there is none" },
     place: { ...text, description: 'file:line:column' },
     upstream: { ...text, description: "'' unless the request would be forwarded" },
-    forwarded: { ...text, description: 'The path that the upstream is asked for' },
+    forwarded: { ...text, description: 'The path as forwarded to the upstream' },
     candidates: {
       type: 'array',
       items: {
@@ -94,7 +94,11 @@ const explanationSchema = {
         properties: { id: text, place: text, chosen: { type: 'boolean' }, why: text }
       }
     },
-    everybody: { type: 'object', description: 'The same asked by others', additionalProperties: text }
+    everybody: {
+      type: 'object',
+      description: 'The decision on the same request for everyone else',
+      additionalProperties: text
+    }
   }
 } as const
 
@@ -103,7 +107,7 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
     '/auth/admin/routes',
     {
       schema: {
-        summary: 'The access matrix: every route and who may pass',
+        summary: 'Returns the access matrix: every route and who may pass it',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(routeItemSchema) }
       }
@@ -119,14 +123,15 @@ export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPa
     '/auth/admin/explain',
     {
       schema: {
-        summary: 'Which route a request takes, why, and what its client would get',
+        summary: 'Explains which route a request matches, why, and the response that its client would get',
         querystring: explainQuerySchema,
         response: { 200: explanationSchema }
       }
     },
     async ({ query }) => {
       const { asker, complaint } = readAsker(query.as, routes())
-      if (complaint !== undefined) throw new BadRequest({ message: 'querystring/as names nobody known', reason: 'who' })
+      if (complaint !== undefined)
+        throw new BadRequest({ message: 'querystring/as is not a known profile or kind of person', reason: 'who' })
       const question = { method: query.method, target: query.path, asker }
       return explanationJson(explain(routes(), question, { cloudUnassignedMayPass }))
     }

@@ -21,7 +21,7 @@ export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: Se
     '/auth/admin/users/:id/sessions',
     {
       schema: {
-        summary: 'Live sessions of a person, the latest used first',
+        summary: 'Lists the live sessions of a person, the most recently used first',
         params: idParams,
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(sessionItemSchema) }
@@ -35,7 +35,7 @@ export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: Se
     '/auth/admin/users/:id/sessions',
     {
       schema: {
-        summary: 'Ends all sessions of a person; access tokens stay',
+        summary: 'Ends all sessions of a person, but not the access tokens',
         params: idParams,
         response: { 204: nothing }
       }

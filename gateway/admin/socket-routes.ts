@@ -26,10 +26,10 @@ const socketItemSchema = {
       properties: { id: { type: 'integer' }, username: { type: 'string' } }
     },
     route: { type: 'string' },
-    namespace: { type: 'string', description: "'' unless Socket.IO" },
+    namespace: { type: 'string', description: "'' except for Socket.IO" },
     since: { type: 'string', description: 'ISO 8601, UTC' },
     ip: { type: 'string' },
-    bytes: { type: 'integer', description: 'Carried both ways, where known' }
+    bytes: { type: 'integer', description: 'Bytes carried in both directions, if known' }
   }
 } as const
 
@@ -44,7 +44,7 @@ export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: Soc
     '/auth/admin/sockets',
     {
       schema: {
-        summary: 'Open streams of this instance, oldest first',
+        summary: 'Lists the open streams of this instance, oldest first',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(socketItemSchema) }
       }

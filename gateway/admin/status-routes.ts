@@ -66,7 +66,12 @@ export const statusOf = async (parts: StatusParts) => {
 export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts): void => {
   app.get(
     '/auth/admin/status',
-    { schema: { summary: 'Upstreams, limiter, reload, audit chain', response: { 200: statusSchema } } },
+    {
+      schema: {
+        summary: 'Returns the state of upstreams, limiter, route files and audit log',
+        response: { 200: statusSchema }
+      }
+    },
     status.ask
   )
 
@@ -74,7 +79,7 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
     '/auth/admin/traffic',
     {
       schema: {
-        summary: 'Traffic of the last hour through all workers of this instance, in steps',
+        summary: 'Returns the traffic of the last hour through all workers of this instance, in steps',
         querystring: trafficQuery,
         response: { 200: trafficSchema }
       }
@@ -113,8 +118,8 @@ const targetSchema = object(
     url: text,
     state: { type: 'string', enum: ['up', 'returning', 'down'] },
     since: time,
-    reason: { type: 'string', description: "Why it is or was out last; '' when it never was" },
-    busy: { ...count, description: 'Connections with a request under way' },
+    reason: { type: 'string', description: "Why it is down or was down last; '' if it never was" },
+    busy: { ...count, description: 'Connections with a request in progress' },
     connections: count,
     faults: countsBy('Requests that failed, by what went wrong')
   },
@@ -130,19 +135,19 @@ const statusSchema = object({
     mode: { type: 'string', enum: ['memory', 'redis', 'degraded'] },
     since: time,
     reason: text,
-    commands: { ...count, description: 'Sent to Redis so far' },
-    entries: { ...count, description: 'Windows kept in memory' },
+    commands: { ...count, description: 'Commands sent to Redis so far' },
+    entries: { ...count, description: 'Windows held in memory' },
     leases: count
   }),
   reload: object({
-    ok: { ...flag, description: 'Whether the files on disk are those in use' },
+    ok: { ...flag, description: 'Whether the files on disk are the ones in use' },
     loadedAt: time,
     checksum: text,
     routes: count,
     complaints: listOf(object({ file: text, line: count, column: count, message: text }))
   }),
   audit: object({
-    state: { type: 'string', enum: ['unknown', 'ok', 'broken'], description: 'What the last check found' },
+    state: { type: 'string', enum: ['unknown', 'ok', 'broken'], description: 'Result of the last check' },
     entries: count,
     firstBroken: { type: ['integer', 'null'] },
     checkedAt: { type: 'string', description: "ISO 8601, UTC; '' before the first check" }
@@ -165,13 +170,13 @@ const trafficSchema = object({
   stepMs: count,
   points: listOf(
     object({
-      at: { type: 'string', description: 'Begin of the step; the last one may still be growing' },
+      at: { type: 'string', description: 'Beginning of the step; the last step may be incomplete' },
       requests: count,
       allowed: count,
       refused: count,
-      failed: { ...count, description: 'Allowed, but the upstream or the gateway could not do it' },
-      codes: countsBy('Refused and failed ones by code'),
-      p50Ms: { type: 'number', description: 'Until the response head; 0 without requests' },
+      failed: { ...count, description: 'Allowed, but could not be served' },
+      codes: countsBy('Refused and failed requests by code'),
+      p50Ms: { type: 'number', description: 'Time until the response head; 0 without requests' },
       p95Ms: { type: 'number' },
       logins: count,
       loginsRefused: count

@@ -30,7 +30,7 @@ export const tokenAdminRoutes = (app: FastifyInstance, { personalTokens }: Token
     '/auth/admin/tokens',
     {
       schema: {
-        summary: 'Live access tokens of all people, the newest first',
+        summary: 'Lists the live access tokens of all people, newest first',
         querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
         response: { 200: pageOf(itemSchema) }
       }

@@ -4,11 +4,10 @@ import { addCommand, type Cli, type CommonOptions, type Report, run } from './co
 import { withDatabase } from './open-store.ts'
 
 export const addAudit = (program: Command, cli: Cli): void => {
-  const audit = program.command('audit').description('look after the audit log')
-  addCommand(audit, 'verify', 'check every link of the hash chain of the audit log', [
-    'audit verify',
-    'audit verify --json'
-  ]).action((options: CommonOptions) => run(cli, options, () => verify(cli)))
+  const audit = program.command('audit').description('verify the audit log')
+  addCommand(audit, 'verify', 'check the hash chain of the audit log', ['audit verify', 'audit verify --json']).action(
+    (options: CommonOptions) => run(cli, options, () => verify(cli))
+  )
 }
 
 const verify = ({ environment }: Cli): Promise<Report> =>
@@ -21,7 +20,7 @@ const verify = ({ environment }: Cli): Promise<Report> =>
       json: verdict,
       text: ({ green, red }) =>
         ok
-          ? green(`The audit log is whole: ${entries} entries, each follows from the one before.`)
-          : red(`The audit log was changed: entry ${firstBroken} of ${entries} is missing or not what was written.`)
+          ? green(`The audit log is whole: ${entries} entries, and each matches the hash chain.`)
+          : red(`The audit log was changed: entry ${firstBroken} of ${entries} is missing or has been altered.`)
     }
   })

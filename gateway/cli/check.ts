@@ -18,9 +18,9 @@ export const addCheck = (program: Command, cli: Cli): void => {
     'check upstream-config',
     'check /etc/portaria/routes --no-settings --json'
   ])
-    .argument('[folder]', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
-    .option('--settings', 'judge the environment too, even if nothing of a gateway is set in it')
-    .option('--no-settings', 'leave the environment alone')
+    .argument('[folder]', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .option('--settings', 'validate the environment too, even if it contains no gateway settings')
+    .option('--no-settings', 'do not validate the environment')
     .addHelpText('after', SETTINGS_HELP)
     .action((folder: string | undefined, options: CheckOptions) =>
       run(cli, options, () => check(cli.environment, folder, options.settings))
@@ -91,12 +91,12 @@ const judgeSettings = (environment: Environment): JudgedSettings => {
 
 const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
-const testWords = (tests: number): string =>
-  tests === 0 ? 'no tests' : `${count(tests, 'test')} ${tests === 1 ? 'holds' : 'hold'}`
+const testWords = (tests: number): string => (tests === 0 ? 'no tests' : `${count(tests, 'test')} passed`)
 
 type Paints = Record<'red' | 'green' | 'dim', (text: string) => string>
 
 const settingsWords = (judged: boolean, mistakes: number, { red, green, dim }: Paints): string => {
-  if (!judged) return dim('settings: not judged (nothing of a gateway is set here; --settings judges anyway)')
+  if (!judged)
+    return dim('settings: not checked (the environment contains no gateway settings; use --settings to check anyway)')
   return mistakes === 0 ? green('settings: fine') : red(`settings: ${count(mistakes, 'mistake')}`)
 }

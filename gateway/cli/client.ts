@@ -17,23 +17,23 @@ const ACTOR = { id: null, username: 'cli' }
 const PAGE_SIZE = 200
 
 export const addClient = (program: Command, cli: Cli): void => {
-  const client = program.command('client').description('service accounts: tokens for programs, without a person')
-  addCommand(client, 'create', 'make a service account and print its secret, once', [
+  const client = program.command('client').description('manage service accounts, which give tokens to programs')
+  addCommand(client, 'create', 'create a service account and print its secret, which is shown only once', [
     'client create nightly-export --profile Agente --area Norte',
     'client create ci --profile Supervisor --area Geral --expires 2027-06-30 --address 203.0.113.0/24'
   ])
-    .argument('<name>', 'unique among service accounts; backends see it as x-user-username')
-    .requiredOption('--profile <profile...>', 'what it may do')
-    .requiredOption('--area <area...>', 'areas; the first is the main one; those that do not exist are created')
-    .option('--expires <time>', 'ISO 8601; without it the account does not expire')
-    .option('--address <cidr...>', 'networks that it may come from; without it: any')
+    .argument('<name>', 'unique name; backends see it as x-user-username')
+    .requiredOption('--profile <profile...>', 'profiles of the account')
+    .requiredOption('--area <area...>', 'areas; the first one is the main area; areas that do not exist are created')
+    .option('--expires <time>', 'date or time in ISO 8601; without it the account does not expire')
+    .option('--address <cidr...>', 'networks from which it may be used; without it: any')
     .action((name: string, options: CreateOptions) => run(cli, options, () => create(cli, name, options)))
-  addCommand(client, 'rotate', 'print a new secret; the one before it works for another day', ['client rotate ci'])
+  addCommand(client, 'rotate', 'print a new secret; the previous one works for another 24 hours', ['client rotate ci'])
     .argument('<name>')
     .action((name: string, options: CommonOptions) =>
       run(cli, options, () => withClient(cli, name, async (clients, { id }) => shown(await clients.rotate(ACTOR, id))))
     )
-  addCommand(client, 'list', 'show all service accounts', ['client list --json']).action((options: CommonOptions) =>
+  addCommand(client, 'list', 'list all service accounts', ['client list --json']).action((options: CommonOptions) =>
     run(cli, options, () => list(cli))
   )
   addCommand(client, 'remove', 'remove a service account and end its tokens', ['client remove ci'])
@@ -42,7 +42,11 @@ export const addClient = (program: Command, cli: Cli): void => {
       run(cli, options, () =>
         withClient(cli, name, async (clients, item) => {
           await clients.remove(ACTOR, item.id)
-          return { found: false, json: { removed: item.name }, text: ({ green }) => green(`${item.name} is removed.`) }
+          return {
+            found: false,
+            json: { removed: item.name },
+            text: ({ green }) => green(`${item.name} has been removed.`)
+          }
         })
       )
     )

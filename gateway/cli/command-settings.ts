@@ -12,8 +12,7 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
     Object.fromEntries(names.flatMap(name => [name, `${name}_FILE`].map(key => [key, environment[key]])))
   )
   const value = read(reader)
-  if (reader.mistakes.length > 0)
-    throw new CannotRun('These settings are not right:', [formatMistakes(reader.mistakes)])
+  if (reader.mistakes.length > 0) throw new CannotRun('These settings have errors:', [formatMistakes(reader.mistakes)])
   return value
 }
 

@@ -48,7 +48,7 @@ export const addCommand = (parent: Command, usage: string, summary: string, exam
   parent
     .command(usage)
     .description(summary)
-    .option('--json', 'print JSON for machines instead of text')
+    .option('--json', 'print JSON instead of text')
     .addHelpText('after', `\nExamples:\n${examples.map(line => `  npm run portaria -- ${line}`).join('\n')}`)
 
 /** Runs a command's work and prints its report; whatever it throws becomes one readable message. */
@@ -79,5 +79,5 @@ const tell = (cli: Cli, json: boolean, { message, details }: CannotRun): void =>
 const unexpected = (error: unknown): string => {
   const message = error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : ''
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : ''
-  return message === '' ? `This could not be done${code}` : `This could not be done: ${message}${code}`
+  return message === '' ? `The command failed${code}` : `The command failed: ${message}${code}`
 }

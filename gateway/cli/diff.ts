@@ -8,15 +8,15 @@ import { readTable } from './read-routes.ts'
 import { plain, type Terminal } from './terminal.ts'
 
 export const addDiff = (program: Command, cli: Cli): void => {
-  addCommand(program, 'diff', 'compare two folders of route files: what becomes more open, what more closed', [
+  addCommand(program, 'diff', 'compare two directories of route files: what becomes more permissive, what stricter', [
     'diff /etc/portaria/routes upstream-config',
     'diff old new --json'
   ])
-    .argument('<old>', 'folder of route files')
-    .argument('<new>', 'folder of route files')
+    .argument('<old>', 'directory of the old route files')
+    .argument('<new>', 'directory of the new route files')
     .addHelpText(
       'after',
-      '\nThe exit code is 1 when anything became more open, so that a pipeline can ask for a second look.'
+      '\nThe exit code is 1 if anything became more permissive, so that a pipeline can require a review.'
     )
     .action((before: string, after: string, options: CommonOptions) =>
       run(cli, options, () => diff(cli, before, after))
@@ -44,9 +44,11 @@ const textOf = ({ opened, closed, notes, isComplete }: Comparison, terminal: Ter
     ...notes.filter(({ looser }) => !looser).map(({ text }) => plain(`CHANGED ${text}`))
   ]
   if (!isComplete) {
-    lines.push(yellow('There are more combinations of routes than were compared: each route was, not each overlap.'))
+    lines.push(yellow('There are too many combinations of routes: every route was compared, but not every overlap.'))
   }
-  return lines.length === 0 ? green('Nothing changed: both allow the same to the same people.') : lines.join('\n')
+  return lines.length === 0
+    ? green('Nothing changed: both allow the same requests to the same people.')
+    : lines.join('\n')
 }
 
 const detail = ({ example, was, now }: Difference): string =>

@@ -16,7 +16,7 @@ export const sentence = ({ change, path, methods, who, before, after }: Change):
   const what = `${methods.length === 0 ? '' : `${methods.map(nameOf).join(', ')} `}${path}`
   return change === 'opened'
     ? `${what} is now open to ${gained(who, after)} (until now: ${peopleWords(before)})`
-    : `${what} is now closed to ${lost(who, after)} (left: ${peopleWords(after)})`
+    : `${what} is now closed to ${lost(who, after)} (still open to: ${peopleWords(after)})`
 }
 
 /** The methods of a difference: none when it is all of them; HEAD is not named beside GET, `*` are all unnamed ones. */
@@ -34,9 +34,9 @@ const hasAll = (names: readonly string[]): boolean => WITH_TOKEN.every(name => n
 
 /** Who a set of names is, as briefly as it can be said. */
 const peopleWords = (names: readonly string[]): string => {
-  if (names.includes('anonymous')) return 'everybody, even without a token'
-  if (hasAll(names)) return 'anybody with a valid token'
-  return names.length === 0 ? 'nobody' : list(names)
+  if (names.includes('anonymous')) return 'everyone, even without a token'
+  if (hasAll(names)) return 'anyone with a valid token'
+  return names.length === 0 ? 'no one' : list(names)
 }
 
 const gained = (who: readonly string[], after: readonly string[]): string =>
@@ -44,7 +44,7 @@ const gained = (who: readonly string[], after: readonly string[]): string =>
 
 const lost = (who: readonly string[], after: readonly string[]): string => {
   if (!who.includes('anonymous')) return list(who)
-  return hasAll(after) ? 'everybody without a valid token' : list(who)
+  return hasAll(after) ? 'everyone without a valid token' : list(who)
 }
 
 // Who has a profile passes as well without an area, unless said otherwise.

@@ -7,9 +7,9 @@ import { wrap } from './terminal.ts'
 const WIDTH = 98
 
 const HEAD = [
-  '# Settings of Portaria, all at their defaults. Remove the # of a line to change what it sets.',
-  '# Start with this file: node_modules/.bin/node --env-file=.env gateway/main.ts; Docker Compose reads it by itself.',
-  '# `npm run portaria -- check` judges the settings and the route files.'
+  '# Settings of Portaria, with their defaults. To change a setting, remove the # at the beginning of its line.',
+  '# To start with this file: node_modules/.bin/node --env-file=.env gateway/main.ts. Docker Compose reads it automatically.',
+  '# `npm run portaria -- check` validates the settings and the route files.'
 ]
 
 export const addEnv = (program: Command, cli: Cli): void => {
@@ -30,14 +30,14 @@ export const addEnv = (program: Command, cli: Cli): void => {
     )
 }
 
-const WITHOUT_NPM = '  npm run --silent portaria -- env > .env   (npm then prints nothing of its own into the file)'
+const WITHOUT_NPM = '  npm run --silent portaria -- env > .env   (--silent keeps the output of npm out of the file)'
 
 const REQUIRED = 'required'
 
 /** Its meaning as comments, then the line that sets it: commented out unless the gateway does not start without. */
 const entryOf = ({ name, meaning, fallback, shown, file }: Variable): string => {
   const preset = shown === undefined || shown === REQUIRED ? '' : ` Default: ${shown}.`
-  const fromFile = file === true ? ` Or ${name}_FILE: the name of a file that holds it.` : ''
+  const fromFile = file === true ? ` Or set ${name}_FILE to a file that contains it.` : ''
   const comment = wrap(`${meaning}.${preset}${fromFile}`.replaceAll('\\|', '|'), WIDTH).map(line => `# ${line}`)
   return [...comment, `${shown === REQUIRED ? '' : '# '}${name}=${quoted(fallback ?? '')}`].join('\n')
 }

@@ -21,21 +21,29 @@ interface ExplainOptions extends CommonOptions {
 }
 
 export const addExplain = (program: Command, cli: Cli): void => {
-  addCommand(program, 'explain', 'say which route a request takes, why, and what its client would get', [
-    'explain GET /api/orders/7 --as Agente',
-    'explain DELETE /api/orders/7 --as Agente Supervisor',
-    'explain GET /api/%61dmin --as anonymous --config upstream-config',
-    'explain EVENT /messaging send --as Agente',
-    'explain GET /api/orders --token - < token.txt'
-  ])
-    .argument('<method>', 'e.g. GET; EVENT for an event of Socket.IO')
-    .argument('<path>', 'as a client would send it, a query takes no part; with EVENT the namespace')
-    .argument('[event]', 'with EVENT: its name')
-    .option('--as <who...>', 'profiles of one person, or anonymous, unassigned, cloud-unassigned (default: everybody)')
-    .option('--token <token>', 'ask as the person of this token; - reads it from standard input')
-    .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
-    .option('--headers', 'list the header lines that the backend receives')
-    .addHelpText('after', '\nThe exit code is 0 whatever the decision, 2 when it could not be worked out.')
+  addCommand(
+    program,
+    'explain',
+    'show which route a request matches, why, and the response that its client would get',
+    [
+      'explain GET /api/orders/7 --as Agente',
+      'explain DELETE /api/orders/7 --as Agente Supervisor',
+      'explain GET /api/%61dmin --as anonymous --config upstream-config',
+      'explain EVENT /messaging send --as Agente',
+      'explain GET /api/orders --token - < token.txt'
+    ]
+  )
+    .argument('<method>', 'a method such as GET, or EVENT for a Socket.IO event')
+    .argument('<path>', 'the path as a client would send it (a query is ignored), or the namespace of an event')
+    .argument('[event]', 'the name of the event')
+    .option(
+      '--as <who...>',
+      'profiles of a person, or anonymous, unassigned or cloud-unassigned (default: all of them)'
+    )
+    .option('--token <token>', 'explain the decision for the owner of this token; - reads it from standard input')
+    .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .option('--headers', 'list the headers that the backend receives')
+    .addHelpText('after', '\nThe exit code is 0 whatever the decision, and 2 if it could not be determined.')
     .action((method: string, path: string, event: string | undefined, options: ExplainOptions) =>
       run(cli, options, () =>
         method.toUpperCase() === 'EVENT'
@@ -94,7 +102,8 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   if (!/^[A-Z][A-Z0-9-]{0,31}$/.test(method)) throw new CannotRun('METHOD must be a method such as GET')
   const target = path.replace(/^https?:\/\/[^/?#]*/i, '')
   if (!target.startsWith('/')) throw new CannotRun('PATH must begin with /')
-  if (options.as !== undefined && options.token !== undefined) throw new CannotRun('Choose one of --as and --token')
+  if (options.as !== undefined && options.token !== undefined)
+    throw new CannotRun('Use either --as or --token, not both')
   const { environment } = cli
   const folder = routeFolder(environment, options.config)
   const routes = await readTable(folder)
@@ -134,11 +143,11 @@ const whoAsks = async (cli: Cli, { as, token }: ExplainOptions, table: RouteTabl
 const headersText = (received: ReceivedHeaders | undefined, { dim }: Terminal): string => {
   if (received === undefined) return ''
   const { lines, removed } = received
-  const lost = removed.length === 0 ? [] : [dim(plain(`From the client do not pass: ${removed.join(', ')}`))]
+  const lost = removed.length === 0 ? [] : [dim(plain(`Removed from the client's request: ${removed.join(', ')}`))]
   return [
     '',
     '',
-    'The backend receives, beside what the client sent:',
+    'In addition to what the client sent, the backend receives:',
     ...lines.map(line => `  ${plain(line)}`),
     ...lost
   ].join('\n')

@@ -16,12 +16,12 @@ export const personNamed = async (
   const [person, ...others] = found
   if (person === undefined) {
     throw new CannotRun(
-      `No such person: "${name}". People are known once they have logged in (for the first Admin see BOOTSTRAP_ADMINS)`
+      `No such person: "${name}". People are known once they have logged in (for the first Admin, see BOOTSTRAP_ADMINS)`
     )
   }
   if (others.length > 0) {
     const all = found.map(({ user }) => `id:${user.id}  ${user.provider}:${user.username}  ${user.name}`)
-    throw new CannotRun(`"${name}" is not one person; say which one:`, all)
+    throw new CannotRun(`"${name}" is not one person but several; specify which one:`, all)
   }
   return person
 }

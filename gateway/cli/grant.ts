@@ -13,15 +13,21 @@ interface GrantOptions extends CommonOptions {
 const ACTOR = { id: null, username: 'cli' }
 
 export const addGrant = (program: Command, cli: Cli): void => {
-  addCommand(program, 'grant', 'give a person profiles and areas, beside those they have', [
+  addCommand(program, 'grant', 'give a person profiles and areas, in addition to those that they have', [
     'grant maria --profile Admin --area Geral',
     'grant ldap:maria --profile Agente Supervisor --area Norte Sul',
     'grant id:7 --profile Agente --area Geral'
   ])
-    .argument('<user>', 'username, ldap:username, cloudidp:username, or id:NUMBER; has logged in at least once')
-    .requiredOption('--profile <profile...>', 'Admin, Supervisor, Agente, or one that route files name')
-    .requiredOption('--area <area...>', 'areas that do not exist are created')
-    .addHelpText('after', '\nTokens of the person become stale at once; the main area is kept, else the first one.')
+    .argument(
+      '<user>',
+      'username, ldap:username, cloudidp:username or id:NUMBER of someone who has logged in at least once'
+    )
+    .requiredOption('--profile <profile...>', 'Admin, Supervisor, Agente, or a profile that the route files define')
+    .requiredOption('--area <area...>', 'areas; those that do not exist are created')
+    .addHelpText(
+      'after',
+      '\nTokens of the person become stale at once. The main area is kept; if there is none, the first area becomes the main area.'
+    )
     .action((user: string, options: GrantOptions) => run(cli, options, () => grant(cli, user, options)))
 }
 

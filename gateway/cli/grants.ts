@@ -22,9 +22,9 @@ export const addGrants = (program: Command, cli: Cli): void => {
     'grants --config upstream-config --json',
     'grants --find Suporte'
   ])
-    .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
-    .option('--find <cn>', 'list the DNs of the groups with this cn, as the service account sees them')
-    .addHelpText('after', '\nExit code 1: no group has the cn.')
+    .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .option('--find <cn>', 'list the DNs of the groups with this cn that the service account can see')
+    .addHelpText('after', '\nThe exit code is 1 if no group has the cn.')
     .action((options: GrantsOptions) =>
       run(cli, options, () =>
         options.find === undefined ? list(cli.environment, options.config) : find(cli.environment, options.find)
@@ -56,8 +56,8 @@ const list = async (environment: Environment, config: string | undefined): Promi
   const heading = ['group', 'provider', 'profiles', 'areas', ...(people === undefined ? [] : ['people']), 'place']
   const note =
     people === undefined
-      ? 'People are not counted: neither DATABASE_URL nor DATA_DIR leads to a database.'
-      : 'People: how many were in the group at their last login or recheck.'
+      ? 'People are not counted, because neither DATABASE_URL nor DATA_DIR leads to a database.'
+      : 'People: the number of people who were in the group at their last login or recheck.'
   return {
     found: false,
     json: rows,
@@ -79,15 +79,15 @@ const countPeople = async (environment: Environment, grants: Grants): Promise<re
 const find = async (environment: Environment, cn: string): Promise<Report> => {
   const { ldap } = settingsOf(environment)
   if (!ldap.active) throw new CannotRun('Directory login is not active here (LDAP_ENABLED)')
-  if (ldap.bindDn === undefined) throw new CannotRun('Finding groups needs the service account (LDAP_BIND_DN)')
+  if (ldap.bindDn === undefined) throw new CannotRun('Finding groups requires the service account (LDAP_BIND_DN)')
   const { createDirectory } = await import('../directory/directory.ts')
   const groups = await createDirectory(ldap)
     .findGroups(cn)
     .catch((error: unknown) => {
       const reason = error instanceof Error && 'reason' in error ? String(error.reason) : 'unknown'
-      throw new CannotRun(`The directory could not be asked (${reason})`)
+      throw new CannotRun(`The directory could not be searched (${reason})`)
     })
-  const none = `The directory shows the service account no group with the cn "${cn}"`
+  const none = `The service account finds no group with the cn "${cn}" in the directory`
   const isFound = groups.length > 0
   return { found: !isFound, json: groups, text: () => (isFound ? groups.join('\n') : none), isMessage: !isFound }
 }
@@ -98,7 +98,7 @@ const settingsOf = (environment: Environment) => {
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     throw new CannotRun(
-      'The settings are not right:',
+      'These settings have errors:',
       error.mistakes.map(({ variable, message }) => `${variable} ${message}`)
     )
   }

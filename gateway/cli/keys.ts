@@ -7,15 +7,15 @@ import { withDatabase } from './open-store.ts'
 const ACTOR = { id: null, username: 'cli' }
 
 export const addKeys = (program: Command, cli: Cli): void => {
-  const keys = program.command('keys').description('keys that sign assertions for backends')
-  addCommand(keys, 'rotate', 'make a new key; it signs ten minutes after its publication', ['keys rotate']).action(
-    (options: CommonOptions) => run(cli, options, () => rotate(cli))
-  )
+  const keys = program.command('keys').description('manage the keys that sign assertions for backends')
+  addCommand(keys, 'rotate', 'create a new key, which is used ten minutes after its publication', [
+    'keys rotate'
+  ]).action((options: CommonOptions) => run(cli, options, () => rotate(cli)))
 }
 
 const rotate = async (cli: Cli): Promise<Report> => {
   const secrets = verifyingSecrets(cli.environment)
-  if (secrets.length === 0) throw new CannotRun('JWT_SECRET is needed: keys are kept encrypted under it')
+  if (secrets.length === 0) throw new CannotRun('JWT_SECRET is required, because it encrypts the keys')
   const { sealingSecret } = await import('../tokens/sealed-keys.ts')
   const { planKeys } = await import('../tokens/signing-keys.ts')
   const { updateSigningKeys } = await import('../store/signing-keys.ts')
@@ -29,14 +29,14 @@ const rotate = async (cli: Cli): Promise<Report> => {
       return plan
     })
     const [newest] = rows
-    if (!isRotated || newest === undefined) throw new CannotRun('No key was made')
+    if (!isRotated || newest === undefined) throw new CannotRun('No key was created')
     const signsFrom = new Date(newest.signsFrom * 1000).toISOString()
     return {
       found: false,
       json: { kid: newest.kid, signsFrom },
       text: ({ green }) =>
         green(
-          `Key ${newest.kid} is made. Running gateways publish it within a minute, and sign with it from ${signsFrom}.`
+          `Key ${newest.kid} has been created. Running gateways publish it within a minute and sign with it from ${signsFrom}.`
         )
     }
   })

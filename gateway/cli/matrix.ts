@@ -18,7 +18,7 @@ export const addMatrix = (program: Command, cli: Cli): void => {
     'matrix --config upstream-config --own',
     'matrix --json'
   ])
-    .option('--config <folder>', 'folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--own', "list the gateway's own endpoints too")
     .action((options: MatrixOptions) => run(cli, options, () => matrix(cli, options)))
 }

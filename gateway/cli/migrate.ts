@@ -4,7 +4,7 @@ import { addCommand, type Cli, type CommonOptions, type Report, run } from './co
 import { withDatabase } from './open-store.ts'
 
 export const addMigrate = (program: Command, cli: Cli): void => {
-  addCommand(program, 'migrate', 'bring the database schema up to date (a starting gateway does so too)', [
+  addCommand(program, 'migrate', 'bring the database schema up to date (the gateway also does this when it starts)', [
     'migrate'
   ]).action((options: CommonOptions) => run(cli, options, () => migrate(cli)))
 }
@@ -18,7 +18,8 @@ const migrate = ({ environment }: Cli): Promise<Report> =>
       return {
         found: false,
         json: { ok: true, embedded: database.embedded, migrations: names },
-        text: ({ green }) => green(`The schema is up to date: ${names.length} migrations, the last is ${names.at(-1)}.`)
+        text: ({ green }) =>
+          green(`The schema is up to date: ${names.length} migrations, the last one is ${names.at(-1)}.`)
       }
     },
     { create: true }

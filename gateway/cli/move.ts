@@ -19,9 +19,11 @@ export const addMove = (program: Command, cli: Cli): void => {
 
 const move = async ({ environment }: Cli): Promise<Report> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
-  if (databaseUrl === undefined) throw new CannotRun('Set DATABASE_URL to the Postgres to move to')
+  if (databaseUrl === undefined) throw new CannotRun('Set DATABASE_URL to the Postgres that receives the data')
   if (!existsSync(join(dataDir, 'postgres')))
-    throw new CannotRun(`There is no embedded database in ${dataDir}: set DATA_DIR as for the gateway`)
+    throw new CannotRun(
+      `There is no embedded database in ${dataDir}: set DATA_DIR to the same value as for the gateway`
+    )
   // As a gateway, which has it alone: nothing may be written while it is copied.
   const from = await openOrFail({ dataDir, role: 'gateway' }, 'The embedded database cannot be used')
   try {
@@ -57,7 +59,7 @@ const reportOf = (copied: readonly CopiedTable[], dataDir: string): Report => ({
   text: terminal =>
     [
       terminal.green('Everything was copied. Start the gateway with DATABASE_URL from now on.'),
-      `${dataDir} was left as it is; remove it once the gateway runs on Postgres.`,
+      `${dataDir} has not been changed; remove it once the gateway runs on Postgres.`,
       '',
       table(
         ['table', 'rows'],

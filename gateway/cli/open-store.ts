@@ -32,14 +32,16 @@ export const withDatabase = async <T>(
 ): Promise<T> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
   if (databaseUrl === undefined && !create && !existsSync(join(dataDir, 'postgres'))) {
-    throw new CannotRun(`There is no database in ${resolve(dataDir)}: set DATABASE_URL or DATA_DIR as for the gateway`)
+    throw new CannotRun(
+      `There is no database in ${resolve(dataDir)}: set DATABASE_URL or DATA_DIR to the same value as for the gateway`
+    )
   }
   const database = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
   try {
     return await work(database)
   } catch (error) {
     throw error instanceof GatewayError && error.reason === 'database-unavailable'
-      ? unusable('The database no longer answers', databaseUrl, error)
+      ? unusable('The database no longer responds', databaseUrl, error)
       : error
   } finally {
     await database.close()
@@ -78,23 +80,29 @@ const placeOf = (databaseUrl: string): string => {
 
 /** What to do, by the code or the text of the cause; SQLSTATE codes are those of PostgreSQL's appendix A. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [/ECONNREFUSED/, 'Nothing listens there: start the database, or correct the host and port in DATABASE_URL.'],
-  [/ENOTFOUND|EAI_AGAIN/, 'The host has no address here: correct it in DATABASE_URL, or run this where it has one.'],
+  [
+    /ECONNREFUSED/,
+    'Nothing listens at this address: start the database, or correct the host and port in DATABASE_URL.'
+  ],
+  [
+    /ENOTFOUND|EAI_AGAIN/,
+    'The host name cannot be resolved: correct it in DATABASE_URL, or run the command where it can be.'
+  ],
   [
     /ETIMEDOUT|timeout|EHOSTUNREACH|ENETUNREACH/,
-    'The host does not answer: look at the network and the firewall between.'
+    'The host does not respond: check the network and any firewall in between.'
   ],
   [/28P01|28000/, 'The user or the password was refused: correct them in DATABASE_URL (percent-encoded).'],
-  [/3D000/, 'There is no database of this name: create it, or correct the name in DATABASE_URL.'],
-  [/42501/, 'The user lacks the right to change the schema: it must own the database.'],
-  [/SSL/, 'The server and DATABASE_URL disagree on TLS: set or drop sslmode=require in DATABASE_URL.']
+  [/3D000/, 'There is no database with this name: create it, or correct the name in DATABASE_URL.'],
+  [/42501/, 'The user lacks permission to change the schema: it must own the database.'],
+  [/SSL/, 'The server and DATABASE_URL do not agree on TLS: add or remove sslmode=require in DATABASE_URL.']
 ]
 
 // The deepest cause says what happened; addresses and names it may hold are those of whoever runs this command.
 const causeOf = (error: unknown): string => {
   let cause = error
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
-  if (!(cause instanceof Error)) return 'no reason given'
+  if (!(cause instanceof Error)) return 'unknown cause'
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
   return [cause.message.split('\n', 1)[0], code].filter(text => text !== '' && text !== undefined).join(' ')
 }

@@ -42,7 +42,7 @@ const COMMANDS = [
 
 const EXIT_CODES = `
 Exit codes: 0 fine, 1 found something, 2 could not run.
-Everything that needs no running gateway works without one; each command has its own --help.`
+Only doctor and token need a running gateway. Each command has its own --help.`
 
 const describe = new Help()
 
@@ -50,7 +50,9 @@ const describe = new Help()
 export const runProgram = async (cli: Cli, args: readonly string[]): Promise<void> => {
   const program = new Command('portaria')
   program
-    .description('Operate the gateway: judge, explain, compare and test its routes, people and logs')
+    .description(
+      'Operate the gateway: validate, explain, compare and test its routes, and manage people, keys and data'
+    )
     .version(VERSION, '--version', 'print the version of the gateway')
     .exitOverride()
     .configureOutput({ writeOut: text => cli.stdout.write(text), writeErr: text => cli.stderr.write(text) })

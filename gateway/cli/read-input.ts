@@ -22,7 +22,7 @@ interface Keyboard extends NodeJS.ReadableStream {
 export const ask = (cli: Cli, question: string, isSecret: boolean): Promise<string> => {
   const keyboard: Keyboard = cli.stdin
   if (keyboard.isTTY !== true || keyboard.setRawMode === undefined) {
-    throw new CannotRun('There is no terminal to ask at: give --username, and the password with --password-stdin')
+    throw new CannotRun('There is no terminal for a prompt: use --username and --password-stdin')
   }
   // First, or whoever answers at once would see what they type.
   keyboard.setRawMode(true)

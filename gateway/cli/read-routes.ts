@@ -45,7 +45,7 @@ export const judgeRoutes = async (
 export const readTable = async (folder: string): Promise<RouteTable> => {
   const { table, complaints } = await judgeRoutes(folder)
   if (table !== undefined) return table
-  throw new CannotRun(`The route files in ${folder} are not right:`, complaints.map(formatComplaint))
+  throw new CannotRun(`The route files in ${folder} have errors:`, complaints.map(formatComplaint))
 }
 
 /** Says below a result which files it is about: the folder in use may be another. */
@@ -62,7 +62,7 @@ const namesIn = async (folder: string): Promise<string[]> => {
     return await listRouteFiles(folder)
   } catch {
     throw new CannotRun(
-      `The folder ${resolve(folder)} cannot be read: set UPSTREAM_CONFIG, or name the folder of route files`
+      `The folder ${resolve(folder)} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files`
     )
   }
 }

@@ -7,10 +7,10 @@ import { withDatabase } from './open-store.ts'
 const ACTOR = { id: null, username: 'cli' }
 
 export const addRelink = (program: Command, cli: Cli): void => {
-  addCommand(program, 'relink', 'make the logins of one person lead to another', ['relink 7 212'])
-    .argument('<old>', 'id of the person who has the access')
-    .argument('<new>', 'id of the person as whom they log in now; must have no access of their own')
-    .addHelpText('after', '\nMoves links only. Both have to log in again.')
+  addCommand(program, 'relink', 'attach the logins of one person to another', ['relink 7 212'])
+    .argument('<old>', 'id of the person who has the access and keeps it')
+    .argument('<new>', 'id of the person that they log in as now, who must have no access')
+    .addHelpText('after', '\nOnly links are moved. Both people must log in again.')
     .action((old: string, fresh: string, options: CommonOptions) => run(cli, options, () => relink(cli, old, fresh)))
 }
 
@@ -28,19 +28,19 @@ const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Repor
     return {
       found: false,
       json: { old: oldId, new: newId, links: moved },
-      text: ({ green }) => green(`${moved} ${moved === 1 ? 'link' : 'links'} of ${newId} now lead to ${oldId}.`)
+      text: ({ green }) => green(`${moved} ${moved === 1 ? 'link' : 'links'} of ${newId} now belong to ${oldId}.`)
     }
   })
 }
 
 const REFUSALS: Readonly<Record<string, string>> = {
-  'relink-to-itself': 'Both ids are the same person',
-  'relink-has-access': 'The new person has access of their own: take it away first, or choose the other way round',
-  'relink-without-link': 'No login leads to the new person'
+  'relink-to-itself': 'Both ids are of the same person',
+  'relink-has-access': 'The new person has access: remove it first, or swap the two ids',
+  'relink-without-link': 'The new person has no logins'
 }
 
 const idOf = (text: string): number => {
   if (!/^[1-9]\d{0,9}$/.test(text))
-    throw new CannotRun('People are named by their ids here: numbers, as the console shows')
+    throw new CannotRun('OLD and NEW must be the ids of people: numbers, as the console shows them')
   return Number(text)
 }

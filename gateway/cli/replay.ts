@@ -15,13 +15,13 @@ interface ReplayOptions extends CommonOptions {
 }
 
 export const addReplay = (program: Command, cli: Cli): void => {
-  addCommand(program, 'replay', 'decide past requests of an access log again under new route files', [
+  addCommand(program, 'replay', 're-evaluate the requests of an access log with new route files', [
     'replay access.log --config upstream-config',
     'replay access.log.1.gz --config new --json',
     'replay - --config new < access.log'
   ])
-    .argument('<log>', "the gateway's log (JSON lines; .gz too), or - for standard input")
-    .option('--config <folder>', 'the new folder of route files (default: UPSTREAM_CONFIG, else upstream-config)')
+    .argument('<log>', "the gateway's log (JSON lines, optionally .gz), or - for standard input")
+    .option('--config <folder>', 'directory of the new route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .addHelpText('after', HELP)
     .action((log: string, options: ReplayOptions) => run(cli, options, () => replay(cli, log, options)))
 }
@@ -62,7 +62,7 @@ const replay = async (cli: Cli, log: string, { config }: ReplayOptions): Promise
     else count(tally, past, routes, options)
   }
   if (tally.decisions === 0 && tally.other === 0) {
-    throw new CannotRun(`${log} holds no line of an access log (${tally.foreign} other lines)`)
+    throw new CannotRun(`${log} contains no access log lines (${tally.foreign} other lines)`)
   }
   const changes = [...tally.changes.values()].sort(louder)
   const { decisions, unchanged, foreign, other, uncounted } = tally
@@ -101,7 +101,7 @@ const louder = (a: Change, b: Change): number =>
 const textOf = (changes: readonly Change[], tally: Tally, terminal: Terminal): string => {
   const { red, yellow, green, dim } = terminal
   const paint = (change: Change) => [red, yellow, dim][rank(change)] ?? dim
-  const leftOut = `${tally.other} lines of other decisions and ${tally.foreign} foreign lines were left out`
+  const leftOut = `${tally.other} lines with other decisions and ${tally.foreign} other lines were skipped`
   const summary = `${tally.decisions} decisions, ${tally.decisions - tally.unchanged} would change; ${leftOut}.`
   if (changes.length === 0) return green(summary)
   const rows = changes.map(change => [

@@ -14,8 +14,8 @@ export interface TokenAsker {
   readonly note: string | undefined
 }
 
-const NOT_KNOWN = 'Whether the token was revoked or has become stale only the running gateway knows.'
-const NOT_VERIFIED = `JWT_SECRET is not set: the token is taken at its word, its signature was not verified. ${NOT_KNOWN}`
+const NOT_KNOWN = 'Only the running gateway knows whether the token has been revoked or is stale.'
+const NOT_VERIFIED = `JWT_SECRET is not set: the signature of the token was not verified, and its claims are taken as they are. ${NOT_KNOWN}`
 
 /** Verifies with JWT_SECRET and JWT_PREVIOUS_SECRETS where they are set; `-` reads the token from standard input. */
 export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker> => {
@@ -36,13 +36,13 @@ export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker>
 }
 
 const nameOf = (username: string, profiles: readonly string[]): string =>
-  `${username === '' ? 'somebody' : username} (${profiles.length === 0 ? 'no profile' : profiles.join(', ')})`
+  `${username === '' ? 'someone' : username} (${profiles.length === 0 ? 'no profile' : profiles.join(', ')})`
 
 const takenAtItsWord = (token: string): TokenAsker => {
   const claims = claimsOf(token)
   const profiles = claims.profiles
   const isClaims = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
-  if (!isClaims) throw new CannotRun('This is no token of a gateway')
+  if (!isClaims) throw new CannotRun('This is not a token of a gateway')
   const provider = claims.provider === 'cloudidp' ? 'cloudidp' : 'ldap'
   const accessStatus = claims.accessStatus === 'assigned' ? 'assigned' : 'unassigned'
   const username = typeof claims.username === 'string' ? claims.username : ''

@@ -24,12 +24,12 @@ export const addToken = (program: Command, cli: Cli): void => {
     'token --client-id pc_… --secret-stdin < secret.txt'
   ])
     .option('--url <url>', 'the gateway (default: PUBLIC_URL, else http://localhost:PORT)')
-    .option('--username <name>', 'asked for when it is not given')
+    .option('--username <name>', 'username; prompted for if not given')
     .option('--password-stdin', 'read the password from standard input instead of asking')
-    .option('--client-id <id>', 'the token of a service account instead of a person')
+    .option('--client-id <id>', 'get the token of a service account instead of a person')
     .option('--secret-stdin', 'read its secret from standard input instead of asking')
-    .option('--insecure', 'send the password or secret over plain http beyond this machine')
-    .addHelpText('after', '\nUse npm run --silent portaria -- token … so that npm prints nothing of its own.')
+    .option('--insecure', 'allow sending the password or secret over plain HTTP to another machine')
+    .addHelpText('after', '\nUse npm run --silent portaria -- token … to keep the output of npm out.')
     .action((options: TokenOptions) =>
       run(cli, options, () => (options.clientId === undefined ? logIn : askForClient)(cli, options))
     )
@@ -76,12 +76,12 @@ const endpoint = (cli: Cli, { url: given, insecure = false }: TokenOptions, path
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new CannotRun('--url must be http:// or https://')
   if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname)) {
-    throw new CannotRun('Over plain http the password could be read on the way: use https, or --insecure')
+    throw new CannotRun('Over plain HTTP the password could be intercepted: use https, or --insecure')
   }
   return new URL(`${url.pathname.replace(/\/+$/, '')}${path}`, url.origin)
 }
 
-const notOurs = () => new CannotRun('What answered is no gateway of this kind')
+const notOurs = () => new CannotRun('The server that responded is not a Portaria gateway')
 
 const post = async (
   url: URL,
@@ -104,7 +104,7 @@ const post = async (
     if (error instanceof CannotRun) throw error
     const cause = error instanceof Error ? error.cause : undefined
     const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
-    throw new CannotRun(`${url.origin} did not answer${code}`)
+    throw new CannotRun(`${url.origin} did not respond${code}`)
   }
 }
 

@@ -7,12 +7,12 @@ import { withDatabase } from './open-store.ts'
 const ACTOR = { id: null, username: 'cli' }
 
 export const addUnlock = (program: Command, cli: Cli): void => {
-  addCommand(program, 'unlock', 'let a person try passwords again that the login throttle holds back', [
+  addCommand(program, 'unlock', 'release an account that the login throttle holds back', [
     'unlock maria',
     'unlock id:7'
   ])
-    .argument('<user>', 'username, ldap:username or id:NUMBER; has logged in at least once')
-    .addHelpText('after', '\nA lock in the directory itself is not opened by this.')
+    .argument('<user>', 'username, ldap:username or id:NUMBER of someone who has logged in at least once')
+    .addHelpText('after', '\nThis does not unlock an account that the directory itself has locked.')
     .action((user: string, options: CommonOptions) => run(cli, options, () => unlock(cli, user)))
 }
 
@@ -27,6 +27,6 @@ const unlock = ({ environment }: Cli, name: string): Promise<Report> =>
     return {
       found: false,
       json: { id: user.id, username: user.username, logins },
-      text: ({ green }) => green(`${user.username} (id ${user.id}) may try again, as ${logins.join(', ')}.`)
+      text: ({ green }) => green(`${user.username} (id ${user.id}) may try to log in again, as ${logins.join(', ')}.`)
     }
   })

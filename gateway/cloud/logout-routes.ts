@@ -17,7 +17,7 @@ const FORM = 'application/x-www-form-urlencoded'
 
 const errorSchema = {
   type: 'object',
-  description: 'As OpenID Connect Back-Channel Logout 1.0 §2.8 says',
+  description: 'See OpenID Connect Back-Channel Logout 1.0, §2.8',
   required: ['error', 'error_description'],
   properties: { error: { type: 'string' }, error_description: { type: 'string' } }
 } as const
@@ -35,7 +35,7 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
       '/auth/oauth/cloudidp/backchannel-logout',
       {
         schema: {
-          summary: 'The cloud provider ends sessions (OpenID Connect Back-Channel Logout)',
+          summary: 'Lets the cloud provider end sessions (OpenID Connect Back-Channel Logout)',
           response: { 200: { type: 'null' }, 400: errorSchema }
         }
       },

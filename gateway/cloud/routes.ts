@@ -91,7 +91,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     return reply.code(204).headers(PRIVATE).send()
   }
 
-  app.get(START, { schema: { summary: 'Starts the cloud login' } }, start)
+  app.get(START, { schema: { summary: 'Starts a cloud login' } }, start)
   app.head(CALLBACK, { schema: { hide: true } }, peek)
   app.get(CALLBACK, { schema: { summary: 'Receives the cloud provider’s redirect' }, exposeHeadRoute: false }, callback)
 }

@@ -63,7 +63,8 @@ export const readAsker = (
   const unknown = names.find(name => !profiles.includes(name))
   if (unknown === undefined && names.length > 0) return { asker: person(names.join('+'), names, true, 'ldap') }
   const all = askers.map(({ name }) => name)
-  if (unknown !== undefined && all.includes(unknown)) return { complaint: `"${unknown}" stands alone` }
+  if (unknown !== undefined && all.includes(unknown))
+    return { complaint: `"${unknown}" cannot be combined with others` }
   const shown = (unknown ?? '').slice(0, 40)
   return { complaint: `unknown role "${shown}"${nearestHint(shown, all)}: must be one of ${all.join(', ')}` }
 }

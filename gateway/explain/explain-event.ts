@@ -51,10 +51,10 @@ const wordsOf = (
   const namespace = route && findNamespace(route, what.namespace)
   if (route === undefined || namespace === undefined) return 'No route lists this namespace, so it is closed.'
   const where = `The route "${route.id}" (${lineOf(route.place)}) lists the namespace as ${namespace.name}`
-  if (reason === 'no-token') return `${where}, and to connect to it a valid token is needed.`
+  if (reason === 'no-token') return `${where}, and connecting to it requires a valid token.`
   const { events } = namespace
   if (events === undefined)
-    return `${where} without \`events\`: whoever may connect may send any event. ${roleWords(namespace.roles, asker, reason)}`
+    return `${where} without \`events\`: everyone who may connect may send any event. ${roleWords(namespace.roles, asker, reason)}`
   const rule = findEvent(events, what.event)
   if (rule === undefined) return `${where}, and none of its \`events\` names this one: it is refused.`
   const both = [...new Set([...(namespace.roles ?? []), ...(rule.roles ?? [])])]
@@ -62,8 +62,8 @@ const wordsOf = (
 }
 
 const roleWords = (roles: readonly string[] | undefined, { name }: NamedAsker, reason: string): string => {
-  if (roles === undefined) return 'It asks for no role.'
-  return `It asks for ${roles.join(' or ')}, and ${name} ${reason === 'has-role' ? 'has it' : 'does not have it'}.`
+  if (roles === undefined) return 'It requires no role.'
+  return `It requires ${roles.join(' or ')}, and ${name} ${reason === 'has-role' ? 'has it' : 'does not have it'}.`
 }
 
 /** As JSON, for `--json`. */

@@ -119,11 +119,11 @@ const candidatesOf = (table: RouteTable, method: string, path: string, match: Ro
     Number(b === match.route) - Number(a === match.route) || compareShapes(b, a, method)
   const winner = match.route ?? fits.filter(route => takesMethod(route, method)).sort(order)[0]
   return fits.sort(order).map(route => {
-    if (route === match.route) return { route, chosen: true, why: 'the most specific route that takes this method' }
+    if (route === match.route) return { route, chosen: true, why: 'the most specific route for this method' }
     if (isOurs && (route.upstream !== undefined || route.external)) {
-      return { route, chosen: false, why: "this path belongs to the gateway, route files don't reach it" }
+      return { route, chosen: false, why: 'this path belongs to the gateway and cannot be served by route files' }
     }
-    if (route === winner) return { route, chosen: false, why: 'it would be the one, but the path is refused' }
+    if (route === winner) return { route, chosen: false, why: 'it would be chosen, but the path is refused' }
     return { route, chosen: false, why: whyLost(route, winner, method) }
   })
 }
@@ -134,7 +134,7 @@ const isReserved = (segments: readonly string[]): boolean =>
 const laxWords = (table: RouteTable, method: string, path: string | undefined, match: RouteMatch): string => {
   const [cut] = match.route === undefined ? [] : (match.alsoReadAs ?? [])
   if (cut !== undefined)
-    return ` Without its last dot and what follows, the path belongs to the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
+    return ` Without its extension, the path belongs to the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
   if (path === undefined || match.refusal !== 'bad-path' || match.reason !== 'lax-reading') return ''
   const best = (segments: readonly string[], spelling: (text: string) => string) =>
     table.routes

@@ -49,7 +49,7 @@ export const whyLost = (route: Route, winner: Route | undefined, method: string)
     const [better, worse] = [theirs[at] ?? '', mine[at]]
     return `"${better}" in "${winner.id}" is more specific than ${worse === undefined ? 'the end' : `"${worse}"`} here`
   }
-  if (theirs.length < mine.length) return `"${winner.id}" is this very path, here it is only covered by "*"`
+  if (theirs.length < mine.length) return `"${winner.id}" matches this path exactly; this route covers it only with "*"`
   return `"${winner.id}" names the method ${method}`
 }
 

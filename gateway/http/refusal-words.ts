@@ -1,4 +1,4 @@
-// Says what a refusal means to somebody who reads it as a page, in Portuguese and English.
+// Holds the texts of refusal pages, in Portuguese and English.
 
 export type PageLanguage = 'pt' | 'en'
 
@@ -56,12 +56,12 @@ const KINDS: Readonly<Record<string, Kind>> = {
   GW_INTERNAL: 'internal'
 }
 
-/** What kind of refusal a code is, to people. */
+/** The kind of refusal that a code means to readers. */
 export const kindOf = (code: string): Kind => KINDS[code] ?? 'request'
 
 const pt: Readonly<Record<Kind, RefusalWords>> = {
-  request: { title: 'Pedido inválido', text: 'O navegador enviou algo que não pode ser atendido.' },
-  path: { title: 'Endereço inválido', text: 'O endereço pode ser lido de mais de uma forma e por isso é recusado.' },
+  request: { title: 'Solicitação inválida', text: 'O navegador enviou uma solicitação que não pode ser processada.' },
+  path: { title: 'Endereço inválido', text: 'O endereço pode ser lido de mais de uma forma e por isso foi recusado.' },
   attempt: {
     title: 'Esta tentativa de entrar não vale mais',
     text: 'Ela expirou, já foi usada ou começou em outro navegador. Comece de novo.'
@@ -78,30 +78,36 @@ const pt: Readonly<Record<Kind, RefusalWords>> = {
   },
   forbidden: { title: 'Acesso negado', text: 'O seu acesso não permite isto.' },
   unassigned: {
-    title: 'Falta a liberação',
+    title: 'Aguardando liberação',
     text: 'A sua conta foi reconhecida, mas um administrador ainda precisa lhe dar acesso.'
   },
-  origin: { title: 'Pedido recusado', text: 'Este pedido veio de uma página que não pode fazê-lo.' },
+  origin: {
+    title: 'Solicitação recusada',
+    text: 'Esta solicitação veio de uma página que não tem permissão para fazê-la.'
+  },
   nothing: { title: 'Página não encontrada', text: 'Não há nada neste endereço.' },
-  method: { title: 'Pedido recusado', text: 'Este endereço não aceita este tipo de pedido.' },
-  conflict: { title: 'Conflito', text: 'Isto conflita com o que já existe.' },
-  tooLarge: { title: 'Envio grande demais', text: 'O que foi enviado é maior do que se aceita aqui.' },
-  tooMany: { title: 'Pedidos demais', text: 'Foram pedidos demais em pouco tempo. Espere um momento e tente de novo.' },
+  method: { title: 'Solicitação recusada', text: 'Este endereço não aceita este tipo de solicitação.' },
+  conflict: { title: 'Conflito', text: 'Isto conflita com dados existentes.' },
+  tooLarge: { title: 'Envio grande demais', text: 'O envio ultrapassa o tamanho permitido aqui.' },
+  tooMany: {
+    title: 'Solicitações demais',
+    text: 'Foram feitas solicitações demais em pouco tempo. Espere um momento e tente de novo.'
+  },
   away: {
     title: 'Serviço fora do ar',
     text: 'O serviço por trás deste endereço não respondeu. Tente de novo em instantes.'
   },
   slow: {
     title: 'Serviço lento demais',
-    text: 'O serviço por trás deste endereço demorou demais. Tente de novo em instantes.'
+    text: 'O serviço por trás deste endereço demorou demais para responder. Tente de novo em instantes.'
   },
   unavailable: { title: 'Indisponível no momento', text: 'Isto não é possível agora. Tente de novo em instantes.' },
-  internal: { title: 'Algo deu errado', text: 'Houve uma falha no servidor. Tente de novo em instantes.' }
+  internal: { title: 'Algo deu errado', text: 'Ocorreu um erro no servidor. Tente de novo em instantes.' }
 }
 
 const en: Readonly<Record<Kind, RefusalWords>> = {
-  request: { title: 'Bad request', text: 'The browser sent something that cannot be handled.' },
-  path: { title: 'Bad address', text: 'The address can be read in more than one way and is refused for that reason.' },
+  request: { title: 'Bad request', text: 'The browser sent a request that cannot be processed.' },
+  path: { title: 'Bad address', text: 'The address could be read in more than one way, so it was refused.' },
   attempt: {
     title: 'This login attempt is no longer valid',
     text: 'It has expired, has been used already, or began in another browser. Start again.'
@@ -123,25 +129,28 @@ const en: Readonly<Record<Kind, RefusalWords>> = {
   },
   origin: { title: 'Request refused', text: 'This request came from a page that is not allowed to make it.' },
   nothing: { title: 'Page not found', text: 'There is nothing at this address.' },
-  method: { title: 'Request refused', text: 'This address does not take requests of this kind.' },
-  conflict: { title: 'Conflict', text: 'This conflicts with what is already there.' },
-  tooLarge: { title: 'Upload too large', text: 'What was sent is larger than what is accepted here.' },
+  method: { title: 'Request refused', text: 'This address does not accept this kind of request.' },
+  conflict: { title: 'Conflict', text: 'This conflicts with existing data.' },
+  tooLarge: { title: 'Upload too large', text: 'The upload exceeds the size that is allowed here.' },
   tooMany: {
     title: 'Too many requests',
     text: 'There were too many requests in a short time. Wait a moment and try again.'
   },
   away: {
     title: 'Service unavailable',
-    text: 'The service behind this address did not answer. Try again in a moment.'
+    text: 'The service behind this address did not respond. Try again in a moment.'
   },
-  slow: { title: 'Service too slow', text: 'The service behind this address took too long. Try again in a moment.' },
+  slow: {
+    title: 'Service too slow',
+    text: 'The service behind this address took too long to respond. Try again in a moment.'
+  },
   unavailable: { title: 'Not available right now', text: 'This is not possible right now. Try again in a moment.' },
-  internal: { title: 'Something went wrong', text: 'The server failed. Try again in a moment.' }
+  internal: { title: 'Something went wrong', text: 'An error occurred on the server. Try again in a moment.' }
 }
 
 export const REFUSALS: Readonly<Record<PageLanguage, Readonly<Record<Kind, RefusalWords>>>> = { pt, en }
 
-/** What leads on from a refusal. */
+/** The texts of links and details below a refusal. */
 export const WAYS_ON = {
   pt: {
     logIn: 'Entrar',
@@ -149,10 +158,10 @@ export const WAYS_ON = {
     account: 'Ver o meu acesso',
     home: 'Ir para o início',
     again: 'Tentar de novo',
-    contact: 'Quem pode ajudar: {contact}',
+    contact: 'Para obter ajuda: {contact}',
     profiles: 'É preciso ter um destes perfis: {profiles}.',
     access: 'É preciso ter um perfil e uma área.',
-    requestId: 'Código do pedido',
+    requestId: 'Código da solicitação',
     provider: 'O provedor de login'
   },
   en: {
@@ -161,7 +170,7 @@ export const WAYS_ON = {
     account: 'See what I have access to',
     home: 'Go to the start page',
     again: 'Try again',
-    contact: 'Who can help: {contact}',
+    contact: 'For help: {contact}',
     profiles: 'One of these profiles is needed: {profiles}.',
     access: 'A profile and an area are needed.',
     requestId: 'Request id',

@@ -56,7 +56,7 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
       '/auth/token',
       {
         schema: {
-          summary: 'A token for a service account (OAuth 2.0 client credentials)',
+          summary: 'Issues a token for a service account (OAuth 2.0 client credentials)',
           response: { 200: tokenSchema, 400: errorSchema, 401: errorSchema, 429: errorSchema }
         }
       },

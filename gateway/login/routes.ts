@@ -54,7 +54,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
 
   app.get(
     '/auth/config',
-    { schema: { summary: 'Which login providers are active', response: { 200: configSchema } } },
+    { schema: { summary: 'Returns which login providers are active', response: { 200: configSchema } } },
     async () => ({
       ldap: { enabled: directory !== undefined },
       cloudidp: {
@@ -67,7 +67,9 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
 
   app.post<{ Body: { username: string; password: string } }>(
     '/auth/login',
-    { schema: { summary: 'Directory login', body: credentialsSchema, response: { 200: tokenAnswerSchema } } },
+    {
+      schema: { summary: 'Logs in with the directory', body: credentialsSchema, response: { 200: tokenAnswerSchema } }
+    },
     async (request, reply) => {
       const { username, password } = request.body
       const { requestId, client } = request.exchange

@@ -29,7 +29,9 @@ interface TokenRoutesParts {
 const logoutSchema = {
   type: 'object',
   required: ['logoutUrl'],
-  properties: { logoutUrl: { type: 'string', description: 'Where the browser ends the session at the cloud provider' } }
+  properties: {
+    logoutUrl: { type: 'string', description: 'Address at which the browser ends the session at the cloud provider' }
+  }
 } as const
 
 /** Somebody who came from the cloud provider, and asks in so many words to be logged out there too. */
@@ -47,7 +49,7 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
 
   app.get(
     '/auth/me',
-    { schema: { summary: 'The bearer as the token says', response: { 200: userSchema } } },
+    { schema: { summary: 'Returns the user described by the token', response: { 200: userSchema } } },
     async (request, reply) => {
       const login = identityOf(request.exchange)
       tellExpiry(reply, login)
@@ -58,7 +60,10 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
   app.post(
     '/auth/refresh',
     {
-      schema: { summary: 'A token with the access of today, for the same login', response: { 200: tokenAnswerSchema } }
+      schema: {
+        summary: 'Returns a token with the current access, for the same login',
+        response: { 200: tokenAnswerSchema }
+      }
     },
     async (request, reply) => {
       const login = identityOf(request.exchange)
@@ -78,7 +83,7 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
 
   app.post(
     '/auth/logout',
-    { schema: { summary: 'Ends this login everywhere', response: { 200: logoutSchema, 204: { type: 'null' } } } },
+    { schema: { summary: 'Ends this login on all instances', response: { 200: logoutSchema, 204: { type: 'null' } } } },
     async (request, reply) => {
       const { requestId, client } = request.exchange
       const login = identityOf(request.exchange)

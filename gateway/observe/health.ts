@@ -40,14 +40,18 @@ const healthSchema = {
 } as const
 
 export const healthRoutes = (app: FastifyInstance, { checks, auditCheckedAt }: HealthParts): void => {
-  app.get('/health', { schema: { summary: 'Health of the gateway', response: { 200: healthSchema } } }, async () => {
-    const found = await checks()
-    return {
-      status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
-      checks: found,
-      auditCheckedAt: auditCheckedAt()?.toISOString()
+  app.get(
+    '/health',
+    { schema: { summary: 'Returns the health of the gateway', response: { 200: healthSchema } } },
+    async () => {
+      const found = await checks()
+      return {
+        status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
+        checks: found,
+        auditCheckedAt: auditCheckedAt()?.toISOString()
+      }
     }
-  })
+  )
 }
 
 const REMEMBERED_MS = 1000

@@ -1,4 +1,4 @@
-// People get the login page and the console; backends' pages get the session script; nothing loads from elsewhere.
+// Serves the login, account and console pages, and the session script for pages of backends; nothing loads from other sites.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { ASSETS, type Asset, createAssets, type PageAssets } from './assets.ts'
@@ -63,12 +63,14 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
 
   app.get(
     '/auth/account',
-    { schema: { summary: "A person's account: access, sessions, access tokens", produces: ['text/html'] } },
+    { schema: { summary: 'The account page: access, sessions, access tokens', produces: ['text/html'] } },
     document(assets.account)
   )
 
-  app.get('/auth/session.js', { schema: { summary: 'Keeps the session of a page alive' } }, async (request, reply) =>
-    sendAsset(request, reply, assets.sessionScript, FIVE_MINUTES)
+  app.get(
+    '/auth/session.js',
+    { schema: { summary: 'The script that keeps the session of a page alive' } },
+    async (request, reply) => sendAsset(request, reply, assets.sessionScript, FIVE_MINUTES)
   )
 
   app.get<{ Params: { '*': string } }>(`${ASSETS}*`, { schema: { hide: true } }, async (request, reply) => {

@@ -10,30 +10,30 @@ interface NamedAsker extends Asker {
 
 const BAD_PATH: Readonly<Record<string, string>> = {
   'not-absolute': 'The path does not begin with /.',
-  fragment: 'A # has no place in a request; some backends would cut the path there.',
+  fragment: 'A # is not allowed in a request; some backends would cut the path there.',
   'double-slash': 'Two slashes in a row: some backends merge them, others do not.',
-  'dot-segment': 'A dot segment: a backend would resolve it to another path.',
-  'encoded-slash': '%2F: some backends take it for a slash (a route may say allowInPath: [encodedSlash]).',
-  backslash: 'A backslash: some backends take it for a slash.',
-  semicolon: 'A semicolon: some backends cut parameters there (a route may say allowInPath: [semicolon]).',
-  'control-character': 'A control character, as it is or encoded.',
-  'double-encoding': 'Encoded twice: a backend that decodes twice would see another path.',
-  'percent-encoding': 'A % that is followed by no two hexadecimal digits.',
-  'utf-8': 'The encoded bytes are no UTF-8.',
+  'dot-segment': 'A dot segment: a backend would resolve it to a different path.',
+  'encoded-slash': '%2F: some backends read it as a slash (a route can allow it with allowInPath: [encodedSlash]).',
+  backslash: 'A backslash: some backends read it as a slash.',
+  semicolon: 'A semicolon: some backends cut parameters there (a route can allow it with allowInPath: [semicolon]).',
+  'control-character': 'A control character, literal or encoded.',
+  'double-encoding': 'Double encoding: a backend that decodes twice would see a different path.',
+  'percent-encoding': 'A % that is not followed by two hexadecimal digits.',
+  'utf-8': 'The encoded bytes are not valid UTF-8.',
   'raw-character': 'A character that must be percent-encoded.',
   'lax-reading':
-    'A backend that ignores case, blanks, dots at the end or a format such as .json would read this path as that of another route.'
+    'A backend that ignores case, spaces, trailing dots or an extension such as .json would read this path as one of another route.'
 }
 
 const TOKEN: Readonly<Record<string, string>> = {
-  'no-token': 'A valid token is needed, and there is none.',
+  'no-token': 'A valid token is required, and there is none.',
   expired: 'The token has expired.',
   'bad-signature': 'The token is not signed with any of the current secrets.',
-  'bad-header': 'The header of the token is not that of a token of this gateway.',
-  'bad-claims': 'The claims of the token are not those of a token of this gateway.',
-  'issued-in-the-future': 'The token says it was issued in the future.',
+  'bad-header': 'The header of the token is not that of a token from this gateway.',
+  'bad-claims': 'The claims of the token are not those of a token from this gateway.',
+  'issued-in-the-future': 'According to its claims, the token was issued in the future.',
   'not-yet-valid': 'The token is not valid yet.',
-  'lives-too-long': 'The token lives longer than this gateway lets any token live.'
+  'lives-too-long': 'The token is valid for longer than any token that this gateway issues.'
 }
 
 /** One or two sentences on why; what a client gets is not repeated. */
@@ -42,21 +42,21 @@ export const reasonInWords = (decision: Decision, match: RouteMatch, asker: Name
   const roles = match.route?.roles?.join(' or ') ?? ''
   switch (reason) {
     case 'public':
-      return 'The route is public: no token is looked at, and no identity is passed on.'
+      return 'The route is public: no token is checked, and no identity is passed on.'
     case 'socketio':
-      return 'The HTTP side of a Socket.IO route needs no token; each namespace asks for one at CONNECT.'
+      return 'The HTTP side of a Socket.IO route needs no token; each namespace requires one at CONNECT.'
     case 'any-valid-token':
-      return `The route asks for no role${match.route?.requireAssigned ? ', only for assigned people' : ''}.`
+      return `The route requires no role${match.route?.requireAssigned ? ', but only admits assigned people' : ''}.`
     case 'has-role':
-      return `The route asks for ${roles}, and ${asker.name} has it.`
+      return `The route requires ${roles}, and ${asker.name} has it.`
     case 'role-missing':
-      return `The route asks for ${roles}, and ${asker.name} has ${roleWords(asker)}.`
+      return `The route requires ${roles}, and ${asker.name} has ${roleWords(asker)}.`
     case 'cloud-unassigned':
-      return 'Anybody can have an account at this cloud provider, and an Admin has not yet given this one a profile and an area (or CLOUDIDP_ALLOWED_TENANTS names no tenant).'
+      return 'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).'
     case 'unassigned':
-      return 'The route asks for people with a profile and an area, and an Admin has not yet given both.'
+      return 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.'
     case 'method':
-      return `A route has this path, but none takes this method; allowed: ${match.refusal === 'method' ? match.allowed.join(', ') : ''}.`
+      return `Routes with this path exist, but none for this method; allowed: ${match.refusal === 'method' ? match.allowed.join(', ') : ''}.`
     case 'no-route':
       return 'No route has this path.'
     default:
@@ -70,8 +70,10 @@ const roleWords = ({ user }: NamedAsker): string =>
 const unusual = (reason: string, match: RouteMatch): string => {
   const token = TOKEN[reason]
   if (token === undefined) return BAD_PATH[reason] ?? reason
-  // The same answer as on a private path: nobody without a token learns which paths exist.
-  if (match.refusal === 'no-route') return `No route has this path; without a valid token that is not told. ${token}`
-  if (match.refusal === 'method') return `No route takes this method here; without a token that is not told. ${token}`
+  // The same response as on a private path, so that clients without a token cannot find out which paths exist.
+  if (match.refusal === 'no-route')
+    return `No route has this path; without a valid token, this is not disclosed. ${token}`
+  if (match.refusal === 'method')
+    return `No route with this path has this method; without a valid token, this is not disclosed. ${token}`
   return token
 }

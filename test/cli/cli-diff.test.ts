@@ -92,7 +92,7 @@ t.test('mistake: public on a parent lets everybody into what had no rule of its 
     'path: /api/*, upstream: up, public: true'
   )
   const { opened, code } = await compare(t, next)
-  t.match(opened[0]?.text, /^\/api\/\* is now open to everybody, even without a token/)
+  t.match(opened[0]?.text, /^\/api\/\* is now open to everyone, even without a token/)
   t.equal(code, 1)
 })
 
@@ -128,14 +128,14 @@ t.test('mistake: a role is misspelt', async t => {
 t.test('mistake: the roles are left out, and any valid token passes', async t => {
   const next = changed(', roles: [Supervisor, Admin]', '')
   const { opened } = await compare(t, next)
-  t.match(opened[0]?.text, /^\/api\/reports\/\* is now open to anybody with a valid token/)
+  t.match(opened[0]?.text, /^\/api\/reports\/\* is now open to anyone with a valid token/)
   t.equal(await failing(t, next), 1)
 })
 
 t.test('mistake: a wildcard too wide swallows its neighbours', async t => {
   const next = [...SOUND, '{ path: /api/:any/*, upstream: up, public: true }']
   const { opened } = await compare(t, next)
-  t.match(opened[0]?.text, /^\/api\/:any\/\* is now open to everybody, even without a token/)
+  t.match(opened[0]?.text, /^\/api\/:any\/\* is now open to everyone, even without a token/)
 })
 
 t.test('mistake: a static exception shadows the rule on a parameter', async t => {
@@ -165,7 +165,7 @@ t.test('mistake: requireAssigned is lost', async t => {
 
 t.test('mistake: a namespace is given to more people', async t => {
   const { opened, code } = await compare(t, changed('/m: { roles: [Admin] }', '/m: {}'))
-  t.match(opened[0]?.text, /namespace \/m is now open to anybody with a valid token/)
+  t.match(opened[0]?.text, /namespace \/m is now open to anyone with a valid token/)
   t.equal(code, 1)
 })
 
@@ -216,7 +216,7 @@ t.test('people read the loudest first, with an example and both places', async t
     stdout,
     /OPEN {4}\/api\/admin\/\* is now open to Agente, Supervisor.*\n.*was "\/api\/admin\/\*" \(.*routes\.yaml:\d+\), is "\/api\/\*" \(/
   )
-  t.match(stdout, /\/new is now open to everybody, even without a token \(until now: nobody\)/)
+  t.match(stdout, /\/new is now open to everyone, even without a token \(until now: no one\)/)
   t.notOk(stdout.includes('\u001b'), 'no colour where nobody looks')
 })
 

@@ -111,7 +111,7 @@ t.test('the doctor keeps to this machine, to its bounds, and to gateways', async
   t.match(elsewhere.stderr, /--i-own-this/)
   const closed = await portaria(['doctor', 'http://127.0.0.1:1'])
   t.equal(closed.code, 2)
-  t.match(closed.stderr, /does not answer/)
+  t.match(closed.stderr, /does not respond/)
   const echo = await startEcho(t)
   const none = await portaria(['doctor', echo])
   t.equal(none.code, 2)

@@ -50,6 +50,6 @@ t.test('explain lists the header lines that a backend receives', async t => {
   t.notMatch(open.headers?.join(), /x-user-/)
   t.equal((await ask('GET', '/app/x', '--as', 'anonymous')).headers, undefined, 'a refused request reaches no backend')
   const { stdout } = await portaria(['explain', 'GET', '/app/x', '--as', 'Agente', '--config', config, '--headers'])
-  t.match(stdout, /The backend receives, beside what the client sent:\n {2}host: <host asked for>\n/)
-  t.match(stdout, /From the client do not pass: X-Tenant, X-WEBAUTH-USER, Accept-Language/)
+  t.match(stdout, /In addition to what the client sent, the backend receives:\n {2}host: <host asked for>\n/)
+  t.match(stdout, /Removed from the client's request: X-Tenant, X-WEBAUTH-USER, Accept-Language/)
 })

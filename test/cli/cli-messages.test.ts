@@ -48,8 +48,8 @@ t.test('explain, matrix and grants name the folder that they judged', async t =>
 t.test('help marks the options that a command cannot do without', async t => {
   const { code, stdout } = await portaria(['client', 'create', '--help'])
   t.equal(code, 0)
-  t.match(stdout, /--profile <profile\.\.\.> +required: what it may do/)
-  t.match(stdout, /--expires <time> +ISO 8601/)
+  t.match(stdout, /--profile <profile\.\.\.> +required: profiles of the account/)
+  t.match(stdout, /--expires <time> +date or time in ISO 8601/)
   t.match(await portaria(['grant', 'maria']), { code: 2, stderr: /required option '--profile/ })
 })
 
@@ -59,7 +59,7 @@ t.test('the doctor says what it did not try', async t => {
   const { stdout } = await examine(t, undefined, ['--private', '/private/data'])
   for (const option of ['--token', '--with-secret', '--public', '--websocket'])
     t.match(stdout, new RegExp(`Not tried: .*${option}`), option)
-  t.match(stdout, /Never tried: requests that change something/)
+  t.match(stdout, /Never tried: requests that change data/)
 })
 
 t.test('a database that is not there is said to be missing, and where', async t => {
@@ -77,10 +77,10 @@ t.test('with a database', async t => {
     const lost = withDatabase({ DATABASE_URL }, () => {
       throw new DatabaseUnavailable(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
     })
-    await t.rejects(lost, { name: 'CannotRun', message: /The database no longer answers .*: read ECONNRESET/ })
+    await t.rejects(lost, { name: 'CannotRun', message: /The database no longer responds .*: read ECONNRESET/ })
     const wrong = await portaria(['audit', 'verify'], { env: { DATABASE_URL: `${DATABASE_URL}_none` } })
     t.match(wrong.stderr, /database cannot be used \(DATABASE_URL, 127\.0\.0\.1:\d+\/\w+_none\): /)
-    t.match(wrong.stderr, /There is no database of this name: create it/)
+    t.match(wrong.stderr, /There is no database with this name: create it/)
   })
 
   await t.test('grants counts the people of each group', async t => {
@@ -89,7 +89,7 @@ t.test('with a database', async t => {
       'a.yaml': `${ROUTES}grants: [{ group: "${group}", profiles: [Agente], areas: [Sul] }]\n`
     })
     const args = ['grants', '--config', granting]
-    t.match((await portaria(args)).stdout, /People are not counted: neither DATABASE_URL/)
+    t.match((await portaria(args)).stdout, /People are not counted, because neither DATABASE_URL/)
     const { user } = await users.syncPerson(person('ana'))
     const { groupKey } = await import('../../gateway/routes/grants.ts')
     const insert = "INSERT INTO person_groups (user_id, provider, groups) VALUES ($1, 'ldap', ARRAY[$2])"
@@ -101,6 +101,6 @@ t.test('with a database', async t => {
   await t.test('a new key is published by the gateways, not by the command', async t => {
     const { code, stdout } = await portaria(['keys', 'rotate'], { env })
     t.equal(code, 0)
-    t.match(stdout, /is made\. Running gateways publish it within a minute, and sign with it from \d{4}-/)
+    t.match(stdout, /has been created\. Running gateways publish it within a minute and sign with it from \d{4}-/)
   })
 })

@@ -46,11 +46,11 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
     [['explain', 'GET', 'x', '--config', folder], /PATH must begin with \//],
     [['explain', 'G T', '/', '--config', folder], /METHOD must be a method/],
     [['explain', 'GET', '/', '--as', 'Agent', '--config', folder], /did you mean "Agente"/],
-    [['explain', 'GET', '/', '--token', 'nonsense', '--config', folder], /no token of a gateway/],
+    [['explain', 'GET', '/', '--token', 'nonsense', '--config', folder], /not a token of a gateway/],
     [['matrix', '--config', '/nowhere'], /cannot be read/],
     [['diff', folder], /missing required argument 'new'/],
     [['replay', '/nowhere.log', '--config', folder], /\/nowhere.log cannot be read \(ENOENT\)/],
-    [['replay', join(folder, 'routes.yaml'), '--config', folder], /holds no line of an access log/],
+    [['replay', join(folder, 'routes.yaml'), '--config', folder], /contains no access log lines/],
     [['grant', 'maria'], /required option '--profile/],
     [['doctor', 'nonsense'], /URL must be one such as/]
   ]
@@ -70,8 +70,8 @@ t.test('check judges routes, their tests, and the settings where there are any',
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
   const fine = await portaria(['check', folder])
   t.equal(fine.code, 0)
-  t.match(fine.stdout, /5 routes in 1 file, 1 test hold/)
-  t.match(fine.stdout, /settings: not judged/)
+  t.match(fine.stdout, /5 routes in 1 file, 1 test passed/)
+  t.match(fine.stdout, /settings: not checked/)
   const byVariable = await portaria(['check'], { env: { UPSTREAM_CONFIG: folder } })
   t.equal(byVariable.code, 0, 'the folder alone asks for no other setting')
 
@@ -296,7 +296,7 @@ tests:
   const explain = (...args: string[]) => portaria(['explain', 'EVENT', ...args, '--config', folder])
   t.match(
     (await explain('/messaging', 'send', '--as', 'Supervisor')).stdout,
-    /403 GW_FORBIDDEN \(role-missing\)\n.*It asks for Agente/
+    /403 GW_FORBIDDEN \(role-missing\)\n.*It requires Agente/
   )
   t.match((await explain('/messaging', 'ban')).stdout, /\nAgente +403 +GW_FORBIDDEN/)
   t.match((await explain('/messaging', 'ban', '--as', 'Agente')).stdout, /none of its `events` names this one/)

@@ -77,7 +77,7 @@ t.test('on Postgres', async t => {
     await users.syncPerson(person('joao', { provider: 'cloudidp', issuer: 'https://idp.example' }))
     const two = await portaria(['grant', 'joao', '--profile', 'Agente', '--area', 'Sul'], { env })
     t.equal(two.code, 2)
-    t.match(two.stderr, /"joao" is not one person; say which one:\nid:\d+ {2}ldap:joao/)
+    t.match(two.stderr, /"joao" is not one person but several; specify which one:\nid:\d+ {2}ldap:joao/)
     t.match((await grant('cloudidp:joao', '--profile', 'Agente', '--area', 'Sul')).json(), { provider: 'cloudidp' })
     const nobody = await portaria(['grant', 'nobody', '--profile', 'Agente', '--area', 'Sul'], { env })
     t.equal(nobody.code, 2)

@@ -91,7 +91,7 @@ t.test('each candidate says why it lost', async t => {
     return Object.fromEntries(candidates.map(({ route, why }) => [route.id, why]))
   }
   t.same(ask('DELETE', '/api/7'), {
-    'DELETE /api/:id': 'the most specific route that takes this method',
+    'DELETE /api/:id': 'the most specific route for this method',
     'GET /api/:id': 'takes GET, not DELETE',
     '/api/*': '":id" in "DELETE /api/:id" is more specific than "*" here',
     '/*': '"api" in "DELETE /api/:id" is more specific than "*" here'
@@ -132,7 +132,7 @@ t.test('people are named as they are written in route tests', async t => {
   t.same(readAsker('Agente, Supervisor').asker?.user?.profiles, ['Agente', 'Supervisor'])
   t.equal(readAsker('cloud-unassigned').asker?.user?.provider, 'cloudidp')
   t.match(readAsker('Agent').complaint, /did you mean "Agente"/)
-  t.match(readAsker('Agente+unassigned').complaint, /stands alone/)
+  t.match(readAsker('Agente+unassigned').complaint, /cannot be combined/)
   t.match(readAsker('').complaint, /must be one of/)
 })
 

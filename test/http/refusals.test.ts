@@ -108,7 +108,7 @@ t.test("a page of a refusal speaks the reader's language, bears the name of the 
     t.ok(answer.body.includes(`<h1>${title}</h1>`), title)
     t.same(answer.links, links, title)
     t.ok(answer.body.includes('Casa &lt;b&gt;'), 'the name is text')
-    t.ok(answer.body.includes('Who can help: Ana &lt;ana@corp.example&gt;'))
+    t.ok(answer.body.includes('For help: Ana &lt;ana@corp.example&gt;'))
     t.match(answer.body, /<link rel="icon" href="data:image\/svg\+xml,/, 'no browser asks the site for an icon')
   }
   t.match((await page('/auth/oauth/cloudidp/start')).body, /Contoso did not confirm/)

@@ -41,7 +41,7 @@ t.test(
     await page.locator('#username').waitFor()
     t.same(await page.locator('#password').getAttribute('autocomplete'), 'current-password')
     await logIn(page, 'maria', 'wrong')
-    t.match(await page.locator('[role=alert]').textContent(), /do not match/)
+    t.match(await page.locator('[role=alert]').textContent(), /incorrect/)
     await logIn(page, 'maria')
     t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
     t.match(await kept(page, 'authToken'), /^eyJ/)

@@ -11,15 +11,15 @@ export const ANSWER_CHECKS: readonly Check[] = [
   {
     id: 'cors',
     severity: 'high',
-    title: 'Scripts of any origin may read answers (HD-30)',
-    fix: 'Answer Access-Control-Allow-Origin with exactly the one origin of the frontend, never with what was asked.',
+    title: 'Scripts of any origin may read responses (HD-30)',
+    fix: 'Set Access-Control-Allow-Origin to exactly the origin of the frontend; never reflect the Origin of the request.',
     look: foreignOrigins
   },
   {
     id: 'rate-limit-missing',
     severity: 'medium',
-    title: 'No rate limit is to be seen',
-    fix: 'Limit requests per address before anything costly, and say so in x-ratelimit-* headers.',
+    title: 'There is no visible rate limit',
+    fix: 'Limit requests per address before anything expensive, and announce it in x-ratelimit-* headers.',
     look: async ({ client, closed }) => {
       const probe = { target: closed[0]?.path ?? '/' }
       const { headers } = await client.ask(probe)
@@ -30,15 +30,15 @@ export const ANSWER_CHECKS: readonly Check[] = [
   {
     id: 'rate-limit-address',
     severity: 'high',
-    title: 'Whoever changes X-Forwarded-For is not limited (HD-09)',
-    fix: 'Believe X-Forwarded-For only from listed proxies (TRUST_PROXY), from the right.',
+    title: 'Clients can evade the rate limit by changing X-Forwarded-For (HD-09)',
+    fix: 'Trust X-Forwarded-For only from listed proxies (TRUST_PROXY), and read it from the right.',
     look: spoofedAddress
   },
   {
     id: 'cache-shared',
     severity: 'medium',
-    title: 'An answer to one person may be kept by shared caches (RW-07)',
-    fix: 'Add Cache-Control: private and Vary: Authorization to the answers of private routes.',
+    title: 'Shared caches may store a response for one person (RW-07)',
+    fix: 'Add Cache-Control: private and Vary: Authorization to the responses of private routes.',
     look: ({ client, closed, token }) =>
       collect(token === undefined ? [] : closed, async ({ path }) => {
         const headers = [['Authorization', `Bearer ${token}`]] as const
@@ -52,8 +52,8 @@ export const ANSWER_CHECKS: readonly Check[] = [
   {
     id: 'operations-open',
     severity: 'medium',
-    title: 'Operational endpoints answer on the public address',
-    fix: 'Serve metrics and debugging on a second listener that the public does not reach.',
+    title: 'Operational endpoints are reachable on the public address',
+    fix: 'Serve metrics and debugging endpoints on a second listener that is not public.',
     look: world =>
       collect(['/metrics', '/debug/vars', '/actuator/env', '/server-status', '/.env'], path =>
         getsIn(world, path, target => ({ target }))
@@ -62,8 +62,8 @@ export const ANSWER_CHECKS: readonly Check[] = [
   {
     id: 'leak',
     severity: 'medium',
-    title: 'Refusals hold stack traces, internal addresses or what was sent (RT-19, HD-24)',
-    fix: 'Answer refusals from a table of fixed texts; keep causes for the log.',
+    title: 'Refusals contain stack traces, internal addresses or request data (RT-19, HD-24)',
+    fix: 'Use a table of fixed texts for refusals, and write causes only to the log.',
     look: leaks
   },
   {
@@ -81,15 +81,15 @@ export const ANSWER_CHECKS: readonly Check[] = [
   {
     id: 'tls',
     severity: 'high',
-    title: 'Traffic can be read or changed on its way',
-    fix: 'Serve https with a valid certificate and TLS 1.2 or newer only.',
+    title: 'Traffic can be read or modified in transit',
+    fix: 'Serve HTTPS with a valid certificate, and only TLS 1.2 or newer.',
     look: transport
   },
   {
     id: 'cookies',
     severity: 'medium',
-    title: 'Cookies can be read by scripts, or travel where they should not',
-    fix: 'Set HttpOnly and SameSite on every cookie, and Secure.',
+    title: 'Cookies can be read by scripts, or are sent where they should not be',
+    fix: 'Set HttpOnly, SameSite and Secure on every cookie.',
     // Last, when all answers have been seen.
     look: async ({ client }) => [...client.cookies].flatMap(cookie => judgeCookie(cookie, client.url.protocol))
   }
@@ -122,7 +122,7 @@ async function foreignOrigins({ client, closed, open }: DoctorWorld): Promise<st
 }
 
 const TRUSTED =
-  'X-Forwarded-For is believed from this host, from the right: TRUST_PROXY names it. Run the doctor from a host that it does not name to see what strangers can do.'
+  'X-Forwarded-For is trusted from this host: TRUST_PROXY names it. To see what other clients can do, run the doctor from a host that TRUST_PROXY does not name.'
 
 async function spoofedAddress({ client, closed, notes }: DoctorWorld): Promise<string[]> {
   const target = closed[0]?.path ?? '/'
@@ -154,7 +154,7 @@ async function spoofedAddress({ client, closed, notes }: DoctorWorld): Promise<s
 
 const LEAKS: readonly (readonly [what: string, pattern: RegExp])[] = [
   ['a stack trace', /\n?\s+at .{1,200}:\d+:\d+|Traceback \(most recent call last\)|\bnode_modules\b/],
-  ['an error of the operating system', /\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|HOSTUNREACH|TIMEDOUT)\b/],
+  ['an operating system error', /\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|HOSTUNREACH|TIMEDOUT)\b/],
   [
     'an internal address',
     /\b(?:127\.0\.0\.1|10\.\d+\.\d+\.\d+|192\.168\.\d+\.\d+|172\.(?:1[6-9]|2\d|3[01])\.\d+\.\d+):\d+/
@@ -168,9 +168,9 @@ async function leaks({ client }: DoctorWorld): Promise<string[]> {
     return answer.status >= 400 && answer.body.includes(mark) ? `${show({ target }, answer)} repeats it` : undefined
   })
   for (const { status, body, headers } of client.refusals) {
-    for (const [what, pattern] of LEAKS) if (pattern.test(body)) evidence.push(`an answer ${status} holds ${what}`)
+    for (const [what, pattern] of LEAKS) if (pattern.test(body)) evidence.push(`a ${status} response contains ${what}`)
     const software = headers.get('x-powered-by') ?? /^.*\/\d.*$/.exec(headers.get('server') ?? '')?.[0]
-    if (software !== undefined) evidence.push(`an answer ${status} names ${software}`)
+    if (software !== undefined) evidence.push(`a ${status} response names ${software}`)
   }
   return [...new Set(evidence)]
 }

@@ -54,7 +54,8 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
     async ask(probe) {
       for (;;) {
         if (asked >= maxRequests) throw new ProbesEnded(`${maxRequests} requests were sent (--max-requests)`)
-        if (performance.now() > deadline) throw new ProbesEnded(`${maxTimeMs / 1000} seconds were over (--max-seconds)`)
+        if (performance.now() > deadline)
+          throw new ProbesEnded(`${maxTimeMs / 1000} seconds had passed (--max-seconds)`)
         asked += 1
         const answer = parse(await exchange(url, render(url, probe)))
         if (answer.status === 429) {
@@ -73,7 +74,7 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
 const waitAsTold = async ({ headers }: Answer, deadline: number): Promise<void> => {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const isInTime = seconds >= 0 && performance.now() + seconds * 1000 < deadline
-  if (!isInTime) throw new ProbesEnded('the gateway limits us (429), for longer than there is time (--max-seconds)')
+  if (!isInTime) throw new ProbesEnded('the rate limit (429) lasts longer than the time allowed (--max-seconds)')
   await new Promise(resolve => setTimeout(resolve, Math.max(seconds, 0.1) * 1000))
 }
 

@@ -33,27 +33,30 @@ The more it knows the more it sees: --config names the routes, --token shows wha
 --with-secret signs tokens with JWT_SECRET that must be refused all the same (expired, HS384, …).`
 
 export const addDoctor = (program: Command, cli: Cli): void => {
-  addCommand(program, 'doctor', 'try known ways around a running gateway and say how to close them', [
+  addCommand(program, 'doctor', 'try known bypasses against a running gateway and say how to close them', [
     'doctor http://localhost:3000',
     'doctor http://localhost:3000 --config upstream-config --token "$TOKEN"',
     'doctor https://gateway.example --i-own-this --private /api/orders --websocket /live --json'
   ])
-    .argument('<url>', 'the gateway')
-    .option('--i-own-this', 'you may test this gateway, which is not on this machine')
-    .option('--config <folder>', 'its folder of route files: closed, public and WebSocket paths are taken from there')
-    .option('--private <path...>', 'paths that need a token')
-    .option('--public <path...>', 'paths that need none')
+    .argument('<url>', 'URL of the gateway')
+    .option('--i-own-this', 'confirm that you may test a gateway on another machine')
+    .option(
+      '--config <folder>',
+      'directory of its route files, from which private, public and WebSocket paths are taken'
+    )
+    .option('--private <path...>', 'paths that require a token')
+    .option('--public <path...>', 'paths that require no token')
     .option('--websocket <path...>', 'paths of WebSockets')
-    .option('--token <token>', 'an accepted token (of somebody with few rights)')
-    .option('--with-secret', 'sign tokens that must be refused with JWT_SECRET of this environment')
-    .option('--max-requests <number>', 'requests at most', positive, 600)
-    .option('--max-seconds <number>', 'seconds at most', positive, 180)
+    .option('--token <token>', 'a valid token of someone with few permissions')
+    .option('--with-secret', 'use JWT_SECRET to sign tokens that the gateway must refuse')
+    .option('--max-requests <number>', 'maximum number of requests', positive, 600)
+    .option('--max-seconds <number>', 'maximum duration in seconds', positive, 180)
     .addHelpText('after', HELP)
     .action((url: string, options: DoctorOptions) => run(cli, options, () => doctor(cli, url, options)))
 }
 
 const positive = (text: string): number => {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.')
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.')
   return Number(text)
 }
 
@@ -61,7 +64,7 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   const url = targetOf(address, options.iOwnThis === true)
   const surroundings = await surroundingsOf(options)
   const [secret] = options.withSecret === true ? verifyingSecrets(cli.environment) : []
-  if (options.withSecret === true && secret === undefined) throw new CannotRun('--with-secret needs JWT_SECRET')
+  if (options.withSecret === true && secret === undefined) throw new CannotRun('--with-secret requires JWT_SECRET')
   const client = createDoctorClient(url, {
     maxRequests: options.maxRequests,
     maxTimeMs: options.maxSeconds * 1000
@@ -72,7 +75,7 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   const world: DoctorWorld = { ...surroundings, client, closed, token: options.token, secret, notes: [] }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)
   if (findings.length === 0 && closed.length === 0) {
-    throw new CannotRun('No path there refuses whoever has no token: name one with --private or --config')
+    throw new CannotRun('No path is known that requires a token: name one with --private or --config')
   }
   if (findings.length === 0 && ended !== undefined)
     throw new CannotRun(`Nothing was found, but not all tried: ${ended}`)
@@ -96,7 +99,7 @@ const targetOf = (address: string, isOwned: boolean): URL => {
   const url = new URL(address)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new CannotRun('URL must be http:// or https://')
   if (!isOwned && !isLoopbackHost(url.hostname)) {
-    throw new CannotRun('This gateway is not on this machine. If you may test it, say so with --i-own-this')
+    throw new CannotRun('This gateway is not on this machine. If you are allowed to test it, use --i-own-this')
   }
   return url
 }
@@ -112,7 +115,7 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
     if (answer.status === 401 || answer.status === 403) closed.push({ path, status: answer.status })
     else if (isGiven && isSuccess(answer)) evidence.push(`GET ${path} → ${answer.status} without a token`)
   }
-  if (answers === 0) throw new CannotRun(`${client.url.origin} does not answer`)
+  if (answers === 0) throw new CannotRun(`${client.url.origin} does not respond`)
   const findings: Finding[] = evidence.length === 0 ? [] : [{ ...OPEN, evidence }]
   return { closed, findings }
 }
@@ -120,7 +123,7 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
 const OPEN: Omit<Finding, 'evidence'> = {
   id: 'private-open',
   severity: 'high',
-  title: 'A path that needs a token answers without one',
+  title: 'A path that requires a token is served without one',
   fix: 'Look for a wider public route with `explain`, and make paths private by default.'
 }
 
@@ -141,7 +144,7 @@ const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string 
 const ORDER = { high: 0, medium: 1, low: 2 } as const
 const MAX_EVIDENCE = 5
 
-const NEVER_TRIED = 'requests that change something, passwords, floods, and the backends without the gateway in front.'
+const NEVER_TRIED = 'requests that change data, passwords, floods, and backends without the gateway in front of them.'
 
 const textOf = (world: DoctorWorld, findings: readonly Finding[], ended: string | undefined, terminal: Terminal) => {
   const { red, yellow, green, bold, dim } = terminal
@@ -155,7 +158,7 @@ const textOf = (world: DoctorWorld, findings: readonly Finding[], ended: string 
       `  ${green('Fix:')} ${fix}`,
       ''
     ])
-  const tried = `${world.client.asked()} requests to ${world.client.url.origin}, closed paths: ${world.closed.map(({ path }) => path).join(', ')}`
+  const tried = `${world.client.asked()} requests to ${world.client.url.origin}, private paths: ${world.closed.map(({ path }) => path).join(', ')}`
   if (findings.length === 0) lines.push(green('Nothing found.'))
   lines.push(...world.notes.map(note => yellow(`Note: ${note}`)))
   if (ended !== undefined) lines.push(yellow(`Not everything was tried: ${ended}`))

@@ -20,8 +20,8 @@ export const HEADER_CHECKS: readonly Check[] = [
   {
     id: 'header-original-url',
     severity: 'high',
-    title: 'A header with another URL leads to a closed path (RT-34)',
-    fix: 'Remove X-Original-URL, X-Rewrite-URL and their kin before forwarding.',
+    title: 'A header with another URL opens a private path (RT-34)',
+    fix: 'Remove X-Original-URL, X-Rewrite-URL and similar headers before forwarding.',
     look: async world => {
       const path = world.closed[0]?.path ?? '/'
       const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-Original-URI', 'X-Forwarded-Uri', 'X-Forwarded-Path']
@@ -36,8 +36,8 @@ export const HEADER_CHECKS: readonly Check[] = [
   {
     id: 'header-method-override',
     severity: 'high',
-    title: 'A method-override header opens a closed path (RT-16)',
-    fix: 'Remove X-HTTP-Method-Override and its kin; decide on the method of the request line.',
+    title: 'A method-override header opens a private path (RT-16)',
+    fix: 'Remove X-HTTP-Method-Override and similar headers, and decide on the method in the request line.',
     look: world =>
       believed(world, [
         ...each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'], 'OPTIONS'),
@@ -47,8 +47,8 @@ export const HEADER_CHECKS: readonly Check[] = [
   {
     id: 'method-unguarded',
     severity: 'high',
-    title: 'A method passes that no rule names (RT-17)',
-    fix: 'Rules hold for all methods unless they name some; HEAD follows GET, OPTIONS is no exception.',
+    title: 'A method that no rule names is allowed (RT-17)',
+    fix: 'Apply rules to all methods unless they name some; treat HEAD like GET, and make no exception for OPTIONS.',
     look: async world => {
       const path = world.closed[0]?.path ?? '/'
       const found = await collect(['HEAD', 'OPTIONS'] as const, method =>
@@ -60,7 +60,7 @@ export const HEADER_CHECKS: readonly Check[] = [
   {
     id: 'identity-believed',
     severity: 'high',
-    title: "The client's own identity headers open a closed path (HD-01, HD-33)",
+    title: 'Identity headers sent by a client open a private path (HD-01, HD-33)',
     fix: 'Remove every identity header of the client, in every spelling, before adding your own.',
     look: world =>
       believed(world, [
@@ -76,8 +76,8 @@ export const HEADER_CHECKS: readonly Check[] = [
   {
     id: 'address-believed',
     severity: 'high',
-    title: 'A claimed address or host opens a closed path (HD-08, HD-09, HD-10)',
-    fix: 'Believe X-Forwarded-* only from listed proxies (TRUST_PROXY), and never for access.',
+    title: 'A forged address or host opens a private path (HD-08, HD-09, HD-10)',
+    fix: 'Trust X-Forwarded-* only from listed proxies (TRUST_PROXY), and never base access on it.',
     look: world =>
       believed(world, [
         ...each(['X-Forwarded-For', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP'], '127.0.0.1'),
@@ -88,22 +88,22 @@ export const HEADER_CHECKS: readonly Check[] = [
   {
     id: 'identity-forged',
     severity: 'high',
-    title: "The client's own identity headers reach a backend (HD-01 to HD-05, HD-33)",
-    fix: 'Remove X-User-* in every spelling (X_User_Id too, and what Connection names), on public routes as well.',
+    title: 'Identity headers sent by a client reach a backend (HD-01 to HD-05, HD-33)',
+    fix: 'Remove X-User-* in every spelling (also X_User_Id, and names listed in Connection), on public routes too.',
     look: forgedIdentity
   },
   {
     id: 'foreign-identity-forged',
     severity: 'medium',
-    title: 'What other gateways tell backends passes when a client sends it (RW-27)',
-    fix: 'Remove Remote-User, X-WEBAUTH-*, X-Auth-Request-*, client certificates, Client-IP and their kin, in every spelling.',
+    title: 'Identity headers of other gateways reach a backend when a client sends them (RW-27)',
+    fix: 'Remove Remote-User, X-WEBAUTH-*, X-Auth-Request-*, client certificates, Client-IP and similar headers, in every spelling.',
     look: world => forged(world, FOREIGN_NAMES)
   },
   {
     id: 'token-on-public',
     severity: 'medium',
     title: "The gateway's own token reaches a backend behind a public path (RW-23)",
-    fix: 'On public routes remove every header and cookie that holds a token of the gateway, whatever stands around it.',
+    fix: 'On public routes, remove every header and cookie that contains a token of the gateway.',
     look: tokenOnPublic
   },
   {

@@ -5,7 +5,7 @@ import { type Check, collect, getsIn } from './world.ts'
 type Spell = (path: string, open: string, host: string) => string[]
 
 const CANONICAL =
-  'Decide on one canonical spelling of the path, refuse the others with 400, and forward what was decided on.'
+  'Decide on one canonical spelling of the path, refuse all others with 400, and forward the path that was decided on.'
 
 /** How many closed paths each family is tried on. */
 const MAX_PATHS = 2
@@ -38,7 +38,7 @@ const encode = (text: string, percent = '%'): string =>
 const lastSlash = (path: string, slash: string): string => path.replace(/(.)\/([^/]*)$/, `$1${slash}$2`)
 
 export const PATH_CHECKS: readonly Check[] = [
-  family('path-dots', 'Dot segments lead to a closed path', (path, open) => [
+  family('path-dots', 'Dot segments open a private path', (path, open) => [
     `/.${path}`,
     `/%2e${path}`,
     `${first(path)}/.${rest(path)}`,
@@ -51,48 +51,48 @@ export const PATH_CHECKS: readonly Check[] = [
     `${open}/.%2e${path}`,
     `${open}/../..${path}`
   ]),
-  family('path-slashes', 'Doubled slashes lead to a closed path', path => [
+  family('path-slashes', 'Doubled slashes open a private path', path => [
     `/${path}`,
     `//${path}`,
     `${first(path)}/${rest(path)}`,
     `${path}//`
   ]),
-  family('path-encoded-slash', 'An encoded slash leads to a closed path', (path, open) => [
+  family('path-encoded-slash', 'An encoded slash opens a private path', (path, open) => [
     lastSlash(path, '%2f'),
     lastSlash(path, '%2F'),
     `/%2f${path.slice(1)}`,
     `${open}/..%2f${path.slice(1)}`,
     `${open}%2f..${path}`
   ]),
-  family('path-encoding', 'An encoded letter leads to a closed path', path => [
+  family('path-encoding', 'An encoded letter opens a private path', path => [
     `/${encode(path.slice(1, 2))}${path.slice(2)}`,
     `/${encode(first(path).slice(1))}${rest(path)}`
   ]),
-  family('path-double-encoding', 'A path encoded twice leads to a closed path', (path, open) => [
+  family('path-double-encoding', 'A path encoded twice opens a private path', (path, open) => [
     `/${encode(path.slice(1, 2), '%25')}${path.slice(2)}`,
     lastSlash(path, '%252f'),
     `${open}/%252e%252e${path}`
   ]),
-  family('path-backslash', 'A backslash leads to a closed path', (path, open) => [
+  family('path-backslash', 'A backslash opens a private path', (path, open) => [
     path.replaceAll('/', '\\').replace(/^\\/, '/\\'),
     lastSlash(path, '\\'),
     lastSlash(path, '%5c'),
     `/%5c${path.slice(1)}`,
     `${open}\\..${path}`
   ]),
-  family('path-parameters', 'A path parameter (;) leads to a closed path', (path, open) => [
+  family('path-parameters', 'A path parameter (;) opens a private path', (path, open) => [
     `${first(path)};x=1${rest(path)}`,
     `${path};x`,
     `/;${path}`,
     `${path}%3bx`,
     `${open}/..;${path}`
   ]),
-  family('path-case', 'Another case leads to a closed path', path => [
+  family('path-case', 'A different case opens a private path', path => [
     path.toUpperCase(),
     path.replace(/[a-z]/, letter => letter.toUpperCase()),
     path.replace(/[a-z](?=[^a-z]*$)/, letter => letter.toUpperCase())
   ]),
-  family('path-tail', 'Blanks, dots or control characters at the end lead to a closed path', path => [
+  family('path-tail', 'Spaces, dots or control characters at the end open a private path', path => [
     `${path}/`,
     `${path}%20`,
     `${path}.`,
@@ -103,29 +103,29 @@ export const PATH_CHECKS: readonly Check[] = [
     `${path}%23`,
     `${path}#`
   ]),
-  family('path-format', 'A format at the end leads to a closed path (RW-11)', path => [
+  family('path-format', 'An extension at the end opens a private path (RW-11)', path => [
     `${path}.json`,
     `${path}.xml`,
     `${path.toUpperCase()}.JSON`,
     `${path}.json/`
   ]),
-  family('path-plus', 'A plus, read as a blank, leads to a closed path (RW-40)', path => [
+  family('path-plus', 'A plus sign, read as a space, opens a private path (RW-40)', path => [
     `${path}+`,
     `${path}%2B`,
     `${path}+/`
   ]),
-  family('path-folding', 'Letters that fold to i, s or k lead to a closed path (RW-10)', path => [
+  family('path-folding', 'Letters that fold to i, s or k open a private path (RW-10)', path => [
     path.replace(/i(?=[^i]*$)/, '%C4%B0'),
     path.replace(/i(?=[^i]*$)/, '%C4%B1'),
     path.replace(/s(?=[^s]*$)/, '%C5%BF'),
     path.replace(/k(?=[^k]*$)/, '%E2%84%AA')
   ]),
-  family('path-absolute', 'A target with scheme and host leads to a closed path', (path, _open, host) => [
+  family('path-absolute', 'A target in absolute form opens a private path', (path, _open, host) => [
     `http://${host}${path}`,
     `http://other.invalid${path}`,
     `http://${host}/.${path}`
   ]),
-  family('path-unicode', 'Overlong or look-alike bytes lead to a closed path', path => [
+  family('path-unicode', 'Overlong or look-alike encodings open a private path', path => [
     lastSlash(path, '%c0%af'),
     lastSlash(path, '%ef%bc%8f'),
     `/%c1%${(path.charCodeAt(1) + 0x40).toString(16).slice(-2)}${path.slice(2)}`

@@ -32,7 +32,7 @@ export const SOCKET_CHECKS: readonly Check[] = [
     id: 'websocket-no-token',
     severity: 'high',
     title: 'A WebSocket opens without a valid token (WS-02)',
-    fix: 'Decide before the 101, with the same rules as for HTTP; refuse with plain HTTP.',
+    fix: 'Decide before the 101, with the same rules as for HTTP, and refuse with a plain HTTP response.',
     look: world => {
       const forged = unsignedToken()
       return opens(
@@ -53,7 +53,7 @@ export const SOCKET_CHECKS: readonly Check[] = [
     id: 'websocket-origin',
     severity: 'high',
     title: 'A WebSocket opens for a page of another origin (WS-01)',
-    fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); null is no origin to allow.',
+    fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); do not allow null.',
     look: world => {
       const { token, sockets } = world
       const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
@@ -71,8 +71,8 @@ export const SOCKET_CHECKS: readonly Check[] = [
   {
     id: 'upgrade-bypass',
     severity: 'high',
-    title: 'An Upgrade header opens a closed path (RT-30, WS-19)',
-    fix: 'Judge a request the same, whatever it asks to be upgraded to; never forward h2c upgrades.',
+    title: 'An Upgrade header opens a private path (RT-30, WS-19)',
+    fix: 'Apply the same rules whatever protocol a request wants to upgrade to, and never forward h2c upgrades.',
     look: world =>
       collect(world.closed.slice(0, 1), async ({ path }) => {
         const h2c: Header[] = [

@@ -37,7 +37,8 @@ export const surroundingsOf = async (given: GivenPaths): Promise<Surroundings> =
     sockets: [...(given.websocket ?? []), ...sockets.map(example)].slice(0, MAX_PATHS)
   }
   const all = [...paths, ...surroundings.open, ...surroundings.sockets]
-  if (all.some(path => !/^\/[\x21-\x7e]*$/.test(path))) throw new CannotRun('Paths begin with / and hold no blanks')
+  if (all.some(path => !/^\/[\x21-\x7e]*$/.test(path)))
+    throw new CannotRun('Paths must begin with / and must not contain spaces')
   return surroundings
 }
 

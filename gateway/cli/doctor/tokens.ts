@@ -95,14 +95,14 @@ export const TOKEN_CHECKS: readonly Check[] = [
     id: 'jwt-signature',
     severity: 'high',
     title: 'The signature of tokens is not verified (JW-13)',
-    fix: 'Verify the signature before anything of the payload is believed.',
+    fix: 'Verify the signature before trusting anything in the payload.',
     look: world => accepted(world, badlySigned(world.token))
   },
   {
     id: 'jwt-weak-secret',
     severity: 'high',
     title: 'Tokens are signed with a secret that can be guessed (JW-19)',
-    fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everybody out.',
+    fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everyone out.',
     look: async world => {
       const guesses = ['', ...WEAK, ...MADE].map(secret => ({ name: `secret "${secret}"`, token: sign(secret) }))
       const others = ['HS384', 'HS512'].flatMap(alg =>
@@ -115,7 +115,7 @@ export const TOKEN_CHECKS: readonly Check[] = [
     id: 'jwt-key-by-token',
     severity: 'high',
     title: 'A token may choose the key that verifies it (JW-03, JW-16)',
-    fix: 'Never take a key, or where to find one, from a token: ignore kid paths, jwk, jku and x5u.',
+    fix: 'Never take a key, or its location, from a token: ignore paths in kid, and jwk, jku and x5u.',
     look: world => accepted(world, keysOfTheirOwn())
   },
   {
@@ -130,20 +130,20 @@ export const TOKEN_CHECKS: readonly Check[] = [
     id: 'jwt-lifetime',
     severity: 'high',
     title: 'Tokens that have expired, or never do, are accepted (JW-04, JW-05)',
-    fix: 'Ask for exp, refuse what has expired, is not yet valid, or lives longer than any token you issue.',
+    fix: 'Require exp, and refuse tokens that have expired, are not yet valid, or live longer than any token you issue.',
     look: world => withSecret(world, outOfTime)
   },
   {
     id: 'jwt-place',
     severity: 'medium',
-    title: 'A token is accepted where it is written down or sent along unasked (JW-23)',
-    fix: 'Take tokens from the Authorization header only: queries end in logs, cookies are sent by any page.',
+    title: 'A token is accepted where it may be logged or sent automatically (JW-23)',
+    fix: 'Accept tokens only in the Authorization header: queries are logged, and browsers send cookies for any page.',
     look: misplaced
   }
 ]
 
 const badlySigned = (token: string | undefined): Named[] => {
-  const forged = sign('portaria doctor: nobody uses this as a secret')
+  const forged = sign('portaria doctor: no one uses this as a secret')
   const [head = '', , signature = ''] = (token ?? forged).split('.')
   return [
     { name: 'a signature by another secret', token: forged },
@@ -157,7 +157,7 @@ const keysOfTheirOwn = (): Named[] => {
   const header = { alg: 'RS256', typ: 'JWT', jwk: publicKey.export({ format: 'jwk' }) }
   const signed = `${encode(header)}.${encode(claims())}`
   const rsa = `${signed}.${createSign('sha256').update(signed).sign(privateKey).toString('base64url')}`
-  const own = 'a key that the token brings along'
+  const own = 'a key that the token itself contains'
   const jwk = { kty: 'oct', k: Buffer.from(own).toString('base64url') }
   return [
     { name: 'jwk with RS256', token: rsa },

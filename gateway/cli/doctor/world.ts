@@ -45,9 +45,9 @@ export const show = ({ method = 'GET', target }: Probe, { status }: Answer): str
 
 /** What was left out for want of something, and what to add to try it. */
 export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonly string[] => [
-  ...(token === undefined ? ['what a backend receives, and what an accepted token may do besides (--token)'] : []),
+  ...(token === undefined ? ['what a backend receives, and what else a valid token allows (--token)'] : []),
   ...(secret === undefined
-    ? ['tokens signed with the secret of this gateway that must be refused (--with-secret)']
+    ? ['tokens signed with the secret of this gateway that it must refuse (--with-secret)']
     : []),
   ...(open.length === 0 ? ['public paths (--public or --config)'] : []),
   ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : [])

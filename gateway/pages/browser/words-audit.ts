@@ -1,4 +1,4 @@
-// Holds what the console says about the audit log, in both languages.
+// Holds the console's texts about the audit log, in both languages.
 import { createText } from './language.ts'
 import { type ConsoleKey, words } from './words-console.ts'
 
@@ -17,11 +17,11 @@ const pt = {
   to: 'Até',
   export: 'Exportar CSV',
   exporting: 'Exportando…',
-  tooLong: 'São mais de 50.000 registros: escolha um período mais curto.',
+  tooLong: 'São mais de 50.000 registros. Escolha um período mais curto.',
   chainOk: 'Cadeia íntegra: {n} registros, verificados em {at}.',
   chainBad: 'A cadeia está violada a partir do registro {n} (verificada em {at}).',
   chainUnknown: 'A cadeia ainda não foi verificada.',
-  requestId: 'Código do pedido',
+  requestId: 'Código da solicitação',
   hash: 'Hash',
   'access.bootstrap': 'Primeiro Admin',
   'access.granted': 'Acesso por grupo',
@@ -33,9 +33,9 @@ const pt = {
   'client.remove': 'Conta de serviço removida',
   'client.rotate': 'Segredo de conta de serviço trocado',
   'client.update': 'Conta de serviço alterada',
-  'database.move': 'Banco de dados transferido',
+  'database.move': 'Banco de dados migrado',
   'key.create': 'Chave de assinatura criada',
-  'key.set-aside': 'Chave de assinatura posta de lado',
+  'key.set-aside': 'Chave de assinatura retirada de uso',
   login: 'Login',
   'login.failed': 'Login recusado',
   logout: 'Logout',
@@ -71,8 +71,8 @@ const en: Record<OwnKey, string> = {
   to: 'To',
   export: 'Export CSV',
   exporting: 'Exporting…',
-  tooLong: 'There are more than 50,000 entries: choose a shorter period.',
-  chainOk: 'The chain is whole: {n} entries, checked at {at}.',
+  tooLong: 'There are more than 50,000 entries. Choose a shorter period.',
+  chainOk: 'The chain is intact: {n} entries, checked at {at}.',
   chainBad: 'The chain is broken from entry {n} on (checked at {at}).',
   chainUnknown: 'The chain has not been checked yet.',
   requestId: 'Request id',
@@ -111,7 +111,7 @@ const en: Record<OwnKey, string> = {
 export type AuditKey = ConsoleKey | OwnKey
 export const text = createText<AuditKey>({ pt: { ...words.pt, ...pt }, en: { ...words.en, ...en } })
 
-/** Those that the gateway records. */
+/** The actions that the gateway records. */
 export const ACTIONS: readonly AuditKey[] = [
   'access.bootstrap',
   'access.granted',

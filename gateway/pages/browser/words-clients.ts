@@ -1,8 +1,8 @@
-// What the console says about service accounts, loaded with their section, in both languages.
+// Holds the console's texts about service accounts, loaded with their section, in both languages.
 import { createText, type Words } from './language.ts'
 
 const pt = {
-  note: 'Contas de programas: pedem um token em /auth/token com o identificador e o segredo.',
+  note: 'Contas para programas. Um programa solicita um token em /auth/token com o identificador e o segredo.',
   clientId: 'Identificador',
   mainArea: '{name} (principal)',
   expires: 'Expira em',
@@ -19,22 +19,24 @@ const pt = {
   once: 'Copie o segredo agora: ele não será mostrado de novo.',
   copy: 'Copiar',
   copied: 'Copiado.',
-  notCopied: 'O navegador não permitiu copiar. Copie do campo.',
+  notCopied: 'O navegador não permitiu copiar. Copie o texto do campo.',
   hide: 'Já guardei',
   rotate: 'Trocar segredo',
   rotateClient: 'Trocar segredo de {name}',
   rotateAsk: 'Trocar o segredo de {name}?',
   rotateWill:
-    'Um novo segredo é mostrado uma vez. O atual vale por mais um dia; o anterior a ele deixa de valer na hora.',
+    'Um novo segredo é mostrado uma vez. O atual vale por mais 24 horas; o anterior a ele deixa de valer imediatamente.',
   remove: 'Remover',
   removeClient: 'Remover a conta {name}',
   removeAsk: 'Remover a conta de serviço {name}?',
-  removeWill: 'Os programas que a usam perdem o acesso na hora, inclusive conexões abertas. Não há volta.',
+  removeWill:
+    'Os programas que a usam perdem o acesso imediatamente, inclusive conexões abertas. Isto não pode ser desfeito.',
   removed: 'Conta de serviço removida.',
   edit: 'Alterar',
   editClient: 'Alterar a conta {name}',
   editTitle: 'Conta de serviço {name}',
-  editNote: 'Vale na hora. Se a validade ou os endereços mudam, os tokens em uso terminam e os programas pedem outros.',
+  editNote:
+    'Tem efeito imediato. Se a validade ou os endereços mudarem, os tokens em uso terminam e os programas precisam solicitar outros.',
   save: 'Salvar conta',
   changed: 'Conta de serviço alterada.',
   badAddress: 'Cada endereço precisa ser um endereço IP ou um bloco CIDR.',
@@ -44,7 +46,7 @@ const pt = {
 type ClientKey = keyof typeof pt
 
 const en: Record<ClientKey, string> = {
-  note: 'Accounts for programs. A program asks for a token at /auth/token with its client ID and secret.',
+  note: 'Accounts for programs. A program requests a token at /auth/token with its client ID and secret.',
   clientId: 'Client ID',
   mainArea: '{name} (main)',
   expires: 'Expires',
@@ -56,7 +58,7 @@ const en: Record<ClientKey, string> = {
   expiresHint: 'Expires (empty: never)',
   addressesHint: 'IP addresses or CIDR blocks, separated by commas (empty: any)',
   create: 'Create account',
-  nameTaken: 'There already is a service account of this name.',
+  nameTaken: 'A service account with this name already exists.',
   secretOf: 'Secret of {name}',
   once: 'Copy the secret now: it will not be shown again.',
   copy: 'Copy',
@@ -66,20 +68,22 @@ const en: Record<ClientKey, string> = {
   rotate: 'Rotate secret',
   rotateClient: 'Rotate secret of {name}',
   rotateAsk: 'Rotate the secret of {name}?',
-  rotateWill: 'A new secret is shown once. The current one works for another day; the one before it ends at once.',
+  rotateWill:
+    'A new secret is shown once. The current one works for another 24 hours; the one before it ends immediately.',
   remove: 'Remove',
   removeClient: 'Remove the account {name}',
   removeAsk: 'Remove the service account {name}?',
-  removeWill: 'Programs that use it lose their access at once, open connections too. This cannot be undone.',
+  removeWill: 'Programs that use it lose their access immediately, including open connections. This cannot be undone.',
   removed: 'Service account removed.',
   edit: 'Edit',
   editClient: 'Edit the account {name}',
   editTitle: 'Service account {name}',
-  editNote: 'Takes effect at once. When expiry or addresses change, tokens in use end, and programs ask for new ones.',
+  editNote:
+    'Takes effect immediately. If the expiry or the addresses change, tokens in use end, and programs must request new ones.',
   save: 'Save account',
   changed: 'Service account changed.',
   badAddress: 'Each address must be an IP address or a CIDR block.',
-  badExpiry: 'The date of expiry must be in the future.'
+  badExpiry: 'The expiry date must be in the future.'
 }
 
 export const text = createText<ClientKey>({ pt, en } satisfies Words<ClientKey>)

@@ -1,4 +1,4 @@
-// Holds what every section of the console says, in both languages.
+// Holds the texts that all sections of the console share, in both languages.
 import { createText, type Words } from './language.ts'
 
 const pt = {
@@ -12,10 +12,10 @@ const pt = {
   clients: 'Contas de serviço',
   access: 'Acessos',
   traffic: 'Tráfego',
-  status: 'Estado',
+  status: 'Status',
   audit: 'Auditoria',
   logout: 'Sair',
-  onlyAdmins: 'Só administradores usam o console.',
+  onlyAdmins: 'O console é só para administradores.',
   onlyAdminsNote: 'A sua conta não tem o perfil Admin. O que você pode acessar está na página da sua conta.',
   toAccount: 'Ir para a minha conta',
   ended: 'A sua sessão terminou',
@@ -23,9 +23,9 @@ const pt = {
   logIn: 'Entrar de novo',
   loading: 'Carregando…',
   unreachable: 'Não foi possível falar com o servidor.',
-  lastAdmin: 'É o último Admin: não pode perder o perfil nem ser desativado.',
-  conflict: 'Conflita com o que já existe.',
-  tooMany: 'Pedidos demais em pouco tempo. Espere um momento.',
+  lastAdmin: 'Este é o último Admin: não é possível retirar o perfil nem desativar a conta.',
+  conflict: 'Isto conflita com dados existentes.',
+  tooMany: 'Solicitações demais em pouco tempo. Espere um momento.',
   retry: 'Tentar de novo',
   none: 'Nada encontrado.',
   page: 'Página {page} de {pages}',
@@ -38,9 +38,9 @@ const pt = {
   username: 'Usuário',
   profiles: 'Perfis',
   never: 'nunca',
-  addArea: 'Acrescentar área',
-  add: 'Acrescentar',
-  removeArea: 'Retirar a área {name}',
+  addArea: 'Adicionar área',
+  add: 'Adicionar',
+  removeArea: 'Remover a área {name}',
   mainArea: 'Área principal',
   noAreas: 'Nenhuma área ainda.',
   unknownArea: 'Essa área não existe. Crie-a em Áreas.',
@@ -52,22 +52,22 @@ const pt = {
   address: 'Endereço',
   grants: 'Grupos',
   leaveTitle: 'Sair sem salvar?',
-  leaveWill: 'O que foi alterado nesta página e não foi salvo se perde.',
+  leaveWill: 'As alterações não salvas nesta página serão perdidas.',
   leave: 'Sair sem salvar',
   stay: 'Continuar editando',
-  missing: 'Este servidor não oferece isto.',
-  notFound: 'Isto não existe mais. Talvez alguém o tenha removido.',
+  missing: 'Este servidor não oferece esta função.',
+  notFound: 'Isto não existe mais. Alguém pode ter removido.',
   invalid: 'O servidor não aceitou os dados informados.',
   broken: 'Algo deu errado no servidor.',
   unavailable: 'O servidor não pode fazer isto agora. Tente de novo em instantes.',
-  withCode: '{reason} Código do pedido: {requestId}'
+  withCode: '{reason} Código da solicitação: {requestId}'
 } as const
 
 export type ConsoleKey = keyof typeof pt
 
 const en: Record<ConsoleKey, string> = {
   console: 'Admin console',
-  skip: 'Skip to the content',
+  skip: 'Skip to content',
   sections: 'Sections',
   language: 'Language',
   people: 'People',
@@ -87,8 +87,8 @@ const en: Record<ConsoleKey, string> = {
   logIn: 'Log in again',
   loading: 'Loading…',
   unreachable: 'The server could not be reached.',
-  lastAdmin: 'This is the last Admin: the profile cannot be taken away and the account cannot be disabled.',
-  conflict: 'This conflicts with what is already there.',
+  lastAdmin: 'This is the last Admin: the profile cannot be removed and the account cannot be disabled.',
+  conflict: 'This conflicts with existing data.',
   tooMany: 'Too many requests in a short time. Wait a moment.',
   retry: 'Try again',
   none: 'Nothing found.',
@@ -106,8 +106,8 @@ const en: Record<ConsoleKey, string> = {
   add: 'Add',
   removeArea: 'Remove the area {name}',
   mainArea: 'Main area',
-  noAreas: 'No area yet.',
-  unknownArea: 'There is no such area. Create it under Areas.',
+  noAreas: 'No areas yet.',
+  unknownArea: 'This area does not exist. Create it under Areas.',
   lastUsed: 'Last used',
   actions: 'Actions',
   who: 'Who',
@@ -119,14 +119,14 @@ const en: Record<ConsoleKey, string> = {
   leaveWill: 'Changes on this page that have not been saved will be lost.',
   leave: 'Leave without saving',
   stay: 'Keep editing',
-  missing: 'This server does not offer this.',
-  notFound: 'This no longer exists. Somebody may have removed it.',
+  missing: 'This server does not support this function.',
+  notFound: 'This no longer exists. Someone may have removed it.',
   invalid: 'The server did not accept these values.',
-  broken: 'Something went wrong in the server.',
+  broken: 'Something went wrong on the server.',
   unavailable: 'The server cannot do this right now. Try again in a moment.',
   withCode: '{reason} Request id: {requestId}'
 }
 
-/** What every section says too. */
+/** The texts that all sections share. */
 export const words: Words<ConsoleKey> = { pt, en }
 export const text = createText(words)

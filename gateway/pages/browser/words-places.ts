@@ -1,4 +1,4 @@
-// Holds what the console says about areas and open connections, in both languages.
+// Holds the console's texts about areas and open connections, in both languages.
 import { createText } from './language.ts'
 import { type ConsoleKey, words } from './words-console.ts'
 
@@ -13,7 +13,8 @@ const pt = {
   delete: 'Excluir',
   deleteArea: 'Excluir a área {name}',
   deleteAsk: 'Excluir a área {name}?',
-  deleteWill: 'A área sai de todas as pessoas que a têm, na hora. Quem ficar sem área volta a aguardar liberação.',
+  deleteWill:
+    'A área é retirada imediatamente de todas as pessoas que a têm. Quem ficar sem área volta a aguardar liberação.',
   deleted: 'Área excluída.',
   anonymous: 'sem identificação',
   end: 'Encerrar',
@@ -36,7 +37,7 @@ const en: Record<OwnKey, string> = {
   delete: 'Delete',
   deleteArea: 'Delete the area {name}',
   deleteAsk: 'Delete the area {name}?',
-  deleteWill: 'Everybody who has this area loses it at once. People left without an area wait for access again.',
+  deleteWill: 'Everyone who has this area loses it immediately. People left without an area wait for access again.',
   deleted: 'Area deleted.',
   anonymous: 'not identified',
   end: 'End',
