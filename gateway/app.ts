@@ -1,4 +1,4 @@
-// Takes each request through the gateway: match → count → authenticate → count by route → authorize → answer or forward.
+// Takes each request through the gateway: match → count → authenticate → count by route → authorize → respond or forward.
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'

@@ -1,4 +1,4 @@
-// Finds the token of a request wherever it may be, and says how requests without a valid one are answered.
+// Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
 
 import { bearerTokenOf } from './access/authenticate.ts'
 import { createBasicToken } from './access/basic-token.ts'

@@ -1,4 +1,4 @@
-// Describes a person as the public API shows them, and what a verified token says about its bearer.
+// Describes a person as the public API shows them, and the claims of a verified token.
 
 export type Provider = 'ldap' | 'cloudidp'
 /** Who an account belongs to: a person of a login provider, or a service account. */

@@ -1,4 +1,4 @@
-// Starts the ways to log in with a directory or a cloud provider, and watches whether they can be reached.
+// Starts directory and cloud logins, and watches whether their servers can be reached.
 
 import type { Logger } from 'pino'
 import { createOAuthClient, type OAuthClient } from './cloud/client.ts'

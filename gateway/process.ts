@@ -1,4 +1,4 @@
-// Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain, a second exits at once; SIGHUP reloads.
+// Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads.
 
 import type { Logger } from 'pino'
 import type { Gateway } from './gateway.ts'

@@ -1,4 +1,4 @@
-// Issues, verifies, remembers and ends tokens, and follows what other instances end.
+// Issues, verifies, caches and ends tokens, and follows what other instances end.
 import type { Logger } from 'pino'
 import type { Identity, ProvenPerson } from './identity.ts'
 import type { LoginContext } from './login/sign-in.ts'

@@ -1,4 +1,4 @@
-// Shows Admins, /health and /metrics what the parts of the gateway know, over all processes behind the listener.
+// Provides /health, /metrics and the admin API with the state of all processes behind the listener.
 import type { Logger } from 'pino'
 import { statusOf } from './admin/status-routes.ts'
 import { type Certificates, isWell } from './listener/certificates.ts'

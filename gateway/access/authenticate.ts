@@ -1,4 +1,4 @@
-// Finds out who is asking; on a route that is not public, a request without a valid token is refused with 401.
+// Identifies the sender of a request; on a route that is not public, a request without a valid token gets 401.
 import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'

@@ -1,4 +1,4 @@
-// Lets the request go where its route leads, or refuses it with the reason.
+// Lets a request through to the target of its route, or refuses it with a reason.
 import {
   BadPath,
   Forbidden,

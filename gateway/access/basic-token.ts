@@ -1,4 +1,4 @@
-// Takes an access token from the password of Basic (RFC 7617) on routes that allow it, for git, npm and their kind.
+// Takes an access token from the password of Basic (RFC 7617) on routes that allow it, for git, npm and similar tools.
 import { BadOrigin } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { RequestHead } from '../http/head.ts'

@@ -1,4 +1,4 @@
-// Carries a browser's session in one cookie that scripts cannot read, and only where that is safe.
+// Carries a browser's session in a cookie that scripts cannot read, and accepts it only where that is safe.
 import { BadOrigin, BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/refusal-page.ts'

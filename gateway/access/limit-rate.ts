@@ -1,4 +1,4 @@
-// Counts every request, whatever it is, and refuses one too many before anything costly happens.
+// Counts every request, and refuses those over the limit before anything expensive happens.
 
 import { type GatewayError, RateLimited } from '../errors.ts'
 import { secondsLeft } from '../http/answer.ts'

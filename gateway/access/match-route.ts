@@ -1,4 +1,4 @@
-// Finds the route of a request, or notes the refusal that it gets once it has been counted.
+// Finds the route of a request, or records the refusal that it gets once it has been counted.
 import {
   BadHttpVersion,
   BadPath,

@@ -1,4 +1,4 @@
-// Judges what an upgrade offers: its token, wherever browsers can put one, and the page that it comes from.
+// Checks the credentials of an upgrade: its token, wherever browsers can put one, and the origin of the page.
 import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'

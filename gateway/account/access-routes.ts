@@ -1,4 +1,4 @@
-// Shows people the access that they have today, and where each part of it comes from.
+// Shows people their current access, and where each part of it comes from.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'

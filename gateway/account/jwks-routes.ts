@@ -1,4 +1,4 @@
-// Publishes the keys that backends verify signed assertions with (RFC 7517).
+// Publishes the keys with which backends verify signed assertions (RFC 7517).
 import type { FastifyInstance } from 'fastify'
 import type { Assertions } from '../tokens/assertions.ts'
 

@@ -1,4 +1,4 @@
-// Administration over HTTP, for Admins alone: the route table says so, and has judged before anything here runs.
+// Serves the admin API. The route table admits only Admins, before anything here runs.
 import type { FastifyInstance } from 'fastify'
 import { type AreaRoutesParts, areaRoutes } from './area-routes.ts'
 import { type AuditRoutesParts, auditRoutes } from './audit-routes.ts'

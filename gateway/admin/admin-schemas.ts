@@ -1,4 +1,4 @@
-// What administration takes and gives, as JSON Schema: judged, serialised and documented by the same words.
+// Describes requests and responses of the admin API as JSON Schema, for validation, serialisation and documentation.
 import { userProperties } from '../identity.ts'
 import { accessOriginProperties } from '../store/access-origin.ts'
 

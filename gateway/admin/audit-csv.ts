@@ -1,4 +1,4 @@
-// Writes audit entries as comma-separated values (RFC 4180) that a spreadsheet opens without computing anything.
+// Writes audit entries as CSV (RFC 4180) that a spreadsheet opens without evaluating anything.
 import type { AuditItem } from '../store/audit-list.ts'
 
 const COLUMNS = 'at,actorId,actor,action,target,targetName,before,after,ip,requestId,hash'

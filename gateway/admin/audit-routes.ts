@@ -1,4 +1,4 @@
-// Admins read what was done, by whom and to whom, newest first, and take it away as a table.
+// Lists audit entries for Admins, newest first, and exports them as CSV.
 import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'

@@ -1,4 +1,4 @@
-// Admins see how the gateway, its upstreams and its stores fare, and the last hour's traffic.
+// Shows Admins the state of the gateway, its upstreams and its stores, and the traffic of the last hour.
 import type { FastifyInstance } from 'fastify'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import type { AuditState } from '../observe/audit-watch.ts'

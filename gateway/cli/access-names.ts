@@ -1,4 +1,4 @@
-// Turns the profiles and areas that a command names into those of the database; areas that are missing are created.
+// Resolves the profiles and areas that a command names; areas that do not exist are created.
 import type { Users } from '../store/users.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { CannotRun } from './command.ts'

@@ -1,4 +1,4 @@
-// Whether the audit log is what was written, entry by entry, is known.
+// Verifies the hash chain of the audit log from the command line.
 import type { Command } from 'commander'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { withDatabase } from './open-store.ts'

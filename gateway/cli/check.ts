@@ -1,4 +1,4 @@
-// Settings and route files are judged, and their tests run, before anything counts on them.
+// Validates settings and route files and runs the tests in them.
 import type { Command } from 'commander'
 import { formatComplaint } from '../route-files/load.ts'
 import { type GroupSources, groupSources } from '../settings/group-sources.ts'

@@ -1,4 +1,4 @@
-// Makes, lists, rotates and removes service accounts from the command line.
+// Creates, lists, rotates and removes service accounts from the command line.
 import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
 import { areasFor, refuseUnknownProfiles } from './access-names.ts'

@@ -1,4 +1,4 @@
-// A command reads only the variables it needs, judged as the gateway judges them.
+// Reads only the settings that a command needs, validated as the gateway validates them.
 
 import { unassignedMayPass } from '../settings/cloud.ts'
 import { formatMistakes } from '../settings/read-settings.ts'

@@ -1,4 +1,4 @@
-// A command ends as a report and an exit code, 0 fine, 1 found something, 2 could not run; never as a stack trace.
+// Runs a command and reports its result: exit code 0 for success, 1 for findings, 2 if it could not run; never a stack trace.
 import type { Command } from 'commander'
 import type { Environment } from '../settings/reader.ts'
 import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'

@@ -1,4 +1,4 @@
-// Who may connect to which Socket.IO namespace under one route table and under another.
+// Compares who may connect to which Socket.IO namespace under two route tables.
 import type { NamedAsker } from '../explain/askers.ts'
 import { judgePerson } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'

@@ -1,4 +1,4 @@
-// What became open and what became closed between two route tables is listed, loudest first.
+// Lists what became more permissive and what became stricter between two route tables, most important first.
 import { askersWith, halfAssignedWith, type NamedAsker } from '../explain/askers.ts'
 import { compareShapes } from '../explain/specificity.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'

@@ -1,4 +1,4 @@
-// Compares upstreams of the same name: where requests go, how long they may take, and what they and their answers carry.
+// Compares upstreams of the same name: targets, timeouts, and the headers of requests and responses.
 import { createHash } from 'node:crypto'
 import type { HeaderRules, IdentityHeader, RouteTable, Upstream } from '../routes/route.ts'
 import { added, type Note, type OptionValue, say, turnedOn } from './compare-options.ts'

@@ -1,4 +1,4 @@
-// Two folders of route files are compared by what they allow, not by how they are written.
+// Compares two directories of route files by what they allow, not by how they are written.
 import type { Command } from 'commander'
 import { lineOf } from '../explain/explain.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'

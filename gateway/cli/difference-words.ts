@@ -1,4 +1,4 @@
-// A difference between two tables is one sentence that says who may now do what, and who could before.
+// Describes a difference between two tables in one sentence: who may now do what, and who could before.
 import { PROFILES } from '../identity.ts'
 import type { MethodClass } from './representative-requests.ts'
 

@@ -1,4 +1,4 @@
-// Prints every variable that the gateway reads, with its meaning and its default, as a file to fill in.
+// Prints every variable that the gateway reads, with its meaning and default, as a file to fill in.
 import type { Command } from 'commander'
 import { VARIABLES, type Variable } from '../settings/table.ts'
 import { addCommand, type Cli, type CommonOptions, run } from './command.ts'

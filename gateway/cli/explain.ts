@@ -1,4 +1,4 @@
-// What the gateway would decide on a request is told in words, with the rule and the line it stands on.
+// Explains the gateway's decision on a request, with the rule and the line that defines it.
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readAsker } from '../explain/askers.ts'

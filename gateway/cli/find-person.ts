@@ -1,4 +1,4 @@
-// Finds the one person that an argument of a command names.
+// Finds the person that an argument of a command names.
 import type { StoredPerson, Users } from '../store/users.ts'
 import { CannotRun } from './command.ts'
 

@@ -1,4 +1,4 @@
-// Somebody who has logged in before has the profiles and areas they were given here, and the audit log says so.
+// Gives profiles and areas to someone who has logged in before, and audits it.
 import type { Command } from 'commander'
 import { areasFor, refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'

@@ -1,4 +1,4 @@
-// Makes the next key that signs assertions, ahead of its time.
+// Creates the next key that signs assertions, before it is due.
 import type { Command } from 'commander'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { verifyingSecrets } from './command-settings.ts'

@@ -1,4 +1,4 @@
-// Every route and every kind of person stand in one table that says who may pass where.
+// Prints a table of all routes and kinds of people that shows who may pass where.
 import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'

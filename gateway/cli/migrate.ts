@@ -1,4 +1,4 @@
-// The schema of the database is the one that this version of the gateway needs.
+// Brings the schema of the database up to the version that this gateway needs.
 import type { Command } from 'commander'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { withDatabase } from './open-store.ts'

@@ -1,4 +1,4 @@
-// A command works on the database of the gateway, also while a gateway runs on it, and leaves it closed.
+// Opens the gateway's database for a command, even while a gateway uses it, and closes it afterwards.
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { GatewayError } from '../errors.ts'

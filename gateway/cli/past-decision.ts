@@ -1,4 +1,4 @@
-// A line of the access log is a past decision on access, or tells why it is none.
+// Reads a line of the access log as a past decision on access, or tells why it is none.
 
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import { askerNamed, type NamedAsker } from '../explain/askers.ts'

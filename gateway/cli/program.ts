@@ -1,4 +1,4 @@
-// Runs a line of the command line: one command a file, every outcome an exit code.
+// Defines the command line: one command per file, and an exit code for every outcome.
 import { Command, CommanderError, Help } from 'commander'
 import { VERSION } from '../values/version.ts'
 import { addAudit } from './audit.ts'

@@ -1,4 +1,4 @@
-// Input is read in bounds, and a password is typed without being shown.
+// Reads input up to a limit, and passwords without echo.
 import { CannotRun, type Cli } from './command.ts'
 
 export const MAX_INPUT_CHARACTERS = 64 * 1024

@@ -1,4 +1,4 @@
-// A file of any size is read line by line in bounded memory; lines longer than anybody writes are left out.
+// Reads a file of any size line by line in bounded memory; lines that are too long are skipped.
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { CannotRun, type Cli } from './command.ts'

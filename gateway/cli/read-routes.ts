@@ -1,4 +1,4 @@
-// The route files that a command is asked about are a table, or the reason why the command cannot run.
+// Loads the route files that a command is asked about, or says why the command cannot run.
 
 import { resolve } from 'node:path'
 import { sortComplaints } from '../route-files/complaint.ts'

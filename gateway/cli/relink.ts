@@ -1,4 +1,4 @@
-// Leads a person back to their access, when a changed setting has made somebody new of them.
+// Reattaches a person's logins to their access after a changed setting has made them a new person.
 import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'

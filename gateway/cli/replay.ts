@@ -1,4 +1,4 @@
-// Past requests are decided again under other route files, and what would change is counted by route and role.
+// Re-evaluates past requests under other route files, and counts what would change by route and role.
 import type { Command } from 'commander'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'

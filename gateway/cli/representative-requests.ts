@@ -1,4 +1,4 @@
-// For any two route tables there is a list of requests that shows every difference between them in paths and methods.
+// Lists requests that together show every difference between two route tables in paths and methods.
 import { foldCase } from '../routes/lax-readings.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'

@@ -1,4 +1,4 @@
-// What is printed fits its terminal, is coloured only where somebody looks, and cannot command the terminal.
+// Formats output for a terminal: fits its width, adds colour only for a person, and removes control characters.
 
 export interface Terminal {
   /** Columns; Infinity where the output is no terminal. */

@@ -1,4 +1,4 @@
-// Who a token on the command line speaks for is known, and whether the gateway would take it.
+// Finds whom a token on the command line identifies, and whether the gateway would accept it.
 
 import { GatewayError } from '../errors.ts'
 import { askerNamed, type NamedAsker } from '../explain/askers.ts'

@@ -1,4 +1,4 @@
-// A script has a token of a running gateway, and the password was neither shown nor an argument.
+// Gets a token from a running gateway for a script, without showing the password or passing it as an argument.
 import type { Command } from 'commander'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'

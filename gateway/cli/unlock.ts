@@ -1,4 +1,4 @@
-// Frees an account from the login throttle, for somebody who knows that its owner is at the keyboard.
+// Releases an account from the login throttle.
 import type { Command } from 'commander'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { personNamed } from './find-person.ts'

@@ -1,4 +1,4 @@
-// Reads what an ID token says beside who somebody is: groups or roles, tenant, and the session at the provider.
+// Reads what an ID token says besides identity: groups or roles, tenant, and the session at the provider.
 import type { ProvenPerson } from '../identity.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from '../values/records.ts'

@@ -1,4 +1,4 @@
-// Asks the cloud provider for a login, and makes a proven person of its answer, or a failure with a reason.
+// Performs a login with the cloud provider, and turns its response into a verified person or a failure with a reason.
 import type { FastifyBaseLogger } from 'fastify'
 import * as oidc from 'openid-client'
 import type { ProvenPerson } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Judges an ID token that came straight from the configured token endpoint: meant for this client, and valid now.
+// Validates an ID token from the configured token endpoint: issued for this client, and valid now.
 
 import { isRecord } from '../values/records.ts'
 import { OAuthFailure } from './failure.ts'

@@ -1,4 +1,4 @@
-// Says at the start how many people a changed CLOUDIDP_ISSUER would make strangers.
+// Warns at startup how many people a changed CLOUDIDP_ISSUER would turn into new people.
 import { OPEN_TENANTS } from '../settings/cloud.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'

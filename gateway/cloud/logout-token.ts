@@ -1,4 +1,4 @@
-// Judges logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.4, §2.6).
+// Validates logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.4, §2.6).
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import { keyIdOf, verifyForeignToken } from '../tokens/foreign-token.ts'
 import { isRecord } from '../values/records.ts'

@@ -1,4 +1,4 @@
-// Makes a person with a stable subject of what a provider says, or says why they may not enter.
+// Builds a person with a stable subject from the provider's data, or says why they may not log in.
 
 import type { ProvenPerson } from '../identity.ts'
 import { OPEN_TENANTS } from '../settings/cloud.ts'

@@ -1,4 +1,4 @@
-// Fetches from the provider within a time and a size, and follows no redirect away from the address asked.
+// Fetches from the provider within limits of time and size, and follows no redirect to another address.
 import { isLoopbackHost } from '../values/addresses.ts'
 import { OAuthFailure } from './failure.ts'
 

@@ -1,4 +1,4 @@
-// Keeps the provider's signing keys, and asks for them again when a token names one that is not among them.
+// Caches the provider's signing keys, and fetches them again when a token names an unknown one.
 import type { JSONWebKeySet } from 'jose'
 import { isRecord } from '../values/records.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'

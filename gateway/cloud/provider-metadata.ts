@@ -1,4 +1,4 @@
-// Finds the provider's endpoints: in the settings, or discovered, kept, and renewed in the background.
+// Finds the provider's endpoints, in the settings or by discovery, and refreshes them in the background.
 import type { FastifyBaseLogger } from 'fastify'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from '../values/records.ts'

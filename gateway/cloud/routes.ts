@@ -1,4 +1,4 @@
-// Sends a browser to the cloud provider, and logs its person in when it comes back.
+// Sends a browser to the cloud provider, and logs the person in when it returns.
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'

@@ -1,4 +1,4 @@
-// Signs and judges state values, which say that this gateway started a cloud login and when: `<payload>.<signature>`.
+// Signs and verifies state values, which prove that this gateway started a cloud login and when: `<payload>.<signature>`.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /**

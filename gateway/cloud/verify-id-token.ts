@@ -1,4 +1,4 @@
-// Judges ID tokens by the discovered keys (OpenID Connect Core §3.1.3.7).
+// Verifies ID tokens with the discovered keys (OpenID Connect Core §3.1.3.7).
 import type { JSONWebKeySet } from 'jose'
 import * as oidc from 'openid-client'
 import { keyIdOf } from '../tokens/foreign-token.ts'

@@ -1,4 +1,4 @@
-// Bounds the time of an exchange with the directory; waiting for something else does not count.
+// Limits the time of an exchange with the directory; time spent waiting for anything else does not count.
 import { DirectoryFailure } from './failure.ts'
 
 export interface Deadline {

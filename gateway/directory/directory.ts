@@ -1,4 +1,4 @@
-// Judges a name and a password by the directory, and looks people up again later.
+// Checks a name and a password with the directory, and looks people up again later.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LdapSettings } from '../settings/settings.ts'
 import { type AccountState, accountState, type BindGuard, unguarded } from './account.ts'

@@ -1,4 +1,4 @@
-// Says why a directory login failed: one stable word for the log, and whether the directory may have counted it.
+// Describes why a directory login failed: a stable word for the log, and whether the directory may have counted it.
 
 /** Every `reason` that a failed directory login can have. Words may be added, never changed. */
 export const DIRECTORY_REASONS = [

@@ -1,4 +1,4 @@
-// Reads the groups that an account is in, through other groups too where the directory can tell.
+// Reads the groups of an account, including nested groups if the directory supports it.
 import { namingContextOf } from './lookup.ts'
 import { escapeFilterValue } from './names.ts'
 import { allTexts, isActiveDirectory } from './person.ts'

@@ -1,4 +1,4 @@
-// Logs one person in on one connection: by way of the service account, or by binding at once.
+// Logs one person in on one connection, either through the service account or by binding directly.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isParentDn, isSameDn } from '../routes/distinguished-names.ts'

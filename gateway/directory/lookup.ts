@@ -1,4 +1,4 @@
-// Finds the one entry of a person, and what is asked of it.
+// Searches for the one entry of a person and its attributes.
 import { ACCOUNT_ATTRIBUTES } from './account.ts'
 import { DirectoryFailure } from './failure.ts'
 import { escapeFilterValue } from './names.ts'

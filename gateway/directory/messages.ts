@@ -1,4 +1,4 @@
-// Cuts bytes from a directory into whole, well-formed LDAP messages of bounded size and number.
+// Splits bytes from a directory into whole, well-formed LDAP messages of bounded size and number.
 
 /** A BER element (X.690 §8.1): its tag octet and its content. */
 export interface BerElement {

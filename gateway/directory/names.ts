@@ -1,4 +1,4 @@
-// Makes one canonical login of what a person typed, and escapes values for DNs and filters.
+// Normalises the login name that a person typed, and escapes values for DNs and filters.
 
 type LoginName =
   | { readonly login: string; readonly refusal?: undefined }

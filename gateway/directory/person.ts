@@ -1,4 +1,4 @@
-// Makes a person of a directory entry: stable subject, plain name, e-mail.
+// Builds a person from a directory entry: stable subject, name and e-mail.
 import { foldLogin } from './names.ts'
 
 export interface DirectoryPerson {

@@ -1,4 +1,4 @@
-// Turns the LDAP settings into what each login needs: a bind name and, where people are looked up, a filter.
+// Turns the LDAP settings into what each login needs: a bind name and, if people are searched for, a filter.
 import { parseDn } from '../routes/distinguished-names.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'

@@ -1,4 +1,4 @@
-// Connects to the first server of LDAP_URL that answers, and remembers for a while which ones did not.
+// Connects to the first server of LDAP_URL that responds, and remembers for a while which ones did not.
 import type { LdapSettings } from '../settings/settings.ts'
 import { connectDirectory, type DirectoryConnection } from './connection.ts'
 import { DirectoryFailure } from './failure.ts'

@@ -1,4 +1,4 @@
-// Binds the service account; once refused, it is tried again ever more rarely, never once per login.
+// Binds the service account; after a refusal it retries with increasing delays, never once per login.
 import { DirectoryFailure, serviceRefusal } from './failure.ts'
 import type { DirectorySession } from './session.ts'
 

@@ -1,4 +1,4 @@
-// Speaks LDAP on one connection: binds, searches, WhoAmI. Every failure says how far the bind of the person came.
+// Speaks LDAP on one connection: bind, search, WhoAmI. Every failure says how far the person's bind had progressed.
 import {
   AndFilter,
   Client,

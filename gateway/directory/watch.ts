@@ -1,4 +1,4 @@
-// Watches in the background whether the directory answers, and logs each change.
+// Checks in the background whether the directory responds, and logs each change.
 import type { Logger } from 'pino'
 import { DirectoryFailure } from './failure.ts'
 

@@ -1,4 +1,4 @@
-// Names everybody whom the rules tell apart, for questions such as "who may pass here?".
+// Names all kinds of people whom the rules distinguish, for questions such as "who may pass here?".
 import { PROFILES } from '../identity.ts'
 import { askerOf } from '../route-files/test-lines.ts'
 import type { Asker } from '../routes/decide.ts'

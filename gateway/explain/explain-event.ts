@@ -1,4 +1,4 @@
-// Explains the decision on a Socket.IO event: the namespace, the rule that governs the event, and the answer.
+// Explains the decision on a Socket.IO event: the namespace, the rule that applies to the event, and the result.
 import type { DecideOptions, Decision } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes, findEvent, findNamespace } from '../routes/socketio-rules.ts'

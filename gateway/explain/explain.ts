@@ -1,4 +1,4 @@
-// Explains the decision on a request: its path, every route that could take it, why each lost, and the answer.
+// Explains the decision on a request: its path, every route that could match it, why each lost, and the result.
 import { Unauthenticated } from '../errors.ts'
 import { formatPlace } from '../route-files/read.ts'
 import { matchTarget } from '../route-files/test-lines.ts'

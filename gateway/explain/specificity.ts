@@ -1,4 +1,4 @@
-// Says in words which of two routes is the more specific for a request, without the tree.
+// Explains which of two routes is more specific for a request, without the tree.
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 

@@ -1,4 +1,4 @@
-// Finds what has expired without looking at everything else: one slot per second, holding what ends in it.
+// Finds expired items without scanning the others: one slot per second holds what expires in it.
 
 interface Expiring {
   /** Milliseconds since the epoch; infinite: never. */

@@ -1,4 +1,4 @@
-// Judges a request for a proxy in front: reads which one its headers name, and answers with who asks or why not.
+// Authorises a request for another proxy: reads which one its headers describe, and returns the identity or the refusal.
 import { BadRequest, Forbidden, type GatewayError } from '../errors.ts'
 import { type AnswerOptions, answerRefusal, ownHeaders } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'

@@ -1,4 +1,4 @@
-// Registers every open stream by its person and token, and ends it within a second of the right to it.
+// Registers every open stream by its person and token, and ends it within a second after the access to it ends.
 import { randomBytes } from 'node:crypto'
 import { type GatewayError, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Does something to each of many at moments chosen at random, so that not all of their clients come back at once.
+// Spreads an action on many items over random moments, so that not all of their clients come back at once.
 
 const TICK_MS = 50
 

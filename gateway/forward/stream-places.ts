@@ -1,4 +1,4 @@
-// Bounds the open streams of each upstream, and what of them one person or one address may hold.
+// Limits the open streams of each upstream, and the share of them that one person or one address may hold.
 import { type GatewayError, RateLimited, Unavailable } from '../errors.ts'
 import type { Upstream } from '../routes/route.ts'
 

@@ -1,4 +1,4 @@
-// Writes the gateway's own answers and refusals in one shape, with the fields that all of them carry.
+// Writes the gateway's own responses and refusals in one shape, with the fields that all of them carry.
 import { STATUS_CODES } from 'node:http'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'

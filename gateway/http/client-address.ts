@@ -1,4 +1,4 @@
-// Finds the one client address of a request that its sender could not choose, and the key to count it by.
+// Finds the client address of a request, which the client cannot choose, and the key to count it by.
 
 import {
   contains,

@@ -1,4 +1,4 @@
-// Lets pages of the origins listed read what they are answered (Fetch, CORS protocol), and no other page.
+// Lets only pages of the listed origins read responses (Fetch, CORS protocol).
 import type { Exchange } from './exchange.ts'
 import { fieldValue } from './server/request.ts'
 

@@ -1,4 +1,4 @@
-// Holds one request and its answer, with everything that the steps on its way find out about it.
+// Holds one request and its response, with everything that the steps find out about it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Judges each request field name once: what it means to the gateway, and whether a client may send it upstream.
+// Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream.
 import { ownText } from '../values/own-text.ts'
 import { type FieldKinds, keepKind } from './flood-memory.ts'
 

@@ -1,4 +1,4 @@
-// Remembers what a flood of requests would otherwise have made anew for each of them: one object per gateway, all of it bounded.
+// Reuses what a flood of requests would otherwise allocate for each of them: one bounded object per gateway.
 import type { GatewayError } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { type BoundedMap, boundedMap } from '../values/bounded-map.ts'

@@ -1,4 +1,4 @@
-// Reads a client's header fields once, for all that the gateway needs to know of them.
+// Reads a client's header fields once, for everything that the gateway needs to know from them.
 import {
   ACCEPT,
   AUTHORIZATION,

@@ -1,4 +1,4 @@
-// Runs the gateway's own endpoints in Fastify: bodies parsed and judged by schema, answers serialised, errors in one shape.
+// Runs the gateway's own endpoints in Fastify: validates bodies, serialises responses, and gives errors one shape.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import buildValidators from '@fastify/ajv-compiler'
 import buildSerializers from '@fastify/fast-json-stringify-compiler'

@@ -1,4 +1,4 @@
-// Counts what is no HTTP request like one, and answers it once before its connection ends.
+// Counts malformed requests like any other, and responds once before the connection ends.
 import { randomUUID } from 'node:crypto'
 import { BadRequest, type GatewayError, HeadersTooLarge, RateLimited, RequestTimeout } from '../errors.ts'
 import type { Limiter } from '../limits/limiter.ts'

@@ -1,4 +1,4 @@
-// Reads the body of a request whole, within a size and a time.
+// Reads a request body completely, within limits of size and time.
 import { BadRequest, BodyTooLarge, type GatewayError, RequestTimeout } from '../errors.ts'
 import type { Exchange, Underway } from './exchange.ts'
 import type { BodyConsumer } from './server/request.ts'

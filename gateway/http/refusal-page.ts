@@ -1,4 +1,4 @@
-// Writes a refusal as a small page that leads on: no script, words in the reader's language, its request id.
+// Writes a refusal as a small page in the reader's language, without scripts, with its request id and helpful links.
 import { createHash } from 'node:crypto'
 import type { GatewayError } from '../errors.ts'
 import type { Exchange } from './exchange.ts'

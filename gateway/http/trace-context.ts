@@ -1,4 +1,4 @@
-// Reads a client's place in a trace as the standard has it, or as no place at all (W3C Trace Context §3.2).
+// Reads a client's trace context as the standard defines it, or as absent (W3C Trace Context §3.2).
 
 interface TraceParent {
   readonly traceId: string

@@ -1,4 +1,4 @@
-// Keeps the one state that says whether Redis counts or each instance for itself, and probes Redis until it is back.
+// Decides whether Redis counts or each instance on its own, and probes Redis until it is available again.
 
 export interface LimiterLog {
   info(fields: object, message: string): void

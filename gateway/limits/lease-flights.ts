@@ -1,4 +1,4 @@
-// Sends the lease script to Redis, one request per key at a time, and finds out when an answer is overdue.
+// Sends the lease script to Redis, one request per key at a time, and detects overdue replies.
 import type { RedisStore } from '../redis/redis.ts'
 import { LEASE_SCRIPT, leaseArguments, probeKey, readLeaseReply } from './lease-script.ts'
 import { mayAskAgain } from './lease-steps.ts'

@@ -1,4 +1,4 @@
-// Decides what is due for a lease: permits given back or confirmed, waiting requests served, an answer waited for or not.
+// Decides what is due for a lease: returning or confirming permits, serving waiting requests, or waiting for a reply.
 import { redisFailure } from '../redis/redis-failure.ts'
 import { LEASE_MS } from './lease-script.ts'
 import { isOver, type Lease } from './leases.ts'

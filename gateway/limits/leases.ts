@@ -1,4 +1,4 @@
-// Spends permits of a window at most once, only in their window, and never more than Redis has lent.
+// Spends permits of a window at most once, only in their window, and never more than Redis has leased.
 import type { LeaseReply, LeaseRequest } from './lease-script.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Counts every request in one window per key for all instances, and says at once or within a few ms if it may pass.
+// Counts every request in one window per key for all instances, and decides at once or within a few ms whether it may pass.
 import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'

@@ -1,4 +1,4 @@
-// Adds up for how long this process stood still: its cores were busy with others, or one of its turns was long.
+// Adds up how long this process was stalled, by busy cores or by a long turn of its own.
 
 interface OwnPauses {
   /** The ticks begin. */

@@ -1,4 +1,4 @@
-// Keeps the windows of all keys in bounded memory: what has ended is dropped, and at the bound the oldest go first.
+// Keeps the windows of all keys in bounded memory: ended ones are dropped, and at the limit the oldest go first.
 
 import { createWindow, type PermitWindow, renewWindow } from './leases.ts'
 import { createPackedWindows } from './packed-windows.ts'

@@ -1,4 +1,4 @@
-// Follows the certificate files of the listener: a pair that is good replaces the one before it, any other leaves it in use.
+// Follows the certificate files of the listener: a valid pair replaces the previous one, any other leaves it in use.
 import { randomBytes } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts'

@@ -1,4 +1,4 @@
-// Counts the connections of each client address, those at the gateway's other processes too, and refuses one too many.
+// Counts the connections of each client address across all processes, and refuses those over the limit.
 import type { ClientAddressOf } from '../http/client-address.ts'
 
 /** A client address and how many connections it has at all processes, as far as the one that says so knows. */

@@ -1,4 +1,4 @@
-// Takes connections at a port and hands on those that may speak HTTP: behind their PROXY header, inside their TLS.
+// Accepts connections on a port and passes on those that may speak HTTP, after their PROXY header and inside TLS.
 import { constants } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'

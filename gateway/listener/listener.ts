@@ -1,4 +1,4 @@
-// Opens the public listener and the one that redirects to it, and gives both up without cutting a request that could finish.
+// Opens the public listener and the redirecting one, and closes both without cutting off a request that could finish.
 import type { AddressInfo, Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { HttpServer } from '../http/server/server.ts'

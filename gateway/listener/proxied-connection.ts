@@ -1,4 +1,4 @@
-// Reads the PROXY header at the beginning of a connection, and leaves what follows it to the next reader.
+// Reads the PROXY header at the beginning of a connection, and leaves the rest to the next reader.
 import type { Socket } from 'node:net'
 import { type NamedPeer, readProxyHeader } from './proxy-protocol.ts'
 

@@ -1,4 +1,4 @@
-// Answers every request of a plain listener with 308 to the same path and query on PUBLIC_URL.
+// Redirects every request of a plain HTTP listener (308) to the same path and query on PUBLIC_URL.
 import { createHttpServer, type HttpServer } from '../http/server/server.ts'
 
 const REFUSED = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'

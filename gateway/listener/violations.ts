@@ -1,4 +1,4 @@
-// Counts connections that were closed over their PROXY header, and says so in the log once a minute at most.
+// Counts connections closed because of their PROXY header, and logs them at most once a minute.
 
 export interface Violations {
   /** A connection was closed for this reason. */

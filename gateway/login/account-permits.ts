@@ -1,4 +1,4 @@
-// Takes the permits of an account, whatever name was typed, and brings those of its names together.
+// Takes the permits of an account, whatever name was typed, and merges those of its names.
 import { hash } from 'node:crypto'
 import type { DirectoryCount, GuardedAccount } from '../directory/account.ts'
 import type { DirectoryPerson } from '../directory/person.ts'

@@ -1,4 +1,4 @@
-// Lets one caller do work that several want at once, and gives the others its outcome.
+// Lets one caller do work that several want at the same time, and gives the others its result.
 import { NoPermit } from './permit-gate.ts'
 
 interface Leader {

@@ -1,4 +1,4 @@
-// Decides how many more failed logins one account or one client may cause, without any store, clock or network.
+// Decides how many more failed logins an account or a client may cause, without any store, clock or network.
 
 /**
  * One login that was begun and may stand in somebody's count of failures: `open` while under way, `failed` once refused,

@@ -1,4 +1,4 @@
-// Looks people with a live session up again in the directory, spread over the interval, one instance for all.
+// Looks people with a live session up again in the directory, spread over the interval, on one instance for all.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Directory } from '../directory/directory.ts'

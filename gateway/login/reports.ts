@@ -1,4 +1,4 @@
-// Reports what a flood repeats once a minute, not each time.
+// Reports repeated events of a flood once a minute instead of each time.
 import { boundedMap } from '../values/bounded-map.ts'
 
 const QUIET_MS = 60_000

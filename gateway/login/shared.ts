@@ -1,4 +1,4 @@
-// Asks Redis while it answers; otherwise this instance goes on with what it knows itself.
+// Uses Redis while it responds; otherwise this instance continues with its own data.
 
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'

@@ -1,4 +1,4 @@
-// Records somebody whom a provider vouches for as a person, and issues the gateway's own token.
+// Records someone whom a provider has confirmed as a person, and issues the gateway's own token.
 import { LoginFailed } from '../errors.ts'
 import type { AccountProvider, ProvenPerson, User } from '../identity.ts'
 import type { StoredPerson } from '../store/users.ts'

@@ -1,4 +1,4 @@
-// Answers what the bearer of a token may ask about it: who am I, today's access, and the end of it.
+// Serves the endpoints for the bearer of a token: who am I, refresh, and logout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'

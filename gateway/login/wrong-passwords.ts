@@ -1,4 +1,4 @@
-// Recognises a password that the directory has just refused for two minutes, by a keyed hash and nothing else.
+// Recognises for two minutes a password that the directory has just refused, by a keyed hash only.
 import { boundedMap } from '../values/bounded-map.ts'
 import type { AskRedis } from './shared.ts'
 

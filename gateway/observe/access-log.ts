@@ -1,4 +1,4 @@
-// Writes one line per request: who, where to, decided how and why, and how long it took. Never a query, a header or a body.
+// Writes one line per request: who, where to, the decision and its reason, and the time taken. Never a query, header or body.
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import { parseTraceparent } from '../http/trace-context.ts'

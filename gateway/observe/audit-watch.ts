@@ -1,4 +1,4 @@
-// Reads the audit log again and again in the background, so that a changed entry is noticed without being looked for.
+// Verifies the audit log in the background at intervals, so that a changed entry is noticed.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'

@@ -1,4 +1,4 @@
-// Keeps log lines until the output takes them, and gives them out in blocks of whole lines.
+// Holds log lines until the output takes them, and passes them on in blocks of whole lines.
 
 interface LineBuffer {
   /** UTF-16 units of the lines that are in no block yet. */

@@ -1,4 +1,4 @@
-// Writes log lines out of the process without blocking it, growing it or bringing it down.
+// Writes log lines without blocking the process, exhausting its memory or bringing it down.
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { createLineBuffer } from './line-buffer.ts'

@@ -1,4 +1,4 @@
-// Creates the one pino logger of the process: JSON lines without secrets, errors with their causes.
+// Creates the single pino logger of the process: JSON lines without secrets, errors with their causes.
 import { type Bindings, type Logger, pino } from 'pino'
 import { createLogSink, type LogSink, SHARED_PIPE_WRITE } from './log-sink.ts'
 import { redact, redactText, redactUrl } from './redaction.ts'

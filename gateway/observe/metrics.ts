@@ -1,4 +1,4 @@
-// Serves everything that the gateway counts as Prometheus text, computed only when it is asked for.
+// Serves all metrics as Prometheus text, computed only on request.
 import { type Aggregator, collectDefaultMetrics, type Metric, type MetricObject, Registry } from 'prom-client'
 import { families, type MetricSources } from './metric-families.ts'
 import type { Family } from './metric-requests.ts'

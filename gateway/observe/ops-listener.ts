@@ -1,4 +1,4 @@
-// Opens a listener for operators alone: is the process alive, does it want requests, and its metrics.
+// Opens a listener for operators only: liveness, readiness and metrics.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Metrics } from './metrics.ts'

@@ -1,4 +1,4 @@
-// Asks in the background whether something that logins need can be reached, and says so once per change.
+// Checks in the background whether a service that logins need can be reached, and logs each change once.
 import type { Log } from '../values/log.ts'
 
 export type Reachability = 'ok' | 'away' | 'unknown'

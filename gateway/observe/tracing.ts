@@ -1,4 +1,4 @@
-// Makes each request a span in its client's trace, exported in the background; without OTEL_* none of this is loaded.
+// Makes each request a span in its client's trace, exported in the background; not loaded without OTEL_*.
 import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import {

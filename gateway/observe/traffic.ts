@@ -1,4 +1,4 @@
-// Keeps the last hour's traffic in steps of five seconds, in bounded memory, for live views.
+// Keeps the traffic of the last hour in steps of five seconds, in bounded memory, for live views.
 
 import type { Exchange } from '../http/exchange.ts'
 import { outcomeOf } from './access-log.ts'

@@ -1,4 +1,4 @@
-// Everything that a page loads is at hand: TypeScript stripped, imports by fingerprint, compressed once when first asked for.
+// Prepares everything that a page loads: TypeScript stripped, imports fingerprinted, compressed once on first request.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'

@@ -1,4 +1,4 @@
-// A page is a small document that names its parts: everything on it is made by its script, in the reader's language.
+// Writes the small HTML documents of the pages, whose scripts render everything in the reader's language.
 import { escapeHtml } from '../http/refusal-page.ts'
 import type { PageAssets } from './assets.ts'
 

@@ -1,4 +1,4 @@
-// Names what Redis did not do in time, or refused to do, by one stable word.
+// Names a failure of Redis with one stable word.
 
 export class RedisTimeout extends Error {
   constructor(timeoutMs: number) {

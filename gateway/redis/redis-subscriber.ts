@@ -1,4 +1,4 @@
-// Passes messages of Redis channels to their listeners, and tells them when it is cut off and when it hears again.
+// Passes messages of Redis channels to their listeners, and tells them when it is disconnected and reconnected.
 import type { Redis } from 'ioredis'
 
 export interface ChannelSubscriber {

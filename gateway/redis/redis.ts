@@ -1,4 +1,4 @@
-// Makes Redis, in single, Sentinel or Cluster form, a store whose commands either answer in time or fail in time.
+// Wraps Redis, in single, Sentinel or Cluster form, as a store whose commands either complete or fail in time.
 import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisSettings } from '../settings/redis-url.ts'

@@ -1,4 +1,4 @@
-// Judges the form of a route file, and turns each deviation into a sentence at its place.
+// Validates the form of a route file, and turns each deviation into a sentence with its place.
 import { Ajv, type ErrorObject } from 'ajv'
 import { stringify } from 'yaml'
 import { isRecord } from '../values/records.ts'

@@ -1,4 +1,4 @@
-// Keeps the route table in use in step with the files: each change is read whole, and swapped in only when all of it is right.
+// Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is right.
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import type { GroupSources } from '../settings/group-sources.ts'

@@ -1,4 +1,4 @@
-// Loads a folder of route files as a table whose tests pass, or as a list of all mistakes in it.
+// Loads a directory of route files as a table whose tests pass, or as a list of all mistakes in it.
 import { setImmediate } from 'node:timers/promises'
 import { createGrants, type Grant } from '../routes/grants.ts'
 import { inTurns } from '../routes/in-parts.ts'

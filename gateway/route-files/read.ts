@@ -1,4 +1,4 @@
-// Reads a folder of route files into definitions that can cross to another thread, and every mistake with its place.
+// Reads a directory of route files into definitions that can be sent to another thread, and every mistake with its place.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'

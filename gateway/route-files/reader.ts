@@ -1,4 +1,4 @@
-// Reads route files without making requests wait: small ones at once, large ones in a thread of their own.
+// Reads route files without delaying requests: small ones at once, large ones in a separate thread.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'

@@ -1,4 +1,4 @@
-// Runs the lines under `tests:` against the routes beside them, and complains where one does not hold.
+// Runs the lines under `tests:` against the routes of their files, and complains about those that fail.
 import { PROFILES, type Provider } from '../identity.ts'
 import { splitTarget } from '../routes/canonical-path.ts'
 import { type Asker, type Decision, decide } from '../routes/decide.ts'

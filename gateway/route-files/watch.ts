@@ -1,4 +1,4 @@
-// Calls back once, shortly after the route files of a folder have changed, by whatever means they did.
+// Calls back once, shortly after the route files of a directory have changed, however they changed.
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

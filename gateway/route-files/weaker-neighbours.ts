@@ -1,4 +1,4 @@
-// Finds routes beside which a weaker one serves what people would take for theirs: paths below them, and other methods.
+// Finds routes next to which a less strict one serves what people would expect to be covered: paths below, and other methods.
 import type { Route, RouteTable } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
 import { formatPlace } from './read.ts'

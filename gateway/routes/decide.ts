@@ -1,4 +1,4 @@
-// Decides whether a person may pass: one pure answer for live requests, route tests and `explain`.
+// Decides whether a person may pass: one pure decision for live requests, route tests and `explain`.
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthenticated } from '../errors.ts'
 import type { TokenKind, User } from '../identity.ts'
 import type { Route, RouteMatch } from './route.ts'

@@ -1,4 +1,4 @@
-// Says a decision in a sentence that needs no knowledge of the code.
+// Describes a decision in a sentence that needs no knowledge of the code.
 
 import type { Asker, Decision } from './decide.ts'
 import type { RouteMatch } from './route.ts'

@@ -1,4 +1,4 @@
-// Runs long work in parts, so that what waits can come in between.
+// Runs long work in parts, so that waiting work can run in between.
 import { setImmediate } from 'node:timers/promises'
 
 /** Work that may be interrupted wherever it yields. */

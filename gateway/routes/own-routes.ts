@@ -1,4 +1,4 @@
-// Lists the gateway's own endpoints as routes, so that the same matcher and the same rules judge them.
+// Lists the gateway's own endpoints as routes, so that the same matcher and the same rules apply to them.
 import type { TokenKind } from '../identity.ts'
 import { ROUTE_DEFAULTS, type WrittenRoute } from './route.ts'
 import type { Reserved } from './route-trie.ts'

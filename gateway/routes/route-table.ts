@@ -1,4 +1,4 @@
-// Finds the route that a request belongs to, and refuses every request that could be read in two ways.
+// Finds the route of a request, and refuses every request that could be read in two ways.
 import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'

@@ -1,4 +1,4 @@
-// Finds the rule of a Socket.IO route that governs a namespace and an event, and what it says of a person.
+// Finds the rule of a Socket.IO route that applies to a namespace and an event, and its decision on a person.
 import { Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
 import { type Asker, type DecideOptions, type Decision, judgePerson } from './decide.ts'
 import type { Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'

@@ -1,4 +1,4 @@
-// Judges a PEM certificate chain and its private key before a listener uses them.
+// Validates a PEM certificate chain and its private key before a listener uses them.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 

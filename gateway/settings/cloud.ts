@@ -1,4 +1,4 @@
-// Reads the cloud provider's settings: complete when switched on, tenant filled in, nothing sent in clear text.
+// Reads the cloud provider's settings: complete if enabled, tenant filled in, nothing sent in clear text.
 
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'

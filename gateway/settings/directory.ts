@@ -1,4 +1,4 @@
-// Reads the directory's settings: what is switched on must be complete, verified and encrypted, or is warned of.
+// Reads the directory's settings: if enabled they must be complete, verified and encrypted, or cause a warning.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'

@@ -1,4 +1,4 @@
-// Says who can tell in which groups people are, so that grants without a source are noticed.
+// Says which providers can report people's groups, so that grants without a source are noticed.
 import { OPEN_TENANTS } from './cloud.ts'
 import type { Settings } from './settings.ts'
 

@@ -1,4 +1,4 @@
-// Reads the listeners' settings: where they listen, whether they speak TLS, and what peers begin with.
+// Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
 import { readFileSync } from 'node:fs'
 import { judgePair } from './certificate-pair.ts'
 import type { Reader } from './reader.ts'

@@ -1,4 +1,4 @@
-// Reads the text of a variable as a value, or notes its mistake under its name, never repeating the value.
+// Reads the text of a variable as a value, or records its mistake under its name, never repeating the value.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { DURATION_UNITS, MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'

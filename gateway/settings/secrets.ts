@@ -1,4 +1,4 @@
-// Refuses keys for tokens that are short, a sample from a manual, or a repetition of one.
+// Refuses token secrets that are short, a sample from a manual, or a repetition of one.
 import type { Reader } from './reader.ts'
 
 const MIN_BYTES = 32

@@ -1,4 +1,4 @@
-// Checks the environment around our own variables: misspelt ones, and switches of Node that make the process lax.
+// Checks the environment around our own variables: misspelt names, and Node.js options that weaken the process.
 
 import { nearest } from '../values/spelling.ts'
 import type { Environment, Reader } from './reader.ts'

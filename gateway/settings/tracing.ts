@@ -1,4 +1,4 @@
-// Reads what the OpenTelemetry variables ask for as the standard has it; the exporter reads its own address and headers.
+// Reads the OpenTelemetry variables as the standard defines them; the exporter reads its own address and headers.
 import type { Environment } from './reader.ts'
 
 /** Which requests are traced: all, none, or a share; `parentBased`: a client's decision counts first. */

@@ -1,4 +1,4 @@
-// Lets two processes ask each other by name over the channel between them; every question ends, with an answer or an error.
+// Lets two processes call each other by name over the channel between them; every call ends with a result or an error.
 
 export interface Calls {
   /** Rejects when the other side fails, goes away, or does not answer within `timeoutMs`. */

@@ -1,4 +1,4 @@
-// Lets a gateway ask the other processes behind its listener, without knowing whether there are any.
+// Lets a gateway call the other processes behind its listener, without knowing whether there are any.
 import type { Certificates } from '../listener/certificates.ts'
 import type { Calls, Handler } from './channel.ts'
 

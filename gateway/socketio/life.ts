@@ -1,4 +1,4 @@
-// Names the phases of a Socket.IO session's life, and gives the next life for each step in it; nothing here has an effect.
+// Defines the phases of a Socket.IO session and the transitions between them, without side effects.
 
 /**
  * `opening`: nothing carries it yet. `polling`: requests do. `probing`: they still do, while a WebSocket is being tried.

@@ -1,4 +1,4 @@
-// Gives each namespace and event of a Socket.IO route a route of its own to be judged by.
+// Gives each namespace and event of a Socket.IO route a route of its own for decisions.
 import type { Route, SocketIoEvent, SocketIoNamespace } from '../routes/route.ts'
 import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
 

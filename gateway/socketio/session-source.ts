@@ -1,4 +1,4 @@
-// Says where a Socket.IO session comes from and where it goes, as long as it lives.
+// Describes where a Socket.IO session comes from and where it goes.
 import type { Exchange } from '../http/exchange.ts'
 import { forwardedPath, type Route, type Target, type Upstream } from '../routes/route.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'

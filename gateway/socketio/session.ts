@@ -1,4 +1,4 @@
-// Holds the state of one Socket.IO session, whichever transport carries it, and ends each namespace when its right does.
+// Holds the state of one Socket.IO session, on any transport, and ends each namespace when the access to it ends.
 import type { GatewayError } from '../errors.ts'
 import type { StreamEnd } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Keeps the Socket.IO sessions that this instance knows: bounded while they have proved nothing, found by their sid, swept.
+// Keeps the Socket.IO sessions of this instance: limited until a CONNECT is accepted, found by their sid, and swept.
 import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'

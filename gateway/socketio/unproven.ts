@@ -1,4 +1,4 @@
-// Bounds the Socket.IO sessions of one address that have no open namespace, handshakes under way included.
+// Limits the Socket.IO sessions of one address that have no open namespace, including handshakes in progress.
 import { RateLimited } from '../errors.ts'
 import type { Session } from './session.ts'
 

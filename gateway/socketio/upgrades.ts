@@ -1,4 +1,4 @@
-// Takes WebSocket upgrades of a Socket.IO route: a new session begins on one, or one that polls goes on there.
+// Handles WebSocket upgrades of a Socket.IO route: a new session, or one that moves over from polling.
 import { BadRequest, GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'

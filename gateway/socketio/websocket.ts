@@ -1,4 +1,4 @@
-// Carries a Socket.IO session by WebSocket: whole packets, each judged before it passes.
+// Carries a Socket.IO session by WebSocket: whole packets, each checked before it passes.
 
 import { END_REASONS } from '../forward/open-streams.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'

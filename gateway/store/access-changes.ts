@@ -1,4 +1,4 @@
-// Notifies every instance on this Postgres of a changed access or an ended token as soon as it is committed.
+// Notifies every instance on this Postgres of a change of access or an ended token as soon as it is committed.
 import pg from 'pg'
 import type { EntityManager } from 'typeorm'
 import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'

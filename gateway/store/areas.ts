@@ -1,4 +1,4 @@
-// Names, renames and removes areas; people who have them keep consistent access and get fresh tokens.
+// Creates, renames and deletes areas; people who have them keep consistent access and get fresh tokens.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { type Grants, namesIn } from '../routes/grants.ts'

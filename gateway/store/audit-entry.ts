@@ -1,4 +1,4 @@
-// Writes what happened as one hashed row of the audit log; the database links it to the row before.
+// Writes an event as one hashed row of the audit log; the database links it to the previous row.
 import type { EntityManager } from 'typeorm'
 import { canonicalJson, type Json, sha256, storableJson, storableText } from './storable.ts'
 

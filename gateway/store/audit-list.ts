@@ -1,4 +1,4 @@
-// Lists entries of the audit log, newest first, with the names of those whom they concern.
+// Lists entries of the audit log, newest first, with the names of the people concerned.
 import type { EntityManager, SelectQueryBuilder } from 'typeorm'
 import type { Database } from './database.ts'
 import { AuditEvent, type AuditEventRow } from './entities.ts'

@@ -1,4 +1,4 @@
-// Writes the audit log, reads it newest first, and checks it link by link.
+// Writes the audit log, reads it newest first, and verifies its hash chain.
 import type { EntityManager } from 'typeorm'
 import { type AuditEntry, appendAudit, contentHash, GENESIS_HASH, linkHash } from './audit-entry.ts'
 import { type AuditFilter, type AuditItem, type AuditQuery, collectAudit, listAudit } from './audit-list.ts'

@@ -1,4 +1,4 @@
-// Makes the person of each entry of BOOTSTRAP_ADMINS Admin at most once; later changes by Admins stand.
+// Makes each person in BOOTSTRAP_ADMINS an Admin at most once; later changes by Admins are kept.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'

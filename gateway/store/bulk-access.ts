@@ -1,4 +1,4 @@
-// Changes the assigned access of many people at once, each judged and recorded for themselves.
+// Changes the assigned access of many people at once, each checked and audited separately.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, GatewayError } from '../errors.ts'
 import { changeAccess } from './access.ts'

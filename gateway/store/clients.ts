@@ -1,4 +1,4 @@
-// Keeps service accounts: who they are, what they may do, and the hashes of their secrets.
+// Keeps service accounts: their identity, their access, and the hashes of their secrets.
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'

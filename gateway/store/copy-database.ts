@@ -1,4 +1,4 @@
-// Copies everything that one database of the gateway holds into an empty one, in one transaction.
+// Copies the whole content of a database of the gateway into an empty one, in one transaction.
 import pg from 'pg'
 import type { Database } from './database.ts'
 

@@ -1,4 +1,4 @@
-// Locks a data folder for one process at a time; the lock is the kernel's, so it ends with the process, however that dies.
+// Locks a data directory for one process at a time, with a kernel lock that ends with the process, however it dies.
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'

@@ -1,4 +1,4 @@
-// Tells apart errors of Postgres and of the way to it: the database is away, or the statement was wrong.
+// Distinguishes errors of Postgres: the database is unavailable, or the statement was wrong.
 import { Unavailable } from '../errors.ts'
 
 /** The database cannot be asked or written just now; a client reads 503 `GW_UNAVAILABLE`. */

@@ -1,4 +1,4 @@
-// Lends a part of the connections to a database: work beyond it waits its turn, and the others stay free for what must not.
+// Reserves a share of the database connections for some work, so that it cannot delay the rest.
 import type { Database } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
 

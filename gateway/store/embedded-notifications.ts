@@ -1,4 +1,4 @@
-// Hears the notifications of the embedded Postgres, whichever connection their text went out on.
+// Receives the notifications of the embedded Postgres, whichever connection they were sent to.
 import type { PGlite } from '@electric-sql/pglite'
 
 /** The one channel of this database: see access-changes.ts. */

@@ -1,4 +1,4 @@
-// Runs a Postgres inside this process (PGlite) on a Unix socket in the data folder.
+// Runs a Postgres inside this process (PGlite) on a Unix socket in the data directory.
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'

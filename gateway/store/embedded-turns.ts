@@ -1,4 +1,4 @@
-// Gives the one session of the embedded Postgres to its clients in turns: a whole statement, a whole transaction at a time.
+// Shares the single session of the embedded Postgres among its clients: one whole statement or transaction at a time.
 import type { PGlite } from '@electric-sql/pglite'
 
 /** What a handler of pglite-socket asks its queue for; names and signatures are the library's. */

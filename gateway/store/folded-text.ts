@@ -1,4 +1,4 @@
-// Folds text for a search by people: case and accents make no difference.
+// Folds text for searches by people, ignoring case and accents.
 
 // Combining marks of Latin, Greek and Cyrillic that NFD splits off, and Latin letters that it leaves whole.
 const MARKS = '\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0326\u0327\u0328\u0331'

@@ -1,4 +1,4 @@
-// Keeps what grants give to people, worked out from the groups in which a provider last saw them.
+// Keeps the access that grants give to people, derived from the groups in which a provider last saw them.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { type Grants, groupKey, namesIn, type SeenGroups } from '../routes/grants.ts'

@@ -1,4 +1,4 @@
-// Says which groups give what: to one person, and to how many people.
+// Says what each group grants to a person, and to how many people.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { type Grants, groupKey, type SeenGroups } from '../routes/grants.ts'

@@ -1,4 +1,4 @@
-// Grants people exactly these profiles and areas, many people at once, and tells what their access was and is.
+// Grants exactly these profiles and areas to many people at once, and returns their access before and after.
 import type { EntityManager } from 'typeorm'
 import { query } from './query.ts'
 

@@ -1,4 +1,4 @@
-// Keeps people who they are when their account becomes known by another subject, and moves links by hand.
+// Keeps the identity of people whose account becomes known by another subject, and moves links by hand.
 import type { EntityManager } from 'typeorm'
 import { Conflict } from '../errors.ts'
 import type { Provider } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Reads the live access tokens and their owners a few thousand at a time, all of them at a start, afterwards what changed.
+// Reads live access tokens and their owners a few thousand at a time: all of them at startup, then only changes.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import type { TokenOwner } from '../tokens/owner-table.ts'

@@ -1,4 +1,4 @@
-// Remembers which logins have turned out to be one account's.
+// Remembers which logins belong to the same account.
 import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'

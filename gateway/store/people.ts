@@ -1,4 +1,4 @@
-// Reads people as the public API shows them, one or a page of them.
+// Reads people as the public API shows them, one or a page at a time.
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'

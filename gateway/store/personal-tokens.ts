@@ -1,4 +1,4 @@
-// Keeps the access tokens that people made: what each may do, until when, and the hash that it is found by.
+// Keeps the access tokens that people create: what each may do, until when, and the hash that identifies it.
 import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'

@@ -1,4 +1,4 @@
-// Runs a parametrised statement and gives its rows, whatever kind of statement it is.
+// Runs a parametrised statement and returns its rows, whatever kind of statement it is.
 import type { EntityManager } from 'typeorm'
 
 /** Rows of a statement; `Row` is the shape that our own schema gives them. Values only ever travel as parameters. */

@@ -1,4 +1,4 @@
-// Brings everybody's granted access up to date with the route files in use, in batches, until it is done.
+// Brings everyone's granted access up to date with the route files in use, in batches, until it is done.
 import { PROFILES } from '../identity.ts'
 import { namesIn } from '../routes/grants.ts'
 import type { RouteTable } from '../routes/route.ts'

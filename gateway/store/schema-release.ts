@@ -1,4 +1,4 @@
-// Refuses a database that a release too far ahead has migrated.
+// Refuses a database that a much newer release has migrated.
 import type { QueryRunner } from 'typeorm'
 import { SCHEMA_RELEASE } from '../../migrations/index.ts'
 import { query } from './query.ts'

@@ -1,4 +1,4 @@
-// Keeps the logins that are alive: who, from where, with which browser, and when each was last used.
+// Keeps the live logins: who, from where, with which browser, and when each was last used.
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { Identity, Provider } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Makes text and JSON from outside fit for Postgres: bounded and well-formed.
+// Makes text and JSON from outside safe to store in Postgres: bounded and well-formed.
 import { createHash } from 'node:crypto'
 
 const MAX_TEXT_CODE_POINTS = 256

@@ -1,4 +1,4 @@
-// Creates or updates the person whom a provider has confirmed, however many of their logins arrive at once.
+// Creates or updates a person whom a provider has confirmed, however many of their logins arrive at once.
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
 import type { ProvenPerson } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Keeps what ended before its time: revoked tokens, and the versions below which a person's tokens are stale.
+// Keeps what ended early: revoked tokens, and the versions below which a person's tokens are stale.
 import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'
 import type { PersonVersion, RevokedToken } from '../tokens/revocations.ts'

@@ -1,4 +1,4 @@
-// Signs Portaria's own JWT for a person at login, and judges it signature first, then claim by claim (RFC 7519, RFC 8725).
+// Signs Portaria's own JWT for a person at login, and verifies it: signature first, then claim by claim (RFC 7519, RFC 8725).
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
 import { SignJWT } from 'jose'

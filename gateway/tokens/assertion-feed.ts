@@ -1,4 +1,4 @@
-// Keeps the keys of assertions as the database has them, and has the next one made in time.
+// Keeps the assertion keys in step with the database, and creates the next one in time.
 import type { Logger } from 'pino'
 import type { Assertions } from './assertions.ts'
 import type { SigningKeyRow } from './signing-keys.ts'

@@ -1,4 +1,4 @@
-// Signs who a person is for one upstream, so that it need not trust the network (RFC 7519, ES256).
+// Signs a person's identity for one upstream, so that it need not trust the network (RFC 7519, ES256).
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import type { Identity } from '../identity.ts'
 import { personClaims } from './claims.ts'

@@ -1,4 +1,4 @@
-// Says what the claims of Portaria's own tokens are, and judges those of a token claim by claim (RFC 7519 §4.1).
+// Defines the claims of Portaria's own tokens, and validates them claim by claim (RFC 7519 §4.1).
 import { type GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { AccountProvider, Identity, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'

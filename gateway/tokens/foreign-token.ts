@@ -1,4 +1,4 @@
-// Verifies a signed token of another issuer by the keys that this issuer has published.
+// Verifies a signed token of another issuer with the keys that this issuer has published.
 import { createLocalJWKSet, decodeProtectedHeader, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose'
 
 interface ForeignTokenRules {

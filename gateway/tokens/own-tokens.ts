@@ -1,4 +1,4 @@
-// Finds tokens of this gateway in a header value, a query or a path, whatever stands around them.
+// Finds tokens of this gateway in a header value, a query or a path, whatever surrounds them.
 
 /** Characters of a JWT in compact form (RFC 7515 §7.1). */
 const RUNS = /[\w.-]+/g

@@ -1,4 +1,4 @@
-// Keeps the owners of live access tokens in flat columns, some 130 bytes each, and makes one whole again when it is asked for.
+// Keeps the owners of live access tokens in flat columns, about 130 bytes each, and rebuilds one on demand.
 import type { AccountProvider, User } from '../identity.ts'
 
 /** The owner of a live token, as the database knows them. */

@@ -1,4 +1,4 @@
-// Judges the access tokens that people made for their scripts: all live ones are known here, as SHA-256, so no request looks one up.
+// Verifies the access tokens that people create: all live ones are known here, as SHA-256, so no request looks one up.
 import { hash } from 'node:crypto'
 import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthenticated } from '../errors.ts'
 import { type Identity, narrowedTo } from '../identity.ts'

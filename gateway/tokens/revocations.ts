@@ -1,4 +1,4 @@
-// Keeps what this instance knows of ended tokens and changed people, for a check on every request without a look-up.
+// Keeps what this instance knows of ended tokens and changed people, for a check on every request without a lookup.
 import type { Identity } from '../identity.ts'
 
 export type Standing = 'valid' | 'stale' | 'revoked'

@@ -1,4 +1,4 @@
-// Encrypts signing keys under every secret that the settings name, so that instances can change JWT_SECRET one after the other.
+// Encrypts signing keys under every secret in the settings, so that instances can change JWT_SECRET one after the other.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 /** A private key once per secret that opens it, by the secret's id. */

@@ -1,4 +1,4 @@
-// Decides which keys sign assertions, which are published, and when the next one is made: the same on every instance.
+// Decides which keys sign assertions, which are published, and when the next one is created: the same on every instance.
 import { createHash, generateKeyPairSync, type JsonWebKey } from 'node:crypto'
 import { reseal, type Sealed, type SealingSecret, seal, unseal } from './sealed-keys.ts'
 

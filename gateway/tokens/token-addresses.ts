@@ -1,4 +1,4 @@
-// Judges whether a token may be used from an address: those of service accounts may be bound to networks.
+// Checks whether a token may be used from an address: those of service accounts may be limited to networks.
 
 import type { Identity } from '../identity.ts'
 import { contains, type Network, parseAddress, parseNetwork } from '../values/addresses.ts'

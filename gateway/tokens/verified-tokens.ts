@@ -1,4 +1,4 @@
-// Verifies a token once and remembers it, within bounds, until it expires or is revoked.
+// Verifies a token once and caches the result, within limits, until it expires or is revoked.
 
 import { GatewayError, TokenExpired, TokenRevoked, TokenStale } from '../errors.ts'
 import type { Identity } from '../identity.ts'

@@ -1,4 +1,4 @@
-// Sends one small request to an upstream and takes its whole answer, within bounds, or fails as a refusal.
+// Sends one small request to an upstream and reads its whole response, within limits, or fails with a refusal.
 import { BadUpstreamResponse, Unavailable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/route.ts'
 import type { Requester, UpstreamConnection } from './connection.ts'

@@ -1,4 +1,4 @@
-// Asks a target whether it is fit: by its health path where the route file names one, else by connecting to it.
+// Checks the health of a target, with its health path if the route file has one, otherwise by connecting.
 import type { Target, Upstream } from '../routes/route.ts'
 import { type Requester, UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'

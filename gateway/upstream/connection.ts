@@ -1,4 +1,4 @@
-// Carries one request at a time on one socket to one target, and reuses it only when nothing about it is in doubt.
+// Carries one request at a time on one socket to one target, and reuses it only if nothing about it is in doubt.
 import type { Socket } from 'node:net'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/route.ts'

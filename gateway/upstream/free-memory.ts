@@ -1,5 +1,5 @@
-// Gives the memory of bodies that have passed back at once.
-// It lies outside of the collector's heap and would make it walk the whole of that heap about every 64 MB, however little
+// Frees the memory of forwarded bodies at once.
+// That memory is outside the collector's heap, and would make it traverse the whole heap about every 64 MB, however little
 // of it is in use: ten times a second while large bodies pass.
 import type { Writable } from 'node:stream'
 

@@ -1,4 +1,4 @@
-// Takes targets out of use and back in, by what becomes of requests, checks and probes.
+// Takes targets out of service and back in, by the results of requests, checks and probes.
 import type { Target } from '../routes/route.ts'
 import type { UpstreamFault } from './faults.ts'
 import {

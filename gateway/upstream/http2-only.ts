@@ -1,4 +1,4 @@
-// Recognises a backend that speaks HTTP/2 only, by the alert or the frame that it begins with.
+// Recognises a backend that supports only HTTP/2, by the alert or the frame that it sends first.
 import { BadResponse } from './parser.ts'
 
 export class Http2Only extends BadResponse {}

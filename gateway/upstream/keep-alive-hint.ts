@@ -1,4 +1,4 @@
-// Reads from an answer how long its upstream will keep an idle connection.
+// Reads from a response how long its upstream keeps an idle connection.
 import type { ResponseHead } from './parser.ts'
 
 // Node's own servers close after 5 s; a request must not be on its way then.

@@ -1,4 +1,4 @@
-// Resolves a host name once for all that need it, and never keeps more than one thread waiting for a slow resolver by it.
+// Resolves a host name once for all callers, and never keeps more than one thread waiting for a slow resolver.
 
 import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'

@@ -1,4 +1,4 @@
-// Keeps one target's connections warm, reuses and bounds them, and closes those that are idle, too old or too slow.
+// Keeps one target's connections warm, reuses and limits them, and closes those that are idle, too old or too slow.
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
 import { UpstreamConnection } from './connection.ts'

@@ -1,4 +1,4 @@
-// Decides when a target is out, how long it is left alone, and how slowly it comes back; nothing here has an effect.
+// Decides when a target is down, how long it is left alone, and how slowly it returns, without side effects.
 import type { UpstreamFault } from './faults.ts'
 
 /** What is known of a target; changed in place by the steps below, since requests lead to them. */

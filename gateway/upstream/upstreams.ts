@@ -1,4 +1,4 @@
-// Chooses the fittest target of an upstream for each request, and keeps warm connections to all of them.
+// Chooses the best target of an upstream for each request, and keeps warm connections to all of them.
 import type { RouteTable, Target, Upstream } from '../routes/route.ts'
 import { probeOf } from './checks.ts'
 import type { UpstreamConnection } from './connection.ts'

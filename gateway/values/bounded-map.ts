@@ -1,4 +1,4 @@
-// Remembers what was used most recently, up to a bound, in constant time.
+// Keeps the most recently used entries, up to a limit, in constant time.
 
 /** Values must not be undefined. */
 export interface BoundedMap<K, V> {

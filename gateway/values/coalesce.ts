@@ -1,4 +1,4 @@
-// Runs a task at most once at a time and at most once more after that, however often it is asked for.
+// Runs a task at most once at a time and at most once more after that, however often it is requested.
 import { setTimeout as delay } from 'node:timers/promises'
 
 interface Coalesced<T> {

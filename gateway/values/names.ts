@@ -1,4 +1,4 @@
-// Judges the names of areas and profiles, for the API and for route files alike.
+// Validates the names of areas and profiles, for the API and for route files alike.
 
 const MAX_NAME_CODE_POINTS = 64
 

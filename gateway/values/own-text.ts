@@ -1,4 +1,4 @@
-// Copies a text or bytes out of the larger piece of memory that they are a part of, where they are kept beyond it.
+// Copies text or bytes out of a larger piece of memory, if they are kept for longer than it.
 
 /**
  * V8 keeps a part of a text as a reference to the whole: a remembered header value would keep the head that it came in.

@@ -1,4 +1,4 @@
-// Says where a thing was written.
+// Describes a place in a file.
 
 /** For complaints and `explain`. Lines and columns count from 1. */
 export interface Place {

@@ -1,4 +1,4 @@
-// Tells a JSON object from everything else that JSON can be.
+// Distinguishes a JSON object from all other JSON values.
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

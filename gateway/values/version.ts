@@ -1,4 +1,4 @@
-// Names the version of this gateway, as its package.json has it.
+// Provides the version of this gateway from its package.json.
 import { readFileSync } from 'node:fs'
 
 const manifest: { readonly version: string } = JSON.parse(

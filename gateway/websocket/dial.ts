@@ -1,4 +1,4 @@
-// Asks an upstream to speak WebSocket on a new socket, and reports whether it agreed, refused, or could not be asked.
+// Requests a WebSocket upgrade from an upstream on a new socket, and reports whether it was accepted, refused or impossible.
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from '../upstream/dial.ts'

@@ -1,4 +1,4 @@
-// Forwards an upgrade that may pass as a WebSocket between client and upstream, or refuses it in plain HTTP before any 101.
+// Forwards an authorised upgrade as a WebSocket between client and upstream, or refuses it in plain HTTP before any 101.
 
 import type { Duplex } from 'node:stream'
 import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'

@@ -1,4 +1,4 @@
-// Judges both halves of the WebSocket handshake: what the client asks, what the upstream answers (RFC 6455 §4).
+// Validates both halves of the WebSocket handshake: the client's request and the upstream's response (RFC 6455 §4).
 import { createHash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'

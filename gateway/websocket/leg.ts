@@ -1,4 +1,4 @@
-// Handles one side of a WebSocket: scans its frames, and notes its silence and its unread bytes.
+// Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
 import { writeAndFree } from '../upstream/free-memory.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, FrameScanner, type FrameSink, PING, PONG } from './frames.ts'

@@ -1,4 +1,4 @@
-// Joins two upgraded sockets as one WebSocket: frames pass both ways with backpressure, and each end is passed on.
+// Joins two upgraded sockets into one WebSocket: frames pass in both directions with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOwner, type Side } from './leg.ts'

@@ -1,4 +1,4 @@
-// Adds up the metrics of all workers, so that none falls when a worker ends.
+// Adds up the metrics of all workers, so that no counter falls when a worker ends.
 import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
 
 interface WorkerMetrics {

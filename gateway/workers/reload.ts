@@ -1,4 +1,4 @@
-// Swaps the route tables of all workers together: each reads the files, and only when all read the same do all commit.
+// Swaps the route tables of all workers together: each reads the files, and they swap only if all have read the same.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Calls } from '../siblings/channel.ts'
 import { coalesce } from '../values/coalesce.ts'

@@ -1,4 +1,4 @@
-// Replaces a worker that ends at once, one that keeps ending ever later, and gives up after too many failed starts.
+// Replaces a worker that ends, with growing delays if it keeps ending, and gives up after too many failed starts.
 
 interface Restarts {
   /** How long to wait before the next start; undefined: give up. */

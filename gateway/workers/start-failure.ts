@@ -1,4 +1,4 @@
-// Says why the gateway cannot start, as one text for standard error.
+// Describes why the gateway cannot start, as one text for standard error.
 import { formatComplaint, RouteFileError } from '../route-files/complaint.ts'
 
 /** The text alone says all there is to know: no stack is needed beside it. */

@@ -1,4 +1,4 @@
-// Runs one worker: a whole gateway that shares its listener with its siblings and follows the primary process alone.
+// Runs one worker: a whole gateway that shares its listener with its siblings and follows only the primary process.
 import type { CertificateState } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
 import { useCompiledCode } from './compiled-code.ts'

@@ -1,4 +1,4 @@
-// What a gateway's answers give away, allow or forget is looked at: origins, limits, leaks, cookies and TLS.
+// Probes the responses of a gateway for weaknesses: origins, limits, leaks, cookies and TLS.
 import { randomBytes } from 'node:crypto'
 import tls from 'node:tls'
 import { isLoopbackHost } from '../../values/addresses.ts'

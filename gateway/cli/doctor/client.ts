@@ -1,4 +1,4 @@
-// A request leaves exactly as it is written, path and all, and its answer is read in bounds of size, time and number.
+// Sends probes exactly as written, and reads their responses within limits of size, time and number.
 import net from 'node:net'
 import tls from 'node:tls'
 

@@ -1,4 +1,4 @@
-// A running gateway has been asked every known way around its rules, harmlessly, and what worked is named with its remedy.
+// Tries known bypasses against a running gateway without causing harm, and reports what worked, with the remedy.
 import { type Command, InvalidArgumentError } from 'commander'
 import { isLoopbackHost } from '../../values/addresses.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from '../command.ts'

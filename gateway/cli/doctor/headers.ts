@@ -1,4 +1,4 @@
-// Headers that some gateways or backends believe, wherever they come from, are tried on closed and open paths.
+// Probes headers that some gateways or backends trust from any client, on private and public paths.
 import { randomBytes } from 'node:crypto'
 import type { Probe } from './client.ts'
 import { type Check, collect, type DoctorWorld, getsIn, isSuccess, show } from './world.ts'

@@ -1,4 +1,4 @@
-// Other ways to write a closed path, which lax backends read as that path, are tried one family after the other.
+// Probes other spellings of a private path, which lax backends read as that path, one family after the other.
 import { type Check, collect, getsIn } from './world.ts'
 
 /** Targets for a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */

@@ -1,4 +1,4 @@
-// Upgrades without a token, from foreign pages, or to other protocols are tried, and end with their handshake.
+// Probes upgrades without a token, from pages of other origins, and to other protocols; each ends with its handshake.
 import { randomBytes } from 'node:crypto'
 import type { Probe } from './client.ts'
 import { unsignedToken } from './tokens.ts'

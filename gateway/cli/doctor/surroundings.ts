@@ -1,4 +1,4 @@
-// The paths that the doctor asks for are known: given, taken from route files, or the gateway's own.
+// Collects the paths that the doctor requests: given, taken from route files, or the gateway's own.
 
 import { takesMethod } from '../../explain/specificity.ts'
 import type { Route } from '../../routes/route.ts'

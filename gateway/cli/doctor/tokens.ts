@@ -1,4 +1,4 @@
-// Tokens that nobody was given are shown to a closed path, and none of them may be accepted.
+// Probes a private path with tokens that no one was given; none of them may be accepted.
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
 import type { Probe } from './client.ts'
 import { type Check, collect, type DoctorWorld, isSuccess } from './world.ts'

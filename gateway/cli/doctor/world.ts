@@ -1,4 +1,4 @@
-// What the doctor knows of a gateway: what is closed there, what is open, and how to tell that a closed door let us in.
+// Describes what the doctor knows of a gateway: private and public paths, and how to tell that a private one let it in.
 import { randomBytes } from 'node:crypto'
 import type { Answer, DoctorClient, Probe } from './client.ts'
 

@@ -1,4 +1,4 @@
-// Names the phases of a client's connection, and says in which of them more is read.
+// Names the phases of a client connection, and says in which of them more is read.
 import type { HttpRequest } from './request.ts'
 
 /** The next request has not come whole. */

@@ -1,4 +1,4 @@
-// Lets connections go on with what they hold, a little in each turn of the event loop, so that new ones are accepted meanwhile.
+// Lets connections process what they hold a little in each turn of the event loop, so that new ones are accepted meanwhile.
 
 /** In a turn in which no connection was accepted; milliseconds. */
 const TURN_MS = 1

@@ -1,4 +1,4 @@
-// Reads one request at a time from a client's connection; the next follows when the answer was handed over (RFC 9112 §9).
+// Reads one request at a time from a client connection; the next one follows when the response was handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
 import { ownBytes } from '../../values/own-text.ts'
 import { readHead } from '../head.ts'

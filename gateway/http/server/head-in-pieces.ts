@@ -1,4 +1,4 @@
-// Judges a request head that comes in pieces: what is wrong with it is found at once, and each byte is read once.
+// Checks a request head that arrives in pieces: faults are found at once, and each byte is read once.
 import { type HeadProbe, type Llhttp, MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
 
 export class HeadInPieces {

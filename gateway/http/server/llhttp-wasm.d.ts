@@ -1,4 +1,4 @@
-// Declares the WebAssembly build of llhttp that undici ships, and what of WebAssembly it takes to run it:
+// Declares the WebAssembly build of llhttp that undici ships, and the parts of WebAssembly needed to run it:
 declare module 'undici/lib/llhttp/llhttp_simd-wasm.js' {
   /** The module's bytes. */
   const bytes: Uint8Array

@@ -1,4 +1,4 @@
-// Gathers what an answer consists of, writes it at the end of the turn, and knows when the other side has taken it all.
+// Collects the parts of a response, writes them at the end of the turn, and knows when the other side has taken them all.
 import type { Waiting } from '../write-batch.ts'
 
 /** What the outbox needs of a socket. */

@@ -1,4 +1,4 @@
-// Finds the end of a request's body, and gives what comes before it to its consumer (RFC 9112 §6.3, §7.1).
+// Finds the end of a request body, and passes everything before it to the consumer (RFC 9112 §6.3, §7.1).
 import type { RequestHead } from '../head.ts'
 import { type ChunkedReader, INCOMPLETE, type Llhttp, MALFORMED } from './llhttp.ts'
 import type { BodyConsumer } from './request.ts'

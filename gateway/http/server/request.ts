@@ -1,4 +1,4 @@
-// Holds a request as its connection has read it: line and fields at once, the body for the consumer that asks for it.
+// Holds a request as read from its connection: line and fields at once, the body on demand.
 import type { Duplex } from 'node:stream'
 import type { RequestHead } from '../head.ts'
 import type { HttpResponse } from './response.ts'

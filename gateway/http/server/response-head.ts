@@ -1,4 +1,4 @@
-// Makes the lines of a response head: fields as they are given, and the Date (RFC 9110 §6.6.1).
+// Builds the lines of a response head: the given fields, and the Date (RFC 9110 §6.6.1).
 
 let dateText = ''
 let dateUntil = 0

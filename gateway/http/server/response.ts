@@ -1,4 +1,4 @@
-// Writes the answer to one request: framed for its client, in one piece where it is whole (RFC 9112 §6, §9).
+// Writes the response to one request: framed for its client, in one piece if it is complete (RFC 9112 §6, §9).
 import { STATUS_CODES } from 'node:http'
 import { dateLine, headerLines, isDated } from './response-head.ts'
 

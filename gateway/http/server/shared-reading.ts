@@ -1,4 +1,4 @@
-// Reads accepted sockets into one buffer that all of them share, where Node would allocate one for each read.
+// Reads accepted sockets into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
 
 const BUFFER_BYTES = 64 * 1024

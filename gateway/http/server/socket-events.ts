@@ -1,4 +1,4 @@
-// Leads the end and the errors of a client's socket to its connection by functions that all sockets share.
+// Routes the end and the errors of a client socket to its connection with functions that all sockets share.
 import type { Duplex } from 'node:stream'
 
 interface Ended {

@@ -1,4 +1,4 @@
-// Two Admins have changed the access of one person: says what the other did, and lets this one decide.
+// Shows an Admin what another Admin has changed in the same access, and lets them decide.
 import type { Person } from './people-view.ts'
 import { html, type VNode } from './render.ts'
 import { text } from './words-people.ts'

@@ -1,4 +1,4 @@
-// Profiles, areas and the main area of one person are chosen and saved together.
+// Edits the profiles, areas and main area of a person, and saves them together.
 import { AccessConflict, differencesOf } from './access-conflict.ts'
 import { AreaChoice, type ChosenAreas, type Named } from './area-choice.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'

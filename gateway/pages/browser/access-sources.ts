@@ -1,4 +1,4 @@
-// Describes where each part of a person's access comes from, as the gateway's answers have it.
+// Describes where each part of a person's access comes from, as the API returns it.
 
 export interface AccessSources {
   /** What an Admin assigned. */

@@ -1,4 +1,4 @@
-// Shows people their access of today, each part with where it comes from.
+// Shows people their current access, and where each part of it comes from.
 import type { AccessSources } from './access-sources.ts'
 import { problemOf, toLogin } from './account-data.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'

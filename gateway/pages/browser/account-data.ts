@@ -1,4 +1,4 @@
-// Loads what the account page shows, and puts what went wrong into words.
+// Loads the data of the account page, and puts errors into words.
 import { useEffect, useRef, useState } from './render.ts'
 import { type Answer, ask } from './session.ts'
 import { text } from './words-account.ts'

@@ -1,4 +1,4 @@
-// Shows a person's open sessions, and ends one of them or all the others.
+// Shows a person's open sessions, and ends one of them or all others.
 import { problemOf, useList } from './account-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, State, Table } from './console-parts.ts'
 import { dateTime } from './language.ts'

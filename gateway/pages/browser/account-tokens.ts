@@ -1,4 +1,4 @@
-// Lets a person make access tokens for their programs, see their last use, and remove them.
+// Lets a person create access tokens for their programs, see their last use, and remove them.
 import { problemOf, toLogin, useList } from './account-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, Table } from './console-parts.ts'
 import { dateTime } from './language.ts'

@@ -1,4 +1,4 @@
-// The account page shows people their access, sessions and access tokens.
+// Renders the account page: access, sessions and access tokens.
 import { AccessPart } from './account-access.ts'
 import { problemOf, toLogin } from './account-data.ts'
 import { SessionsPart } from './account-sessions.ts'

@@ -1,4 +1,4 @@
-// What a view shows stands in the address: it survives a reload, a way back, and being sent to somebody.
+// Keeps the state of a view in the URL, so that it survives reloading, going back and being shared.
 import { useState } from './render.ts'
 
 /** `#/people/7?search=ana`: the part after the question mark. */

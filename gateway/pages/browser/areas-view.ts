@@ -1,4 +1,4 @@
-// Admins keep the list of areas.
+// Lets Admins manage areas.
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Dialog, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
 import { html, useRef, useState, type VNode } from './render.ts'

@@ -1,4 +1,4 @@
-// What was done is read newest first, with what changed; found by person, action and period, and taken away as a table.
+// Shows the audit log newest first, filtered by person, action and period, and exports it.
 import { useAddressed } from './address.ts'
 import { admin, type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
 import { Name, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'

@@ -1,4 +1,4 @@
-// Gives and takes access of many people with one confirmation.
+// Adds and removes access for many people with one confirmation.
 import { admin, type ListOf, problemOf, queryOf, useLoad } from './console-data.ts'
 import { type Act, Confirm } from './console-parts.ts'
 import { number } from './language.ts'

@@ -1,4 +1,4 @@
-// Numbers over time are drawn in the colours of the page, as wide as their place is.
+// Draws numbers over time in the colours of the page, at the width of their container.
 import uPlot from 'uplot'
 import { number } from './language.ts'
 import { html, useEffect, useRef, type VNode } from './render.ts'

@@ -1,4 +1,4 @@
-// Admins make or change a service account: its name, access, expiry and the addresses that it may come from.
+// Lets Admins create or change a service account: its name, access, expiry and addresses.
 import { AreaChoice, type ChosenAreas, type Named } from './area-choice.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Outcome, OutcomeLine } from './console-parts.ts'

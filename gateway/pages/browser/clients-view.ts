@@ -1,4 +1,4 @@
-// Admins see the service accounts, make them, rotate their secrets and remove them.
+// Lets Admins list, create, rotate and remove service accounts.
 import { type Client, ClientForm, type MadeSecret } from './client-form.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import {

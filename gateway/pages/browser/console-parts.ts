@@ -1,4 +1,4 @@
-// The parts that every view of the console is made of: tables, pages of lists, questions before an act, and its outcome.
+// Provides the parts that all views of the console use: tables, pagination, confirmations and messages.
 import type { Loaded } from './console-data.ts'
 import { number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, type VNode } from './render.ts'

@@ -1,4 +1,4 @@
-// The console lives: one section at a time, named by the address, for as long as the session does.
+// Runs the console: one section at a time, chosen by the URL, while the session lasts.
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
 import { onSessionEnd } from './console-data.ts'

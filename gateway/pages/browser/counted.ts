@@ -1,4 +1,4 @@
-// Counts what happened in steps of time: one login is one, not a share of a rate.
+// Counts events in time steps: one login counts as one, not as a share of a rate.
 
 interface Timed {
   /** ISO 8601. */

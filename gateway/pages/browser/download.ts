@@ -1,4 +1,4 @@
-// What the gateway answers is saved as a file of the reader's.
+// Saves a response of the gateway as a file.
 import { type Answer, keptToken } from './session.ts'
 
 /** Saves what the gateway answers as a file of the reader's; the answer then has no body. */

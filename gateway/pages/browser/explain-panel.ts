@@ -1,4 +1,4 @@
-// Why a request would be decided as it is can be asked, and asked again with another path or person.
+// Explains the decision on a request, and lets the reader try other paths and people.
 import { admin, problemOf, queryOf } from './console-data.ts'
 import { Dialog, State } from './console-parts.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'

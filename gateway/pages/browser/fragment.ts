@@ -1,4 +1,4 @@
-// What a cloud login brought back has left the address before anything else runs, and is kept only where one was started.
+// Takes the result of a cloud login out of the URL before anything else runs, and keeps it only if this tab started one.
 
 const MARK = 'portaria.cloudLogin'
 /** No provider's login takes longer. */

@@ -1,4 +1,4 @@
-// What the route files give to groups, and to how many people, can be read.
+// Shows what the route files grant to groups, and to how many people.
 import { type ListOf, useLoad } from './console-data.ts'
 import { Pager, Table, Waiting } from './console-parts.ts'
 import { number } from './language.ts'

@@ -1,4 +1,4 @@
-// Readers change the language where they are.
+// Lets readers change the language in place.
 import { chooseLanguage, currentLanguage, type Language } from './language.ts'
 import { html, type VNode } from './render.ts'
 

@@ -1,4 +1,4 @@
-// The reader's language is chosen: what they picked last, else what their browser asks for; Portuguese or English.
+// Chooses the reader's language, Portuguese or English: the one they chose last, or else the one their browser prefers.
 
 export type Language = 'pt' | 'en'
 export type Words<K extends string> = Readonly<Record<Language, Readonly<Record<K, string>>>>

@@ -1,4 +1,4 @@
-// After a login somebody is where they wanted to be; never sent in circles.
+// Sends people where they wanted to go after a login, never in a loop.
 import { isPopup, returnTo } from './login-state.ts'
 import { keptToken, type User } from './session.ts'
 

@@ -1,4 +1,4 @@
-// What the login page knows is found out step by step: who is here, how one may enter, where it goes on.
+// Works out the state of the login page step by step: who is logged in, which logins are possible, where to go next.
 import { arrived, markCloudLogin } from './fragment.ts'
 import { safeReturnTo } from './return-to.ts'
 import { type Answer, announce, ask, fact, forget, keep, keptToken, refresh, type User } from './session.ts'

@@ -1,4 +1,4 @@
-// What the login page shows: the doors that are open, or who has come in and what they may reach.
+// Renders the login page: the available logins, or the person and their access.
 import { LanguageSwitch } from './language-switch.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
 import { providerName } from './provider-name.ts'

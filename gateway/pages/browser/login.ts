@@ -1,4 +1,4 @@
-// The login page lives: it shows the doors or the person, waits with the unassigned, and hears what other tabs do.
+// Runs the login page: shows the form or the person, waits with unassigned people, and follows other tabs.
 import './fragment.ts'
 import { leave } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice } from './login-state.ts'

@@ -1,4 +1,4 @@
-// Which route asks for which role is drawn as a grid, and each cell tells why.
+// Draws the access matrix as a grid in which each cell explains its decision.
 import { pageOf, useAddressed } from './address.ts'
 import { admin, type ListOf, problemOf } from './console-data.ts'
 import { Pager, Table } from './console-parts.ts'

@@ -1,4 +1,4 @@
-// Admins find people: those who wait for access first, anybody by a few letters.
+// Lets Admins find people: those waiting for access first, anyone else by a few letters.
 import type { AccessSources } from './access-sources.ts'
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, idsOf } from './bulk-access.ts'

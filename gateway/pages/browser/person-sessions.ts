@@ -1,4 +1,4 @@
-// Admins see where a person is logged in, and end all of these sessions.
+// Shows Admins where a person is logged in, and ends all of these sessions.
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'

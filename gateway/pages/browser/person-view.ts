@@ -1,4 +1,4 @@
-// An Admin sees one person whole, gives and takes access, ends sessions, and reads what was done.
+// Shows an Admin everything about a person: access, sessions and audit entries.
 import { AccessForm } from './access-form.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'

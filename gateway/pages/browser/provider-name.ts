@@ -1,4 +1,4 @@
-// Says in words who knows a person: the directory of the company, or the provider by its own name.
+// Names the source of a person: the directory, or the provider by its own name.
 import { createText } from './language.ts'
 import { fact } from './session.ts'
 

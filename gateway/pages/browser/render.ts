@@ -1,4 +1,4 @@
-// Views are written as HTML and become elements: text is always text, whatever it holds.
+// Turns views written as HTML into elements; text always stays text.
 import htm from 'htm'
 import { type ComponentChildren, h, render, type VNode } from 'preact'
 

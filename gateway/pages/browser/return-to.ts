@@ -1,4 +1,4 @@
-// Where somebody goes after the login is on this origin, written in the one way that can only be read so.
+// Validates where someone goes after the login: on this origin, in a spelling that can be read in only one way.
 
 const MAX_LENGTH = 2048
 

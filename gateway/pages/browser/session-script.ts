@@ -1,4 +1,4 @@
-// Any page behind the gateway may include this: its session stays fresh, and its end comes announced, without losing the page.
+// Keeps the session of any page behind the gateway fresh, and announces its end without losing the page.
 //
 //   <script src="/auth/session.js" data-warn-seconds="300" defer></script>
 //

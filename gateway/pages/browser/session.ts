@@ -1,4 +1,4 @@
-// The session of this tab: kept in sessionStorage, used for every question to the gateway, its end told to other tabs.
+// Manages the session of this tab: kept in sessionStorage, sent with every request, its end told to other tabs.
 
 export interface User {
   readonly id: number

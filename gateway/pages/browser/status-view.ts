@@ -1,4 +1,4 @@
-// How the gateway fares is seen at a glance: checks, upstreams, limiter, route files, audit chain.
+// Shows the state of the gateway at a glance: checks, upstreams, limiter, route files, audit chain.
 import { useLoad } from './console-data.ts'
 import { State, Table, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'

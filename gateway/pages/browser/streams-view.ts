@@ -1,4 +1,4 @@
-// Admins see who is connected to what since when, and may end it.
+// Shows Admins who is connected to what and since when, and ends a connection.
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'

@@ -1,4 +1,4 @@
-// The last minutes of traffic are watched live: decisions, latency, logins, and why requests were refused.
+// Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
 import { Chart } from './chart.ts'
 import { admin, problemOf } from './console-data.ts'
 import { Table } from './console-parts.ts'

@@ -1,4 +1,4 @@
-// Changes that are not saved are not lost without a question.
+// Asks before unsaved changes are lost.
 import { useEffect } from './render.ts'
 
 const unsaved = new Set<symbol>()

@@ -1,4 +1,4 @@
-// Everything that the account page says, in both languages.
+// Holds the texts of the account page, in both languages.
 import { createText, type Words } from './language.ts'
 
 const pt = {

@@ -1,4 +1,4 @@
-// Reads the PEM files of an upstream: authorities to trust, and the certificate that the gateway shows with its key.
+// Reads the PEM files of an upstream: CAs to trust, and the client certificate with its key.
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'

@@ -1,4 +1,4 @@
-// Judges the header rules of an upstream: what they may name, and that no two of them write the same field.
+// Validates the header rules of an upstream: the names that they may use, and that no two set the same field.
 import { collapse } from '../../http/fields.ts'
 import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/route.ts'
 import type { PlaceOf } from '../complaint.ts'

@@ -1,4 +1,4 @@
-// Names the key that was probably meant by one that does not exist: a misspelling, or the word of another gateway.
+// Suggests the key that was probably meant by an unknown one: a misspelling, or the word of another gateway.
 import { nearestHint } from '../../values/spelling.ts'
 
 const OTHERS: Readonly<Record<string, readonly string[]>> = {

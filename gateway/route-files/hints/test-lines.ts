@@ -1,4 +1,4 @@
-// Says what is missing from a line under `tests:` that cannot be read, and what its parts should be.
+// Says what is missing from an unreadable line under `tests:`, and what its parts should be.
 import { METHODS } from 'node:http'
 import { nearestHint } from '../../values/spelling.ts'
 

@@ -1,4 +1,4 @@
-// Says a syntax error of YAML in the words of somebody who writes route files.
+// Explains a YAML syntax error in the terms of someone who writes route files.
 
 /** By the code of the parser (https://eemeli.org/yaml/#errors), and for some codes by its text. */
 const INDENTED = 'this line is indented like none of the lines that it could belong to'

@@ -1,4 +1,4 @@
-// Describes what is known of a Socket.IO session's namespaces and attachments while its packets are judged.
+// Describes what is known of a Socket.IO session's namespaces and attachments while its packets are checked.
 import type { GatewayError } from '../../errors.ts'
 import type { User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'

@@ -1,4 +1,4 @@
-// Judges each packet of one Socket.IO session: it passes only in a namespace whose CONNECT was proved and accepted.
+// Checks each packet of a Socket.IO session: it passes only in a namespace whose CONNECT was accepted.
 import { createClientPackets } from './client-packets.ts'
 import { type GateParts, type GateState, owesClient } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'

@@ -1,4 +1,4 @@
-// Names what becomes of a packet once it has been judged.
+// Names the possible outcomes of checking a packet.
 
 /**
  * `pass`: as it came, or as `text` says, and `released` what was held back until now. `answer`: `text` goes back instead.

@@ -1,4 +1,4 @@
-// Judges the packets that the upstream of a Socket.IO session sends: what passes, what is held until it has confirmed a CONNECT.
+// Checks the packets that the upstream of a Socket.IO session sends: what passes, and what is held until a CONNECT is confirmed.
 import { type EnginePacket, textOf } from '../protocol/engineio.ts'
 import { CONNECT, CONNECT_ERROR, DISCONNECT, readSocketIoPacket, type SocketIoPacket } from '../protocol/packets.ts'
 import type { NamespaceState } from '../sid-store.ts'

@@ -1,4 +1,4 @@
-// Chooses the fields of an upstream's answer to a poll that reach the client.
+// Chooses the fields of an upstream's response to a poll that reach the client.
 import type { GatewayError } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { clientHead, type ResponseContextOf } from '../../upstream/headers/client-head.ts'

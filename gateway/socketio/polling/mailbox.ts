@@ -1,4 +1,4 @@
-// Keeps packets for a client that polls until its poll is there: at this instance, at another, or on a WebSocket.
+// Holds packets for a polling client until its next poll: at this instance, at another, or on a WebSocket.
 import type { Exchange } from '../../http/exchange.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { SEPARATOR } from '../protocol/engineio.ts'

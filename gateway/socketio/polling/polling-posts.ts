@@ -1,4 +1,4 @@
-// Sends a polling session's POSTs to the upstream one after the other, the client's once each of their packets may pass.
+// Sends a polling session's POSTs to the upstream one after the other, a client's only if each of their packets may pass.
 import { BadRequest, RateLimited } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream } from '../../upstream/call.ts'

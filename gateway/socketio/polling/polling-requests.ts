@@ -1,4 +1,4 @@
-// Takes handshakes, polls and posts of a Socket.IO route to the session that they name.
+// Passes handshakes, polls and posts of a Socket.IO route to the session that they name.
 import { BadRequest, GatewayError, MethodNotAllowed, Unavailable } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { hasBody } from '../../http/head.ts'

@@ -1,4 +1,4 @@
-// Carries a Socket.IO session by polling: every packet of every body is judged, and none is lost between polls.
+// Carries a Socket.IO session by polling: every packet of every body is checked, and none is lost between polls.
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'

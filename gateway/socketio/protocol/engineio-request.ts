@@ -1,4 +1,4 @@
-// Reads the query of an Engine.IO 4 request; anything that is not well formed is refused.
+// Reads the query of an Engine.IO 4 request, and refuses anything that is not well formed.
 
 export interface EngineRequest {
   readonly transport: 'polling' | 'websocket'

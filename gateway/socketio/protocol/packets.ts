@@ -1,4 +1,4 @@
-// Reads Socket.IO packets (protocol revision 5) as far as a decision needs: type, namespace, attachments, payload of CONNECT.
+// Reads Socket.IO packets (protocol revision 5) as far as decisions need: type, namespace, attachments, payload of CONNECT.
 import { isRecord } from '../../values/records.ts'
 
 // Beside these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.

@@ -1,4 +1,4 @@
-// Makes the fields that the client gets of those of an upstream's answer: nothing hop-by-hop, nothing internal, ours added.
+// Builds the response fields for the client from the upstream's: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../../http/fields.ts'
 import { type FieldKinds, type FloodMemory, keepKind } from '../../http/flood-memory.ts'
 import type { Route, Upstream } from '../../routes/route.ts'

@@ -1,4 +1,4 @@
-// Compiles the header rules of an upstream once, and applies them to what it receives and what it answers.
+// Compiles the header rules of an upstream once, and applies them to its requests and responses.
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/route.ts'

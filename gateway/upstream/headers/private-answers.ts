@@ -1,4 +1,4 @@
-// Keeps an answer to one person out of caches that are shared with others (RFC 9111 §3, §5.2.2).
+// Keeps responses for one person out of shared caches (RFC 9111 §3, §5.2.2).
 import type { Route } from '../../routes/route.ts'
 import { boundedMap } from '../../values/bounded-map.ts'
 

@@ -1,4 +1,4 @@
-// Leads addresses and cookies that a backend writes back to the public origin and path.
+// Rewrites addresses and cookies of a backend to the public origin and path.
 
 import type { Target, Upstream } from '../../routes/route.ts'
 import { isLoopbackHost } from '../../values/addresses.ts'

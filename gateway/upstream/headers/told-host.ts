@@ -1,4 +1,4 @@
-// Chooses the one host name that backends get, among those that this gateway may be reached under.
+// Chooses the host name that backends receive, among those of this gateway.
 import type { Exchange } from '../../http/exchange.ts'
 
 interface HostSettings {

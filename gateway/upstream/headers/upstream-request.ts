@@ -1,4 +1,4 @@
-// Works out what an upstream is asked: path, forwarding fields, identity, and none of the gateway's own secrets.
+// Builds the request for an upstream: path, forwarding fields, identity, and none of the gateway's own secrets.
 
 import type { Exchange } from '../../http/exchange.ts'
 import type { OwnCookies } from '../../http/fields.ts'
