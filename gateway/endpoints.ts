@@ -14,9 +14,9 @@ import type { Directory } from './directory/directory.ts'
 import type { LoginAudit } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
-import { createAskRedis, createSharedPermits } from './login/shared.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
-import { createLoginThrottle } from './login/throttle.ts'
+import { createAskRedis, createSharedPermits } from './login/throttle/shared-permits.ts'
+import { createLoginThrottle } from './login/throttle/throttle.ts'
 import { tokenRoutes } from './login/token-routes.ts'
 import { unlockPerson } from './login/unlock.ts'
 import { type HealthParts, healthRoutes } from './observe/health.ts'
@@ -25,7 +25,6 @@ import { pageRoutes } from './pages/page-routes.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import type { Settings } from './settings/settings.ts'
 import { createLoginMemory } from './store/login-memory.ts'
-import { createLoginNames } from './store/login-names.ts'
 import { createLoginPermits } from './store/login-permits.ts'
 import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores, tokensKnownAtOnce } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
@@ -77,7 +76,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     loginFailures: settings.loginFailures,
     secret: settings.jwt.secret,
     accountPermits: createLoginPermits(logins.database),
-    names: createLoginNames(logins.database),
+    names: logins.names,
     redis,
     knowsAddress: loginMemory.knowsAddress,
     log

@@ -1,19 +1,34 @@
-// Carries what may pass to the backends: requests, event streams, WebSocket and Socket.IO.
-import type { Logger } from 'pino'
-import type { Credentials } from './credentials.ts'
+// Carries what may pass to the backends: requests, event streams, WebSocket and Socket.IO, all that stays open in one place.
+import type { Credentials } from './access/credentials.ts'
+import { Unauthenticated, Unavailable } from './errors.ts'
+import { createRegisterEventStream } from './forward/event-streams.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
-import { forwardedHeaders } from './http/answer.ts'
+import { createOpenStreams, type OpenStreams } from './forward/open-streams.ts'
+import { createStreamRights } from './forward/stream-rights.ts'
+import { type AnswerOptions, addedHeaders, forwardedHeaders, ownHeaders } from './http/answer.ts'
+import { crossOriginFields } from './http/cross-origin.ts'
+import type { Exchange, SocketToken } from './http/exchange.ts'
+import type { Identity } from './identity.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
+import type { Route, Upstream } from './routes/route.ts'
 import type { Settings } from './settings/settings.ts'
-import { createSockets } from './sockets.ts'
+import { createForwardSocketIo } from './socketio/forward.ts'
+import { createRefusedEvents } from './socketio/gate/refused-events.ts'
+import type { SessionParts } from './socketio/session.ts'
+import { createMemorySidStore } from './socketio/sid-store.ts'
+import { createRedisSidStore } from './socketio/sid-store-redis.ts'
 import type { Stores } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
+import { holdsOwnToken } from './tokens/own-tokens.ts'
+import { isFromElsewhere } from './tokens/token-addresses.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createToldHost } from './upstream/headers/told-host.ts'
-import { upstreamHead } from './upstream/headers/upstream-head.ts'
+import { upstreamHead, upstreamHeadStart } from './upstream/headers/upstream-head.ts'
 import { createUpstreamRequest } from './upstream/headers/upstream-request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
+import { createForwardWebSocket, type SocketForwarding, type SocketLog } from './websocket/forward.ts'
+import { createRelays } from './websocket/relay.ts'
 
 interface ForwardingParts {
   readonly settings: Settings
@@ -24,11 +39,13 @@ interface ForwardingParts {
   readonly routes: LiveRoutes
   readonly cloudUnassignedMayPass: boolean
   readonly observation: Observation
-  readonly log: Logger
+  readonly log: SocketLog
 }
 
+export type Forwarding = ReturnType<typeof createForwarding>
+
 export const createForwarding = (parts: ForwardingParts) => {
-  const { settings, stores, tokenParts, upstreams } = parts
+  const { settings, stores, tokenParts, upstreams, routes, cloudUnassignedMayPass, log } = parts
   const { ownCookies, answers, refuse } = parts.credentials
   const responseContext = createResponseContext(ownCookies, answers.memory)
   const upstreamRequest = createUpstreamRequest({
@@ -38,31 +55,106 @@ export const createForwarding = (parts: ForwardingParts) => {
     ownCookies,
     toldHost: createToldHost(settings)
   })
-  const sockets = createSockets({
-    ...tokenParts,
-    routes: parts.routes.current,
-    freshAccess: async id => {
+  const rights = createStreamRights(routes.current, { cloudUnassignedMayPass })
+  const streams = createOpenStreams({
+    ...rights,
+    shares: settings.streamShares,
+    revocations: tokenParts.revocations,
+    async freshAccess(id) {
       const person = await stores.users.loadPerson(id)
       return person === undefined || person.disabled ? undefined : person
+    }
+  })
+  tokenParts.revocations.onChange(streams.onRevocationsChanged)
+  const relays = createRelays()
+  const sockets = {
+    relays,
+    streams,
+    headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) =>
+      upstreamHeadStart({ ...upstreamRequest(exchange, route, authority, exchange.query), without }),
+    addedHeaders,
+    responseContext,
+    refuse,
+    log,
+    onSwitched(exchange: Exchange) {
+      exchange.upgraded = true
+      // An upgrade has been answered: told once, where no response will tell.
+      parts.observation.onClose(exchange)
+    }
+  }
+  const refusedEvents = createRefusedEvents()
+  const { judge } = rights
+  const socketio = startSocketIo(sockets, { judge, countRefusedEvent: refusedEvents.count, answers, ...parts })
+
+  return {
+    streams,
+    /** A route table has come into use. */
+    onTable: streams.onTableSwapped,
+    /** Socket.IO events refused, by route and namespace. */
+    refusedEvents: refusedEvents.list,
+    forwardHttp: createForwardHttp({
+      upstreams,
+      headFor: (exchange, route, authority) =>
+        upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
+      addedHeaders: (exchange, passed) => forwardedHeaders(exchange, passed, answers),
+      responseContext,
+      refuse,
+      onEventStream: createRegisterEventStream(streams)
+    }),
+    forwardUpgrade: createForwardUpgrade(createForwardWebSocket(sockets), socketio.onUpgrade, tokenParts),
+    forwardPolling: socketio.onRequest,
+    /** Closes everything with 1012, spread over the time given. */
+    async drain(timeoutMs: number) {
+      await streams.drain(timeoutMs)
+      socketio.close()
+      relays.close()
+      streams.close()
+    }
+  }
+}
+
+interface SocketIoParts
+  extends Pick<SessionParts, 'judge' | 'countRefusedEvent'>,
+    Pick<ForwardingParts, 'stores' | 'tokenParts' | 'upstreams'> {
+  readonly answers: AnswerOptions
+}
+
+const startSocketIo = (sockets: SocketForwarding & { readonly streams: OpenStreams }, parts: SocketIoParts) => {
+  const { redis } = parts.stores
+  const { revocationsTrusted, verifiedTokens } = parts.tokenParts
+  return createForwardSocketIo({
+    ...sockets,
+    judge: parts.judge,
+    countRefusedEvent: parts.countRefusedEvent,
+    upstreams: parts.upstreams,
+    pollHeaders: (exchange, passed) => [
+      ...addedHeaders(exchange),
+      ...crossOriginFields(exchange, passed, parts.answers.origins)
+    ],
+    sidStore: redis === undefined ? createMemorySidStore() : createRedisSidStore(redis),
+    identify(token, ip): Identity {
+      if (!revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
+      const identity = verifiedTokens.identify(token)
+      if (isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
+      return identity
     },
-    streamShares: settings.streamShares,
-    cloudUnassignedMayPass: parts.cloudUnassignedMayPass,
-    redis: stores.redis,
-    upstreams,
-    upstreamRequest,
-    responseContext,
-    answers,
-    refuse,
-    log: parts.log,
-    onSwitched: parts.observation.onClose
+    ownHeaders: exchange => ownHeaders(exchange, parts.answers),
+    now: Date.now
   })
-  const forwardHttp = createForwardHttp({
-    upstreams,
-    headFor: (exchange, route, authority) => upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
-    addedHeaders: (exchange, passed) => forwardedHeaders(exchange, passed, answers),
-    responseContext,
-    refuse,
-    onEventStream: sockets.registerEventStream
+}
+
+const createForwardUpgrade = (
+  forwardWebSocket: ReturnType<typeof createForwardWebSocket>,
+  forwardSocketIo: (exchange: Exchange, route: Route, upstream: Upstream) => void,
+  { tokens }: Pick<TokenParts, 'tokens'>
+) => {
+  /** A token of ours among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
+  const withoutTokens = (offer: SocketToken): SocketToken => ({
+    ...offer,
+    subprotocols: offer.subprotocols.filter(protocol => !holdsOwnToken(protocol, tokens.isOurs))
   })
-  return { sockets, forwardHttp }
+  return (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
+    if (route.socketio !== undefined) return forwardSocketIo(exchange, route, upstream)
+    forwardWebSocket(exchange, route, upstream, exchange.identity === undefined ? withoutTokens(offer) : offer)
+  }
 }

@@ -1,31 +1,31 @@
 // Assembles a running gateway from its settings: stores, tokens, sockets, views, own endpoints, then the listener.
 import { setTimeout } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { createCredentials } from './access/credentials.ts'
 import { buildApp } from './app.ts'
-import { createClientPlaces } from './client-places.ts'
-import { createCredentials } from './credentials.ts'
+import { startCloud } from './cloud/start-cloud.ts'
 import { registerEndpoints } from './endpoints.ts'
-import { createForwarding } from './forwarding.ts'
+import { createForwarding, type Forwarding } from './forwarding.ts'
 import { createOwnEndpoints } from './http/own-endpoints.ts'
 import { createCertificates } from './listener/certificates.ts'
 import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
-import { startCloud, startDirectory } from './login-parts.ts'
+import { startDirectory } from './login/start-directory.ts'
 import { type Observation, startObservation } from './observe/observation.ts'
 import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import { unassignedMayPass } from './settings/cloud.ts'
 import { groupSources } from './settings/group-sources.ts'
 import type { Settings } from './settings/settings.ts'
+import { createClientPlaces } from './siblings/client-places.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
-import type { Sockets } from './sockets.ts'
-import { createLoginNames } from './store/login-names.ts'
+import { createViews } from './siblings/views.ts'
 import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
-import { createViews } from './views.ts'
 
 export interface Gateway {
   readonly port: number
@@ -74,25 +74,24 @@ export const startGateway = async (
   const directory = await startDirectory(settings, stores, tokenParts, log)
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const credentials = createCredentials(settings, tokenParts)
-  const cloud = await startCloud(settings, stores, log)
+  const cloud = await startCloud(settings, stores.database, log)
   const upstreams = createUpstreams({ log })
   const common = { settings, log, stores, tokenParts, routes, upstreams, cloudUnassignedMayPass, observation }
 
-  const { sockets, forwardHttp } = createForwarding({ ...common, credentials })
+  const forwarding = createForwarding({ ...common, credentials })
   const regranting = createRegranting({ database: stores.database, table: routes.current, log })
-  const followers = [upstreams.retain, observation.onTable, sockets.onTableSwapped, () => void regranting.apply()]
+  const followers = [upstreams.retain, observation.onTable, forwarding.onTable, () => void regranting.apply()]
   for (const follower of followers) routes.follow(follower)
 
   const certificates = siblings.certificates ?? (settings.tls && createCertificates({ tls: settings.tls, log }))
   const violations = createViolations(log)
-  const views = createViews({ ...common, directory, cloud, sockets, certificates, violations, siblings })
+  const views = createViews({ ...common, directory, cloud, forwarding, certificates, violations, siblings })
 
-  const { personOf } = createLoginNames(stores.logins.database)
-  const loginAudit = createLoginAudit({ audit: stores.logins.audit, personOf, secret: settings.jwt.secret, log })
+  const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
   const { answers, refuse, sessionCookies, tokenOf } = credentials
   const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit }
-  const endpoints = { ...common, ...views, ...people }
-  const own = await createOwnEndpoints({ ...answers, log, refuse, register: app => registerEndpoints(app, endpoints) })
+  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
+  const own = await createOwnEndpoints({ ...answers, log, refuse, register })
 
   const { clientAddress, places } = createClientPlaces(settings, siblings, log)
   const { server } = buildApp({
@@ -105,9 +104,7 @@ export const startGateway = async (
     authorization: { cloudUnassignedMayPass, revealReason: settings.revealReason, contact: settings.contact },
     answers,
     answerOwn: own.handle,
-    forwardHttp,
-    forwardUpgrade: sockets.forwardUpgrade,
-    forwardPolling: sockets.forwardPolling,
+    ...forwarding,
     socketOrigins: [new URL(settings.publicUrl).origin, answers.origins.frontend],
     onOpen: observation.onOpen,
     observe: observation.onClose
@@ -127,7 +124,7 @@ export const startGateway = async (
     openapi: () => own.app.swagger(),
     announceEnd: listener.announceEnd,
     async close() {
-      await drain(settings, observation, listener, sockets)
+      await drain(settings, observation, listener, forwarding)
       const audit = { close: loginAudit.flush }
       for (const part of [upstreams, cloud, routes, regranting, own, directory, tokenParts]) await part.close()
       for (const part of [views, audit, stores, observation]) await part.close()
@@ -140,7 +137,7 @@ const drain = async (
   { drainDelayMs, drainTimeoutMs }: Settings,
   observation: Observation,
   listener: Awaited<ReturnType<typeof openListener>>,
-  sockets: Sockets
+  forwarding: Forwarding
 ): Promise<void> => {
   observation.nowDraining()
   if (drainDelayMs > 0) {
@@ -148,5 +145,5 @@ const drain = async (
     listener.announceEnd()
     await setTimeout(drainDelayMs)
   }
-  await Promise.all([listener.drain(drainTimeoutMs), sockets.drain(drainTimeoutMs)])
+  await Promise.all([listener.drain(drainTimeoutMs), forwarding.drain(drainTimeoutMs)])
 }

@@ -4,7 +4,7 @@ const [major] = process.versions.node.split('.').map(Number)
 if (major !== undefined && major >= NEEDED) {
   // Before the first TypeScript: where all that follows is kept already, what strips types (20 MB) is not loaded at all.
   require('node:module').enableCompileCache(require('node:path').join(__dirname, '../node_modules/.cache/portaria'))
-  import('./process.ts')
+  import('./workers/process.ts')
 } else {
   process.stderr.write(
     `Portaria needs Node ${NEEDED} or later and this is ${process.version}; \`npm start\` uses the pinned one\n`

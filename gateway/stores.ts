@@ -7,6 +7,7 @@ import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
 import { openDatabase } from './store/database.ts'
 import { shareOf } from './store/database-share.ts'
+import { createLoginNames } from './store/login-names.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
 import { createProviderSessions } from './store/provider-sessions.ts'
 import { createSessions, type Sessions } from './store/sessions.ts'
@@ -36,7 +37,8 @@ export const openStores = async (settings: Settings, log: Logger, rules: () => A
       database: forLogins,
       users: createUsers(forLogins, rules),
       audit: createAuditLog(shareOf(database, AUDIT_SHARE)),
-      sessions: createSessions(forLogins)
+      sessions: createSessions(forLogins),
+      names: createLoginNames(forLogins)
     },
     users: createUsers(database, rules),
     audit: createAuditLog(database),

@@ -7,16 +7,13 @@ const ROOT = resolve(import.meta.dirname, '..')
 // Imports, those of types included, only point down; what stands in one row never imports its neighbours.
 const ROWS: readonly (readonly string[])[] = [
   ['main'],
-  ['process'],
   ['workers', 'cli'],
   ['gateway'],
-  ['views'],
+  ['siblings'],
   ['forwarding'],
-  ['app', 'sockets', 'endpoints', 'credentials'],
-  ['login-parts', 'client-places'],
+  ['app', 'endpoints'],
   ['token-parts'],
   ['stores'],
-  ['siblings'],
   ['account', 'admin', 'cloud', 'pages', 'socketio'],
   ['observe'],
   ['login', 'websocket'],
@@ -207,7 +204,7 @@ t.test('nothing that grows is kept at module level but in a bounded map', async 
 
 t.test('the environment is read in one place', async t => {
   for (const file of files) {
-    if (/^gateway\/(?:settings\/|process|cli\/)/.test(file)) continue
+    if (/^gateway\/(?:settings\/|workers\/process|cli\/)/.test(file)) continue
     t.notMatch(readFileSync(join(ROOT, file), 'utf8'), /process\.env/, file)
   }
 })

@@ -1,5 +1,6 @@
 // Binds each cloud login to the browser that started it, by a cookie of its own that ends with its first use.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/own-cookies.ts'
 import { NONCE_BYTES, signState, type VerifiedState } from './state.ts'
 
 /** Remembers which states were used, over all instances. */
@@ -31,9 +32,6 @@ interface AttemptOptions {
 const MAX_ATTEMPTS = 5
 /** More cookies than this are not looked at: only a stranger sets so many. */
 const MAX_COOKIES_READ = 40
-const NAME = 'portaria_login_'
-// Bound to this host and invisible to scripts; a sibling domain cannot plant one (draft-ietf-httpbis-rfc6265bis §4.1.3.2).
-const SECURE_NAME = `__Host-${NAME}`
 const CALLBACK_FOLDER = '/auth/oauth/cloudidp'
 
 // A cookie's bytes: 30 of secret, then 6 of milliseconds since the epoch. As base64url 48 characters, one spelling each.
@@ -41,9 +39,6 @@ const SECRET_BYTES = 30
 const TIMESTAMP_BYTES = 6
 const VALUE = /^[A-Za-z0-9_-]{48}$/
 const ID_LENGTH = 12
-
-/** Whether a cookie of this name is the gateway's own, and nothing for an upstream. */
-export const isAttemptCookie = (name: string): boolean => name.startsWith(SECURE_NAME) || name.startsWith(NAME)
 
 interface AttemptCookie {
   readonly name: string
@@ -109,7 +104,7 @@ const derive = (secret: Buffer, key: string) => {
 }
 
 const nameOf = (nonce: Buffer, { isSecure }: AttemptOptions): string =>
-  (isSecure ? SECURE_NAME : NAME) + nonce.toString('base64url').slice(0, ID_LENGTH)
+  (isSecure ? SECURE_ATTEMPT_COOKIE : ATTEMPT_COOKIE) + nonce.toString('base64url').slice(0, ID_LENGTH)
 
 // `__Host-` demands the whole host as its path; without https there is no such prefix, and the path can be narrow.
 const attributes = ({ isSecure }: AttemptOptions): string =>
@@ -128,7 +123,7 @@ const outdated = (cookieHeader: string | undefined, now: number, options: Attemp
 }
 
 const attemptCookies = (cookieHeader: string | undefined, { isSecure }: AttemptOptions): AttemptCookie[] => {
-  const prefix = isSecure ? SECURE_NAME : NAME
+  const prefix = isSecure ? SECURE_ATTEMPT_COOKIE : ATTEMPT_COOKIE
   const found: AttemptCookie[] = []
   for (const pair of (cookieHeader ?? '').split(';')) {
     const equals = pair.indexOf('=')

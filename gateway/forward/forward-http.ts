@@ -16,13 +16,14 @@ import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { mayHaveClosed } from '../upstream/pool.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
+import type { RegisterEventStream } from './event-streams.ts'
 
 const UPLOAD_CHECK_MS = 30_000
 /** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
 const UPLOAD_MIN_BYTES = 3000
 const NOTHING = Buffer.alloc(0)
 
-export interface Forwarding {
+export interface HttpForwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value. */
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
@@ -32,13 +33,13 @@ export interface Forwarding {
   /** Answers a refusal, or breaks off an answer already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** An event stream begins; returns what to call when it is over, or why there may be none. `end` closes it. */
-  readonly onEventStream: (exchange: Exchange, upstream: Upstream, end: () => void) => (() => void) | GatewayError
+  readonly onEventStream: RegisterEventStream
 }
 
 /** One request under way to one upstream. */
 class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   readonly #exchange: Exchange
-  readonly #forwarding: Forwarding
+  readonly #forwarding: HttpForwarding
   readonly #upstream: Upstream
   readonly #route: Route
   readonly #request: HttpRequest
@@ -57,7 +58,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
 
-  constructor(exchange: Exchange, route: Route, upstream: Upstream, forwarding: Forwarding) {
+  constructor(exchange: Exchange, route: Route, upstream: Upstream, forwarding: HttpForwarding) {
     this.#exchange = exchange
     this.#forwarding = forwarding
     this.#upstream = upstream
@@ -250,7 +251,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
 }
 
 export const createForwardHttp =
-  (forwarding: Forwarding) =>
+  (forwarding: HttpForwarding) =>
   (exchange: Exchange, route: Route, upstream: Upstream): void => {
     const length = exchange.head.contentLength
     if (route.maxBodyBytes !== undefined && length !== undefined && Number(length) > route.maxBodyBytes) {

@@ -13,7 +13,7 @@ export interface LoginAudit {
 
 interface LoginAuditParts {
   readonly audit: Pick<AuditLog, 'append'>
-  readonly personOf: LoginNames['personOf']
+  readonly names: Pick<LoginNames, 'personOf'>
   /** JWT_SECRET: the key of the hash of unknown names is derived from it. */
   readonly secret: string
   readonly log: Pick<Logger, 'info' | 'debug' | 'error'>
@@ -85,7 +85,7 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
 }
 
 /** What is said of somebody who was refused: a password typed as a name must be written nowhere. */
-const createNames = ({ personOf, secret }: LoginAuditParts) => {
+const createNames = ({ names, secret }: LoginAuditParts) => {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login names', 32))
   const hashOf = (name: string): string => {
     const hash = createHmac('sha256', key).update(name).digest('base64url')
@@ -98,7 +98,7 @@ const createNames = ({ personOf, secret }: LoginAuditParts) => {
   }: LoginOutcome): Promise<{ name: string; userId: number | undefined }> => {
     // The others do not pass on what was typed: an ID token or a proven identifier said it.
     if (provider !== 'ldap' || userId !== undefined) return { name: username, userId }
-    const person = await personOf(username).catch(() => undefined)
+    const person = await names.personOf(username).catch(() => undefined)
     return person === undefined
       ? { name: hashOf(username), userId: undefined }
       : { name: person.username, userId: person.id }

@@ -4,11 +4,12 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
+import type { PermitStore } from '../store/login-permits.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
 import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
-import { createPermitGate, NoPermit, type PermitStore } from './permit-gate.ts'
 import type { LoginOutcome } from './sign-in.ts'
+import { createTurnstile, NoPermit } from './throttle/turnstile.ts'
 
 interface ClientTokenParts {
   clients: Pick<Clients, 'prove'>
@@ -43,7 +44,7 @@ const tokenSchema = {
 } as const
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
-  const gate = createFailureGate(parts)
+  const turnstile = createFailureTurnstile(parts)
   // Forms are read here alone: anywhere else they would let another site's page post as its visitor.
   app.register(async scope => {
     scope.removeAllContentTypeParsers()
@@ -66,7 +67,7 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
           if (typeof body !== 'string')
             throw new TokenRequestError('invalid_request', `The body must be ${FORM}`, 'body-type')
           const credentials = readTokenRequest(body, headers.authorization)
-          const client = await counted(gate, parts.secret, exchange, () => prove(parts, credentials, exchange))
+          const client = await counted(turnstile, parts.secret, exchange, () => prove(parts, credentials, exchange))
           return await issue(parts, client, exchange)
         } catch (error) {
           if (!(error instanceof TokenRequestError)) throw error
@@ -127,10 +128,10 @@ class TooManyFailures extends TokenRequestError {
   }
 }
 
-type FailureGate = ReturnType<typeof createFailureGate>
+type FailureTurnstile = ReturnType<typeof createFailureTurnstile>
 
-const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts) =>
-  createPermitGate({
+const createFailureTurnstile = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts) =>
+  createTurnstile({
     store: failures,
     rules: { max: perIp, maxForStrangers: perIp, windowMs, patienceMs: PATIENCE_MS, forget: 'singly' },
     clock: () => performance.now()
@@ -138,13 +139,13 @@ const createFailureGate = ({ failures, loginFailures: { perIp, windowMs } }: Cli
 
 /** Runs `work` with a permit of the client's address, which is used up when the credentials are wrong. */
 const counted = async <T>(
-  gate: FailureGate,
+  turnstile: FailureTurnstile,
   secret: string,
   { client }: Exchange,
   work: () => Promise<T>
 ): Promise<T> => {
   const entry = { key: addressKey(secret, client.key), known: false, deadline: performance.now() + PATIENCE_MS }
-  const settle = await gate.enter(entry).catch(error => {
+  const settle = await turnstile.enter(entry).catch(error => {
     throw error instanceof NoPermit ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error
   })
   try {

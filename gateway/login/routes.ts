@@ -8,7 +8,7 @@ import { LoginFailed, LoginThrottled } from '../errors.ts'
 import { tokenAnswerSchema } from '../identity.ts'
 import { createReports } from './reports.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
-import type { LoginThrottle } from './throttle.ts'
+import type { LoginThrottle } from './throttle/throttle.ts'
 
 interface LoginRoutesParts {
   cloudidpActive: boolean

@@ -4,7 +4,7 @@ import type { Database } from '../store/database.ts'
 import { loginsOfPerson } from '../store/login-names.ts'
 import { releasePermits } from '../store/login-permits.ts'
 import { getPerson } from '../store/people.ts'
-import { accountKey } from './account-permits.ts'
+import { accountKey } from './throttle/account-permits.ts'
 
 /** The logins that are free again. Throws NotFound. */
 export const unlockPerson = (database: Database, actor: Actor, id: number): Promise<readonly string[]> =>

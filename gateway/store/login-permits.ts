@@ -3,10 +3,11 @@ import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
-interface LoginPermits {
-  /** `now`: ms since the epoch by the database's clock. */
+/** Text by key that changes only where it still is what was read (compare and swap). */
+export interface PermitStore {
+  /** `now`: ms since the epoch by the store's own clock, the only one that counts. */
   read(key: string): Promise<{ readonly text: string | undefined; readonly now: number }>
-  /** Whether the text under `key` still was `before` (undefined: absent) and now is `after`, for `ttlMs` at least. */
+  /** Whether it was still `before` (undefined: absent); then it is `after`, for `ttlMs` at least. */
   swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
 }
 
@@ -14,7 +15,7 @@ interface LoginPermits {
  * Rows that are over are removed with the other purges (`token-state.ts`). `now` stands in for the database's clock.
  * Throws `GW_UNAVAILABLE` when the database is away.
  */
-export const createLoginPermits = (database: Database, now?: () => number): LoginPermits => ({
+export const createLoginPermits = (database: Database, now?: () => number): PermitStore => ({
   read: async key => {
     const [row] = await database.read(manager => query<{ permits: string | null; now: number }>(manager, READ, [key]))
     return { text: row?.permits ?? undefined, now: now?.() ?? row?.now ?? Date.now() }

@@ -26,7 +26,7 @@ interface FeedSource {
   }
 }
 
-interface RevocationFeed {
+export interface RevocationFeed {
   /** Milliseconds since revocations were last known to be complete. */
   staleness(): number
   /** Something has changed: resolves when this instance knows it too, or could not read it. */

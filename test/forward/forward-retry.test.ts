@@ -1,6 +1,6 @@
 // A request whose first connection took nothing of it goes to another one, head first, whenever its body comes.
 import t from 'tap'
-import { createForwardHttp, type Forwarding } from '../../gateway/forward/forward-http.ts'
+import { createForwardHttp, type HttpForwarding } from '../../gateway/forward/forward-http.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { BodyConsumer } from '../../gateway/http/server/request.ts'
 import type { Route, Upstream } from '../../gateway/routes/route.ts'
@@ -61,7 +61,7 @@ t.test('a body that comes right after the first connection failed follows the he
     const forwarding = {
       upstreams: { poolOf: () => pool },
       headFor: () => 'POST / HTTP/1.1\r\n\r\n'
-    } as unknown as Forwarding
+    } as unknown as HttpForwarding
     const exchange = { request, response: {}, head: { contentLength: '5' } } as unknown as Exchange
     createForwardHttp(forwarding)(exchange, {} as Route, { timeoutMs: 1000 } as Upstream)
   })

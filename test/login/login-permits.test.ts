@@ -11,7 +11,7 @@ import {
   type Permits,
   reservePermit,
   settlePermit
-} from '../../gateway/login/permits.ts'
+} from '../../gateway/login/throttle/permits.ts'
 
 const WINDOW = 1000
 const rules = (max: number, forget: PermitRules['forget'] = 'together'): PermitRules => ({

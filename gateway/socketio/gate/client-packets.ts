@@ -1,7 +1,7 @@
 // Judges the packets that the client of a Socket.IO session sends: what passes, what is answered, what ends the session.
 import { Forbidden, type GatewayError } from '../../errors.ts'
+import { eventRoute } from '../../routes/socketio-routes.ts'
 import { isReservedEvent } from '../../routes/socketio-rules.ts'
-import { eventRoute } from '../namespaces.ts'
 import type { EnginePacket } from '../protocol/engineio.ts'
 import { ackIdOf, eventName } from '../protocol/events.ts'
 import {

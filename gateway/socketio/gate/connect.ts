@@ -2,7 +2,7 @@
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import { namespaceRoute } from '../namespaces.ts'
+import { namespaceRoute } from '../../routes/socketio-routes.ts'
 import {
   connectErrorPacket,
   connectPacket,

@@ -1,20 +1,21 @@
 // Provides /health, /metrics and the admin API with the state of all processes behind the listener.
 import type { Logger } from 'pino'
-import { statusOf } from './admin/status-routes.ts'
-import { type Certificates, isWell } from './listener/certificates.ts'
-import type { Violations } from './listener/violations.ts'
-import type { CloudParts, DirectoryParts } from './login-parts.ts'
-import { createAuditWatch } from './observe/audit-watch.ts'
-import { createChecks, rememberPing } from './observe/health.ts'
-import type { Observation } from './observe/observation.ts'
-import type { LiveRoutes } from './route-files/live.ts'
-import type { Settings } from './settings/settings.ts'
-import { createWorkerViews } from './siblings/merged-views.ts'
-import type { Siblings } from './siblings/siblings.ts'
-import type { Sockets } from './sockets.ts'
-import type { Stores } from './stores.ts'
-import type { TokenParts } from './token-parts.ts'
-import type { Upstreams } from './upstream/upstreams.ts'
+import { statusOf } from '../admin/status-routes.ts'
+import type { CloudParts } from '../cloud/start-cloud.ts'
+import type { Forwarding } from '../forwarding.ts'
+import { type Certificates, isWell } from '../listener/certificates.ts'
+import type { Violations } from '../listener/violations.ts'
+import type { DirectoryParts } from '../login/start-directory.ts'
+import { createAuditWatch } from '../observe/audit-watch.ts'
+import { createChecks, rememberPing } from '../observe/health.ts'
+import type { Observation } from '../observe/observation.ts'
+import type { LiveRoutes } from '../route-files/live.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { Stores } from '../stores.ts'
+import type { TokenParts } from '../token-parts.ts'
+import type { Upstreams } from '../upstream/upstreams.ts'
+import { createWorkerViews } from './merged-views.ts'
+import type { Siblings } from './siblings.ts'
 
 interface ViewParts {
   readonly settings: Settings
@@ -24,7 +25,7 @@ interface ViewParts {
   readonly cloud: CloudParts
   readonly routes: LiveRoutes
   readonly upstreams: Upstreams
-  readonly sockets: Sockets
+  readonly forwarding: Pick<Forwarding, 'streams' | 'refusedEvents'>
   readonly certificates: Certificates | undefined
   readonly violations: Violations
   readonly observation: Observation
@@ -33,8 +34,18 @@ interface ViewParts {
 }
 
 export const createViews = (parts: ViewParts) => {
-  const { settings, stores, tokenParts, directory, routes, upstreams, sockets, certificates, observation, siblings } =
-    parts
+  const {
+    settings,
+    stores,
+    tokenParts,
+    directory,
+    routes,
+    upstreams,
+    forwarding,
+    certificates,
+    observation,
+    siblings
+  } = parts
   const { limiter } = stores
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
@@ -43,8 +54,8 @@ export const createViews = (parts: ViewParts) => {
   const revocationState = () => ({ known: revocations.size(), stalenessMs: feed.staleness() })
   observation.attach({
     provider: () => parts.cloud.state?.(),
-    streams: sockets.streams.counts,
-    refusedEvents: sockets.refusedEvents,
+    streams: forwarding.streams.counts,
+    refusedEvents: forwarding.refusedEvents,
     limiter: limiter.status,
     routes: () => ({ ...routes.status(), count: routes.current().routes.length }),
     tokenCache: tokenParts.verifiedTokens.counts,
@@ -81,7 +92,7 @@ export const createViews = (parts: ViewParts) => {
       },
       audit: auditWatch.last,
       revocations: revocationState,
-      streams: sockets.streams.counts,
+      streams: forwarding.streams.counts,
       insecure: observation.insecure
     })
   siblings.answer('metrics', observation.metrics)
@@ -91,6 +102,6 @@ export const createViews = (parts: ViewParts) => {
     checks,
     auditCheckedAt: () => auditWatch.last().checkedAt,
     close: auditWatch.close,
-    ...createWorkerViews({ siblings, streams: () => sockets.streams, status, traffic: observation.traffic })
+    ...createWorkerViews({ siblings, streams: () => forwarding.streams, status, traffic: observation.traffic })
   }
 }

@@ -1,9 +1,9 @@
 // Uses Redis while it responds; otherwise this instance continues with its own data.
 
-import type { RedisStore } from '../redis/redis.ts'
-import { redisFailure } from '../redis/redis-failure.ts'
-import { boundedMap } from '../values/bounded-map.ts'
-import type { PermitStore } from './permit-gate.ts'
+import type { RedisStore } from '../../redis/redis.ts'
+import { redisFailure } from '../../redis/redis-failure.ts'
+import type { PermitStore } from '../../store/login-permits.ts'
+import { boundedMap } from '../../values/bounded-map.ts'
 
 export interface SharedLog {
   warn(fields: object, message: string): void

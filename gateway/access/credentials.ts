@@ -1,20 +1,26 @@
 // Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
 
-import { bearerTokenOf } from './access/authenticate.ts'
-import { createBasicToken } from './access/basic-token.ts'
-import { createBrowserSession, isSessionCookie } from './access/browser-session.ts'
-import { isAttemptCookie } from './cloud/attempts.ts'
-import type { GatewayError } from './errors.ts'
-import { type AnswerOptions, answerRefusal } from './http/answer.ts'
-import { createCrossOrigins } from './http/cross-origin.ts'
-import type { Exchange } from './http/exchange.ts'
-import { createFloodMemory } from './http/flood-memory.ts'
-import type { Settings } from './settings/settings.ts'
-import type { TokenParts } from './token-parts.ts'
+import type { GatewayError } from '../errors.ts'
+import { type AnswerOptions, answerRefusal } from '../http/answer.ts'
+import { createCrossOrigins } from '../http/cross-origin.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { createFloodMemory } from '../http/flood-memory.ts'
+import type { Identity } from '../identity.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+import { bearerTokenOf } from './authenticate.ts'
+import { createBasicToken } from './basic-token.ts'
+import { createBrowserSession } from './browser-session.ts'
+import { ownCookies } from './own-cookies.ts'
+
+interface CredentialParts {
+  readonly verifiedTokens: VerifiedTokens
+  readonly endLogin: (login: Identity, context: { requestId: string; ip: string }) => Promise<void>
+}
 
 export type Credentials = ReturnType<typeof createCredentials>
 
-export const createCredentials = (settings: Settings, { verifiedTokens, endLogin }: TokenParts) => {
+export const createCredentials = (settings: Settings, { verifiedTokens, endLogin }: CredentialParts) => {
   const { publicUrl, frontendUrl, corsOrigins, browserSession } = settings
   const basicTokenOf = createBasicToken(publicUrl)
   const sessionCookies = browserSession
@@ -39,8 +45,7 @@ export const createCredentials = (settings: Settings, { verifiedTokens, endLogin
   return {
     /** undefined: BROWSER_SESSION is off. */
     sessionCookies,
-    /** Cookies that no backend sees or sets. */
-    ownCookies: { has: (name: string) => isAttemptCookie(name) || isSessionCookie(name) },
+    ownCookies,
     answers,
     refuse: (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, answers),
     tokenOf: (exchange: Exchange): string | undefined =>

@@ -1,13 +1,13 @@
 // Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads.
 
 import type { Logger } from 'pino'
-import type { Gateway } from './gateway.ts'
-import type { Settings } from './settings/settings.ts'
-import { useCompiledCode } from './workers/compiled-code.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Settings } from '../settings/settings.ts'
+import { useCompiledCode } from './compiled-code.ts'
 
 useCompiledCode()
-const { createLog } = await import('./observe/logging.ts')
-const { formatMistakes, readSettings, SettingsError } = await import('./settings/read-settings.ts')
+const { createLog } = await import('../observe/logging.ts')
+const { formatMistakes, readSettings, SettingsError } = await import('../settings/read-settings.ts')
 
 const fail = (text: string): never => {
   process.stderr.write(`${text}\n`)
@@ -55,8 +55,8 @@ const obeySignals = (log: Logger) => {
 
 // Loaded only now, and only what is needed: mistakes and signals do not wait for it.
 const start = async (settings: Settings, log: Logger): Promise<Gateway> => {
-  if (settings.workers === 1) return (await import('./gateway.ts')).startGateway(settings, log)
-  const { startWorkers } = await import('./workers/primary.ts')
+  if (settings.workers === 1) return (await import('../gateway.ts')).startGateway(settings, log)
+  const { startWorkers } = await import('./primary.ts')
   return startWorkers(settings, log, () => {
     log.fatal('no worker can be started')
     fail('No worker can be started')
@@ -67,7 +67,7 @@ const startOrExit = async (settings: Settings, log: Logger): Promise<Gateway> =>
   try {
     return await start(settings, log)
   } catch (error) {
-    const { failureText, isPlainFailure } = await import('./workers/start-failure.ts')
+    const { failureText, isPlainFailure } = await import('./start-failure.ts')
     if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
     return fail(failureText(error))
   }

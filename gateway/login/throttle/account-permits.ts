@@ -1,13 +1,13 @@
 // Takes the permits of an account, whatever name was typed, and merges those of its names.
 import { hash } from 'node:crypto'
-import type { DirectoryCount, GuardedAccount } from '../directory/account.ts'
-import type { DirectoryPerson } from '../directory/person.ts'
-import { mayHaveTwoNames as maybeTwoNames } from '../settings/directory.ts'
-import type { LdapSettings } from '../settings/settings.ts'
-import type { LoginNames } from '../store/login-names.ts'
-import type { PermitGate } from './permit-gate.ts'
+import type { DirectoryCount, GuardedAccount } from '../../directory/account.ts'
+import type { DirectoryPerson } from '../../directory/person.ts'
+import { mayHaveTwoNames as maybeTwoNames } from '../../settings/directory.ts'
+import type { LdapSettings } from '../../settings/settings.ts'
+import type { LoginNames } from '../../store/login-names.ts'
 import type { PermitOutcome } from './permits.ts'
-import type { SharedLog } from './shared.ts'
+import type { SharedLog } from './shared-permits.ts'
+import type { Turnstile } from './turnstile.ts'
 
 type Settle = (outcome: PermitOutcome) => Promise<void>
 
@@ -19,7 +19,7 @@ export const accountKey = (login: string): string => hash('sha256', `login\0${lo
  * has shown whose a name is, each name has half of the permits of an account: two names together lock no account.
  */
 export const takePermit = async (
-  gate: PermitGate,
+  turnstile: Turnstile,
   names: Pick<LoginNames, 'accountOf'>,
   { name, mayHaveTwoNames, count }: GuardedAccount,
   entry: { readonly known: boolean; readonly deadline: number; readonly half: number; readonly clock: () => number }
@@ -27,7 +27,13 @@ export const takePermit = async (
   const { known, deadline, half, clock } = entry
   const at = (read: DirectoryCount) => ({ ...read, readAt: clock() - (performance.now() - read.readAt) })
   const enter = (login: string, most?: number) =>
-    gate.enter({ key: accountKey(login), known, deadline, most, ...(count === undefined ? {} : { count: at(count) }) })
+    turnstile.enter({
+      key: accountKey(login),
+      known,
+      deadline,
+      most,
+      ...(count === undefined ? {} : { count: at(count) })
+    })
   if (!mayHaveTwoNames) return enter(name)
   const account = await names.accountOf(name)
   if (account !== undefined) return enter(account)
@@ -41,7 +47,7 @@ export const takePermit = async (
 
 /** After a success: its names are one account's, and so are the permits that were used under them. */
 export const joinNames = async (
-  gate: PermitGate,
+  turnstile: Turnstile,
   {
     names,
     ldap,
@@ -55,7 +61,7 @@ export const joinNames = async (
     const added = await names.join(person.username, logins)
     if (!maybeTwoNames(ldap)) return
     for (const login of added.filter(added => added !== person.username))
-      await gate.merge(accountKey(login), accountKey(person.username))
+      await turnstile.merge(accountKey(login), accountKey(person.username))
   } catch (error) {
     log.warn({ err: error, reason: 'login-names-unjoined' }, 'the names of an account could not be joined')
   }

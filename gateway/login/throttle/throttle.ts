@@ -1,19 +1,20 @@
 // Limits failed logins per client and per account, so that no directory locks an account because of the gateway.
 import { createHmac, hkdfSync } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { BindGuard } from '../directory/account.ts'
-import { FAILURE_FLOOR_MS } from '../directory/directory.ts'
-import { DirectoryFailure, type DirectoryReason } from '../directory/failure.ts'
-import type { DirectoryPerson } from '../directory/person.ts'
-import { LoginThrottled } from '../errors.ts'
-import type { RedisStore } from '../redis/redis.ts'
-import type { LdapSettings } from '../settings/settings.ts'
-import type { LoginNames } from '../store/login-names.ts'
+import type { BindGuard } from '../../directory/account.ts'
+import { FAILURE_FLOOR_MS } from '../../directory/directory.ts'
+import { DirectoryFailure, type DirectoryReason } from '../../directory/failure.ts'
+import type { DirectoryPerson } from '../../directory/person.ts'
+import { LoginThrottled } from '../../errors.ts'
+import type { RedisStore } from '../../redis/redis.ts'
+import type { LdapSettings } from '../../settings/settings.ts'
+import type { LoginNames } from '../../store/login-names.ts'
+import type { PermitStore } from '../../store/login-permits.ts'
 import { accountKey, joinNames, takePermit } from './account-permits.ts'
 import { createLeaders } from './leaders.ts'
-import { createPermitGate, NoPermit, type PermitStore } from './permit-gate.ts'
 import type { PermitOutcome } from './permits.ts'
-import { createAskRedis, createSharedPermits, type SharedLog } from './shared.ts'
+import { createAskRedis, createSharedPermits, type SharedLog } from './shared-permits.ts'
+import { createTurnstile, NoPermit } from './turnstile.ts'
 import { createWrongPasswords } from './wrong-passwords.ts'
 
 /** One try of one client with one name and password. */
@@ -77,8 +78,8 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   const settingsText = JSON.stringify(ldap)
   const ask = createAskRedis(parts.redis, clock, parts.log)
   const wrongPasswords = createWrongPasswords(ask, clock)
-  const clients = createPermitGate({ store: createSharedPermits(ask, now), rules: clientRules(parts), clock })
-  const accounts = createPermitGate({ store: parts.accountPermits, rules: accountRules(ldap), clock })
+  const clients = createTurnstile({ store: createSharedPermits(ask, now), rules: clientRules(parts), clock })
+  const accounts = createTurnstile({ store: parts.accountPermits, rules: accountRules(ldap), clock })
   const leaders = createLeaders()
   let underWay = 0
 

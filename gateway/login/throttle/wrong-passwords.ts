@@ -1,6 +1,6 @@
 // Recognises for two minutes a password that the directory has just refused, by a keyed hash only.
-import { boundedMap } from '../values/bounded-map.ts'
-import type { AskRedis } from './shared.ts'
+import { boundedMap } from '../../values/bounded-map.ts'
+import type { AskRedis } from './shared-permits.ts'
 
 interface WrongPasswords {
   /** @param digest keyed hash of login and password, of fixed length */

@@ -1,5 +1,5 @@
 // Lets one caller do work that several want at the same time, and gives the others its result.
-import { NoPermit } from './permit-gate.ts'
+import { NoPermit } from './turnstile.ts'
 
 interface Leader {
   /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {NoPermit} */

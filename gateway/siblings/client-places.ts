@@ -1,9 +1,9 @@
 // Finds the address of each client, and counts its connections over all processes behind the listener.
 import type { Logger } from 'pino'
-import { createClientAddress } from './http/client-address.ts'
-import { createConnectionPlaces } from './listener/connection-places.ts'
-import type { Settings } from './settings/settings.ts'
-import type { Siblings } from './siblings/siblings.ts'
+import { createClientAddress } from '../http/client-address.ts'
+import { createConnectionPlaces } from '../listener/connection-places.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { Siblings } from './siblings.ts'
 
 export const createClientPlaces = (settings: Settings, siblings: Siblings, log: Logger) => {
   const clientAddress = createClientAddress(settings.trustProxy, element =>

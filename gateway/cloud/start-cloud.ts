@@ -1,12 +1,36 @@
-// Warns at startup how many people a changed CLOUDIDP_ISSUER would turn into new people.
+// Starts cloud logins: warns whom changed settings would turn into new people, and watches whether the provider can be reached.
+
+import { type Reachability, watchReachability } from '../observe/reachability.ts'
 import { OPEN_TENANTS } from '../settings/cloud.ts'
-import type { CloudIdpSettings } from '../settings/settings.ts'
+import type { CloudIdpSettings, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
 import { countCloudLinks } from '../store/links.ts'
 import type { Log } from '../values/log.ts'
+import { createOAuthClient, type OAuthClient } from './client.ts'
 import { profileSource } from './provider-metadata.ts'
 
-export const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Database, log: Log): Promise<void> => {
+export interface CloudParts {
+  /** undefined: no cloud login. */
+  readonly client: OAuthClient | undefined
+  /** undefined: no cloud login. */
+  readonly state: (() => Reachability) | undefined
+  close(): void
+}
+
+export const startCloud = async ({ cloudidp }: Settings, database: Database, log: Log): Promise<CloudParts> => {
+  await warnOfCloudLinks(cloudidp, database, log)
+  if (!cloudidp.active) return { client: undefined, state: undefined, close: () => undefined }
+  const client = createOAuthClient({ settings: cloudidp, log })
+  const { state, close } = watchReachability({
+    reach: client.reach,
+    log,
+    away: 'the cloud provider cannot be reached; cloud logins fail until it responds again',
+    back: 'the cloud provider can be reached again'
+  })
+  return { client, state, close }
+}
+
+const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Database, log: Log): Promise<void> => {
   if (!settings.active) return
   const { withoutIssuer, withIssuer } = await countCloudLinks(database, profileSource(settings))
   const { issuer, tenantId, allowedTenants = [] } = settings

@@ -1,8 +1,9 @@
 // Admits a login only with a permit, taken atomically from a store that all instances share.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Unavailable } from '../errors.ts'
-import { boundedMap } from '../values/bounded-map.ts'
+import { Unavailable } from '../../errors.ts'
+import type { PermitStore } from '../../store/login-permits.ts'
+import { boundedMap } from '../../values/bounded-map.ts'
 import {
   type DirectoryReading,
   decodePermits,
@@ -17,14 +18,6 @@ import {
   settlePermit
 } from './permits.ts'
 
-/** Text by key that changes only where it still is what was read (compare and swap). */
-export interface PermitStore {
-  /** `now`: ms since the epoch by the store's own clock, the only one that counts. */
-  read(key: string): Promise<{ readonly text: string | undefined; readonly now: number }>
-  /** Whether it was still `before`; then it is `after` (undefined: absent), for `ttlMs` at least. */
-  swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
-}
-
 interface PermitEntry {
   /** Fixed length and alphabet, whatever it stands for. */
   readonly key: string
@@ -34,11 +27,11 @@ interface PermitEntry {
   readonly deadline: number
   /** Not more permits than so many, whatever the rules allow. */
   readonly most?: number | undefined
-  /** The directory's own count; `readAt` by the gate's clock. */
+  /** The directory's own count; `readAt` by the turnstile's clock. */
   readonly count?: Omit<DirectoryReading, 'ageMs'> & { readonly readAt: number }
 }
 
-export interface PermitGate {
+export interface Turnstile {
   /** @returns what ends the permit. @throws {NoPermit}, and what the store throws. */
   enter(entry: PermitEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
   /** Whether anybody was refused a moment ago. */
@@ -62,7 +55,7 @@ export class NoPermit extends Error {
   }
 }
 
-interface PermitGateParts {
+interface TurnstileParts {
   readonly store: PermitStore
   readonly rules: PermitRules
   /** Monotonic ms. */
@@ -78,7 +71,7 @@ const FIRST_POLL_MS = 20
 const LAST_POLL_MS = 200
 const MAX_SWAPS = 200
 
-export const createPermitGate = ({ store, rules, clock }: PermitGateParts): PermitGate => {
+export const createTurnstile = ({ store, rules, clock }: TurnstileParts): Turnstile => {
   const change = createChanges(store, rules)
   const queue = createQueues()
   const wakers = new Map<string, Set<() => void>>()

@@ -1,18 +1,16 @@
-// Starts directory and cloud logins, and watches whether their servers can be reached.
+// Starts directory logins: watches whether the directory can be reached, and looks people up again while it can.
 
 import type { Logger } from 'pino'
-import { createOAuthClient, type OAuthClient } from './cloud/client.ts'
-import { warnOfCloudLinks } from './cloud/link-warnings.ts'
-import { createDirectory, type Directory } from './directory/directory.ts'
-import { type DirectoryState, startDirectoryWatch } from './directory/watch.ts'
-import { startRecheck } from './login/recheck.ts'
-import { type Reachability, watchReachability } from './observe/reachability.ts'
-import { mayHaveTwoNames } from './settings/directory.ts'
-import type { Settings } from './settings/settings.ts'
-import { createDirectoryAccounts } from './store/directory-accounts.ts'
-import { countDirectoryLinks } from './store/links.ts'
-import type { Stores } from './stores.ts'
-import type { TokenParts } from './token-parts.ts'
+import { createDirectory, type Directory } from '../directory/directory.ts'
+import { type DirectoryState, startDirectoryWatch } from '../directory/watch.ts'
+import { mayHaveTwoNames } from '../settings/directory.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { Database } from '../store/database.ts'
+import { createDirectoryAccounts } from '../store/directory-accounts.ts'
+import { countDirectoryLinks } from '../store/links.ts'
+import type { Users } from '../store/users.ts'
+import type { RevocationFeed } from '../tokens/revocation-feed.ts'
+import { startRecheck } from './recheck.ts'
 
 export interface DirectoryParts {
   /** undefined: directory login is not active. */
@@ -24,8 +22,8 @@ export interface DirectoryParts {
 
 export const startDirectory = async (
   settings: Settings,
-  { database, users }: Stores,
-  { feed }: Pick<TokenParts, 'feed'>,
+  { database, users }: { readonly database: Database; readonly users: Users },
+  { feed }: { readonly feed: Pick<RevocationFeed, 'catchUp'> },
   log: Logger
 ): Promise<DirectoryParts> => {
   const { ldap } = settings
@@ -69,7 +67,7 @@ export const startDirectory = async (
 }
 
 /** Without entries to read, people known by a stable subject would be new people. */
-const warnOfLinks = async ({ ldap }: Settings, database: Stores['database'], log: Logger): Promise<void> => {
+const warnOfLinks = async ({ ldap }: Settings, database: Database, log: Logger): Promise<void> => {
   const { byLogin, bySubject } = await countDirectoryLinks(database)
   const readsEntries = ldap.searchBase !== undefined || mayHaveTwoNames(ldap)
   if (!readsEntries && bySubject > 0)
@@ -82,25 +80,4 @@ const warnOfLinks = async ({ ldap }: Settings, database: Stores['database'], log
       { people: byLogin, reason: 'links-by-login' },
       'these people are linked by their login name; at the next login of each, the link changes to the stable subject'
     )
-}
-
-export interface CloudParts {
-  /** undefined: no cloud login. */
-  readonly client: OAuthClient | undefined
-  /** undefined: no cloud login. */
-  readonly state: (() => Reachability) | undefined
-  close(): void
-}
-
-export const startCloud = async ({ cloudidp }: Settings, { database }: Stores, log: Logger): Promise<CloudParts> => {
-  await warnOfCloudLinks(cloudidp, database, log)
-  if (!cloudidp.active) return { client: undefined, state: undefined, close: () => undefined }
-  const client = createOAuthClient({ settings: cloudidp, log })
-  const { state, close } = watchReachability({
-    reach: client.reach,
-    log,
-    away: 'the cloud provider cannot be reached; cloud logins fail until it responds again',
-    back: 'the cloud provider can be reached again'
-  })
-  return { client, state, close }
 }

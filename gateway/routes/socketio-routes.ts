@@ -1,6 +1,6 @@
 // Gives each namespace and event of a Socket.IO route a route of its own for decisions.
-import type { Route, SocketIoEvent, SocketIoNamespace } from '../routes/route.ts'
-import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
+import type { Route, SocketIoEvent, SocketIoNamespace } from './route.ts'
+import { findEvent, findNamespace } from './socketio-rules.ts'
 
 /** Made once for each rule; the rules live as long as their table. */
 const routes = new WeakMap<SocketIoNamespace | SocketIoEvent, Route>()

@@ -1,0 +1,41 @@
+// Registers an answer that turned out to be an event stream, so that it ends with the right that it was opened by.
+import { GatewayError } from '../errors.ts'
+import { asGatewayError } from '../http/answer.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Upstream } from '../routes/route.ts'
+import { ownText } from '../values/own-text.ts'
+import type { OpenStreams } from './open-streams.ts'
+
+/** @param end ends the stream; returns what to call when it has ended, or why it may not begin */
+export type RegisterEventStream = (
+  exchange: Exchange,
+  upstream: Upstream,
+  end: () => void
+) => (() => void) | GatewayError
+
+export const createRegisterEventStream =
+  (streams: Pick<OpenStreams, 'admit' | 'register'>): RegisterEventStream =>
+  (exchange, upstream, end) => {
+    const { route, path, identity, requestId, client } = exchange
+    if (route === undefined) return () => undefined
+    const leave = streams.admit({ upstream, userId: identity?.user.id, ip: client.key })
+    if (leave instanceof GatewayError) return leave
+    const info = {
+      kind: 'sse' as const,
+      identity,
+      route,
+      path: ownText(path),
+      requestId: ownText(requestId),
+      ip: client.address
+    }
+    try {
+      const { close } = streams.register(info, { end, destroy: end })
+      return () => {
+        close()
+        leave()
+      }
+    } catch (error) {
+      leave()
+      return asGatewayError(error)
+    }
+  }

@@ -1,0 +1,27 @@
+// Judges who may hold an open stream, by today's access and by the route files in use.
+import { Forbidden, type GatewayError, Unassigned } from '../errors.ts'
+import type { User } from '../identity.ts'
+import { type DecideOptions, decide } from '../routes/decide.ts'
+import type { Route, RouteTable } from '../routes/route.ts'
+import { streamRoute } from '../routes/socketio-routes.ts'
+import type { OpenStream } from './open-streams.ts'
+
+export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {
+  const judge = (route: Route, user: User): GatewayError | undefined => {
+    const { decision, code, reason } = decide({ route, path: route.path }, { user }, options)
+    if (decision === 'allow') return undefined
+    return code === Unassigned.code ? new Unassigned({ reason }) : new Forbidden({ reason })
+  }
+  const mayPass = (route: Route, user: User): boolean => judge(route, user) === undefined
+
+  /** What governs an open stream after the route files have changed; undefined: nothing allows it any more. */
+  const rejudge = ({ path, namespace, identity }: OpenStream): Route | undefined => {
+    const { route } = routes().match('GET', path)
+    const governing = route === undefined ? undefined : streamRoute(route, namespace)
+    if (governing === undefined) return undefined
+    if (identity === undefined) return governing.public ? governing : undefined
+    return mayPass(governing, identity.user) ? governing : undefined
+  }
+
+  return { judge, mayPass, rejudge }
+}
