@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { LoginRequired } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore, TokenWish } from '../store/personal-tokens.ts'
 
 interface PersonalTokenParts {
@@ -55,13 +55,7 @@ const wishSchema = {
 export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: PersonalTokenParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/tokens',
-    {
-      schema: {
-        summary: 'Lists your own live access tokens, newest first',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(itemSchema) }
-      }
-    },
+    { schema: listSchema('Lists your own live access tokens, newest first', itemSchema) },
     async ({ exchange, query }) => {
       const { items, ...page } = await personalTokens.list(paging(query), identityOf(exchange).user.id)
       return { ...page, items: items.map(({ user: _, ...item }) => item) }

@@ -1,25 +1,17 @@
 // Shows people their own live sessions, and ends one of them or all the others.
 import type { FastifyInstance } from 'fastify'
 import { identityOf } from '../http/exchange.ts'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import { type Sessions, sessionItemSchema, sessionUse } from '../store/sessions.ts'
 
 interface SessionRoutesParts {
   sessions: Pick<Sessions, 'list' | 'end' | 'endAll' | 'recordUse'>
 }
 
-const pagingQuery = { type: 'object', additionalProperties: false, properties: pagingProperties } as const
-
 export const sessionRoutes = (app: FastifyInstance, { sessions }: SessionRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/sessions',
-    {
-      schema: {
-        summary: 'Lists your own live sessions, the most recently used first',
-        querystring: pagingQuery,
-        response: { 200: pageOf(sessionItemSchema) }
-      }
-    },
+    { schema: listSchema('Lists your own live sessions, the most recently used first', sessionItemSchema) },
     async ({ exchange, query }) => {
       const identity = identityOf(exchange)
       const { user, tokenId } = identity

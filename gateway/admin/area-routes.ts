@@ -1,6 +1,6 @@
 // Admins keep the list of areas; profiles are fixed.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, nothing, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
 import type { Users } from '../store/users.ts'
 import { namedSchema, nameSchema } from './admin-schemas.ts'
 
@@ -13,13 +13,7 @@ type ById = { Params: { id: string } }
 export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/areas',
-    {
-      schema: {
-        summary: 'Lists areas by name',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(namedSchema) }
-      }
-    },
+    { schema: listSchema('Lists areas by name', namedSchema) },
     async ({ query }) => users.listAreas(paging(query))
   )
 

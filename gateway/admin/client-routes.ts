@@ -1,6 +1,6 @@
 // Admins make service accounts, change what they may do, rotate their secrets and remove them.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { Clients, ClientWish } from '../store/clients.ts'
 import { accessSchema } from './admin-schemas.ts'
 
@@ -72,13 +72,7 @@ type ById = { Params: { id: string } }
 export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/clients',
-    {
-      schema: {
-        summary: 'Lists service accounts by name',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(clientSchema) }
-      }
-    },
+    { schema: listSchema('Lists service accounts by name', clientSchema) },
     async ({ query }) => clients.list(paging(query))
   )
 

@@ -1,6 +1,6 @@
 // Admins change the access of many people at once, and see what groups give, and to how many.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { BulkChange, Users } from '../store/users.ts'
 
 export interface GrantRoutesParts {
@@ -109,8 +109,8 @@ export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): 
     {
       schema: {
         summary: 'Lists what the route files grant to groups, and to how many people',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: grantsSchema }
+        querystring: pagingQuery,
+        response: 200: grantsSchema 
       }
     },
     async ({ query }) => {

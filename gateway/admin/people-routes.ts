@@ -1,7 +1,16 @@
 // Admins find people, give and take their access, and end their tokens; each change is on record.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import {
+  actorOf,
+  idParams,
+  listSchema,
+  nothing,
+  type PagingQuery,
+  pageOf,
+  paging,
+  pagingProperties
+} from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
@@ -84,10 +93,8 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     '/auth/admin/users/:id/audit',
     {
       schema: {
-        summary: 'Lists the audit entries by and about a person, newest first',
-        params: idParams,
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(auditItemSchema) }
+        ...listSchema('Lists the audit entries by and about a person, newest first', auditItemSchema),
+        params: idParams
       }
     },
     async ({ params, query }) => {

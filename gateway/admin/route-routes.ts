@@ -4,7 +4,7 @@ import { BadRequest } from '../errors.ts'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
-import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 
@@ -105,13 +105,7 @@ const explanationSchema = {
 export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPass }: RouteRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/routes',
-    {
-      schema: {
-        summary: 'Returns the access matrix: every route and who may pass it',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(routeItemSchema) }
-      }
-    },
+    { schema: listSchema('Returns the access matrix: every route and who may pass it', routeItemSchema) },
     async ({ query }) => {
       const { page, pageSize } = paging(query)
       const all = itemsOf(routes(), { cloudUnassignedMayPass })

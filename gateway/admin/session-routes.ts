@@ -1,7 +1,7 @@
 // Shows Admins the live sessions of a person, and ends them all.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import { type Sessions, sessionItemSchema } from '../store/sessions.ts'
 import type { Users } from '../store/users.ts'
 
@@ -21,10 +21,8 @@ export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: Se
     '/auth/admin/users/:id/sessions',
     {
       schema: {
-        summary: 'Lists the live sessions of a person, the most recently used first',
-        params: idParams,
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(sessionItemSchema) }
+        ...listSchema('Lists the live sessions of a person, the most recently used first', sessionItemSchema),
+        params: idParams
       }
     },
     async ({ exchange, params, query }) =>

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import type { StreamItem } from '../forward/open-streams.ts'
-import { actorOf, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
 
 export interface SocketRoutesParts {
@@ -42,13 +42,7 @@ const idParams = {
 export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: SocketRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/sockets',
-    {
-      schema: {
-        summary: 'Lists the open streams of this instance, oldest first',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(socketItemSchema) }
-      }
-    },
+    { schema: listSchema('Lists the open streams of this instance, oldest first', socketItemSchema) },
     async ({ query }) => {
       const { page, pageSize } = paging(query)
       const { items: found, total } = await sockets.list(page, pageSize)

@@ -1,6 +1,6 @@
 // Shows Admins the access tokens of everybody, and ends one.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, nothing, type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore } from '../store/personal-tokens.ts'
 
 export interface TokenAdminParts {
@@ -28,13 +28,7 @@ const itemSchema = {
 export const tokenAdminRoutes = (app: FastifyInstance, { personalTokens }: TokenAdminParts): void => {
   app.get<{ Querystring: PagingQuery }>(
     '/auth/admin/tokens',
-    {
-      schema: {
-        summary: 'Lists the live access tokens of all people, newest first',
-        querystring: { type: 'object', additionalProperties: false, properties: pagingProperties },
-        response: { 200: pageOf(itemSchema) }
-      }
-    },
+    { schema: listSchema('Lists the live access tokens of all people, newest first', itemSchema) },
     async ({ query }) => personalTokens.list(paging(query))
   )
 

@@ -21,6 +21,9 @@ export const pagingProperties = {
   pageSize: { type: 'string', pattern: '^(?:[1-9][0-9]?|1[0-9][0-9]|200)$', description: '1 to 200, default 50' }
 } as const
 
+/** The query of a list by pages. */
+export const pagingQuery = { type: 'object', additionalProperties: false, properties: pagingProperties } as const
+
 export interface PagingQuery {
   page?: string
   pageSize?: string
@@ -42,5 +45,12 @@ export const pageOf = (items: object) =>
       total: { type: 'integer' }
     }
   }) as const
+
+/** What is said of an endpoint that lists such items by pages. */
+export const listSchema = (summary: string, items: object) => ({
+  summary,
+  querystring: pagingQuery,
+  response: { 200: pageOf(items) }
+})
 
 export const nothing = { type: 'null', description: 'Done' } as const

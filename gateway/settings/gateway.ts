@@ -34,18 +34,12 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     accessTokenConfirmMs: reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * DAY_MS }),
     assertionKeyRotationMs: reader.duration('ASSERTION_KEY_ROTATION', { min: 3_600_000, max: 3660 * DAY_MS }),
     bootstrapAdmins: readBootstrapAdmins(reader),
-    streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
-    rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },
+    ...readLimits(reader),
     ldap,
     cloudidp,
     logLevel: readLogLevel(reader),
-    connectionsPerIp: reader.integer('CONNECTIONS_PER_IP', COUNT),
     drainDelayMs: reader.duration('DRAIN_DELAY', { min: 0, max: MAX_TIMER_MS }),
     drainTimeoutMs: reader.duration('DRAIN_TIMEOUT', { min: 0, max: MAX_TIMER_MS }),
-    loginFailures: {
-      perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
-      windowMs: reader.duration('LOGIN_FAILURES_WINDOW')
-    },
     revocationMaxStalenessMs: reader.optionalDuration('REVOCATION_MAX_STALENESS'),
     browserSession: readBrowserSession(reader, origins.publicUrl),
     revealReason: reader.boolean('REVEAL_REASON'),
@@ -59,6 +53,17 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
 
 const DAY_MS = 86_400_000
 const COUNT = { min: 1, max: 1_000_000_000 }
+
+const readLimits = (reader: Reader) => ({
+  rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },
+  connectionsPerIp: reader.integer('CONNECTIONS_PER_IP', COUNT),
+  streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
+  loginFailures: {
+    perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
+    windowMs: reader.duration('LOGIN_FAILURES_WINDOW')
+  }
+})
+
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 const HOST_AND_PORT = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]+\])(?::\d{1,5})?$/

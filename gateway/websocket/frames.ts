@@ -87,17 +87,8 @@ export class FrameScanner {
   /** Takes bytes; the buffer is not kept. After a fault the scanner must not be used again. @param atMs monotonic */
   take(bytes: Buffer, sink: FrameSink, atMs = 0): FrameFault {
     const second = Math.floor(atMs / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      this.#frames = 0
-      this.#controls = 0
-      this.#messages = 0
-    }
-    let chunk = bytes
-    if (this.#held.length > 0) {
-      chunk = Buffer.concat([this.#held, bytes])
-      this.#held = EMPTY
-    }
+    if (second !== this.#second) this.#beginSecond(second)
+    const chunk = this.#held.length > 0 ? this.#joinHeld(bytes) : bytes
     let passFrom = 0
     // Where the current data frame begins in this chunk; -1: in an earlier one.
     let frameFrom = this.#remaining > 0 ? -1 : 0
@@ -131,6 +122,19 @@ export class FrameScanner {
     }
     if (!this.#closed) this.#pass(chunk, passFrom, chunk.length, sink)
     return 0
+  }
+
+  #beginSecond(second: number): void {
+    this.#second = second
+    this.#frames = 0
+    this.#controls = 0
+    this.#messages = 0
+  }
+
+  #joinHeld(bytes: Buffer): Buffer {
+    const chunk = Buffer.concat([this.#held, bytes])
+    this.#held = EMPTY
+    return chunk
   }
 
   /** What came before the faulty frame is passed on; `remaining` then tells whether that ends at a frame boundary. */
