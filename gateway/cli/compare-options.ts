@@ -1,4 +1,5 @@
 // What changed beside access is noted: where requests go, and what they may carry.
+import { ROUTE_OPTIONS } from '../route-files/define/route-options.ts'
 import { ROUTE_FLAGS, type Route, type RouteFlags } from '../routes/route.ts'
 
 export interface Note {
@@ -27,6 +28,10 @@ export const added = (was: OptionValue, now: OptionValue): boolean => {
   )
 }
 
+/** Numbers and texts are compared as they are; what more there is to an option has lines of its own. */
+const plain = (value: unknown): OptionValue =>
+  typeof value === 'object' || typeof value === 'function' ? undefined : (value as OptionValue)
+
 /** Of the others access is compared, and whether anything is forwarded at all. */
 const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
   name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
@@ -36,8 +41,10 @@ const OPTIONS: readonly Option[] = [
   { name: 'external', read: ({ external }) => external },
   { name: 'upstream', read: ({ upstream }) => upstream?.name },
   { name: 'stripPrefix', read: ({ stripPrefix }) => stripPrefix },
-  { name: 'maxBody', read: ({ maxBodyBytes }) => maxBodyBytes },
-  { name: 'timeout', read: ({ timeoutMs }) => timeoutMs },
+  ...Object.entries(ROUTE_OPTIONS).map(([name, { field }]) => ({
+    name,
+    read: (route: Route) => plain(route[field])
+  })),
   {
     name: 'rateLimit',
     read: ({ rateLimit }) => rateLimit && `${rateLimit.max} in ${rateLimit.windowMs} ms by ${rateLimit.by}`

@@ -27,6 +27,9 @@ export const formatComplaint = ({ file, line, column, message }: Complaint): str
 /** Place of a part of an entry by its path from there. */
 export type PlaceOf = (...path: (string | number)[]) => Place
 
+/** Complains about a part of an entry by its path from there. */
+export type Complain = (message: string, ...path: (string | number)[]) => void
+
 export const complain = ({ file, line, column }: Place, message: string): Complaint => ({ file, line, column, message })
 
 /** In order of place, each once. */

@@ -72,13 +72,13 @@ export interface Target {
   readonly authority: string
 }
 
-interface RouteRateLimit {
+export interface RouteRateLimit {
   readonly max: number
   readonly windowMs: number
   readonly by: 'ip' | 'user' | 'both'
 }
 
-interface WebSocketOptions {
+export interface WebSocketOptions {
   readonly origins: readonly string[]
   readonly tokenInQuery: boolean
   readonly maxMessageBytes: number

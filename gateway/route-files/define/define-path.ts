@@ -1,10 +1,10 @@
 // Makes the path of a route, and the prefix that is removed from it, of those written, or complains about them.
+
 import { canonicalPath, decode, trimBlanks } from '../../routes/canonical-path.ts'
 import { foldCase } from '../../routes/lax-readings.ts'
 import { RESERVED } from '../../routes/own-routes.ts'
 import { shapeOf } from '../../routes/route-trie.ts'
-
-type Complain = (message: string, ...path: (string | number)[]) => void
+import type { Complain } from '../complaint.ts'
 
 /** The path in the spelling that requests are compared with. What may be meant otherwise is a warning. */
 export const definePath = (written: string, say: Complain, warn: Complain): string => {

@@ -1,17 +1,12 @@
 // Makes a route that can be asked of one as written, or complains about what it must not say.
 import { METHODS } from 'node:http'
 import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
-import { MAX_TIMER_MS, parseDuration, parseSize } from '../../values/quantities.ts'
 import { nearestHint } from '../../values/spelling.ts'
-import type { PlaceOf } from '../complaint.ts'
-import { type Complaint, complain } from '../complaint.ts'
+import { type Complain, type Complaint, complain, type PlaceOf } from '../complaint.ts'
 import type { RouteData } from '../schema/route-schema.ts'
-import type { WebSocketData } from '../schema/socket-schemas.ts'
 import { unknownRole } from './define-grants.ts'
 import { definePath, definePrefix } from './define-path.ts'
-import { defineSocketIo } from './define-socketio.ts'
-
-type Complain = (message: string, ...path: (string | number)[]) => void
+import { defineOptions } from './route-options.ts'
 
 /** What the routes of a folder have in common. */
 export interface Common {
@@ -73,16 +68,7 @@ const assemble = (
     upstream: data.upstream === undefined ? undefined : findUpstream(data.upstream, common, say),
     roles: data.roles && shareList(common.roles, data.roles),
     stripPrefix: hasPrefix ? definePrefix(data.stripPrefix ?? '', path, say) : undefined,
-    rateLimit: data.rateLimit && {
-      max: data.rateLimit.max,
-      windowMs: timer(data.rateLimit.window, say, 'rateLimit', 'window'),
-      by: data.rateLimit.by ?? 'ip'
-    },
-    timeoutMs: data.timeout === undefined ? undefined : timer(data.timeout, say, 'timeout'),
-    maxBodyBytes: data.maxBody === undefined ? undefined : parseSize(data.maxBody),
-    allowInPath: data.allowInPath ?? ROUTE_DEFAULTS.allowInPath,
-    websocket: data.websocket && defineWebSocket(data.websocket, say),
-    socketio: data.socketio && defineSocketIo(data.socketio, say),
+    ...defineOptions(data, say),
     place: placeOf()
   }
 }
@@ -117,12 +103,6 @@ const LISTED = 12
 
 const listed = (names: readonly string[]): string =>
   names.length <= LISTED ? names.join(', ') : `${names.slice(0, LISTED).join(', ')} and ${names.length - LISTED} more`
-
-const timer = (text: string | number, say: Complain, ...path: string[]): number => {
-  const milliseconds = parseDuration(text)
-  if (milliseconds > MAX_TIMER_MS) say(`"${path.at(-1)}" must be at most 24d`, ...path)
-  return milliseconds
-}
 
 const judgeRoles = (data: Partial<RouteData>, profiles: readonly string[], say: Complain): void => {
   const judge = (roles: readonly string[] | undefined, ...path: string[]) => {
@@ -185,33 +165,5 @@ const judgeMethods = (methods: readonly string[] | undefined, say: Complain, war
     if (method === 'CONNECT') say('CONNECT is never forwarded', 'methods')
     else if (!METHODS.includes(method))
       warn(`no request can have the method "${method}"${nearestHint(method, METHODS)}`, 'methods', index)
-  }
-}
-
-const originHint = (written: string): string => {
-  if (written.includes('*')) return '; there are no wildcards: list each origin'
-  if (/^[\w-]+(?:\.[\w-]+)+(?::\d+)?$/.test(written)) return `; write https://${written}`
-  const url = /^https?:\/\/[^/@]+\//.test(written) && URL.canParse(written) ? new URL(written) : undefined
-  return url === undefined ? '' : `; write ${url.origin}`
-}
-
-const defineWebSocket = (data: WebSocketData, say: Complain) => {
-  for (const [index, origin] of (data.origins ?? []).entries()) {
-    const isOrigin = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin
-    if (!isOrigin)
-      say(
-        `an origin must be scheme, host and port, as in https://app.example.org${originHint(origin)}`,
-        'websocket',
-        'origins',
-        index
-      )
-  }
-  return {
-    origins: data.origins ?? [],
-    tokenInQuery: data.tokenInQuery ?? false,
-    maxMessageBytes: parseSize(data.maxMessage ?? '1MB'),
-    messagesPerSecond: data.messagesPerSecond ?? 0,
-    idleTimeoutMs: timer(data.idleTimeout ?? '1h', say, 'websocket', 'idleTimeout'),
-    maxLifetimeMs: timer(data.maxLifetime ?? 0, say, 'websocket', 'maxLifetime')
   }
 }

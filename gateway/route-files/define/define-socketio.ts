@@ -3,9 +3,9 @@
 import type { SocketIoEvent, SocketIoNamespace, SocketIoOptions } from '../../routes/route.ts'
 import { isReservedEvent } from '../../routes/socketio-rules.ts'
 import { parseSize } from '../../values/quantities.ts'
+import type { Complain } from '../complaint.ts'
 import type { SocketIoData } from '../schema/socket-schemas.ts'
 
-type Complain = (message: string, ...path: (string | number)[]) => void
 type NamespaceData = SocketIoData['namespaces'][string]
 
 /** `data` has passed the schema. */

@@ -1,9 +1,9 @@
 // Makes an upstream that can be dialled of one as written, or complains about what is dangerous or wrong in it.
 import type { Target, Upstream } from '../../routes/route.ts'
-import { MAX_TIMER_MS, parseDuration } from '../../values/quantities.ts'
-import { type Complaint, complain, type PlaceOf } from '../complaint.ts'
+import { type Complain, type Complaint, complain, type PlaceOf } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
 import { readCertificates } from './certificates.ts'
+import { defineTimer } from './define-timer.ts'
 import { defineHeaders } from './headers.ts'
 
 const DEFAULTS = { timeout: '30s', idleTimeout: '5m', connectTimeout: '2s', interval: '10s' }
@@ -19,11 +19,8 @@ export const defineUpstream = async (
   const before = complaints.length
   const targets = defineTargets(data, placeOf, complaints)
   const certificates = await readCertificates(data, file, targets, placeOf, complaints)
-  const duration = (text: string | number, ...path: string[]): number => {
-    const milliseconds = parseDuration(text)
-    if (milliseconds > MAX_TIMER_MS) complaints.push(complain(placeOf(...path), `"${path.at(-1)}" must be at most 24d`))
-    return milliseconds
-  }
+  const say: Complain = (message, ...path) => complaints.push(complain(placeOf(...path), message))
+  const duration = (text: string | number, ...path: string[]) => defineTimer(text, say, ...path)
   const upstream: Upstream = {
     name,
     targets,

@@ -1,0 +1,88 @@
+// Lists the options of a route that have a value: how each is written, what may be wrong with it, and what the route holds of it.
+import type { PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
+import { parseSize } from '../../values/quantities.ts'
+import type { Complain } from '../complaint.ts'
+import { duration, list, record, type Schema, size } from '../schema/forms.ts'
+import { socketioSchema, websocketSchema } from '../schema/socket-schemas.ts'
+import { defineSocketIo } from './define-socketio.ts'
+import { defineTimer } from './define-timer.ts'
+import { defineWebSocket } from './define-websocket.ts'
+
+interface RateLimitData {
+  readonly max: number
+  readonly window: string
+  readonly by?: RouteRateLimit['by']
+}
+
+const RATE_LIMIT = record(
+  'a rate limit',
+  'Rate limit of this route, in addition to the global one.',
+  {
+    max: {
+      title: 'a whole number from 1',
+      description: 'Requests per window.',
+      examples: [20],
+      type: 'integer',
+      minimum: 1,
+      maximum: 1e9
+    },
+    window: duration('Length of the window.', '1m'),
+    by: {
+      title: 'ip, user or both',
+      description: 'Whether requests are counted per client address (ip), per person (user) or both.',
+      default: 'ip',
+      examples: ['user'],
+      enum: ['ip', 'user', 'both']
+    }
+  },
+  { required: ['max', 'window'], examples: [{ max: 20, window: '1m', by: 'user' }] }
+)
+
+const ALLOW_IN_PATH = list(
+  'a list of encodedSlash, semicolon, doubleSlash, extension',
+  'Ambiguous forms that the backend needs in paths. Both readings must lead to this route. With extension, the extension of the last segment (.json) is taken as part of its name.',
+  {
+    title: 'one of encodedSlash, semicolon, doubleSlash, extension',
+    enum: ['encodedSlash', 'semicolon', 'doubleSlash', 'extension']
+  },
+  ['encodedSlash']
+)
+
+const option = <Field extends keyof Route, Written>(
+  field: Field,
+  schema: Schema,
+  define: (written: Written, say: Complain) => Route[Field]
+) => ({ field, schema, define })
+
+/** By their keys in the files. A new one takes an entry here, its field and default in `Route`, and the step that obeys it. */
+export const ROUTE_OPTIONS = {
+  rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }: RateLimitData, say) => ({
+    max,
+    windowMs: defineTimer(window, say, 'rateLimit', 'window'),
+    by
+  })),
+  timeout: option(
+    'timeoutMs',
+    duration('Timeout of this route, instead of the one of its upstream.', '2m'),
+    (written: string | number, say) => defineTimer(written, say, 'timeout')
+  ),
+  maxBody: option('maxBodyBytes', size('Maximum size of a request body.', '10MB'), parseSize),
+  allowInPath: option('allowInPath', ALLOW_IN_PATH, (written: readonly PathException[]) => written),
+  websocket: option('websocket', websocketSchema, defineWebSocket),
+  socketio: option('socketio', socketioSchema, defineSocketIo)
+}
+
+type Options = typeof ROUTE_OPTIONS
+
+/** As written. */
+export type RouteOptionData = { readonly [Name in keyof Options]?: Parameters<Options[Name]['define']>[0] }
+
+/** The fields of those that are given. `data` holds what has passed the schema. */
+export const defineOptions = (data: RouteOptionData, say: Complain): Partial<WrittenRoute> => {
+  const fields: Record<string, unknown> = {}
+  for (const [name, { field, define }] of Object.entries(ROUTE_OPTIONS)) {
+    const written = data[name as keyof Options]
+    if (written !== undefined) fields[field] = define(written as never, say)
+  }
+  return fields
+}
