@@ -110,7 +110,7 @@ export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): 
       schema: {
         summary: 'Lists what the route files grant to groups, and to how many people',
         querystring: pagingQuery,
-        response: 200: grantsSchema 
+        response: { 200: grantsSchema }
       }
     },
     async ({ query }) => {

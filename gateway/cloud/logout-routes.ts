@@ -1,6 +1,7 @@
 // Ends sessions when the cloud provider says so: OpenID Connect Back-Channel Logout 1.0.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
+import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { ProviderSessions } from '../store/provider-sessions.ts'
 import type { OAuthClient } from './client.ts'
 import { OAuthFailure } from './failure.ts'
@@ -13,24 +14,10 @@ interface LogoutRoutesParts {
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
 
-const FORM = 'application/x-www-form-urlencoded'
-
-const errorSchema = {
-  type: 'object',
-  description: 'See OpenID Connect Back-Channel Logout 1.0, §2.8',
-  required: ['error', 'error_description'],
-  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
-} as const
+const errorSchema = { ...oauthErrorSchema, description: 'See OpenID Connect Back-Channel Logout 1.0, §2.8' }
 
 export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions, log }: LogoutRoutesParts): void => {
-  // Forms are read here alone: anywhere else they would let another site's page post as its visitor.
-  app.register(async scope => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
-    scope.addContentTypeParser('*', (_request, payload, done) => {
-      payload.resume()
-      payload.on('end', () => done(null, undefined))
-    })
+  withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/oauth/cloudidp/backchannel-logout',
       {

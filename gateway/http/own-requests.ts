@@ -1,4 +1,5 @@
-// Describes what the gateway's own endpoints take from a request, as JSON Schema: ids, pages, and who acts.
+// Describes what the gateway's own endpoints take from a request, as JSON Schema: ids, pages, forms, and who acts.
+import type { FastifyInstance } from 'fastify'
 import type { Identity } from '../identity.ts'
 import { type Exchange, identityOf } from './exchange.ts'
 
@@ -54,3 +55,25 @@ export const listSchema = (summary: string, items: object) => ({
 })
 
 export const nothing = { type: 'null', description: 'Done' } as const
+
+export const FORM = 'application/x-www-form-urlencoded'
+
+/** Reads the bodies of these routes as text if they are forms: anywhere else a form would let another site's page post as its visitor. */
+export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance) => void): void => {
+  app.register(async scope => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
+    scope.addContentTypeParser('*', (_request, payload, done) => {
+      payload.resume()
+      payload.on('end', () => done(null, undefined))
+    })
+    routes(scope)
+  })
+}
+
+/** An error as OAuth 2.0 words it (RFC 6749 §5.2). */
+export const oauthErrorSchema = {
+  type: 'object',
+  required: ['error', 'error_description'],
+  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
+} as const

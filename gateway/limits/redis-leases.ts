@@ -75,10 +75,6 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     if (more) schedule(lease)
   }
 
-  const drain = (lease: Lease) => {
-    for (const decide of lease.waiters.splice(0)) decide()
-  }
-
   /** One command per key for all that arrives in the same turn of the event loop. */
   const schedule = (lease: Lease) => {
     if (lease.scheduled || lease.flight !== undefined) return
@@ -165,6 +161,10 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
       for (const lease of busy) drain(lease)
     }
   }
+}
+
+const drain = (lease: Lease) => {
+  for (const decide of lease.waiters.splice(0)) decide()
 }
 
 /** Acts on all that was given in one turn of the event loop, at its end. */

@@ -3,6 +3,7 @@ import { createHmac, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { PermitStore } from '../store/login-permits.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
@@ -23,15 +24,8 @@ interface ClientTokenParts {
   onOutcome: (outcome: LoginOutcome) => void
 }
 
-const FORM = 'application/x-www-form-urlencoded'
 /** How long a request waits while as many others of its address are being judged as may fail. */
 const PATIENCE_MS = 5000
-
-const errorSchema = {
-  type: 'object',
-  required: ['error', 'error_description'],
-  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
-} as const
 
 const tokenSchema = {
   type: 'object',
@@ -45,20 +39,13 @@ const tokenSchema = {
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
   const turnstile = createFailureTurnstile(parts)
-  // Forms are read here alone: anywhere else they would let another site's page post as its visitor.
-  app.register(async scope => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body))
-    scope.addContentTypeParser('*', (_request, payload, done) => {
-      payload.resume()
-      payload.on('end', () => done(null, undefined))
-    })
+  withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/token',
       {
         schema: {
           summary: 'Issues a token for a service account (OAuth 2.0 client credentials)',
-          response: { 200: tokenSchema, 400: errorSchema, 401: errorSchema, 429: errorSchema }
+          response: { 200: tokenSchema, 400: oauthErrorSchema, 401: oauthErrorSchema, 429: oauthErrorSchema }
         }
       },
       async ({ body, exchange, headers }, reply) => {
