@@ -21,11 +21,7 @@ const world = await startGateway(t, {
     ]
   },
   env: {
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    ...ldap.env,
     BOOTSTRAP_ADMINS: 'ldap:maria'
   }
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -35,11 +36,7 @@ const start = async (test: Parameters<typeof startRawUpstream>[0], env: Record<s
 type Started = Awaited<ReturnType<typeof start>>
 
 const logIn = async ({ world }: Started, username = 'maria', headers: Record<string, string> = {}) => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
+  const answer = await postLogin(world, username, { headers: { ...headers } })
   const body = (await answer.json()) as { token: string; user: { id: number } }
   const setCookies = answer.headers.getSetCookie()
   return { ...body, setCookies, cookie: cookieOf(setCookies) }

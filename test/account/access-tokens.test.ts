@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { startGateway, type World } from '../support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { jsonRequest, logIn } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -25,31 +26,14 @@ const options = {
     ]
   },
   env: {
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    ...ldap.env,
     BOOTSTRAP_ADMINS: 'ldap:maria'
   }
 }
 const first = await startGateway(t, options)
 const second = await startGateway(t, options)
 
-const json = (method: string, token: string, body?: unknown) => ({
-  method,
-  token,
-  ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-})
-
-const login = async (username: string, world: World = first) => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
-  return (await answer.json()) as { token: string; user: { id: number } }
-}
+const login = (username: string, world: World = first) => logIn(world, username)
 
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
@@ -60,7 +44,7 @@ interface Made {
 
 const make = async (owner: string, more: object = {}): Promise<Made> => {
   const wish = { name: 'script', profiles: ['Agente'], expiresAt: inDays(30), ...more }
-  const answer = await first.fetch('/auth/tokens', json('POST', owner, wish))
+  const answer = await first.fetch('/auth/tokens', jsonRequest('POST', owner, wish))
   t.equal(answer.status, 201)
   return (await answer.json()) as Made
 }
@@ -81,11 +65,11 @@ const felt = async (world: World, token: string, status: number, path = '/agente
 }
 
 const admin = (await login('maria')).token
-await first.fetch('/auth/admin/areas', json('POST', admin, { name: 'Norte' }))
+await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))
 const giveAccess = (id: number, profiles: string[]) =>
   first.fetch(
     `/auth/admin/users/${id}/access`,
-    json('PUT', admin, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
+    jsonRequest('PUT', admin, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
   )
 const worker = async (username: string, profiles = ['Agente', 'Supervisor']) => {
   const { user } = await login(username)
@@ -106,8 +90,15 @@ t.test('an access token works on both instances within a second, as its owner, w
   await ask(first, token, '/any/x')
   t.notMatch(raw.requests.at(-1)?.head, /pt_|authorization/i, 'never forwarded, not even with forwardToken')
   const me = await first.fetch('/auth/me', { token })
-  t.match(await me.json(), { username: 'ana', profiles: ['Agente'], perfis: ['Agente'], accessStatus: 'assigned' })
-  const { items } = (await (await first.fetch('/auth/tokens', { token: ana.token })).json()) as { items: object[] }
+  t.match(await me.json(), {
+    username: 'ana',
+    profiles: ['Agente'],
+    perfis: ['Agente'],
+    accessStatus: 'assigned'
+  })
+  const { items } = (await (await first.fetch('/auth/tokens', { token: ana.token })).json()) as {
+    items: object[]
+  }
   t.match(items, [{ id, name: 'script', profiles: ['Agente'] }])
   t.notOk(JSON.stringify(items).includes('pt_'))
 })
@@ -128,8 +119,12 @@ t.test('its end, its expiry and the end of its owner are felt on both instances,
   const { token, id } = await make(ana.token)
   await felt(second, token, 200)
   const carlos = await login('carlos')
-  t.equal((await first.fetch(`/auth/tokens/${id}`, json('DELETE', carlos.token))).status, 404, 'by its owner only')
-  t.equal((await first.fetch(`/auth/tokens/${id}`, json('DELETE', ana.token))).status, 204)
+  t.equal(
+    (await first.fetch(`/auth/tokens/${id}`, jsonRequest('DELETE', carlos.token))).status,
+    404,
+    'by its owner only'
+  )
+  t.equal((await first.fetch(`/auth/tokens/${id}`, jsonRequest('DELETE', ana.token))).status, 204)
   t.equal((await ask(first, token)).status, 401)
   t.ok((await felt(second, token, 401)) < 1000)
 
@@ -139,9 +134,9 @@ t.test('its end, its expiry and the end of its owner are felt on both instances,
 
   const kept = await make(ana.token)
   await felt(second, kept.token, 200)
-  t.equal((await first.fetch(`/auth/admin/users/${ana.user.id}/disable`, json('POST', admin))).status, 204)
+  t.equal((await first.fetch(`/auth/admin/users/${ana.user.id}/disable`, jsonRequest('POST', admin))).status, 204)
   t.ok((await felt(second, kept.token, 401)) < 1000)
-  await first.fetch(`/auth/admin/users/${ana.user.id}/enable`, json('POST', admin))
+  await first.fetch(`/auth/admin/users/${ana.user.id}/enable`, jsonRequest('POST', admin))
   t.equal((await ask(second, kept.token)).status, 401, 'tokens from before stay ended')
   const third = await startGateway(t, options)
   for (const one of [token, kept.token]) t.equal((await ask(third, one)).status, 401)
@@ -159,7 +154,7 @@ t.test('an open stream ends with the access token that opened it', async t => {
   const reader = answer.body?.getReader()
   t.match(new TextDecoder().decode((await reader?.read())?.value), 'data: 1')
   const ownTimeMs = measureOwnTime()
-  await first.fetch(`/auth/tokens/${id}`, json('DELETE', owner))
+  await first.fetch(`/auth/tokens/${id}`, jsonRequest('DELETE', owner))
   await reader?.read().then(
     ({ done }) => t.ok(done),
     () => t.pass('broken off')
@@ -202,14 +197,14 @@ t.test('a new access token needs a login less than 15 minutes old', async t => {
   const wish = { name: 'x', profiles: [], expiresAt: inDays(1) }
   for (const auth_time of [undefined, Math.floor(Date.now() / 1000) - 901]) {
     const old = await first.tokenFor({ id: user.id, username: 'ana' }, { auth_time, ver: 100 })
-    const answer = await first.fetch('/auth/tokens', json('POST', old, wish))
+    const answer = await first.fetch('/auth/tokens', jsonRequest('POST', old, wish))
     t.match(await answer.json(), { statusCode: 401, code: 'GW_LOGIN_REQUIRED' })
   }
   const fresh = await first.tokenFor(
     { id: user.id, username: 'ana' },
     { auth_time: Math.floor(Date.now() / 1000) - 890, ver: 100 }
   )
-  t.equal((await first.fetch('/auth/tokens', json('POST', fresh, wish))).status, 201)
+  t.equal((await first.fetch('/auth/tokens', jsonRequest('POST', fresh, wish))).status, 201)
 })
 
 t.test('what is wrong with a wish is said', async t => {
@@ -225,7 +220,7 @@ t.test('what is wrong with a wish is said', async t => {
   ]
   for (const [more, message] of rows) {
     const wish = { name: 'x', profiles: ['Agente'], expiresAt: inDays(1), ...more }
-    const answer = await first.fetch('/auth/tokens', json('POST', owner, wish))
+    const answer = await first.fetch('/auth/tokens', jsonRequest('POST', owner, wish))
     t.match(await answer.json(), { statusCode: 400, message }, JSON.stringify(more))
   }
 })
@@ -244,12 +239,14 @@ t.test('guesses are refused without a word of difference, and without asking the
 t.test('Admins see all access tokens with their owners, end any of them, and both are on record', async t => {
   const ana = await worker('ana')
   const { token, id } = await make(ana.token, { name: 'found by an Admin' })
-  const list = (await (await first.fetch('/auth/admin/tokens', { token: admin })).json()) as { items: { id: number }[] }
+  const list = (await (await first.fetch('/auth/admin/tokens', { token: admin })).json()) as {
+    items: { id: number }[]
+  }
   t.match(
     list.items.find(item => item.id === id),
     { name: 'found by an Admin', user: { id: ana.id, username: 'ana' } }
   )
-  t.equal((await first.fetch(`/auth/admin/tokens/${id}`, json('DELETE', admin))).status, 204)
+  t.equal((await first.fetch(`/auth/admin/tokens/${id}`, jsonRequest('DELETE', admin))).status, 204)
   t.equal((await ask(first, token)).status, 401)
   const audit = await (await first.fetch(`/auth/admin/users/${ana.id}/audit`, { token: admin })).text()
   t.match(audit, /"token\.create"/)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { logIn } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -13,11 +14,7 @@ const options = {
   postgres,
   config: { upstreams: { raw: { url: raw.url } }, routes: [{ path: '/any/*', upstream: 'raw' }] },
   env: {
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    ...ldap.env,
     BOOTSTRAP_ADMINS: 'ldap:maria'
   }
 }
@@ -34,14 +31,8 @@ interface SessionItem {
   userAgent: string
 }
 
-const login = async (world: World, username: string, userAgent = 'a browser') => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'user-agent': userAgent },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
-  return (await answer.json()) as { token: string; user: { id: number } }
-}
+const login = (world: World, username: string, userAgent = 'a browser') =>
+  logIn(world, username, { headers: { 'user-agent': userAgent } })
 
 const list = async (world: World, token: string, path = '/auth/sessions') => {
   const answer = await world.fetch(path, { token })

@@ -1,15 +1,12 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { logIn, postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 
 const ldap = await startOpenLdap(t)
 const world = await startGateway(t, {
   env: {
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    ...ldap.env,
     BOOTSTRAP_ADMINS: 'ldap:maria'
   },
   config: {
@@ -21,14 +18,7 @@ const world = await startGateway(t, {
   }
 })
 
-const login = async (username: string) => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
-  return (await answer.json()) as { token: string; user: { id: number } }
-}
+const login = (username: string) => logIn(world, username)
 
 const { token: admin, user: maria } = await login('maria')
 const { user: carlos } = await login('carlos')
@@ -137,11 +127,7 @@ t.test('the last Admin stays', async t => {
 })
 
 t.test('logins, refused ones too, and administration are on record', async t => {
-  await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username: 'carlos', password: 'wrong' })
-  })
+  await postLogin(world, 'carlos', { password: 'wrong' })
   let refused = []
   while (refused.length === 0) refused = (await call('GET', 'audit?action=login.failed')).body.items
   t.match(refused[0], { actor: { id: null, username: 'carlos' }, ip: '127.0.0.1' })

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { portaria } from '../support/cli.ts'
 import { startGateway } from '../support/gateway.ts'
+import { logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 
 t.test('members of a directory group log in with what it is granted', async t => {
@@ -17,16 +18,9 @@ t.test('members of a directory group log in with what it is granted', async t =>
   }
   const grants = [{ group: group.toUpperCase(), profiles: ['Supervisor'], areas: ['Suporte'] }]
   const world = await startGateway(t, { env, config: { grants } })
-  const logIn = async (username: string) => {
-    const answer = await world.fetch('/auth/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ username, password: ldap.password })
-    })
-    return (await answer.json()) as { user: object }
-  }
-  t.match((await logIn('maria')).user, { profiles: ['Supervisor'], areas: ['Suporte'], accessStatus: 'assigned' })
-  t.match((await logIn('carlos')).user, { profiles: [], areas: [], accessStatus: 'unassigned' })
+  const enter = (username: string) => logIn(world, username)
+  t.match((await enter('maria')).user, { profiles: ['Supervisor'], areas: ['Suporte'], accessStatus: 'assigned' })
+  t.match((await enter('carlos')).user, { profiles: [], areas: [], accessStatus: 'unassigned' })
 
   const settings = { ...env, JWT_SECRET: 'a secret for tests, long enough and used nowhere else' }
   const found = await portaria(['grants', '--find', 'SUPORTE', '--json'], { env: settings })

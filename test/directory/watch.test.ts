@@ -2,6 +2,7 @@
 // LD-20, DF-05
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -28,11 +29,7 @@ t.test('a directory that goes away and comes back is one warning each, at LOG_LE
   await stateIs(world, 'ok')
   t.match(await healthOf(world), { status: 'ok' })
   await ldap.stop()
-  const login = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username: 'maria', password: ldap.password })
-  })
+  const login = await postLogin(world, 'maria')
   t.equal(login.status, 401)
   await stateIs(world, 'away')
   t.match(await healthOf(world), { status: 'degraded' })

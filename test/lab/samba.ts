@@ -5,6 +5,7 @@ import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startThrottles, tally } from '../support/throttles.ts'
 import type { Case, Compared } from './compared.ts'
@@ -92,11 +93,7 @@ const reasonOf = (login: Promise<{ username: string }>): Promise<string> =>
   )
 
 const httpLogin = async (world: World, username: string, password = PASSWORD) => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password })
-  })
+  const answer = await postLogin(world, username, { password })
   const body = (await answer.json()) as { token?: string; user?: { id: number; username: string } }
   return { status: answer.status, token: body.token ?? '', user: body.user }
 }

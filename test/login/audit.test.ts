@@ -2,6 +2,7 @@
 // LD-21, AD-08, RW-13, RW-19, RW-25
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -11,11 +12,7 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   const postgres = await startPostgres(t)
   const world = await startGateway(t, { postgres, env: { ...ldap.env, TRUST_PROXY: '127.0.0.1', ...env } })
   const login = async (username: string, password: string, from: string): Promise<number> => {
-    const answer = await world.fetch('/auth/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
-      body: JSON.stringify({ username, password })
-    })
+    const answer = await postLogin(world, username, { password, headers: { 'x-forwarded-for': from } })
     await answer.arrayBuffer()
     return answer.status
   }

@@ -2,6 +2,7 @@
 // LD-07, LD-12, LD-14, RL-08
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis, startRedisCluster } from '../support/redis.ts'
@@ -24,11 +25,7 @@ const startGateways = async (test: Parameters<typeof startGateway>[0], redisUrl:
   const login = async (n: number, from: string, username: string, password: string) => {
     const world = worlds[n % worlds.length]
     if (world === undefined) throw new Error('no gateway')
-    const answer = await world.fetch('/auth/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
-      body: JSON.stringify({ username, password })
-    })
+    const answer = await postLogin(world, username, { password, headers: { 'x-forwarded-for': from } })
     const body = (await answer.json()) as { code?: string; requestId?: string }
     return {
       status: answer.status,

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { startGateway, type World } from '../support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -31,11 +32,7 @@ const startWorld = async (t: Test, more: Record<string, string> = {}, people: st
 }
 
 const logIn = async (world: World, username: string): Promise<string> => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
+  const answer = await postLogin(world, username)
   const { token = '' } = (await answer.json()) as { token?: string }
   return token
 }

@@ -3,6 +3,7 @@
 import t from 'tap'
 import { portaria } from '../support/cli.ts'
 import { startGateway } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -22,11 +23,7 @@ const env = {
 t.test('unlock frees an account under all its names, and is on record', async t => {
   const world = await startGateway(t, { postgres, env })
   const login = async (username: string, password: string, from: string) => {
-    const answer = await world.fetch('/auth/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
-      body: JSON.stringify({ username, password })
-    })
+    const answer = await postLogin(world, username, { password, headers: { 'x-forwarded-for': from } })
     return { status: answer.status, body: (await answer.json()) as { token?: string; user?: { id: number } } }
   }
   const ana = await login('ana', SAMPLE_PASSWORD, '192.0.2.1')
@@ -51,11 +48,7 @@ t.test('unlock frees an account under all its names, and is on record', async t 
   t.equal(unlocked.code, 0, unlocked.stderr)
   t.match(unlocked.json(), { id, username: 'maria', logins: ['maria', 'maria@corp.example'] })
   const again = await startGateway(t, { postgres, env })
-  const answer = await again.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-forwarded-for': '198.51.100.77' },
-    body: JSON.stringify({ username: 'maria', password: SAMPLE_PASSWORD })
-  })
+  const answer = await postLogin(again, 'maria', { headers: { 'x-forwarded-for': '198.51.100.77' } })
   t.equal(answer.status, 200)
   const rows = await postgres.query("SELECT actor_username, target FROM audit_events WHERE action = 'person.unlock'")
   t.same(rows, [
@@ -71,11 +64,7 @@ t.test('a changed search base makes nobody new; relink repairs by hand what it c
   const own = await startPostgres(t)
   const logIn = async (env: Record<string, string>, username: string) => {
     const world = await startGateway(t, { postgres: own, env })
-    const answer = await world.fetch('/auth/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-    })
+    const answer = await postLogin(world, username)
     const { user } = (await answer.json()) as { user: { id: number; profiles: string[]; username: string } }
     await world.gateway.close()
     return { ...user, log: world.logText() }

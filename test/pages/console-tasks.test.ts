@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { launchBrowser, openContext } from '../support/browser.ts'
+import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -42,11 +43,7 @@ const visit = async (page: Page, section: string) => {
 }
 
 for (const username of ['hostile', 'rtl', 'long', 'carlos']) {
-  await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
+  await postLogin(world, username)
 }
 
 // AD-01

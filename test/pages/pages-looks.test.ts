@@ -2,7 +2,8 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -20,11 +21,7 @@ const world = await startPagesWorld(t, {
 const browser = await launchBrowser(t)
 
 const tokenOf = async (username: string): Promise<string> => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
+  const answer = await postLogin(world, username)
   return ((await answer.json()) as { token: string }).token
 }
 const [admin, waiting] = [await tokenOf('maria'), await tokenOf('carlos')]

@@ -6,6 +6,7 @@ import { WebSocket } from 'ws'
 import { REQUEST, result, startFaultyDirectory } from './faulty-directory.ts'
 import { startGateway, type World } from './gateway.ts'
 import { startBackend } from './gateway-process.ts'
+import { postLogin } from './login.ts'
 import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis.ts'
 import { type LineState, type Relay, startRelay } from './relay.ts'
@@ -185,12 +186,7 @@ export const runCell = async (all: PartitionWorld, cell: Cell): Promise<Outcome>
   return outcome
 }
 
-const logIn = (world: World, username: string): Promise<Response> =>
-  world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: 'wrong' })
-  })
+const logIn = (world: World, username: string): Promise<Response> => postLogin(world, username, { password: 'wrong' })
 
 const is = (wished: number) => (status: number) => status === wished
 

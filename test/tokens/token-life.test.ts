@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { jsonRequest, logIn } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
@@ -23,31 +24,12 @@ const options = {
   },
   env: {
     REDIS_URL: redis.url,
-    LDAP_ENABLED: 'true',
-    LDAP_URL: ldap.url,
-    LDAP_USER_DN_TEMPLATE: `uid={{username}},ou=people,${ldap.baseDn}`,
-    LDAP_SEARCH_BASE: ldap.baseDn,
-    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    ...ldap.env,
     BOOTSTRAP_ADMINS: 'ldap:maria'
   }
 }
 const first = await startGateway(t, options)
 const second = await startGateway(t, options)
-
-const login = async (world: World, username: string) => {
-  const answer = await world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password: SAMPLE_PASSWORD })
-  })
-  return (await answer.json()) as { token: string; user: { id: number; profiles: string[]; accessStatus: string } }
-}
-
-const json = (method: string, token: string, body?: unknown): RequestInit & { token: string } => ({
-  method,
-  token,
-  ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-})
 
 /** Asks until the status is the one awaited; how long that took, ms. */
 const felt = async (world: World, path: string, token: string, status: number, code?: string): Promise<number> => {
@@ -60,12 +42,12 @@ const felt = async (world: World, path: string, token: string, status: number, c
   }
 }
 
-const admin = (await login(first, 'maria')).token
-await first.fetch('/auth/admin/areas', json('POST', admin, { name: 'Norte' }))
+const admin = (await logIn(first, 'maria')).token
+await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))
 
 t.test('a change of access is felt on the other instance within a second, and a refresh brings it', async t => {
   // JW-11, AD-09
-  const { token, user } = await login(second, 'ana')
+  const { token, user } = await logIn(second, 'ana')
   t.equal(user.accessStatus, 'unassigned')
   t.equal((await second.fetch('/api/x', { token })).status, 403)
   t.equal(
@@ -75,7 +57,7 @@ t.test('a change of access is felt on the other instance within a second, and a 
   )
   const changed = await first.fetch(
     `/auth/admin/users/${user.id}/access`,
-    json('PUT', admin, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
+    jsonRequest('PUT', admin, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
   )
   t.match(await changed.json(), {
     accessStatus: 'assigned',
@@ -84,7 +66,7 @@ t.test('a change of access is felt on the other instance within a second, and a 
     disabled: false
   })
   t.ok((await felt(second, '/any/x', token, 401, 'GW_TOKEN_STALE')) < 1000)
-  const refreshed = await second.fetch('/auth/refresh', json('POST', token))
+  const refreshed = await second.fetch('/auth/refresh', jsonRequest('POST', token))
   const fresh = (await refreshed.json()) as { token: string }
   t.equal((await second.fetch('/api/x', { token: fresh.token })).status, 200)
   t.equal((await first.fetch('/api/x', { token: fresh.token })).status, 200)
@@ -94,31 +76,32 @@ t.test('a change of access is felt on the other instance within a second, and a 
 
 t.test('logout ends every copy of the login everywhere', async t => {
   // JW-12
-  const { token } = await login(first, 'ana')
-  const copy = ((await (await first.fetch('/auth/refresh', json('POST', token))).json()) as { token: string }).token
+  const { token } = await logIn(first, 'ana')
+  const copy = ((await (await first.fetch('/auth/refresh', jsonRequest('POST', token))).json()) as { token: string })
+    .token
   t.equal((await second.fetch('/api/x', { token: copy })).status, 200)
-  t.equal((await first.fetch('/auth/logout', json('POST', token))).status, 204)
+  t.equal((await first.fetch('/auth/logout', jsonRequest('POST', token))).status, 204)
   t.equal((await first.fetch('/api/x', { token: copy })).status, 401)
   t.ok((await felt(second, '/api/x', copy, 401, 'GW_TOKEN_REVOKED')) < 1000)
-  t.equal((await second.fetch('/auth/refresh', json('POST', copy))).status, 401)
+  t.equal((await second.fetch('/auth/refresh', jsonRequest('POST', copy))).status, 401)
 })
 
 t.test('a disabled person is out within a second, and may not log in; enabled again, only new tokens work', async t => {
   // JW-10
-  const { token, user } = await login(second, 'ana')
-  t.equal((await first.fetch(`/auth/admin/users/${user.id}/disable`, json('POST', admin))).status, 204)
+  const { token, user } = await logIn(second, 'ana')
+  t.equal((await first.fetch(`/auth/admin/users/${user.id}/disable`, jsonRequest('POST', admin))).status, 204)
   t.ok((await felt(second, '/api/x', token, 401, 'GW_TOKEN_REVOKED')) < 1000)
-  t.match(await login(second, 'ana'), { code: 'GW_LOGIN_FAILED', message: 'Autenticacao falhou' })
-  t.equal((await first.fetch(`/auth/admin/users/${user.id}/enable`, json('POST', admin))).status, 204)
+  t.match(await logIn(second, 'ana'), { code: 'GW_LOGIN_FAILED', message: 'Autenticacao falhou' })
+  t.equal((await first.fetch(`/auth/admin/users/${user.id}/enable`, jsonRequest('POST', admin))).status, 204)
   t.equal((await second.fetch('/api/x', { token })).status, 401)
-  t.equal((await second.fetch('/api/x', { token: (await login(second, 'ana')).token })).status, 200)
+  t.equal((await second.fetch('/api/x', { token: (await logIn(second, 'ana')).token })).status, 200)
 })
 
 t.test('with Redis gone it is still felt within five seconds, and a restart forgets nothing', async t => {
   // DF-10
-  const { token, user } = await login(second, 'ana')
+  const { token, user } = await logIn(second, 'ana')
   await redis.kill()
-  t.equal((await first.fetch(`/auth/admin/users/${user.id}/revoke`, json('POST', admin))).status, 204)
+  t.equal((await first.fetch(`/auth/admin/users/${user.id}/revoke`, jsonRequest('POST', admin))).status, 204)
   t.ok((await felt(second, '/api/x', token, 401, 'GW_TOKEN_REVOKED')) < 5000)
   await redis.restart()
   const third = await startGateway(t, options)
@@ -126,11 +109,11 @@ t.test('with Redis gone it is still felt within five seconds, and a restart forg
 })
 
 t.test('a refresh needs the same person behind the token', async t => {
-  const { user } = await login(first, 'ana')
+  const { user } = await logIn(first, 'ana')
   const forged = await first.tokenFor({ id: user.id, username: 'somebody-else', profiles: ['Agente'] }, { ver: 1000 })
   t.equal((await first.fetch('/api/x', { token: forged })).status, 200, 'access is decided from the claims alone')
-  t.equal((await first.fetch('/auth/refresh', json('POST', forged))).status, 401)
+  t.equal((await first.fetch('/auth/refresh', jsonRequest('POST', forged))).status, 401)
   const unknown = await first.tokenFor({ id: 800_000 })
   t.equal((await first.fetch('/api/x', { token: unknown })).status, 200, 'sub need not exist')
-  t.equal((await first.fetch('/auth/refresh', json('POST', unknown))).status, 401)
+  t.equal((await first.fetch('/auth/refresh', jsonRequest('POST', unknown))).status, 401)
 })

@@ -1,0 +1,32 @@
+// Logs people of the sample directory in through a gateway, and writes the requests with JSON that they make afterwards.
+import type { User } from '../../gateway/identity.ts'
+import type { World } from './gateway.ts'
+import { SAMPLE_PASSWORD } from './openldap-people.ts'
+
+interface Manner {
+  readonly password?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const postLogin = (
+  world: Pick<World, 'fetch'>,
+  username: string,
+  { password = SAMPLE_PASSWORD, headers = {} }: Manner = {}
+): Promise<Response> =>
+  world.fetch('/auth/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ username, password })
+  })
+
+export const logIn = async (
+  world: Pick<World, 'fetch'>,
+  username: string,
+  manner?: Manner
+): Promise<{ token: string; user: User }> => (await (await postLogin(world, username, manner)).json()) as never
+
+export const jsonRequest = (method: string, token: string | undefined, body?: unknown) => ({
+  method,
+  token,
+  ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+})
