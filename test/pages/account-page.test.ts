@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { axeFindings, launchBrowser, openLoggedIn } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -10,13 +10,8 @@ const browser = await launchBrowser(t)
 const world = await startPagesWorld(t, { ldap, postgres, env: { BOOTSTRAP_ADMINS: 'ldap:maria,ldap:carlos' } })
 
 const openAccount = async (username: string, options = {}) => {
-  const opened = await openContext(browser, [world.origin], options)
-  const page = await opened.newPage()
-  await page.goto(`${world.origin}/auth/account`)
-  await page.locator('#username').waitFor()
-  await page.fill('#username', username)
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  const opened = await openLoggedIn(browser, `${world.origin}/auth/account`, username, options)
+  const { page } = opened
   await page.locator('#sessions').waitFor()
   await page.locator('table').first().waitFor()
   return { ...opened, page }

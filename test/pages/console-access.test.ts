@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { axeFindings, launchBrowser, openLoggedIn } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -30,13 +30,8 @@ const world = await startPagesWorld(t, {
 const other = { id: 900_001, username: 'second-admin' }
 
 const logIn = async (options = {}) => {
-  const opened = await openContext(browser, [world.origin], { locale: 'en-GB', ...options })
-  const page = await opened.newPage()
-  await page.goto(`${world.origin}/auth/console`)
-  await page.locator('#username').waitFor()
-  await page.fill('#username', 'maria')
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  const opened = await openLoggedIn(browser, `${world.origin}/auth/console`, 'maria', { locale: 'en-GB', ...options })
+  const { page } = opened
   await page.locator('nav [aria-current]').waitFor()
   return { ...opened, page }
 }

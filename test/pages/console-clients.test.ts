@@ -1,8 +1,8 @@
 // In the console an Admin keeps service accounts, whose secrets are shown once, and ends the sessions of a person.
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -12,10 +12,7 @@ const world = await startPagesWorld(t, { ldap, postgres, env: { BOOTSTRAP_ADMINS
 
 const logIn = async (page: Page, address: string, username: string) => {
   await page.goto(`${world.origin}${address}`)
-  await page.locator('#username').waitFor()
-  await page.fill('#username', username)
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  await fillLogin(page, username)
 }
 
 const openClients = async (options = {}) => {

@@ -2,8 +2,8 @@
 import t from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -25,10 +25,7 @@ t.test('what a group gives cannot be unticked, and everybody who matches is chan
   const { context, faults } = await openContext(browser, [world.origin])
   const page = await context.newPage()
   await page.goto(`${world.origin}/auth/console`)
-  await page.locator('#username').waitFor()
-  await page.fill('#username', 'maria')
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  await fillLogin(page, 'maria')
   await page.locator('table').waitFor()
 
   await page.fill('#search', 'granted-one')

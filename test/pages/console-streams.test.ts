@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -44,10 +44,7 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
   const { context, faults, newPage } = await openContext(browser, [world.origin])
   const page = await newPage()
   await page.goto(`${world.origin}/auth/console#/streams`)
-  await page.locator('#username').waitFor()
-  await page.fill('#username', 'maria')
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  await fillLogin(page, 'maria')
   const row = page.locator('tbody tr', { hasText: 'rui' })
   await row.waitFor()
   t.match(await row.locator('code').textContent(), '/live', 'where it leads')

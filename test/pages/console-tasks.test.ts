@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { launchBrowser, openContext } from '../support/browser.ts'
+import { launchBrowser, openLoggedIn } from '../support/browser.ts'
 import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
@@ -26,13 +26,8 @@ const world = await startPagesWorld(t, {
 })
 
 const openConsole = async (options = {}) => {
-  const opened = await openContext(browser, [world.origin], options)
-  const page = await opened.newPage()
-  await page.goto(`${world.origin}/auth/console`)
-  await page.locator('#username').waitFor()
-  await page.fill('#username', 'maria')
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  const opened = await openLoggedIn(browser, `${world.origin}/auth/console`, 'maria', options)
+  const { page } = opened
   await page.locator('table').waitFor()
   return { ...opened, page }
 }

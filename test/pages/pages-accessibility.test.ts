@@ -1,8 +1,8 @@
 // Whoever reads with a screen reader, in the dark or in another language, gets the same login page and refusals.
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -27,12 +27,6 @@ const LOOKS = [
   { colorScheme: 'dark', locale: 'pt-BR' }
 ] as const
 
-const logIn = async (page: Page, username: string, password = SAMPLE_PASSWORD) => {
-  await page.fill('#username', username)
-  await page.fill('#password', password)
-  await page.click('form .main')
-}
-
 /** What is wrong with the page as it looks now: for axe-core, and by its width. */
 const findings = async (page: Page): Promise<string[]> => {
   const fits = await page.evaluate('document.documentElement.scrollWidth <= innerWidth')
@@ -47,17 +41,17 @@ for (const look of LOOKS) {
     await page.locator('#username').waitFor()
     t.equal(await page.locator('html').getAttribute('lang'), look.locale === 'pt-BR' ? 'pt-BR' : 'en')
     t.same(await findings(page), [], 'the form')
-    await logIn(page, 'maria', 'wrong')
+    await fillLogin(page, 'maria', 'wrong')
     await page.locator('[role=alert]', { hasText: /\w/ }).waitFor()
     await page.locator('form[aria-busy=false]').waitFor()
     t.same(await findings(page), [], 'an error')
-    await logIn(page, 'maria')
+    await fillLogin(page, 'maria')
     await page.locator('[data-state=assigned]').waitFor()
     t.same(await findings(page), [], 'logged in')
     await page.click('#logout')
     await page.locator('#username').waitFor()
     t.same(await findings(page), [], 'logged out')
-    await logIn(page, 'carlos')
+    await fillLogin(page, 'carlos')
     await page.locator('[data-state=unassigned]').waitFor()
     t.same(await findings(page), [], 'waiting for access')
     t.same(faults, [])
@@ -72,7 +66,7 @@ t.test('somebody who navigates where they may not go gets a page that axe-core f
     await page.goto(`${world.origin}/reports`)
     await page.locator('#username').waitFor()
     const refused = page.waitForResponse(`${world.origin}/reports`)
-    await logIn(page, 'maria')
+    await fillLogin(page, 'maria')
     const answer = await refused
     t.equal(answer.status(), 403)
     await page.locator('#request-id').waitFor()

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { axeFindings, launchBrowser, openContext } from '../support/browser.ts'
+import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { callbackOf, type PagesWorldOptions, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -14,12 +14,6 @@ const browser = await launchBrowser(t)
 
 const start = (test: Parameters<typeof startPagesWorld>[0], options: PagesWorldOptions = {}) =>
   startPagesWorld(test, { ldap, postgres, ...options })
-
-const logIn = async (page: Page, username: string, password = SAMPLE_PASSWORD) => {
-  await page.fill('#username', username)
-  await page.fill('#password', password)
-  await page.click('form .main')
-}
 
 const kept = (page: Page, key: string): Promise<string | null> => page.evaluate(`sessionStorage.getItem('${key}')`)
 
@@ -40,9 +34,9 @@ t.test(
     await page.goto(`${world.origin}/auth/login`)
     await page.locator('#username').waitFor()
     t.same(await page.locator('#password').getAttribute('autocomplete'), 'current-password')
-    await logIn(page, 'maria', 'wrong')
+    await fillLogin(page, 'maria', 'wrong')
     t.match(await page.locator('[role=alert]').textContent(), /incorrect/)
-    await logIn(page, 'maria')
+    await fillLogin(page, 'maria')
     t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
     t.match(await kept(page, 'authToken'), /^eyJ/)
     t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: ['Admin'] })
@@ -63,7 +57,7 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
   const page = await newPage()
   await page.goto(`${world.origin}/auth/login`)
   await page.locator('#username').waitFor()
-  await logIn(page, 'carlos')
+  await fillLogin(page, 'carlos')
   await page.locator('[data-state=unassigned]').waitFor()
   t.match(await page.locator('h1').textContent(), /liberação/)
   t.same(await axeFindings(page), [])
@@ -82,7 +76,7 @@ t.test('a logout in one tab is felt in the other', async t => {
   for (const tab of tabs) {
     await tab.goto(`${world.origin}/auth/login`)
     await tab.locator('#username').waitFor()
-    await logIn(tab, 'maria')
+    await fillLogin(tab, 'maria')
     await tab.locator('#who').waitFor()
     tokens.push((await kept(tab, 'authToken')) ?? '')
   }
@@ -142,7 +136,7 @@ t.test(
     const page = await newPage()
     await page.goto(`${world.origin}/app/report?year=2026`)
     await page.locator('#username').waitFor()
-    await logIn(page, 'maria')
+    await fillLogin(page, 'maria')
     await page.locator('#draft').waitFor()
     t.equal(page.url(), `${world.origin}/app/report?year=2026`)
     t.equal(await page.evaluate("document.cookie.includes('session')"), false, 'scripts see no session')
@@ -152,7 +146,7 @@ t.test(
     await page.getByText('has ended').waitFor()
     const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
     await popup.locator('#username').waitFor()
-    await Promise.all([popup.waitForEvent('close'), logIn(popup, 'maria').catch(() => undefined)])
+    await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
     await page.locator('portaria-session').waitFor({ state: 'detached' })
     t.equal(await page.inputValue('#draft'), 'half a sentence')
     t.same(faults, [])

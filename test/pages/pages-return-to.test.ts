@@ -1,7 +1,7 @@
 import t from 'tap'
 import { safeReturnTo } from '../../gateway/pages/browser/return-to.ts'
-import { launchBrowser, openContext } from '../support/browser.ts'
-import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { fillLogin, launchBrowser, openContext } from '../support/browser.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -122,9 +122,7 @@ t.test('a browser that is sent to the login with them stays on this origin', asy
   const { faults, newPage } = await openContext(await launchBrowser(t), [world.origin])
   const page = await newPage()
   await page.goto(`${world.origin}/auth/login`)
-  await page.fill('#username', 'maria')
-  await page.fill('#password', SAMPLE_PASSWORD)
-  await page.click('form .main')
+  await fillLogin(page, 'maria')
   await page.locator('#who').waitFor()
   for (const text of [
     '//evil.example',

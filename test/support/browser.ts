@@ -3,6 +3,7 @@
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
+import { SAMPLE_PASSWORD } from './openldap-people.ts'
 
 const FLAGS = [
   '--no-sandbox',
@@ -69,4 +70,26 @@ export const openContext = async (
 export const axeFindings = async (page: Page): Promise<string[]> => {
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
   return page.evaluate<string[]>(RUN_AXE)
+}
+
+/** On the login page, or where it stands in for another. */
+export const fillLogin = async (page: Page, username: string, password = SAMPLE_PASSWORD): Promise<void> => {
+  await page.locator('#username').waitFor()
+  await page.fill('#username', username)
+  await page.fill('#password', password)
+  await page.click('form .main')
+}
+
+/** Opens a page of the gateway as somebody who logs in on the way to it. */
+export const openLoggedIn = async (
+  browser: Browser,
+  address: string,
+  username: string,
+  options: BrowserContextOptions = {}
+): Promise<Watched & { readonly page: Page }> => {
+  const opened = await openContext(browser, [new URL(address).origin], options)
+  const page = await opened.newPage()
+  await page.goto(address)
+  await fillLogin(page, username)
+  return { ...opened, page }
 }
