@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { userProperties } from '../identity.ts'
-import { accessOriginProperties } from '../store/access-origin.ts'
+import { accessSourceProperties } from '../store/access-sources.ts'
 import type { Users } from '../store/users.ts'
 
 interface AccessRoutesParts {
@@ -11,7 +11,7 @@ interface AccessRoutesParts {
 }
 
 const { profiles, areas, areaPrincipal, accessStatus } = userProperties
-const properties = { profiles, areas, areaPrincipal, accessStatus, ...accessOriginProperties } as const
+const properties = { profiles, areas, areaPrincipal, accessStatus, ...accessSourceProperties } as const
 
 const accessSchema = {
   type: 'object',

@@ -1,6 +1,6 @@
 // Describes requests and responses of the admin API as JSON Schema, for validation, serialisation and documentation.
 import { userProperties } from '../identity.ts'
-import { accessOriginProperties } from '../store/access-origin.ts'
+import { accessSourceProperties } from '../store/access-sources.ts'
 
 export const personItemSchema = {
   type: 'object',
@@ -10,7 +10,7 @@ export const personItemSchema = {
     ...userProperties,
     disabled: { type: 'boolean' },
     lastLoginAt: { type: 'string', description: "ISO 8601, UTC; '' if never" },
-    ...accessOriginProperties
+    ...accessSourceProperties
   }
 } as const
 

@@ -65,8 +65,8 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
 
   const identify = async (answer: AuthorizationAnswer, attempt: Attempt, signal: AbortSignal) => {
     const metadata = await metadataOf()
-    const exchange = { metadata, settings, authentication, fetch: createProviderFetch({ ...limits, signal }) }
-    const { accessToken, idToken, config } = await exchangeCode(answer, attempt, exchange)
+    const ways = { metadata, settings, authentication, fetch: createProviderFetch({ ...limits, signal }) }
+    const { accessToken, idToken, config } = await exchangeCode(answer, attempt, ways)
     const isOpenId = settings.issuer !== undefined
     const claims = isOpenId
       ? await verifyIdToken(idToken, attempt.oidcNonce, metadata)
@@ -150,17 +150,17 @@ interface Tokens {
   readonly config: oidc.Configuration
 }
 
-const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, exchange: CodeExchange): Promise<Tokens> => {
-  const { metadata, authentication } = exchange
-  if (exchange.settings.issuer !== undefined && !isTemplate(metadata)) judgeAnswerIssuer(answer.iss, metadata)
+const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, ways: CodeExchange): Promise<Tokens> => {
+  const { metadata, authentication } = ways
+  if (ways.settings.issuer !== undefined && !isTemplate(metadata)) judgeAnswerIssuer(answer.iss, metadata)
   const [first, second] = authentication.candidates(metadata)
   try {
-    return await requestTokens(first, answer, attempt, exchange)
+    return await requestTokens(first, answer, attempt, ways)
   } catch (error) {
     const failure = tokenFailure(error)
     // The client is judged before the code (RFC 6749 §4.1.3): a code refused with its client is still unused.
     if (failure.reason !== 'client-refused' || second === undefined) throw failure
-    return await requestTokens(second, answer, attempt, exchange).catch(again => {
+    return await requestTokens(second, answer, attempt, ways).catch(again => {
       throw tokenFailure(again)
     })
   }

@@ -63,7 +63,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
 
   /** The state is judged before anything else is looked at, also what kind of answer this is. */
   const judgeState = (request: FastifyRequest): Returned => {
-    const answer = readAnswer(request.raw.url ?? '')
+    const answer = readCallback(request.raw.url ?? '')
     const state = verifyState(answer.state, now(), attempts)
     if (typeof state === 'string') throw refused(state)
     const attempt = findAttempt(request.headers.cookie, answer.state ?? '', state, attempts)
@@ -96,7 +96,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
   app.get(CALLBACK, { schema: { summary: 'Receives the cloud provider’s redirect' }, exposeHeadRoute: false }, callback)
 }
 
-interface Answer {
+interface CallbackAnswer {
   state: string | undefined
   code: string | undefined
   error: string | undefined
@@ -104,7 +104,7 @@ interface Answer {
 }
 
 interface Returned {
-  answer: Answer
+  answer: CallbackAnswer
   state: VerifiedState
   attempt: Attempt
   /** The Set-Cookie field that ends the attempt. */
@@ -138,7 +138,7 @@ const refusePrefetch = ({ headers }: FastifyRequest): void => {
 }
 
 /** The parameters of RFC 6749 §4.1.2 and RFC 9207; none may come twice (RFC 6749 §3.1). */
-const readAnswer = (url: string): Answer => {
+const readCallback = (url: string): CallbackAnswer => {
   const question = url.indexOf('?')
   const query = new URLSearchParams(question === -1 ? '' : url.slice(question + 1))
   const one = (name: string): string | undefined => {

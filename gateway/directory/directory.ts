@@ -83,7 +83,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are under way')
       underWay += 1
       try {
-        return await exchange({ plan, servers, service }, login, guard)
+        return await logInWithin({ plan, servers, service }, login, guard)
       } catch (error) {
         const floorMs = Math.min(failureFloorMs, settings.timeoutMs) - (performance.now() - startedAt)
         if (error instanceof DirectoryFailure && error.countsAsBind && floorMs > 0) await delay(floorMs)
@@ -141,7 +141,7 @@ const checkPassword = (password: string): void => {
 }
 
 /** One deadline, one person; at the end no connection is left. */
-const exchange = async (parts: DirectoryParts, login: Login, guard: BindGuard): Promise<DirectoryPerson> => {
+const logInWithin = async (parts: DirectoryParts, login: Login, guard: BindGuard): Promise<DirectoryPerson> => {
   const { plan, service } = parts
   return overServers(parts, (open, deadline) => {
     const logIn = { plan, deadline, guard, open }

@@ -1,8 +1,9 @@
 // Follows the certificate files of the listener: a valid pair replaces the previous one, any other leaves it in use.
 import { randomBytes } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts'
 import type { TlsSettings } from '../settings/settings.ts'
+import { stampOf } from '../values/file-stamp.ts'
 
 /** What a TLS listener needs for its next connection. */
 export interface CertificateState {
@@ -143,13 +144,5 @@ const readPair = async ({ certFile, keyFile }: TlsSettings) => {
 
 const textOf = (file: string): Promise<string | undefined> => readFile(file, 'utf8').catch(() => undefined)
 
-/** Follows links. Never rejects. */
-const fingerprint = async ({ certFile, keyFile }: TlsSettings): Promise<string> => {
-  const identities = await Promise.all([certFile, keyFile].map(identityOf))
-  return identities.join('\n')
-}
-
-const identityOf = async (file: string): Promise<string> => {
-  const stats = await stat(file, { bigint: true }).catch(() => undefined)
-  return stats === undefined ? '-' : `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
-}
+const fingerprint = async ({ certFile, keyFile }: TlsSettings): Promise<string> =>
+  JSON.stringify(await Promise.all([certFile, keyFile].map(stampOf)))

@@ -1,7 +1,7 @@
 // Calls back once, shortly after the route files of a directory have changed, however they changed.
 import { type FSWatcher, watch } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { stampOf } from '../values/file-stamp.ts'
 import { listRouteFiles } from './read.ts'
 
 interface FolderWatch {
@@ -75,13 +75,8 @@ export const watchFolder = (options: WatchOptions): FolderWatch => {
 /** The folder's own identity in the first line, then one line a file, following links. Never rejects. */
 export const fingerprint = async (folder: string, further: readonly string[] = []): Promise<string> => {
   const names = await listRouteFiles(folder).catch(() => [])
-  const lines = await Promise.all([folder, ...names.map(name => join(folder, name)), ...further].map(identityOf))
-  return lines.join('\n')
-}
-
-const identityOf = async (path: string, index: number): Promise<string> => {
-  const stats = await stat(path, { bigint: true }).catch(() => undefined)
-  if (stats === undefined) return `${path} -`
-  const identity = `${path} ${stats.dev} ${stats.ino}`
-  return index === 0 ? identity : `${identity} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
+  const paths = [folder, ...names.map(name => join(folder, name)), ...further]
+  const stamps = await Promise.all(paths.map(stampOf))
+  // Of the folder only which one it is: its times change with files that are none of ours.
+  return stamps.map((stamp, i) => `${paths[i]} ${stamp?.identity ?? '-'} ${i === 0 ? '' : stamp?.version}`).join('\n')
 }

@@ -20,7 +20,7 @@ interface Question {
   readonly args: readonly unknown[]
 }
 
-interface Answer {
+interface Reply {
   readonly portaria: 'answer'
   readonly id: number
   readonly value?: unknown
@@ -29,13 +29,13 @@ interface Answer {
 
 const TIMEOUT_MS = 5000
 
-const isOurs = (message: unknown): message is Question | Answer =>
+const isOurs = (message: unknown): message is Question | Reply =>
   typeof message === 'object' && message !== null && 'portaria' in message && 'id' in message
 
 /** @param send must not throw when the channel is closed */
 export const createCalls = (send: (message: object) => void): Calls => {
   const handlers = new Map<string, Handler>()
-  const open = new Map<number, (answer: Answer) => void>()
+  const open = new Map<number, (answer: Reply) => void>()
   let serial = 0
   let isClosed = false
 
@@ -43,9 +43,9 @@ export const createCalls = (send: (message: object) => void): Calls => {
     try {
       const handler = handlers.get(name)
       if (handler === undefined) throw new Error(`nobody answers ${name}`)
-      send({ portaria: 'answer', id, value: await handler(...(args as never[])) } satisfies Answer)
+      send({ portaria: 'answer', id, value: await handler(...(args as never[])) } satisfies Reply)
     } catch (error) {
-      send({ portaria: 'answer', id, failure: error instanceof Error ? error.message : 'failed' } satisfies Answer)
+      send({ portaria: 'answer', id, failure: error instanceof Error ? error.message : 'failed' } satisfies Reply)
     }
   }
 
@@ -55,7 +55,7 @@ export const createCalls = (send: (message: object) => void): Calls => {
       const id = ++serial
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => settle({ portaria: 'answer', id, failure: `${name}: no answer` }), timeoutMs)
-        const settle = ({ value, failure }: Answer) => {
+        const settle = ({ value, failure }: Reply) => {
           clearTimeout(timer)
           open.delete(id)
           if (failure === undefined) resolve(value)

@@ -13,7 +13,7 @@ interface SharedLookupOptions {
   readonly now?: () => number
 }
 
-interface Answer {
+interface KnownAddresses {
   readonly addresses: readonly LookupAddress[]
   readonly at: number
 }
@@ -33,10 +33,10 @@ const resolveBySystem: ResolveAll = (name, done) =>
 
 export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFunction => {
   const { resolve = resolveBySystem, now = () => performance.now() } = options
-  const answers = boundedMap<string, Answer>(MAX_NAMES)
-  const underWay = new Map<string, ((error: Error | null, answer: Answer | undefined) => void)[]>()
+  const answers = boundedMap<string, KnownAddresses>(MAX_NAMES)
+  const underWay = new Map<string, ((error: Error | null, answer: KnownAddresses | undefined) => void)[]>()
 
-  const ask = (name: string, done: (error: Error | null, answer: Answer | undefined) => void) => {
+  const ask = (name: string, done: (error: Error | null, answer: KnownAddresses | undefined) => void) => {
     const waiting = underWay.get(name)
     if (waiting !== undefined) return void waiting.push(done)
     underWay.set(name, [done])
@@ -52,7 +52,7 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
   }
 
   return (name, { family, all }, callback) => {
-    const tell = (error: Error | null, answer: Answer | undefined) => {
+    const tell = (error: Error | null, answer: KnownAddresses | undefined) => {
       const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : 0
       const fitting = (answer?.addresses ?? []).filter(address => wanted === 0 || address.family === wanted)
       const [first] = fitting

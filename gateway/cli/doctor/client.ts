@@ -10,7 +10,7 @@ export interface Probe {
   readonly headers?: readonly (readonly [name: string, value: string])[]
 }
 
-export interface Answer {
+export interface ProbeAnswer {
   /** 0: no answer that can be read. */
   readonly status: number
   /** Names in lower case; several values joined by a line break. */
@@ -24,11 +24,11 @@ export class ProbesEnded extends Error {}
 export interface DoctorClient {
   readonly url: URL
   /** Waits as long as a 429 asks for. Throws {@link ProbesEnded} beyond the bounds. */
-  ask(probe: Probe): Promise<Answer>
+  ask(probe: Probe): Promise<ProbeAnswer>
   /** Requests sent so far. */
   asked(): number
   /** Every refusal seen so far. */
-  readonly refusals: readonly Answer[]
+  readonly refusals: readonly ProbeAnswer[]
   readonly cookies: ReadonlySet<string>
 }
 
@@ -43,7 +43,7 @@ const MAX_KEPT = 50
 
 export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds): DoctorClient => {
   const deadline = performance.now() + maxTimeMs
-  const refusals: Answer[] = []
+  const refusals: ProbeAnswer[] = []
   const cookies = new Set<string>()
   let asked = 0
   return {
@@ -57,7 +57,7 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
         if (performance.now() > deadline)
           throw new ProbesEnded(`${maxTimeMs / 1000} seconds had passed (--max-seconds)`)
         asked += 1
-        const answer = parse(await exchange(url, render(url, probe)))
+        const answer = parse(await send(url, render(url, probe)))
         if (answer.status === 429) {
           await waitAsTold(answer, deadline)
           continue
@@ -71,7 +71,7 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
 }
 
 /** RFC 9110 §10.2.3, in seconds; throws {@link ProbesEnded} when there is no such time left. */
-const waitAsTold = async ({ headers }: Answer, deadline: number): Promise<void> => {
+const waitAsTold = async ({ headers }: ProbeAnswer, deadline: number): Promise<void> => {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const isInTime = seconds >= 0 && performance.now() + seconds * 1000 < deadline
   if (!isInTime) throw new ProbesEnded('the rate limit (429) lasts longer than the time allowed (--max-seconds)')
@@ -100,7 +100,7 @@ const connect = (url: URL): net.Socket => {
   return tls.connect({ ...endpoint, ...name, rejectUnauthorized: false })
 }
 
-const exchange = (url: URL, request: Buffer): Promise<Buffer> =>
+const send = (url: URL, request: Buffer): Promise<Buffer> =>
   new Promise(resolve => {
     const socket = connect(url)
     const chunks: Buffer[] = []
@@ -131,7 +131,7 @@ const isComplete = (bytes: Buffer): boolean => {
   return length !== undefined && text.length - end - 4 >= Number(length)
 }
 
-const parse = (bytes: Buffer): Answer => {
+const parse = (bytes: Buffer): ProbeAnswer => {
   const text = bytes.toString('latin1')
   const end = text.indexOf('\r\n\r\n')
   const [first = '', ...lines] = text.slice(0, end === -1 ? 0 : end).split('\r\n')

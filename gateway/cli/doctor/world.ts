@@ -1,6 +1,6 @@
 // Describes what the doctor knows of a gateway: private and public paths, and how to tell that a private one let it in.
 import { randomBytes } from 'node:crypto'
-import type { Answer, DoctorClient, Probe } from './client.ts'
+import type { DoctorClient, Probe, ProbeAnswer } from './client.ts'
 
 export interface DoctorWorld {
   readonly client: DoctorClient
@@ -39,9 +39,10 @@ export interface Finding extends Omit<Check, 'look'> {
   readonly evidence: readonly string[]
 }
 
-export const isSuccess = ({ status }: Answer): boolean => status >= 200 && status < 300
+export const isSuccess = ({ status }: ProbeAnswer): boolean => status >= 200 && status < 300
 
-export const show = ({ method = 'GET', target }: Probe, { status }: Answer): string => `${method} ${target} → ${status}`
+export const show = ({ method = 'GET', target }: Probe, { status }: ProbeAnswer): string =>
+  `${method} ${target} → ${status}`
 
 /** What was left out for want of something, and what to add to try it. */
 export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonly string[] => [
@@ -77,7 +78,7 @@ const CONTROLS = 2
 
 const looksTheSame = async (
   client: DoctorClient,
-  answer: Answer,
+  answer: ProbeAnswer,
   path: string,
   probeFor: (path: string) => Probe
 ): Promise<boolean> => {

@@ -1,7 +1,7 @@
 // Describes where the parts of a person's access come from, as JSON Schema: what lists of Admins and the person's own page show.
 const strings = { type: 'array', items: { type: 'string' } } as const
 
-export const accessOriginProperties = {
+export const accessSourceProperties = {
   assigned: {
     type: 'object',
     description: 'What an Admin assigned; profiles and areas of the person are these and the granted ones',
