@@ -186,7 +186,7 @@ const requestTokens = async (
     const body = await readJson(response)
     // Taken out here and judged apart: by the keys of its own tenant's issuer, or without keys.
     if (body.id_token !== undefined && typeof body.id_token !== 'string') {
-      throw new OAuthFailure('id-token-invalid', 'the ID token is no text')
+      throw new OAuthFailure('id-token-invalid', 'the ID token is not a string')
     }
     idToken = body.id_token
     return Response.json({ ...body, id_token: undefined })
@@ -201,7 +201,7 @@ const requestTokens = async (
   const { access_token: accessToken } = await oidc.authorizationCodeGrant(config, callback, checks)
   authentication.worked(way)
   if (accessToken.length > MAX_ACCESS_TOKEN_LENGTH)
-    throw new OAuthFailure('provider-nonsense', 'an access token of absurd length')
+    throw new OAuthFailure('provider-nonsense', 'the access token is too long')
   return { accessToken, idToken, config }
 }
 
@@ -227,7 +227,7 @@ const readProfile = async (
     if (response.status !== 200) {
       throw new OAuthFailure(
         response.status < 500 ? 'profile-refused' : 'provider-error',
-        `the profile endpoint answers ${response.status}`
+        `the profile endpoint responded with ${response.status}`
       )
     }
     return await readJson(response)

@@ -32,7 +32,7 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
         try {
           const logout = await client.judgeLogout(readToken(body))
           const sessions = await endSessions(logout, from)
-          if (sessions === undefined) throw new LogoutTokenError('the logout token was used before')
+          if (sessions === undefined) throw new LogoutTokenError('the logout token has already been used')
           log.info({ ...from, sessions }, 'the cloud provider ended sessions')
           return reply.code(200).send()
         } catch (error) {
@@ -53,6 +53,6 @@ const readToken = (body: string | undefined): string => {
   if (typeof body !== 'string') throw new LogoutTokenError(`the body must be ${FORM}`)
   const [token, ...more] = new URLSearchParams(body).getAll('logout_token')
   if (token === undefined || token === '' || more.length > 0)
-    throw new LogoutTokenError('the body must hold exactly one logout_token')
+    throw new LogoutTokenError('the body must contain exactly one logout_token')
   return token
 }

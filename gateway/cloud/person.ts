@@ -72,12 +72,12 @@ const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): 
     /\p{Cc}/u.test(text) ||
     !text.isWellFormed()
   ) {
-    throw new OAuthFailure('subject-missing', 'the provider names nobody by a stable subject', username)
+    throw new OAuthFailure('subject-missing', 'the provider sent no stable subject', username)
   }
   // OpenID Connect Core §5.3.2: another `sub` means that the two answers are not about the same person.
   const [told, proven] = [present(profile.sub), present(idToken?.sub)]
   if (told !== undefined && proven !== undefined && told !== proven) {
-    throw new OAuthFailure('subject-mismatch', 'profile and ID token name different subjects', username)
+    throw new OAuthFailure('subject-mismatch', 'the profile and the ID token name different subjects', username)
   }
   return text
 }
@@ -100,7 +100,7 @@ const judgeTenant = (
   if (tid === undefined) {
     throw new OAuthFailure(
       'tenant-unknown',
-      'CLOUDIDP_ALLOWED_TENANTS is set, and no ID token names a tenant (tid)',
+      'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)',
       username
     )
   }

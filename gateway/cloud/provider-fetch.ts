@@ -38,7 +38,7 @@ export const createProviderFetch =
   ({ insecure, timeoutMs, signal }: ProviderFetchOptions): ProviderFetch =>
   async (address, request) => {
     if (!isAllowedAddress(address, insecure)) {
-      throw new OAuthFailure('provider-metadata', 'the provider names an address without https')
+      throw new OAuthFailure('provider-metadata', 'the provider uses an address without https')
     }
     const deadline = new AbortController()
     const giveUp = () => deadline.abort(new OAuthFailure('provider-timeout', 'the provider took too long'))
@@ -64,7 +64,7 @@ const answerTo = async (address: string, request: ProviderRequest, signal: Abort
   const { status } = response
   if (status >= 300 && status < 400) {
     await response.body?.cancel()
-    throw new OAuthFailure('provider-error', `the provider redirects (${status}) instead of answering`)
+    throw new OAuthFailure('provider-error', `the provider sent a redirect (${status})`)
   }
   const body = await readBounded(response)
   return new Response(status === 204 || status === 205 ? null : body, {
@@ -80,7 +80,7 @@ const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>>
     bytes += chunk.byteLength
     // Leaving the loop cancels the body, and with it the connection.
     if (bytes > MAX_BODY_BYTES)
-      throw new OAuthFailure('provider-nonsense', `an answer of more than ${MAX_BODY_BYTES} bytes`)
+      throw new OAuthFailure('provider-nonsense', `a response of more than ${MAX_BODY_BYTES} bytes`)
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))

@@ -51,7 +51,7 @@ const readKeys = async (uri: string, fetch: ProviderFetch): Promise<JSONWebKeySe
       method: 'GET',
       headers: { accept: 'application/json, application/jwk-set+json' }
     })
-    if (response.status !== 200) throw new OAuthFailure('provider-error', `jwks_uri answers ${response.status}`)
+    if (response.status !== 200) throw new OAuthFailure('provider-error', `jwks_uri responded with ${response.status}`)
     const { keys } = await readJson(response)
     if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new OAuthFailure('provider-nonsense', 'no usable key set')
     return {

@@ -99,7 +99,7 @@ export const reachProvider = async ({ issuer, tokenUrl }: CloudIdpSettings, fetc
   try {
     const { status } = await fetch(address, { method: 'GET', headers: { accept: 'application/json' } })
     if (status >= 500 || (issuer !== undefined && status !== 200))
-      throw new OAuthFailure('provider-error', `the provider answers ${status}`)
+      throw new OAuthFailure('provider-error', `the provider responded with ${status}`)
   } catch (error) {
     throw asOAuthFailure(error, 'provider-unreachable')
   }
@@ -111,7 +111,7 @@ const discover = async (issuer: string, { fetch, settings }: MetadataOptions): P
     method: 'GET',
     headers: { accept: 'application/json' }
   })
-  if (response.status !== 200) throw new OAuthFailure('provider-error', `discovery answers ${response.status}`)
+  if (response.status !== 200) throw new OAuthFailure('provider-error', `discovery responded with ${response.status}`)
   const document = await readJson(response)
   if (!isOf(document.issuer, base))
     throw new OAuthFailure('provider-metadata', 'the discovered issuer is not CLOUDIDP_ISSUER')
@@ -130,9 +130,9 @@ export const readJson = async (response: Response): Promise<Record<string, unkno
   try {
     value = JSON.parse(await response.text())
   } catch {
-    throw new OAuthFailure('provider-nonsense', 'an answer that is no JSON')
+    throw new OAuthFailure('provider-nonsense', 'a response that is not JSON')
   }
-  if (!isRecord(value)) throw new OAuthFailure('provider-nonsense', 'an answer that is no JSON object')
+  if (!isRecord(value)) throw new OAuthFailure('provider-nonsense', 'a response that is not a JSON object')
   return value
 }
 
@@ -161,7 +161,7 @@ export const isTemplate = ({ issuer }: ProviderMetadata): boolean => issuer.incl
 export const judgeAnswerIssuer = (iss: string | undefined, metadata: ProviderMetadata): void => {
   const isAnnounced = metadata.authorization_response_iss_parameter_supported === true
   if (iss === undefined ? isAnnounced : iss !== metadata.issuer) {
-    throw new OAuthFailure('issuer-mismatch', 'the answer came from another issuer (RFC 9207)')
+    throw new OAuthFailure('issuer-mismatch', 'the response came from another issuer (RFC 9207)')
   }
 }
 

@@ -159,7 +159,7 @@ const logIn = async (
     if (!settings.cloudidp.active) throw new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active')
     const { code, error, iss } = answer
     if (code === undefined || error !== undefined) {
-      throw new OAuthFailure('provider-refused', `the provider answers with the error ${quoted(error ?? '')}`)
+      throw new OAuthFailure('provider-refused', `the provider returned the error ${quoted(error ?? '')}`)
     }
     return await signIn(await client.identify({ code, iss }, attempt), context)
   } catch (thrown) {

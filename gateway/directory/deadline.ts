@@ -26,7 +26,7 @@ export const startDeadline = (timeoutMs: number): Deadline => {
     clearTimeout(timer)
     runningSince = performance.now()
     timer = setTimeout(
-      () => controller.abort(new DirectoryFailure('directory-timeout', `no end after ${timeoutMs} ms`)),
+      () => controller.abort(new DirectoryFailure('directory-timeout', `not completed within ${timeoutMs} ms`)),
       leftMs
     )
   }

@@ -80,7 +80,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       const startedAt = performance.now()
       const login = { ...loginOf(plan, username), password }
       checkPassword(password)
-      if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are under way')
+      if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are in progress')
       underWay += 1
       try {
         return await logInWithin({ plan, servers, service }, login, guard)
@@ -123,9 +123,9 @@ interface DirectoryParts {
 
 const loginOf = (plan: DirectoryPlan, username: string): Pick<Login, 'login' | 'full'> => {
   const read = readLogin(username, plan.settings.domain, plan.service !== undefined)
-  if (read.refusal !== undefined) throw new DirectoryFailure(read.refusal, 'the login name was refused before any bind')
+  if (read.refusal !== undefined) throw new DirectoryFailure(read.refusal, 'the login name was refused before a bind')
   if (!isBindable(plan, read.login))
-    throw new DirectoryFailure('bad-login-name', 'the login name does not fit the bind name')
+    throw new DirectoryFailure('bad-login-name', 'the login name cannot be used in the bind name')
   return { login: read.login, full: foldLogin(username) ?? read.login }
 }
 
@@ -137,7 +137,7 @@ const isBindable = (plan: DirectoryPlan, login: string): boolean => {
 /** A simple bind with an empty password succeeds for anybody (RFC 4513 §5.1.2). */
 const checkPassword = (password: string): void => {
   const isUsable = password.trim() !== '' && !password.includes('\u0000') && password.length <= MAX_PASSWORD_LENGTH
-  if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before any bind')
+  if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')
 }
 
 /** One deadline, one person; at the end no connection is left. */
@@ -192,7 +192,7 @@ const lookUp = async (
   { subject, login }: KnownAccount
 ): Promise<LookedUp> => {
   const { search, settings } = plan
-  if (search === undefined) throw new Error('a service account needs LDAP_SEARCH_BASE')
+  if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
   const isTheirs = subjectFilter(subject)
   const matching = (name: string) => {
     const filter = parseFilter(search.filter(name))

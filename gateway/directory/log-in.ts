@@ -43,7 +43,7 @@ export const searchThenBind = async (
   { login, full, password }: Login
 ): Promise<DirectoryPerson> => {
   const { search, settings } = exchange.plan
-  if (search === undefined) throw new Error('a service account needs LDAP_SEARCH_BASE')
+  if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
   // A flood of guesses must not become one of searches.
   await exchange.guard.expect(login)
   const session = await exchange.open()
@@ -181,7 +181,7 @@ const checkIdentity = async (
     (form === 'dn' && name !== '' && isSameDn(name, entry.dn)) ||
     (form === 'u' && isSameAccount(name, entry, plan.settings.domain))
   if (!isBoundIdentity)
-    throw new DirectoryFailure('foreign-entry', 'the entry found is not the identity that was bound', {
+    throw new DirectoryFailure('foreign-entry', 'the entry found is not the identity that the bind authenticated', {
       bind: 'accepted'
     })
 }

@@ -38,7 +38,7 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
   } = settings
   const template = userDnTemplate ?? (domain === undefined ? undefined : `{{username}}@${domain}`)
   if (template === undefined && bindDn === undefined)
-    throw new Error('LDAP_USER_DN_TEMPLATE, LDAP_DOMAIN or LDAP_BIND_DN is needed')
+    throw new Error('LDAP_USER_DN_TEMPLATE, LDAP_DOMAIN or LDAP_BIND_DN is required')
   const bindTemplate = template ?? ''
   const bindsByDn = (parseDn(fillTemplate(bindTemplate, 'x', escapeDnValue)) ?? []).length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
@@ -62,7 +62,7 @@ const filterOf = (template: string): ((values: Readonly<Record<string, string>>)
   const decoded = template.replace(/(?:\\[89a-f][0-9a-f])+/gi, escaped =>
     Buffer.from(escaped.replaceAll('\\', ''), 'hex').toString('utf8')
   )
-  if (!isBalanced(decoded)) throw new Error('a filter of the directory is none: its parentheses do not match')
+  if (!isBalanced(decoded)) throw new Error('the filter is not valid: its parentheses do not match')
   return values => fillPlaceholders(decoded, values, escapeFilterValue)
 }
 

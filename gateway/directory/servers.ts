@@ -66,7 +66,7 @@ const connectWithin = async <T>(
     // After a stall the answer may already wait to be read.
     setImmediate(() => {
       if (isOver) return
-      late.reject(new DirectoryFailure('directory-timeout', `no connection after ${Math.round(timeMs)} ms`))
+      late.reject(new DirectoryFailure('directory-timeout', `no connection within ${Math.round(timeMs)} ms`))
       controller.abort()
     })
   }, timeMs)

@@ -176,7 +176,7 @@ const bindAs = async (client: Client, bindName: string, password: string): Promi
   }
   const reason = policyReason(policy.value?.error)
   if (reason !== undefined)
-    throw new DirectoryFailure(reason, 'the password policy allows no login', { bind: 'refused' })
+    throw new DirectoryFailure(reason, 'the password policy does not allow the login', { bind: 'refused' })
 }
 
 /** The server's own text, without what ldapts adds. */

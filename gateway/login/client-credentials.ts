@@ -33,7 +33,7 @@ export const readTokenRequest = (form: string, authorization: string | undefined
   if (grantType !== 'client_credentials')
     throw new TokenRequestError('unsupported_grant_type', 'grant_type must be client_credentials', 'grant-type')
   if (parameters.has('scope'))
-    throw new TokenRequestError('invalid_scope', 'This server has no scopes; leave scope out', 'scope')
+    throw new TokenRequestError('invalid_scope', 'This server has no scopes; omit scope', 'scope')
   return readCredentials(parameters, authorization)
 }
 
@@ -41,8 +41,7 @@ const readForm = (form: string): ReadonlyMap<string, string> => {
   const parameters = new Map<string, string>()
   const seen = new Set<string>()
   for (const [name, value] of new URLSearchParams(form)) {
-    if (seen.has(name))
-      throw new TokenRequestError('invalid_request', 'A parameter is given twice', 'repeated-parameter')
+    if (seen.has(name)) throw new TokenRequestError('invalid_request', 'A parameter is repeated', 'repeated-parameter')
     seen.add(name)
     if (value !== '') parameters.set(name, value)
   }

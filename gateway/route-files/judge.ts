@@ -98,7 +98,7 @@ const sentence = (path: Path, error: ErrorObject): string => {
     const subject = isIndex(owner.at(-1)) || owner.length === 0 ? title : nameOf(owner)
     return `${subject} needs the key "${params.missingProperty}"${exampleOf(parentSchema, ', as in')}`
   }
-  if (keyword === 'uniqueItems') return `${name} holds the same entry twice`
+  if (keyword === 'uniqueItems') return `${name} contains the same entry twice`
   if (keyword === 'minItems' || keyword === 'minProperties')
     return `${name} must not be empty${exampleOf(parentSchema, '; write at least one entry, as in')}`
   if (keyword === 'enum' && typeof data === 'string') {

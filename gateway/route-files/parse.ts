@@ -88,7 +88,7 @@ const sentence = (code: string, message: string): string =>
 const PLACEHOLDER = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/
 
 const notExpanded = (placeholder: string): string =>
-  `"${placeholder}" is not expanded: route files know no variables, write the value itself`
+  `"${placeholder}" is not expanded: route files have no variables; write the value itself`
 
 /** The first one of the line on which an error was found: unquoted, in `{…}` or `[…]`, it ends the text before it. */
 const placeholderBeside = (text: string, offset: number): { text: string; index: number } | undefined => {

@@ -21,7 +21,7 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   })
   const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`).route
   if (below === undefined) return []
-  const message = `"${route.id}" covers no path below it: ${route.path}/x belongs to the weaker "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*"`
+  const message = `"${route.id}" does not cover paths below it: ${route.path}/x belongs to the less strict "${below.id}" at ${formatPlace(below.place)}, and a backend that matches prefixes would serve it alike; add "${route.path === '/' ? '' : route.path}/*"`
   return [complain(route.place, message)]
 }
 
@@ -35,7 +35,7 @@ const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
   const [first] = left
   if (first === undefined || left.every(({ method }) => SAFE.has(method))) return []
   const names = left.map(({ method }) => method).join(', ')
-  const message = `"${route.id}" leaves ${names} and unknown methods to the weaker "${first.other.id}" at ${formatPlace(first.other.place)}`
+  const message = `"${route.id}" leaves ${names} and unknown methods to the less strict "${first.other.id}" at ${formatPlace(first.other.place)}`
   return [complain(route.place, message)]
 }
 

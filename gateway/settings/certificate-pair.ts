@@ -22,14 +22,14 @@ export const judgePair = (cert: string | undefined, key: string | undefined): Ce
   if (cert === undefined) return { variable: 'TLS_CERT_FILE', message: 'cannot be read' }
   if (key === undefined) return { variable: 'TLS_KEY_FILE', message: 'cannot be read' }
   const [leaf, ...issuers] = certificatesOf(cert) ?? []
-  if (leaf === undefined) return { variable: 'TLS_CERT_FILE', message: 'must hold certificates in PEM form' }
+  if (leaf === undefined) return { variable: 'TLS_CERT_FILE', message: 'must contain certificates in PEM format' }
   if (key.includes('ENCRYPTED')) return { variable: 'TLS_KEY_FILE', message: 'must not be encrypted' }
   const privateKey = privateKeyOf(key)
-  if (privateKey === undefined) return { variable: 'TLS_KEY_FILE', message: 'must hold a private key in PEM form' }
+  if (privateKey === undefined) return { variable: 'TLS_KEY_FILE', message: 'must contain a private key in PEM format' }
   if (!leaf.checkPrivateKey(privateKey))
     return { variable: 'TLS_KEY_FILE', message: 'is not the key of the first certificate in TLS_CERT_FILE' }
   if (!isUsable(cert, key))
-    return { variable: 'TLS_CERT_FILE', message: 'is refused by OpenSSL: its key may be too short' }
+    return { variable: 'TLS_CERT_FILE', message: 'is rejected by OpenSSL; its key may be too short' }
   return { cert, key, expiresAt: Math.min(...[leaf, ...issuers].map(({ validToDate }) => validToDate.getTime())) }
 }
 

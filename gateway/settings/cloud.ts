@@ -55,20 +55,20 @@ export const readCloudIdp = (
 
 const judgeActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: string[]): void => {
   for (const name of ['CLOUDIDP_CLIENT_ID', 'CLOUDIDP_CLIENT_SECRET'] as const) {
-    if (reader.text(name) === undefined) reader.mistake(name, 'is needed when CLOUDIDP_ENABLED is true')
+    if (reader.text(name) === undefined) reader.mistake(name, 'is required when CLOUDIDP_ENABLED is true')
   }
   if (
     cloudidp.issuer === undefined &&
     reader.given('CLOUDIDP_AUTHORIZATION_URL') !== reader.given('CLOUDIDP_TOKEN_URL')
   ) {
     const missing = reader.given('CLOUDIDP_TOKEN_URL') ? 'CLOUDIDP_AUTHORIZATION_URL' : 'CLOUDIDP_TOKEN_URL'
-    reader.mistake(missing, 'is needed too: the authorization and the token endpoint belong to one provider')
+    reader.mistake(missing, 'is required too: the authorization and token endpoints must belong to the same provider')
   }
   if (cloudidp.allowedTenants?.includes('*'))
-    warnings.push('People of every tenant may log in (CLOUDIDP_ALLOWED_TENANTS=*)')
+    warnings.push('People from any tenant may log in (CLOUDIDP_ALLOWED_TENANTS=*)')
   else if (cloudidp.allowedTenants === undefined && OPEN_TENANTS.includes(cloudidp.tenantId)) {
     warnings.push(
-      `Anybody can have an account in tenant ${cloudidp.tenantId}: unassigned people pass no proxied route until CLOUDIDP_ALLOWED_TENANTS is set`
+      `Anyone can have an account in the tenant ${cloudidp.tenantId}: unassigned people cannot use any proxied route until CLOUDIDP_ALLOWED_TENANTS is set`
     )
   }
 }
@@ -83,13 +83,14 @@ const readEndpoint = (
   const text = reader.text(name)?.replaceAll('{{tenant}}', encodeURIComponent(tenantId))
   if (text === undefined) return undefined
   if (/[{}]/.test(text)) {
-    reader.mistake(name, 'knows no other {{…}} than {{tenant}}')
+    reader.mistake(name, 'must not contain placeholders other than {{tenant}}')
     return undefined
   }
   const url = judgeUrl(reader, name, text, { query: name !== 'CLOUDIDP_ISSUER' })
   if (url === undefined || !isPlainBeyondLoopback(url)) return text
-  if (!insecure) reader.mistake(name, 'must be https:// beyond loopback, or say CLOUDIDP_INSECURE=true')
-  else if (active) warnings.push(`The cloud provider is spoken to in clear text (${name}, CLOUDIDP_INSECURE)`)
+  if (!insecure)
+    reader.mistake(name, 'must be https:// except for loopback; set CLOUDIDP_INSECURE=true to allow http://')
+  else if (active) warnings.push(`Connections to the cloud provider are not encrypted (${name}, CLOUDIDP_INSECURE)`)
   return text
 }
 
@@ -114,9 +115,9 @@ const readAllowedTenants = (reader: Reader): readonly string[] | undefined => {
   const tenants = reader.list('CLOUDIDP_ALLOWED_TENANTS')
   if (tenants.length === 0) return undefined
   if (tenants.includes('*') && tenants.length > 1)
-    reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'is either * alone or a list of tenant ids')
+    reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'must be either * alone or a list of tenant ids')
   else if (tenants.some(tenant => tenant !== '*' && !/^[\w.-]{1,128}$/.test(tenant)))
-    reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'must hold tenant ids, separated by commas, or be *')
+    reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'must be * or a comma-separated list of tenant ids')
   return tenants
 }
 
@@ -139,7 +140,7 @@ const readScope = (reader: Reader, hasIssuer: boolean): string => {
   const scope = reader.text('CLOUDIDP_SCOPE') ?? fallback
   // RFC 6749 §3.3
   if (!/^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(scope))
-    reader.mistake('CLOUDIDP_SCOPE', 'must be scopes separated by one blank')
+    reader.mistake('CLOUDIDP_SCOPE', 'must be scopes separated by single spaces')
   else if (hasIssuer && !scope.split(' ').includes('openid'))
     reader.mistake('CLOUDIDP_SCOPE', 'must contain openid when CLOUDIDP_ISSUER is set')
   return scope

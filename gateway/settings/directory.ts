@@ -41,7 +41,7 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]):
 const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   if (ldap.url === '') {
     if (ldap.active)
-      reader.mistake('LDAP_URL', 'is needed when LDAP_ENABLED is true, such as ldaps://dc1.corp.example:636')
+      reader.mistake('LDAP_URL', 'is required when LDAP_ENABLED is true, for example ldaps://dc1.corp.example:636')
     return
   }
   const urls = ldap.url
@@ -49,24 +49,24 @@ const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): v
     .map(text => judgeUrl(reader, 'LDAP_URL', text.trim(), { schemes: ['ldaps:', 'ldap:'], path: false }))
     .filter(url => url !== undefined)
   if (ldap.startTls && urls.some(url => url.protocol === 'ldaps:')) {
-    reader.mistake('LDAP_STARTTLS', 'goes with ldap:// only; ldaps:// is encrypted from the start')
+    reader.mistake('LDAP_STARTTLS', 'can be used only with ldap://; ldaps:// is encrypted from the start')
   }
   const plain = ldap.startTls ? [] : urls.filter(url => url.protocol === 'ldap:')
   if (urls.length > 0 && plain.length === urls.length && ldap.ca !== undefined)
-    reader.mistake('LDAP_CA_FILE', 'has no use without ldaps:// or LDAP_STARTTLS')
+    reader.mistake('LDAP_CA_FILE', 'has no effect without ldaps:// or LDAP_STARTTLS')
   if (!ldap.active || plain.every(url => isLoopbackHost(url.hostname))) return
-  if (ldap.insecure) warnings.push('Passwords travel to the directory in clear text (LDAP_INSECURE)')
+  if (ldap.insecure) warnings.push('Passwords are sent to the directory in clear text (LDAP_INSECURE)')
   else
     reader.mistake(
       'LDAP_URL',
-      'sends passwords in clear text: use ldaps:// or LDAP_STARTTLS=true, or say LDAP_INSECURE=true'
+      'would send passwords in clear text: use ldaps:// or LDAP_STARTTLS=true, or set LDAP_INSECURE=true to allow it'
     )
 }
 
 const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
   const isNamed = ldap.domain !== undefined || ldap.userDnTemplate !== undefined || ldap.bindDn !== undefined
   if (ldap.active && !isNamed) {
-    reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE or LDAP_BIND_DN is needed when LDAP_ENABLED is true')
+    reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE or LDAP_BIND_DN is required when LDAP_ENABLED is true')
   }
   if (ldap.domain !== undefined && !/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/.test(ldap.domain)) {
     reader.mistake('LDAP_DOMAIN', 'must be a domain name, e.g. corp.example')
@@ -77,20 +77,20 @@ const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
 const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   const { bindDn, bindPassword, searchBase, userDnTemplate } = ldap
   if (bindDn === undefined) {
-    if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is needed with LDAP_BIND_PASSWORD')
+    if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is required with LDAP_BIND_PASSWORD')
     return
   }
   // LDAP libraries take these for a SASL bind.
   if (/^(?:EXTERNAL|PLAIN|DIGEST-MD5|SCRAM-SHA-1)$/i.test(bindDn)) reader.mistake('LDAP_BIND_DN', 'must be a DN')
   // A bind with a name and no password succeeds for any name (RFC 4513 §5.1.2).
-  if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is needed with LDAP_BIND_DN')
-  if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is needed with LDAP_BIND_DN')
-  if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is not used, since LDAP_BIND_DN is set')
+  if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is required with LDAP_BIND_DN')
+  if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_BIND_DN')
+  if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is ignored because LDAP_BIND_DN is set')
 }
 
 const judgeGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): void => {
   if (groupFilter === undefined) return
-  if (groupBase === undefined) reader.mistake('LDAP_GROUP_BASE', 'is needed with LDAP_GROUP_FILTER')
+  if (groupBase === undefined) reader.mistake('LDAP_GROUP_BASE', 'is required with LDAP_GROUP_FILTER')
   judgeTemplate(reader, 'LDAP_GROUP_FILTER', groupFilter, ['dn', 'username'])
   judgeFilter(reader, 'LDAP_GROUP_FILTER', groupFilter, '(member={{dn}})')
 }
@@ -103,7 +103,7 @@ const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
   if (!ldap.active || ldap.lockoutThreshold >= 3 || !mayHaveTwoNames(ldap)) return
   reader.mistake(
     'LDAP_LOCKOUT_THRESHOLD',
-    'must be 3 or more where an account may have two names: set LDAP_BIND_DN, or an LDAP_USER_DN_TEMPLATE that is a DN'
+    'must be at least 3 if an account may have two names: set LDAP_BIND_DN, or an LDAP_USER_DN_TEMPLATE that is a DN'
   )
 }
 
@@ -118,9 +118,9 @@ export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boole
 
 const judgeSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings): void => {
   if (searchBase !== undefined && searchFilter === undefined)
-    reader.mistake('LDAP_SEARCH_FILTER', 'is needed with LDAP_SEARCH_BASE')
+    reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_SEARCH_BASE')
   if (searchBase === undefined && searchFilter !== undefined)
-    reader.mistake('LDAP_SEARCH_BASE', 'is needed with LDAP_SEARCH_FILTER')
+    reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_SEARCH_FILTER')
   if (searchFilter === undefined) return
   judgeTemplate(reader, 'LDAP_SEARCH_FILTER', searchFilter, ['username'])
   judgeFilter(reader, 'LDAP_SEARCH_FILTER', searchFilter, '(uid={{username}})')
@@ -139,7 +139,8 @@ const judgeTemplate = (
   const found = [...text.matchAll(/\{\{(.*?)\}\}/g)].map(([, inner = '']) => inner)
   const wanted = names.map(inner => `{{${inner}}}`).join(' or ')
   if (!found.some(inner => names.includes(inner))) reader.mistake(name, `must contain ${wanted}`)
-  else if (found.some(inner => !names.includes(inner))) reader.mistake(name, `knows no other {{…}} than ${wanted}`)
+  else if (found.some(inner => !names.includes(inner)))
+    reader.mistake(name, `must not contain placeholders other than ${wanted}`)
 }
 
 const judgeFilter = (reader: Reader, name: TemplateName, filter: string, example: string): void => {
@@ -163,7 +164,7 @@ const readCa = (reader: Reader): string | undefined => {
   const text = readText(file)
   if (text === undefined) reader.mistake('LDAP_CA_FILE', 'cannot be read')
   else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
-    reader.mistake('LDAP_CA_FILE', 'must hold certificates in PEM form, and no private key')
+    reader.mistake('LDAP_CA_FILE', 'must contain certificates in PEM format, and no private key')
   return text
 }
 

@@ -20,7 +20,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
   const cloudidp = readCloudIdp(reader, isListed('cloudidp'), origins, warnings)
   warnings.push(...tracingWarnings(environment))
   if (!ldap.active && !cloudidp.active)
-    warnings.push('No login provider is active: no person can log in; service accounts can')
+    warnings.push('No login provider is active: people cannot log in, only service accounts can get tokens')
   return {
     ...listener,
     ...origins,
@@ -74,7 +74,7 @@ const readAllowedHosts = (reader: Reader): string[] => {
   if (hosts.some(host => host !== '*' && !HOST_AND_PORT.test(host))) {
     reader.mistake(
       'ALLOWED_HOSTS',
-      'must hold hosts such as app.example.org or app.example.org:8443, without http://, or *'
+      'must contain hosts such as app.example.org or app.example.org:8443, without http://, or *'
     )
   }
   return hosts
@@ -84,7 +84,7 @@ const readAllowedHosts = (reader: Reader): string[] => {
 const readCorsOrigins = (reader: Reader): string[] =>
   reader.list('CORS_ORIGINS').flatMap(text => {
     if (text !== '*') return judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? []
-    reader.mistake('CORS_ORIGINS', 'must list each origin: any origin (*) would let every page call')
+    reader.mistake('CORS_ORIGINS', 'must list each origin; * would let every page call the gateway')
     return []
   })
 
@@ -93,7 +93,7 @@ const readOrigins = (reader: Reader, listener: ReturnType<typeof readListeners>,
   const publicUrl = baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? own, false)
   const given = reader.text('FRONTEND_URL')
   if (publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)) {
-    warnings.push('PUBLIC_URL is http://: passwords and tokens travel in clear text')
+    warnings.push('PUBLIC_URL is http://: passwords and tokens are sent in clear text')
   }
   warnings.push(...listenerWarnings(listener, publicUrl))
   const frontendUrl = given === undefined ? publicUrl : baseUrl(reader, 'FRONTEND_URL', given, true)
@@ -110,7 +110,7 @@ const readOrigins = (reader: Reader, listener: ReturnType<typeof readListeners>,
 const readProviders = (reader: Reader) => {
   const listed = reader.list('AUTH_PROVIDERS')
   if (listed.some(provider => provider !== 'ldap' && provider !== 'cloudidp')) {
-    reader.mistake('AUTH_PROVIDERS', 'must hold ldap and cloudidp only, separated by a comma')
+    reader.mistake('AUTH_PROVIDERS', 'must contain only ldap and cloudidp, separated by a comma')
   }
   return (provider: 'ldap' | 'cloudidp') => listed.length === 0 || listed.includes(provider)
 }
@@ -125,7 +125,7 @@ const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 
   if (redis !== undefined && 'mistake' in redis) reader.mistake('REDIS_URL', redis.mistake)
   const workers = reader.integer('WORKERS', { min: 1, max: 256 })
   for (const name of ['DATABASE_URL', 'REDIS_URL'] as const) {
-    if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is needed when WORKERS is more than 1')
+    if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is required when WORKERS is more than 1')
   }
   const dataDir = reader.text('DATA_DIR') ?? ''
   return {
@@ -143,7 +143,7 @@ const readTrustProxy = (reader: Reader): string[] => {
   if (networks.includes(undefined))
     reader.mistake(
       'TRUST_PROXY',
-      'must hold IP addresses and CIDR blocks only, such as 10.0.0.1,192.168.0.0/16: no host name, no true, no hop count'
+      'must contain only IP addresses and CIDR blocks, such as 10.0.0.1,192.168.0.0/16: no host names, no true and no hop count'
     )
   if (networks.some(network => network?.prefix === (network?.ipv4 ? 96 : 0))) {
     reader.mistake('TRUST_PROXY', 'must not trust every address')
@@ -159,7 +159,7 @@ const readBootstrapAdmins = (reader: Reader): BootstrapAdmin[] => {
   if (admins.includes(undefined)) {
     reader.mistake(
       'BOOTSTRAP_ADMINS',
-      'must hold ldap:<login> or cloudidp:<subject>; a subject is never an e-mail address, a login has no domain'
+      'must contain ldap:<login> or cloudidp:<subject>; a subject is never an e-mail address, and a login has no domain'
     )
   }
   return admins.filter(admin => admin !== undefined)
@@ -175,7 +175,7 @@ const readLogLevel = (reader: Reader): string => {
 const readBrowserSession = (reader: Reader, publicUrl: string): boolean => {
   const browserSession = reader.boolean('BROWSER_SESSION')
   if (browserSession && publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)) {
-    reader.mistake('BROWSER_SESSION', 'needs an https:// PUBLIC_URL')
+    reader.mistake('BROWSER_SESSION', 'requires an https:// PUBLIC_URL')
   }
   return browserSession
 }

@@ -12,7 +12,7 @@ export const readListeners = (reader: Reader): ListenerSettings => {
   const port = reader.integer('PORT', PORTS)
   const ops = { port: reader.optionalInteger('OPS_PORT', PORTS), host: readHost(reader, 'OPS_HOST') }
   const redirectPort = reader.optionalInteger('REDIRECT_PORT', PORTS)
-  if (ops.port === port && port !== 0) reader.mistake('OPS_PORT', 'must not be the public PORT')
+  if (ops.port === port && port !== 0) reader.mistake('OPS_PORT', 'must not be the same as PORT')
   if (redirectPort !== undefined && redirectPort !== 0 && (redirectPort === port || redirectPort === ops.port))
     reader.mistake('REDIRECT_PORT', 'must be neither PORT nor OPS_PORT')
   return {
@@ -30,9 +30,9 @@ export const listenerWarnings = ({ tls, redirectPort }: ListenerSettings, public
   const warnings: string[] = []
   if (publicUrl.startsWith('https:')) return warnings
   if (tls !== undefined)
-    warnings.push('TLS_CERT_FILE is set and PUBLIC_URL is http://: links and cookies are those of plain HTTP')
+    warnings.push('TLS_CERT_FILE is set but PUBLIC_URL is http://: links and cookies will be those of plain HTTP')
   if (redirectPort !== undefined)
-    warnings.push('REDIRECT_PORT is set and PUBLIC_URL is http://: it leads to plain HTTP')
+    warnings.push('REDIRECT_PORT is set but PUBLIC_URL is http://: it will redirect to plain HTTP')
   return warnings
 }
 
@@ -47,8 +47,8 @@ const readTls = (reader: Reader): TlsSettings | undefined => {
   const certFile = reader.text('TLS_CERT_FILE')
   const keyFile = reader.text('TLS_KEY_FILE')
   if (certFile === undefined && keyFile === undefined) return undefined
-  if (certFile === undefined) reader.mistake('TLS_CERT_FILE', 'is needed with TLS_KEY_FILE')
-  if (keyFile === undefined) reader.mistake('TLS_KEY_FILE', 'is needed with TLS_CERT_FILE')
+  if (certFile === undefined) reader.mistake('TLS_CERT_FILE', 'is required with TLS_KEY_FILE')
+  if (keyFile === undefined) reader.mistake('TLS_KEY_FILE', 'is required with TLS_CERT_FILE')
   if (certFile === undefined || keyFile === undefined) return undefined
   const pair = judgePair(textOf(certFile), textOf(keyFile))
   if (!('message' in pair)) return { certFile, keyFile, pair }
@@ -67,6 +67,6 @@ const textOf = (file: string): string | undefined => {
 const readProxyProtocol = (reader: Reader): boolean => {
   const proxyProtocol = reader.boolean('PROXY_PROTOCOL')
   if (proxyProtocol && !reader.given('TRUST_PROXY'))
-    reader.mistake('TRUST_PROXY', 'is needed with PROXY_PROTOCOL: it names the peers that send PROXY headers')
+    reader.mistake('TRUST_PROXY', 'is required with PROXY_PROTOCOL: it lists the peers that send PROXY headers')
   return proxyProtocol
 }

@@ -47,7 +47,7 @@ export const createReader = (environment: Environment): Reader => {
   for (const { name } of VARIABLES) {
     if (!isPlaceholder(raw(name) ?? '')) continue
     placeholders.add(name)
-    mistake(name, 'holds a placeholder that was never filled in')
+    mistake(name, 'contains a placeholder that was not filled in')
   }
 
   // A placeholder reads as unset: its own mistake is enough.
@@ -102,7 +102,7 @@ export const createReader = (environment: Environment): Reader => {
       mistake(name, 'must be a percentage above 0% and at most 100%, such as 10%')
       return 1
     },
-    list: name => entriesOf(text(name), () => mistake(name, 'holds an empty entry between commas'))
+    list: name => entriesOf(text(name), () => mistake(name, 'contains an empty entry between commas'))
   }
 }
 
@@ -136,15 +136,15 @@ const readText = (path: string): { readonly text?: string; readonly fault?: stri
 }
 
 const FAULTS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EACCES: 'this user may not read the file',
+  ENOENT: 'the file does not exist',
+  EACCES: 'this user is not allowed to read it',
   EISDIR: 'it is a directory'
 }
 
-/** As Docker's --env-file and systemd's Environment= leave them, where a shell takes them away. */
+/** Docker's --env-file and systemd's Environment= keep quotes that a shell would remove. */
 const isQuoted = (value: string | undefined): boolean => /^\s*(["']).*\1\s*$/s.test(value ?? '')
 
-const QUOTED = '; the quotes around it are part of the value: leave them out'
+const QUOTED = '; the value includes its quotes: remove them'
 
 const formatDuration = (milliseconds: number): string => {
   const [unit, size] = Object.entries(DURATION_UNITS).findLast(([, one]) => one <= Math.max(milliseconds, 1)) ?? [
@@ -190,9 +190,9 @@ export const judgeUrl = (
   }
   if (url === undefined || !schemes.includes(url.protocol) || url.hostname === '' || /[\s\\*]/.test(text))
     return mistake(
-      `must be an address that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, such as ${schemes[0]}//${EXAMPLE_HOSTS[schemes[0] ?? ''] ?? 'gateway.example.org'}`
+      `must be a URL that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, such as ${schemes[0]}//${EXAMPLE_HOSTS[schemes[0] ?? ''] ?? 'gateway.example.org'}`
     )
-  if (url.username !== '' || url.password !== '') return mistake('must not hold a user or password')
+  if (url.username !== '' || url.password !== '') return mistake('must not contain a user or password')
   if (text.includes('#')) return mistake('must not have a fragment')
   if (text.includes('?') && allow.query !== true) return mistake('must not have a query')
   if (url.pathname.length > 1 && allow.path === false)

@@ -42,15 +42,16 @@ export const parseRedisUrl = (url: string): RedisSettings | { readonly mistake: 
   if (!nodes.every(node => node !== undefined)) return { mistake: 'a host or port in it is not valid' }
   const segments = path === undefined || path === '' ? [] : path.split('/')
   if (query !== undefined && kind !== 'sentinel')
-    return { mistake: 'parameters are only understood in the Sentinel form' }
+    return { mistake: 'parameters are supported only in the Sentinel form' }
   if (kind === 'sentinel') return sentinel(nodes, segments, new URLSearchParams(query ?? ''), access)
   if (kind === 'cluster') {
     return segments.length > 0 ? { mistake: 'a Cluster has no database number' } : { kind: 'cluster', nodes, ...access }
   }
   const [node] = nodes
   const db = databaseOf(segments[0])
-  if (node === undefined || nodes.length > 1) return { mistake: `several hosts need the Sentinel or the Cluster form` }
-  if (db === undefined || segments.length > 1) return { mistake: 'after the host only a database number may follow' }
+  if (node === undefined || nodes.length > 1)
+    return { mistake: `several hosts require the Sentinel or the Cluster form` }
+  if (db === undefined || segments.length > 1) return { mistake: 'only a database number may follow the host' }
   return { kind: 'single', url, ...node, db, ...access }
 }
 
@@ -67,11 +68,11 @@ const sentinel = (
 ): RedisSettings | { mistake: string } => {
   const db = databaseOf(database)
   if (name === undefined || !/^[\w.-]{1,128}$/.test(name))
-    return { mistake: 'the Sentinel form ends in the name of the master' }
+    return { mistake: 'the Sentinel form must end with the name of the master' }
   if (db === undefined || rest.length > 0)
-    return { mistake: 'after the name of the master only a database number may follow' }
+    return { mistake: 'only a database number may follow the name of the master' }
   for (const key of query.keys()) {
-    if (key !== 'sentinelUsername' && key !== 'sentinelPassword') return { mistake: 'a parameter in it is not known' }
+    if (key !== 'sentinelUsername' && key !== 'sentinelPassword') return { mistake: 'it contains an unknown parameter' }
   }
   const sentinelUsername = query.get('sentinelUsername') ?? undefined
   const sentinelPassword = query.get('sentinelPassword') ?? undefined

@@ -11,7 +11,7 @@ export const readSecrets = (
   const secret = reader.text('JWT_SECRET')
   const previousSecrets = [...new Set(reader.list('JWT_PREVIOUS_SECRETS'))].filter(previous => previous !== secret)
   for (const message of new Set(previousSecrets.map(weaknessOf))) {
-    if (message !== undefined) reader.mistake('JWT_PREVIOUS_SECRETS', `holds a secret that ${message}`)
+    if (message !== undefined) reader.mistake('JWT_PREVIOUS_SECRETS', `contains a secret that ${message}`)
   }
   const weakness = secret === undefined ? undefined : weaknessOf(secret)
   if (weakness !== undefined) reader.mistake('JWT_SECRET', weakness)
@@ -25,7 +25,7 @@ export const readSecrets = (
 const weaknessOf = (secret: string): string | undefined => {
   if (Buffer.byteLength(secret) < MIN_BYTES)
     return `must be at least ${MIN_BYTES} bytes, e.g. from \`openssl rand -hex 32\``
-  return isSample(secret) ? 'must not be a sample value: whoever reads the manual could sign tokens' : undefined
+  return isSample(secret) ? 'must not be a sample value, since anyone could sign tokens with it' : undefined
 }
 
 const MIN_DISTINCT = 10

@@ -25,12 +25,12 @@ export const judgeNames = (reader: Reader, environment: Environment, warnings: s
     if (PREFIXES.some(prefix => name.toUpperCase().startsWith(prefix)))
       reader.mistake(
         shown,
-        `is not known; did you mean ${OTHER_NAMES[name.toUpperCase()] ?? nearestName(name)}? \`portaria env\` lists all`
+        `is unknown; did you mean ${OTHER_NAMES[name.toUpperCase()] ?? nearestName(name)}? \`portaria env\` lists all variables`
       )
     else {
       const near = nearest(name, known)
       if (near !== undefined && near.edits <= (name.length <= SHORT_LENGTH ? 1 : 2))
-        warnings.push(`${shown} is not known and has no effect; did you mean ${near.name}?`)
+        warnings.push(`${shown} is unknown and has no effect; did you mean ${near.name}?`)
     }
   }
 }
@@ -38,7 +38,7 @@ export const judgeNames = (reader: Reader, environment: Environment, warnings: s
 /** Parser and TLS switches of Node that take away what the gateway relies on. */
 export const judgeNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
   if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
-    reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED', 'must not switch off the verification of certificates')
+    reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED', 'must not disable the verification of certificates')
   }
   judgeOptions(reader, 'NODE_OPTIONS', (environment.NODE_OPTIONS ?? '').match(/"(?:\\.|[^"])*"|\S+/g) ?? [])
   judgeOptions(reader, 'command line of node', execArgv)
@@ -48,17 +48,17 @@ const judgeOptions = (reader: Reader, place: string, options: readonly string[])
   // Node takes `_` for `-` in the names of its options.
   const flags = options.map(option => option.replaceAll('"', '').replaceAll('_', '-'))
   if (flags.some(flag => flag === '--insecure-http-parser')) {
-    reader.mistake(place, 'must not hold --insecure-http-parser: it lets requests be smuggled')
+    reader.mistake(place, 'must not contain --insecure-http-parser, which makes request smuggling possible')
   }
   const at = flags.findLastIndex(flag => /^--max-http-header-size(?:=|$)/.test(flag))
   if (at === -1) return
   const size = flags[at]?.split('=')[1] ?? flags[at + 1]
   if (!/^\d+$/.test(size ?? '') || Number(size) > MAX_HEADER_BYTES) {
-    reader.mistake(place, `must not hold a --max-http-header-size beyond ${MAX_HEADER_BYTES}`)
+    reader.mistake(place, `must not contain a --max-http-header-size above ${MAX_HEADER_BYTES}`)
   }
 }
 
-/** What other gateways and libraries call ours. */
+/** The names of our variables in other gateways and libraries. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   LDAP_BASE: 'LDAP_SEARCH_BASE',
   LDAP_BASE_DN: 'LDAP_SEARCH_BASE',

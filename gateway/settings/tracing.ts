@@ -25,10 +25,10 @@ export const tracingWarnings = (environment: Environment): string[] => {
   return [
     ...(['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '')
       ? []
-      : ['OTEL_TRACES_EXPORTER: only otlp is known; it is used']),
+      : ['OTEL_TRACES_EXPORTER: only otlp is supported and will be used']),
     ...(['', 'http/protobuf'].includes(protocol)
       ? []
-      : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is known; it is used'])
+      : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is supported and will be used'])
   ]
 }
 

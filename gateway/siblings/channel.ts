@@ -42,7 +42,7 @@ export const createCalls = (send: (message: object) => void): Calls => {
   const reply = async ({ id, name, args }: Question) => {
     try {
       const handler = handlers.get(name)
-      if (handler === undefined) throw new Error(`nobody answers ${name}`)
+      if (handler === undefined) throw new Error(`no handler for ${name}`)
       send({ portaria: 'answer', id, value: await handler(...(args as never[])) } satisfies Reply)
     } catch (error) {
       send({ portaria: 'answer', id, failure: error instanceof Error ? error.message : 'failed' } satisfies Reply)
@@ -54,7 +54,7 @@ export const createCalls = (send: (message: object) => void): Calls => {
       if (isClosed) return Promise.reject(new Error('the other process is gone'))
       const id = ++serial
       return new Promise((resolve, reject) => {
-        const timer = setTimeout(() => settle({ portaria: 'answer', id, failure: `${name}: no answer` }), timeoutMs)
+        const timer = setTimeout(() => settle({ portaria: 'answer', id, failure: `${name}: no reply` }), timeoutMs)
         const settle = ({ value, failure }: Reply) => {
           clearTimeout(timer)
           open.delete(id)

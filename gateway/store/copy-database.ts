@@ -107,7 +107,7 @@ const copyTable = async ({ name, columns, key }: Table, source: pg.Client, targe
           jsonb_populate_record(NULL::${table}, given.row::jsonb) AS r) AS rows ORDER BY position`,
       [batch.rows.map(({ row }) => row)]
     )
-    if (inserted.rowCount !== batch.rows.length) throw new CopyRefused(`Rows of the table ${name} did not arrive`)
+    if (inserted.rowCount !== batch.rows.length) throw new CopyRefused(`Not all rows of the table ${name} were copied`)
     rows += batch.rows.length
   }
   await source.query('CLOSE copied')
@@ -139,5 +139,5 @@ const compareChains = async (source: pg.Client, target: pg.Client): Promise<void
     return rows[0]?.head
   }
   if ((await headOf(source)) !== (await headOf(target)))
-    throw new CopyRefused('The audit log of the source is not what was written; `audit verify` names the entry')
+    throw new CopyRefused('The audit log of the source is broken; `audit verify` names the entry')
 }

@@ -3,7 +3,7 @@ import type { Database } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
 
 /** One for all, since a flood asks for many. */
-const TOO_MANY = new DatabaseUnavailable(new Error('more work than this share of the database serves in time'))
+const TOO_MANY = new DatabaseUnavailable(new Error('too much work for this share of the database connections'))
 
 interface Share {
   /** Pieces of work at once. */

@@ -196,7 +196,7 @@ const use = async <T>(
     return await work(runner.manager)
   } catch (error) {
     if (!isUnavailable(error)) throw error
-    if (!isRetryable(error)) recycle(error instanceof Error ? error : new Error('the database is away'))
+    if (!isRetryable(error)) recycle(error instanceof Error ? error : new Error('the database is unavailable'))
     throw new DatabaseUnavailable(error)
   } finally {
     clearTimeout(timer)

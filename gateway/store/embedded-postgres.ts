@@ -36,7 +36,9 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
   const lock = lockDataDir(home) ?? (role === 'command' ? await joinOrLock(home, folder) : undefined)
   if (lock === undefined) {
     if (role === 'command') return { connection: connectionTo(folder), notifications: undefined, close: async () => {} }
-    throw new Error(`another gateway already runs on the data folder ${home}; stop it, or set DATA_DIR or DATABASE_URL`)
+    throw new Error(
+      `another gateway already runs on the data directory ${home}; stop it, or set DATA_DIR or DATABASE_URL`
+    )
   }
   try {
     return await start(home, folder, lock, log)
@@ -76,7 +78,7 @@ const joinOrLock = async (home: string, folder: string): Promise<DataDirLock | u
     if (lock !== undefined) return lock
     await new Promise(resolve => setTimeout(resolve, 100))
   }
-  throw new Error(`the gateway that owns the data folder ${home} does not answer on its socket`)
+  throw new Error(`the gateway that owns the data directory ${home} does not respond on its socket`)
 }
 
 const answers = (path: string) =>
@@ -99,7 +101,7 @@ const socketFolder = (home: string): string => {
   const stat = lstatSync(folder)
   const owner = process.getuid?.() ?? stat.uid
   if (!stat.isDirectory() || stat.uid !== owner || (stat.mode & 0o077) !== 0) {
-    throw new Error(`${folder} must be a folder of this user alone`)
+    throw new Error(`${folder} must be a directory that only this user can access`)
   }
   return folder
 }

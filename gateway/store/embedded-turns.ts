@@ -71,7 +71,7 @@ export const createTurns = (database: PGlite): Turns => {
     clearQueueForHandler(client) {
       for (const turn of waiting.filter(each => each.client === client)) {
         waiting.splice(waiting.indexOf(turn), 1)
-        turn.reject(new Error('the client has left'))
+        turn.reject(new Error('the client disconnected'))
       }
     },
     async clearTransactionIfNeeded(client) {

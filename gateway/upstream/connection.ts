@@ -185,7 +185,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.#requester === undefined) return this.destroy()
     // All that the client has sent is with the upstream: it is the client that is silent, judged elsewhere.
     if (this.#connected && !this.#finished && this.#socket.writableLength === 0) return this.#alive()
-    const cause = new Error(this.#connected ? 'silent for too long' : 'connecting took too long')
+    const cause = new Error(this.#connected ? 'no data for too long' : 'connecting took too long')
     this.#fail('timeout', cause, !this.#connected)
   }
 

@@ -81,7 +81,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
       socket.on('error', ignore).destroy()
       told.onFault(fault, cause, !connected)
     })
-  const onGone = () => fail('reset', new Error('closed before the upgrade was answered'))
+  const onGone = () => fail('reset', new Error('closed before a response to the upgrade'))
 
   const judge = () => {
     for (;;) {
@@ -130,7 +130,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     if (asker === undefined) return
     connected = true
     clearTimeout(timer)
-    timer = setTimeout(() => fail('timeout', new Error('no answer to the upgrade')), timeoutMs)
+    timer = setTimeout(() => fail('timeout', new Error('no response to the upgrade')), timeoutMs)
     socket.write(request.headStart + upgradeFields(key, subprotocols), 'latin1')
   }
 

@@ -118,7 +118,7 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
       const isClean = await members.allGone(settings.drainTimeoutMs + CLOSE_GRACE_MS)
       certificates?.close()
       await ops?.close()
-      if (!isClean) throw new Error('a worker had to be ended')
+      if (!isClean) throw new Error('a worker had to be killed')
     }
   }
 }

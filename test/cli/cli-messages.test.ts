@@ -25,7 +25,7 @@ t.test('check shows warnings beside mistakes, of route files and of settings', a
   t.match(stdout, /a\.yaml:4:\d+: unknown role "Amdin"/)
   t.match(stdout, /a\.yaml:3:5: this public catch-all .*\(warning\)/)
   t.match(stdout, /PORT must be a whole number/)
-  t.match(stdout, /DATABSE_URL is not known.*\(warning\)/)
+  t.match(stdout, /DATABSE_URL is unknown.*\(warning\)/)
 })
 
 t.test('explain, matrix and grants name the folder that they judged', async t => {

@@ -48,7 +48,7 @@ t.test('move copies everything, and a token from before is valid on Postgres', a
 
   const running = await portaria(['move'], { env })
   t.equal(running.code, 2, 'not while a gateway writes to it')
-  t.match(running.stderr, /another gateway already runs on the data folder/)
+  t.match(running.stderr, /another gateway already runs on the data directory/)
   const before = {
     people: await Promise.all([maria, ana].map(({ id }) => createUsers(embedded).loadPerson(id))),
     audit: await createAuditLog(embedded).list()

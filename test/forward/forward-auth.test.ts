@@ -227,7 +227,7 @@ t.test('what only forwarding can obey is an error on an external route', async t
   ]) {
     const name = key.split(':')[0]
     t.same(await complaints(`external: true, ${key}`), [
-      `"${name}" has no meaning on an external route: nothing is forwarded`
+      `"${name}" has no effect on an external route, which is never forwarded`
     ])
   }
   t.same(await complaints('external: false'), ['a route needs the key "upstream"'])

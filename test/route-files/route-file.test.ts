@@ -106,7 +106,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'a variable': [
     [...OK, 'timeout: ${TIMEOUT}'],
-    '6:14: "${TIMEOUT}" is not expanded: route files know no variables, write the value itself'
+    '6:14: "${TIMEOUT}" is not expanded: route files have no variables; write the value itself'
   ],
   'an unknown role': [[...OK, 'roles: [amdin]'], '6:13: unknown role "amdin" (did you mean "Admin"?)'],
   'a role that is a word of YAML 1.1': [
@@ -120,10 +120,13 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   'an unknown upstream': [['path: /x', 'upstream: upp'], '5:15: unknown upstream "upp" (did you mean "up"?)'],
   'no upstream': [['path: /x'], '4:5: a route needs the key "upstream"'],
   'a duplicate key': [[...OK, 'path: /y'], '6:5: duplicate key "path"'],
-  'public with roles': [[...OK, 'public: true', 'roles: [Admin]'], '7:12: a public route has no roles: choose one'],
+  'public with roles': [
+    [...OK, 'public: true', 'roles: [Admin]'],
+    '7:12: a public route cannot have roles: remove one of the two keys'
+  ],
   'public with requireAssigned': [
     [...OK, 'public: true', 'requireAssigned: true'],
-    '7:22: a public route knows nobody, so "requireAssigned" has no meaning'
+    '7:22: a public route has no identity, so "requireAssigned" has no effect'
   ],
   'public as text': [[...OK, 'public: yes'], '6:13: "public" must be true or false; write true instead of "yes"'],
   'a duration without unit': [
@@ -139,10 +142,10 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     [...OK, 'methods: [get]'],
     '6:15: an entry of "methods" must be a method in upper case; write GET instead of "get"'
   ],
-  'a method twice': [[...OK, 'methods: [GET, GET]'], '6:14: "methods" holds the same entry twice'],
+  'a method twice': [[...OK, 'methods: [GET, GET]'], '6:14: "methods" contains the same entry twice'],
   'a rate limit by user for everybody': [
     [...OK, 'public: true', 'rateLimit: { max: 1, window: 1m, by: user }'],
-    '7:42: a public route knows nobody, so "by: user" has no meaning'
+    '7:42: a public route has no identity, so "by: user" has no effect'
   ],
   'a prefix that is none': [
     [...OK, 'stripPrefix: /y'],
@@ -156,7 +159,7 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     '4:11: * stands for the rest of a path: only alone, after the last /; write :name for one segment'
   ],
   'half a parameter': [['path: "/a/:"', 'upstream: up'], '4:11: a parameter must be a whole segment such as :id'],
-  'a parameter twice': [['path: /:a/:a', 'upstream: up'], '4:11: "path" names a parameter twice'],
+  'a parameter twice': [['path: /:a/:a', 'upstream: up'], '4:11: "path" uses a parameter name twice'],
   'a relative path': [['path: x', 'upstream: up'], '4:11: "path" must begin with /; write /x'],
   'a path with dots': [
     ['path: /a/../b', 'upstream: up'],
@@ -164,9 +167,9 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'a path that ends in a dot': [
     ['path: /a.', 'upstream: up'],
-    '4:11: a segment must not begin or end with a blank, or end with a dot'
+    '4:11: a segment must not begin or end with a space, or end with a dot'
   ],
-  'a needless escape': [['path: /%40a', 'upstream: up'], '4:11: "path" escapes a character that needs no escape'],
+  'a needless escape': [['path: /%40a', 'upstream: up'], '4:11: "path" escapes a character that must not be escaped'],
   // RW-12
   'a parameter in braces': [['path: "/a/{id}/b"', 'upstream: up'], '4:11: "{id}" would be a literal: write :id'],
   'a parameter with a format': [
@@ -188,14 +191,14 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
   ],
   'roles on Socket.IO': [
     [...OK, 'socketio: { namespaces: { /a: {} } }', 'roles: [Admin]', 'public: false', 'browser: true'],
-    '7:12: "roles" has no place on a socketio route: its namespaces say who may connect',
-    '8:13: "public" has no place on a socketio route: its namespaces say who may connect',
-    '9:14: "browser" has no place on a socketio route: its namespaces say who may connect'
+    '7:12: "roles" cannot be used on a socketio route: its namespaces say who may connect',
+    '8:13: "public" cannot be used on a socketio route: its namespaces say who may connect',
+    '9:14: "browser" cannot be used on a socketio route: its namespaces say who may connect'
   ],
   'a slow pattern': [[...OK, "socketio: { namespaces: { '/(a+)+/': {} } }"], '6:42: a pattern must not repeat a group'],
   'a broken pattern': [
     [...OK, "socketio: { namespaces: { '/(a/': {} } }"],
-    '6:39: this is no valid regular expression'
+    '6:39: this is not a valid regular expression'
   ],
   'a namespace without map': [
     [...OK, 'socketio: { namespaces: { /a: } }'],
@@ -221,21 +224,21 @@ const UPSTREAM_MISTAKES: Readonly<Record<string, string>> = {
   'file:///etc/passwd': 'the address must begin with http://, https:// or unix:, not with file:',
   'unix+http://x': 'the address must begin with http://, https:// or unix:, not with unix+http:',
   'ftp://h': 'the address must begin with http://, https:// or unix:, not with ftp:',
-  'http://user:secret@h': 'the address must not hold a user or a password',
-  'http://h/base': 'the address must not hold a path; routes have stripPrefix',
-  'http://h?x': 'the address must not hold a query or a fragment',
-  'http://h/#x': 'the address must not hold a query or a fragment',
+  'http://user:secret@h': 'the address must not contain a user or a password',
+  'http://h/base': 'the address must not contain a path; use stripPrefix on the routes',
+  'http://h?x': 'the address must not contain a query or a fragment',
+  'http://h/#x': 'the address must not contain a query or a fragment',
   'http://h:0': 'the port must be from 1 to 65535',
   'http://h:65536': 'the port must be from 1 to 65535',
   'http://a b': FORM,
   'http://': FORM,
   'http://[::1': FORM,
   'http:h': FORM,
-  'http://${HOST}:80': '"${HOST}" is not expanded: route files know no variables, write the value itself',
-  'http://{{HOST}}:80': 'the address holds a placeholder that nothing has filled in',
-  'http://169.254.169.254': 'the address is link-local, as only metadata services are',
-  'http://2852039166': 'the address is link-local, as only metadata services are',
-  'http://[fe80::1]:80': 'the address is link-local, as only metadata services are',
+  'http://${HOST}:80': '"${HOST}" is not expanded: route files have no variables; write the value itself',
+  'http://{{HOST}}:80': 'the address contains a placeholder that was not filled in',
+  'http://169.254.169.254': 'the address is link-local, which only metadata services use',
+  'http://2852039166': 'the address is link-local, which only metadata services use',
+  'http://[fe80::1]:80': 'the address is link-local, which only metadata services use',
   'unix:relative.sock': 'a socket must be an absolute path, as in unix:/run/orders.sock'
 }
 t.test('a dangerous or broken address of an upstream is refused', async t => {
@@ -257,8 +260,8 @@ t.test('an upstream has either one address or several, a usable CA file, and one
     [
       'a.yaml:2:3: the upstream "none" needs either "url" or "targets", such as url: http://127.0.0.1:4001',
       'a.yaml:3:3: the upstream "both" needs either "url" or "targets", not both',
-      'a.yaml:4:33: "caFile" names no file that can be read: no.pem',
-      'a.yaml:5:34: "caFile" holds no valid PEM certificates',
+      'a.yaml:4:33: "caFile" names a file that cannot be read: no.pem',
+      'a.yaml:5:34: "caFile" contains no valid PEM certificates',
       'a.yaml:6:35: "caFile" needs an https:// address',
       'b.yaml:1:14: the upstream "ca" is already defined at a.yaml:4:3'
     ]
@@ -288,7 +291,7 @@ const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer,
   'a cycle': ['routes: &a [*a]\n', '1:13: the alias *a contains itself'],
   'an unknown alias': ['routes: *a\n', '1:9: unknown alias *a'],
   'a tag': [routeYaml(...OK, 'public: !env PUBLIC'), '6:18: tags such as !env are not allowed'],
-  'a second document': ['routes: []\n---\nroutes: []\n', '2:1: one file holds one document'],
+  'a second document': ['routes: []\n---\nroutes: []\n', '2:1: a file must contain only one document'],
   'a list as key': ['? [a, b]\n: 1\nroutes: []\n', '1:3: keys must be plain text'],
   'a prototype at the root': ['__proto__: { routes: [] }\nroutes: []\n', '1:1: unknown key "__proto__"'],
   'an empty file': ['', '1:1: this file is empty; a file without routes says "routes: []"'],
@@ -383,7 +386,7 @@ t.test('all mistakes of all files are reported at once, in order of place', asyn
 t.test('one slip of the pen is one complaint, and nothing of that file is guessed beyond it', async t => {
   const routes = Array.from({ length: 50 }, (_, i) => `  - { path: /r${i}, upstream: up, roles: [Nobody] }\n`).join('')
   const after = (upstream: string) => ({ 'a.yaml': `upstreams:\n  up: ${upstream}\nroutes:\n${routes}` })
-  const NOT_EXPANDED = 'is not expanded: route files know no variables, write the value itself'
+  const NOT_EXPANDED = 'is not expanded: route files have no variables; write the value itself'
   t.same(await complaintsOf(t, after('{ url: ${ORDERS_URL} }')), [`a.yaml:2:14: "\${ORDERS_URL}" ${NOT_EXPANDED}`])
   t.same(await complaintsOf(t, after('{ url: "http://h" ]')).then(all => all.length), 1)
   t.same(await complaintsOf(t, after('"http://h')).then(all => all.length), 1)

@@ -62,7 +62,7 @@ tests:
   t.same(complaints, [
     'a.yaml:5:43: unknown role "Financiero" (did you mean "Financeiro"?)',
     'a.yaml:6:24: "admin" differs from the profile "Admin" only in case',
-    'a.yaml:6:31: "unassigned" means people without a profile',
+    'a.yaml:6:31: "unassigned" stands for people without a profile',
     'a.yaml:6:43: an entry of "profiles" must be a name made of letters, digits and any of - _ ., not "a b"',
     'a.yaml:8:14: "group" must be a full distinguished name such as CN=Suporte,OU=Grupos,DC=corp,DC=example; "portaria grants --find Suporte" shows it',
     'a.yaml:9:5: a grant needs either "group" or "claim"',

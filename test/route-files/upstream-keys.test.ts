@@ -62,13 +62,13 @@ t.test('a header value is one line, and a name is a name', async t => {
   for (const [keys, complaint] of [
     [
       'requestHeaders: { set: { X-A: "a\\r\\nX-User-Id: 1" } }',
-      '4: "X-A" must be one line of printable ASCII without blanks at its ends'
+      '4: "X-A" must be one line of printable ASCII without spaces at its ends'
     ],
     [
       'requestHeaders: { set: { X-A: " a" } }',
-      '4: "X-A" must be one line of printable ASCII without blanks at its ends'
+      '4: "X-A" must be one line of printable ASCII without spaces at its ends'
     ],
-    ['requestHeaders: { set: { X-A: 1 } }', '4: "X-A" must be one line of printable ASCII without blanks at its ends'],
+    ['requestHeaders: { set: { X-A: 1 } }', '4: "X-A" must be one line of printable ASCII without spaces at its ends'],
     ['requestHeaders: { set: { "X A": a } }', '4: "X A" must be a header name'],
     ['requestHeaders: { remove: ["X:"] }', '4: an entry of "remove" must be a header name, not "X:"'],
     [
@@ -114,15 +114,15 @@ t.test('a client certificate comes with its own key, both readable, for https', 
   t.same(await judge(`${pair('one.crt', 'one.key')}\n    serverName: orders.internal`), [], 'beside the route file')
   t.same(await judge(pair(one.certFile, two.keyFile)), ['5: "clientKeyFile" is not the key of "clientCertFile"'])
   t.same(await judge(pair('odd.pem', 'odd.pem')), [
-    '4: "clientCertFile" holds no valid PEM certificates',
-    '5: "clientKeyFile" holds no PEM private key without a passphrase'
+    '4: "clientCertFile" contains no valid PEM certificates',
+    '5: "clientKeyFile" contains no unencrypted PEM private key'
   ])
   t.same(await judge(pair('none.crt', 'none.key')), [
-    `4: "clientCertFile" names no file that can be read: ${join(folder, 'none.crt')}`,
-    `5: "clientKeyFile" names no file that can be read: ${join(folder, 'none.key')}`
+    `4: "clientCertFile" names a file that cannot be read: ${join(folder, 'none.crt')}`,
+    `5: "clientKeyFile" names a file that cannot be read: ${join(folder, 'none.key')}`
   ])
-  t.same(await judge(`clientCertFile: ${one.certFile}`), ['4: "clientCertFile" needs "clientKeyFile"'])
-  t.same(await judge(`clientKeyFile: ${one.keyFile}`), ['4: "clientKeyFile" needs "clientCertFile"'])
+  t.same(await judge(`clientCertFile: ${one.certFile}`), ['4: "clientCertFile" requires "clientKeyFile"'])
+  t.same(await judge(`clientKeyFile: ${one.keyFile}`), ['4: "clientKeyFile" requires "clientCertFile"'])
   t.same(await judge(`${pair('one.crt', 'one.key')}\n    serverName: x`, 'http://up'), [
     '4: "clientCertFile" needs an https:// address',
     '5: "clientKeyFile" needs an https:// address',

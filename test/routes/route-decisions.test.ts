@@ -80,7 +80,7 @@ t.test('test lines name nobody, the unassigned, or roles', async t => {
     'GET /x as Agente -> deny':
       'unknown outcome "deny": write 401 for a missing token, 403 for a missing role (must be allow, 400, 401, 403, 404 or 405)',
     'GET /x as agent -> allow': 'unknown role "agent" (did you mean "Agente"?)',
-    'GET /x as Agente+unassigned -> allow': '"unassigned" stands alone: it has no roles'
+    'GET /x as Agente+unassigned -> allow': '"unassigned" cannot be combined with roles'
   }
   for (const [line, complaint] of Object.entries(bad)) t.equal(judgeTestLine(line), complaint)
   t.equal(judgeTestLine('  GET   /x?y as Admin -> 405 '), undefined)
@@ -99,9 +99,9 @@ t.test('a test line that does not hold refuses the files and says what the answe
       )
     }),
     [
-      'a.yaml:6:5: the test "GET /x as Agente -> allow" fails: expected allow, got 403 (role-missing) from the route "/x/*" at a.yaml:4:5. The route asks for Admin, and Agente has only Agente.',
+      'a.yaml:6:5: the test "GET /x as Agente -> allow" fails: expected allow, got 403 (role-missing) from the route "/x/*" at a.yaml:4:5. The route requires Admin, and Agente has only Agente.',
       'a.yaml:8:5: the test "GET /y as Admin -> 403" fails: expected 403, got 404 (no-route). No route has this path.',
-      'a.yaml:9:5: the test "GET /x/../y as anonymous -> 401" fails: expected 401, got 400 (dot-segment). A dot segment: a backend would resolve it to another path.'
+      'a.yaml:9:5: the test "GET /x/../y as anonymous -> 401" fails: expected 401, got 400 (dot-segment). A dot segment: a backend would resolve it to a different path.'
     ]
   )
   const holding = [

@@ -428,8 +428,8 @@ t.test('tenants are listed, or * stands alone', async t => {
   t.same(read({ CLOUDIDP_ALLOWED_TENANTS: '*' }).cloudidp.allowedTenants, ['*'])
   t.equal(read().cloudidp.allowedTenants, undefined)
   t.same(mistaken({ CLOUDIDP_ALLOWED_TENANTS: '*,a' }), ['CLOUDIDP_ALLOWED_TENANTS'])
-  t.ok(read(CLOUD).warnings.some(warning => warning.includes('Anybody can have an account')))
-  t.notOk(read({ ...CLOUD, CLOUDIDP_ALLOWED_TENANTS: 'a' }).warnings.some(warning => warning.includes('Anybody')))
+  t.ok(read(CLOUD).warnings.some(warning => warning.includes('Anyone can have an account')))
+  t.notOk(read({ ...CLOUD, CLOUDIDP_ALLOWED_TENANTS: 'a' }).warnings.some(warning => warning.includes('Anyone')))
 })
 
 t.test('first Admins are named by provider and subject, never by e-mail', async t => {

@@ -101,9 +101,11 @@ t.test('a command joins the database of a running gateway, which hears at once w
 
 t.test('a second gateway on the folder is refused in words, in this process and in another', async t => {
   await open(t)
-  await t.rejects(openDatabase({ dataDir, log: quiet }), { message: /another gateway already runs on the data folder/ })
+  await t.rejects(openDatabase({ dataDir, log: quiet }), {
+    message: /another gateway already runs on the data directory/
+  })
   const second = another(t, 'gateway', 'hold')
-  t.match(await second.line(), /^refused: another gateway already runs on the data folder/)
+  t.match(await second.line(), /^refused: another gateway already runs on the data directory/)
   t.same((await second.exited)[0], 1)
 })
 

@@ -108,7 +108,10 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
         if (done !== undefined) return
       }
       await delay(failureFloorMs)
-      throw new DirectoryFailure('repeated-wrong-password', 'refused by the directory a moment ago; not asked again')
+      throw new DirectoryFailure(
+        'repeated-wrong-password',
+        'the directory refused this password a moment ago; not sent again'
+      )
     }
   })
 

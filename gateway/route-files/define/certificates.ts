@@ -41,17 +41,17 @@ export const readCertificates = async (
     if (name === undefined) return undefined
     const path = resolve(dirname(file), name)
     const pem = await readAtMost(path, MAX_PEM_BYTES)
-    return pem ?? say(key, `"${key}" names no file that can be read: ${path}`)
+    return pem ?? say(key, `"${key}" names a file that cannot be read: ${path}`)
   }
   const [ca, cert, key] = await Promise.all([read('caFile'), read('clientCertFile'), read('clientKeyFile')])
   if (data.clientCertFile !== undefined && data.clientKeyFile === undefined) {
-    say('clientCertFile', '"clientCertFile" needs "clientKeyFile"')
+    say('clientCertFile', '"clientCertFile" requires "clientKeyFile"')
   }
   if (data.clientKeyFile !== undefined && data.clientCertFile === undefined) {
-    say('clientKeyFile', '"clientKeyFile" needs "clientCertFile"')
+    say('clientKeyFile', '"clientKeyFile" requires "clientCertFile"')
   }
   if (ca !== undefined && readCertificateBundle(ca) === undefined)
-    say('caFile', '"caFile" holds no valid PEM certificates')
+    say('caFile', '"caFile" contains no valid PEM certificates')
   return { ca, clientCertificate: clientCertificate(cert, key, say), serverName: data.serverName }
 }
 
@@ -64,10 +64,10 @@ const clientCertificate = (
   const certificate = cert === undefined ? undefined : readCertificateBundle(cert)?.[0]
   const privateKey = key === undefined ? undefined : readKey(key)
   if (cert !== undefined && certificate === undefined) {
-    say('clientCertFile', '"clientCertFile" holds no valid PEM certificates')
+    say('clientCertFile', '"clientCertFile" contains no valid PEM certificates')
   }
   if (key !== undefined && privateKey === undefined) {
-    say('clientKeyFile', '"clientKeyFile" holds no PEM private key without a passphrase')
+    say('clientKeyFile', '"clientKeyFile" contains no unencrypted PEM private key')
   }
   if (cert === undefined || key === undefined || certificate === undefined || privateKey === undefined) return undefined
   if (certificate.checkPrivateKey(privateKey)) return { cert, key }

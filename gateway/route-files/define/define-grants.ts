@@ -20,7 +20,7 @@ export const collectProfiles = (files: readonly RouteFile[], complaints: Complai
       const name = written.normalize('NFC')
       const say = (message: string) => complaints.push(complain(document.placeOf(['profiles', index]), message))
       const other = profiles.find(known => known !== name && known.toLowerCase() === name.toLowerCase())
-      if (TAKEN.has(name.toLowerCase())) say(`"${name}" means people without a profile`)
+      if (TAKEN.has(name.toLowerCase())) say(`"${name}" stands for people without a profile`)
       else if (other !== undefined) say(`"${name}" differs from the profile "${other}" only in case`)
       else if (!profiles.includes(name)) profiles.push(name)
     }

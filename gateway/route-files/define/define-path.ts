@@ -10,7 +10,7 @@ import type { Complain } from '../complaint.ts'
 export const definePath = (written: string, say: Complain, warn: Complain): string => {
   if (EXPRESSION.test(written)) {
     const tell = isLiteral(written) ? warn : say
-    tell(`${quoted(written)} looks like a regular expression, which paths are not: ${KNOWN}`, 'path')
+    tell(`${quoted(written)} looks like a regular expression, which paths do not support: ${KNOWN}`, 'path')
     if (tell === say) return written
   }
   if (!written.startsWith('/')) {
@@ -29,7 +29,7 @@ export const definePath = (written: string, say: Complain, warn: Complain): stri
   }
   const segments = shapeOf(path)
   for (const [index, segment] of segments.entries()) judgeSegment(segment, index === segments.length - 1, say)
-  if (new Set(params(segments)).size < params(segments).length) say('"path" names a parameter twice', 'path')
+  if (new Set(params(segments)).size < params(segments).length) say('"path" uses a parameter name twice', 'path')
   const first = foldCase(decode(segments[0] ?? '') ?? '')
   const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
   if (owned !== undefined) say(`/${owned.segment}${owned.extent === 'self' ? '' : '/'} belongs to the gateway`, 'path')
@@ -63,7 +63,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'encoded-slash': ': write :name for the segment, and allowInPath: [encodedSlash]',
   semicolon: ': write :name for the segment, and allowInPath: [semicolon]',
   backslash: ': segments are separated by /',
-  'raw-character': ': a query takes no part, leave out what begins with ?',
+  'raw-character': ': a query is not matched; leave out everything from the ? on',
   fragment: ': a # never reaches a server',
   'double-encoding': ': write the character itself',
   'percent-encoding': ': a % is written %25'
@@ -108,10 +108,10 @@ const judgeSegment = (segment: string, isLast: boolean, say: Complain): void => 
   }
   const decoded = decode(segment) ?? segment
   if (decoded.endsWith('.') || trimBlanks(decoded) !== decoded) {
-    say('a segment must not begin or end with a blank, or end with a dot', 'path')
+    say('a segment must not begin or end with a space, or end with a dot', 'path')
   }
-  if (/%(?:2[146-9A-C]|3[AD]|40)/.test(segment)) say('"path" escapes a character that needs no escape', 'path')
-  if (/%(?:23|3F)/.test(segment)) say('"path" must not hold an escaped # or ?', 'path')
+  if (/%(?:2[146-9A-C]|3[AD]|40)/.test(segment)) say('"path" escapes a character that must not be escaped', 'path')
+  if (/%(?:23|3F)/.test(segment)) say('"path" must not contain an escaped # or ?', 'path')
 }
 
 const starHint = (segment: string, isLast: boolean): string => {

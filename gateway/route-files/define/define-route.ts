@@ -130,34 +130,34 @@ const FORWARDING_ONLY = [
 
 const judgeCombinations = (data: Partial<RouteData>, say: Complain): void => {
   if (data.public === true) {
-    if (data.roles !== undefined) say('a public route has no roles: choose one', 'roles')
+    if (data.roles !== undefined) say('a public route cannot have roles: remove one of the two keys', 'roles')
     if (data.requireAssigned === true)
-      say('a public route knows nobody, so "requireAssigned" has no meaning', 'requireAssigned')
+      say('a public route has no identity, so "requireAssigned" has no effect', 'requireAssigned')
     const by = data.rateLimit?.by
     if (by === 'user' || by === 'both')
-      say(`a public route knows nobody, so "by: ${by}" has no meaning`, 'rateLimit', 'by')
+      say(`a public route has no identity, so "by: ${by}" has no effect`, 'rateLimit', 'by')
   }
   if (data.external === true) {
     for (const key of FORWARDING_ONLY) {
-      if (data[key] !== undefined) say(`"${key}" has no meaning on an external route: nothing is forwarded`, key)
+      if (data[key] !== undefined) say(`"${key}" has no effect on an external route, which is never forwarded`, key)
     }
   }
   if (data.basic === true) {
-    if (data.public === true) say('a public route asks for no token, so "basic" has no meaning', 'basic')
+    if (data.public === true) say('a public route requires no token, so "basic" has no effect', 'basic')
     for (const kind of ['websocket', 'socketio'] as const)
-      if (data[kind] !== undefined) say(`"basic" and "${kind}" exclude each other`, 'basic')
+      if (data[kind] !== undefined) say(`"basic" and "${kind}" cannot be used together`, 'basic')
   }
   if (data.socketio !== undefined) {
-    const why = 'has no place on a socketio route: its namespaces say who may connect'
+    const why = 'cannot be used on a socketio route: its namespaces say who may connect'
     if (data.roles !== undefined) say(`"roles" ${why}`, 'roles')
     if (data.public !== undefined) say(`"public" ${why}`, 'public')
     if (data.browser !== undefined) say(`"browser" ${why}`, 'browser')
-    if (data.websocket !== undefined) say('"websocket" and "socketio" exclude each other', 'websocket')
+    if (data.websocket !== undefined) say('"websocket" and "socketio" cannot be used together', 'websocket')
   }
   const isUpgradable = data.methods === undefined || data.methods.includes('GET')
-  if (data.websocket !== undefined && !isUpgradable) say('"websocket" needs the method GET', 'methods')
+  if (data.websocket !== undefined && !isUpgradable) say('"websocket" requires the method GET', 'methods')
   const polls = data.methods === undefined || ['GET', 'POST'].every(method => data.methods?.includes(method))
-  if (data.socketio !== undefined && !polls) say('"socketio" needs the methods GET and POST', 'methods')
+  if (data.socketio !== undefined && !polls) say('"socketio" requires the methods GET and POST', 'methods')
 }
 
 const judgeMethods = (methods: readonly string[] | undefined, say: Complain, warn: Complain): void => {

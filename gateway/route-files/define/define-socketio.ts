@@ -48,12 +48,12 @@ const definePattern = (
 const judgeNamespace = (name: string): string | undefined =>
   /^\/[^\s,?#\\"'[\]{}]{0,199}$/.test(name)
     ? undefined
-    : `a namespace must begin with / and hold no blank, comma, ?, #, quote or bracket${/^[\w-]{1,60}$/.test(name) ? `; write /${name}` : ''}`
+    : `a namespace must begin with / and must not contain a space, comma, ?, #, quote or bracket${/^[\w-]{1,60}$/.test(name) ? `; write /${name}` : ''}`
 
 const judgeEvent = (name: string): string | undefined => {
   if (!/^[^\p{Cc}]{1,200}$/u.test(name)) return 'the name of an event must have 1 to 200 characters'
   return isReservedEvent(name)
-    ? `no client may send the event "${name}": servers give it a meaning of their own`
+    ? `no client may send the event "${name}": it has a special meaning for servers`
     : undefined
 }
 
@@ -61,10 +61,10 @@ const judgeEvent = (name: string): string | undefined => {
 const judgePattern = (source: string): string | undefined => {
   if (source.length > 200) return 'a pattern must be at most 200 characters long'
   const plain = source.replace(/\\[^1-9k]/g, 'x').replace(/\[[^\]]*\]/g, 'x')
-  if (/\\|\(\?[=!<]/.test(plain)) return 'a pattern must not use back references or look-around'
+  if (/\\|\(\?[=!<]/.test(plain)) return 'a pattern must not use backreferences or lookaround'
   if (/\)[*+{?]/.test(plain)) return 'a pattern must not repeat a group'
-  if ((plain.match(/[*+]|\{[0-9]+,/g) ?? []).length > 2) return 'a pattern must not hold more than two repetitions'
-  return compile(source) === undefined ? 'this is no valid regular expression' : undefined
+  if ((plain.match(/[*+]|\{[0-9]+,/g) ?? []).length > 2) return 'a pattern must not contain more than two repetitions'
+  return compile(source) === undefined ? 'this is not a valid regular expression' : undefined
 }
 
 // Anchored at both ends: a pattern means the whole name.

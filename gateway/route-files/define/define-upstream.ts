@@ -61,7 +61,7 @@ const LINK_LOCAL = /^(?:169\.254\.|\[fe[89ab][0-9a-f]:|\[::ffff:a9fe:|\[fd00:ec2
 /** A target from its address, or what is wrong with it. */
 export const parseTarget = (url: string): Target | string => {
   if (url.startsWith('unix:')) return parseSocket(url)
-  if (/\{\{|\$\(?[A-Z_]/.test(url)) return 'the address holds a placeholder that nothing has filled in'
+  if (/\{\{|\$\(?[A-Z_]/.test(url)) return 'the address contains a placeholder that was not filled in'
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(url)?.[1]
   const bareHost = /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\]):\d{1,5}\/?$/i.test(url)
   if (bareHost) return `the address must begin with http:// or https://; write http://${url.replace(/\/$/, '')}`
@@ -71,9 +71,9 @@ export const parseTarget = (url: string): Target | string => {
   if (scheme !== undefined && !['http', 'https'].includes(scheme)) {
     return `the address must begin with http://, https:// or unix:, not with ${scheme}:`
   }
-  if (/^https?:\/\/[^/?#]*@/.test(url)) return 'the address must not hold a user or a password'
-  if (/[?#]/.test(url)) return 'the address must not hold a query or a fragment'
-  if (/^https?:\/\/[^/]+\/[^/]/.test(url)) return 'the address must not hold a path; routes have stripPrefix'
+  if (/^https?:\/\/[^/?#]*@/.test(url)) return 'the address must not contain a user or a password'
+  if (/[?#]/.test(url)) return 'the address must not contain a query or a fragment'
+  if (/^https?:\/\/[^/]+\/[^/]/.test(url)) return 'the address must not contain a path; use stripPrefix on the routes'
   const [, protocol, host, port] = HTTP_URL.exec(url) ?? []
   const tls = protocol === 'https'
   const number = port === undefined ? (tls ? 443 : 80) : Number(port)
@@ -82,7 +82,7 @@ export const parseTarget = (url: string): Target | string => {
     return 'the address must have the form http://HOST[:PORT], https://HOST[:PORT] or unix:/path/to.sock'
   }
   const parsed = new URL(url)
-  if (LINK_LOCAL.test(parsed.hostname)) return 'the address is link-local, as only metadata services are'
+  if (LINK_LOCAL.test(parsed.hostname)) return 'the address is link-local, which only metadata services use'
   const bare = parsed.hostname.replace(/^\[|\]$/g, '')
   return { url, tls, host: bare, port: number, socketPath: undefined, authority: parsed.host }
 }

@@ -7,7 +7,7 @@ export const formHint = (line: string, isEvent: boolean): string => {
   const example = isEvent ? 'EVENT /messaging send as Agente -> allow' : 'GET /api/orders/7 as Agente -> allow'
   const [, method = ''] = /^(\S+)/.exec(line) ?? []
   if (/\s(?:=>|→|—>|-->|=|:)\s/.test(line)) return ': write -> before the outcome'
-  if (/->/.test(line) && !/\s->\s/.test(line)) return ': write a blank before and after ->'
+  if (/->/.test(line) && !/\s->\s/.test(line)) return ': write a space before and after ->'
   if (!/\sas\s/.test(line)) return `: "as WHO" is missing, as in "${example}"`
   if (!/->/.test(line)) return `: "-> OUTCOME" is missing, as in "${example}"`
   if (/\s->\s+\S+\s+\S/.test(line)) return ': nothing may follow the outcome'
@@ -44,7 +44,7 @@ export const whoComplaint = (who: string, alone: readonly string[], profiles: re
   const [first = '', ...more] = who.split(/[+,;|]/)
   if (/[,;|]/.test(who)) return `"${who}": join the roles of one person with +, as in ${[first, ...more].join('+')}`
   const unknown = who.split('+').find(role => !profiles.includes(role)) ?? ''
-  if (alone.includes(unknown)) return `"${unknown}" stands alone: it has no roles`
+  if (alone.includes(unknown)) return `"${unknown}" cannot be combined with roles`
   const near = nearestHint(unknown, [...profiles, ...alone])
   return `unknown role "${unknown}"${near || `: must be ${alone.join(', ')}, or roles joined by + (${profiles.join(', ')})`}`
 }

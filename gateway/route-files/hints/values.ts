@@ -41,7 +41,7 @@ const BY_TITLE: Readonly<Record<string, (value: unknown) => readonly string[]>> 
   [METHOD]: value => methods(value),
   'a map of WebSocket settings; {} for the defaults': value => (value === true || value === null ? ['{}'] : []),
   'a map; {} for any valid token': value => rules(value),
-  'a map; {} for everybody in the namespace': value => rules(value),
+  'a map; {} for everyone in the namespace': value => rules(value),
   'an upstream': value => (isAddress(value) ? [flow({ url: value })] : []),
   'a health check': value => (typeof value === 'string' && value.startsWith('/') ? [flow({ path: value })] : [])
 }

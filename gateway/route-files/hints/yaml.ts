@@ -1,14 +1,14 @@
 // Explains a YAML syntax error in the terms of someone who writes route files.
 
 /** By the code of the parser (https://eemeli.org/yaml/#errors), and for some codes by its text. */
-const INDENTED = 'this line is indented like none of the lines that it could belong to'
+const INDENTED = 'the indentation of this line matches none of the lines that it could belong to'
 const LIST = 'a list that begins with [ must end with ]'
 const MAP = 'a map that begins with { must end with }'
-const KEY = 'a key needs a colon and a blank after it, as in "path: /api/orders"'
+const KEY = 'a key needs a colon and a space after it, as in "path: /api/orders"'
 
 const SENTENCES: readonly (readonly [code: string, text: RegExp, sentence: string])[] = [
-  ['MULTIPLE_DOCS', /./, 'one file holds one document'],
-  ['TAB_AS_INDENT', /./, 'a tab at the start of a line: YAML is indented with blanks only'],
+  ['MULTIPLE_DOCS', /./, 'a file must contain only one document'],
+  ['TAB_AS_INDENT', /./, 'a tab at the start of a line: YAML is indented with spaces only'],
   ['BAD_ALIAS', /empty/, '* begins an alias in YAML: write text that begins with it in quotes'],
   ['BAD_INDENT', /end with a \]/, LIST],
   ['BAD_INDENT', /end with a \}/, MAP],
@@ -16,21 +16,21 @@ const SENTENCES: readonly (readonly [code: string, text: RegExp, sentence: strin
   ['MISSING_CHAR', /end with a \]/, LIST],
   ['MISSING_CHAR', /end with a \}/, MAP],
   ['MISSING_CHAR', /without - indicator/, INDENTED],
-  ['MISSING_CHAR', /quote/, 'a quote was opened before this place and is never closed'],
+  ['MISSING_CHAR', /quote/, 'a quote that was opened before this place is never closed'],
   ['MISSING_CHAR', /map values/, KEY],
   ['MULTILINE_IMPLICIT_KEY', /./, KEY],
   ['BLOCK_AS_IMPLICIT_KEY', /sequence/, INDENTED],
-  ['BLOCK_AS_IMPLICIT_KEY', /./, 'a second colon followed by a blank: write the value in quotes'],
+  ['BLOCK_AS_IMPLICIT_KEY', /./, 'a second colon followed by a space: write the value in quotes'],
   ['BAD_SCALAR_START', /./, 'a value that begins with this character must be in quotes'],
-  ['BAD_DQ_ESCAPE', /./, 'between double quotes \\ begins an escape: use single quotes'],
+  ['BAD_DQ_ESCAPE', /./, 'within double quotes, \\ begins an escape: use single quotes'],
   ['UNEXPECTED_TOKEN', /node end/, 'more text after a value that has ended: write all of it in one pair of quotes'],
   ['UNEXPECTED_TOKEN', /seq-ind/, 'an entry of a list must begin on a line of its own'],
-  ['UNEXPECTED_TOKEN', /(?:map|seq)-end/, 'this bracket closes nothing that is open']
+  ['UNEXPECTED_TOKEN', /(?:map|seq)-end/, 'there is no open bracket that this one could close']
 ]
 
 /** Without the line and column that the parser may add. */
 export const yamlSentence = (code: string, message: string): string => {
   const first = message.split('\n')[0]?.replace(/:$/, '') ?? ''
   const known = SENTENCES.find(([of, text]) => of === code && text.test(first))?.[2]
-  return known ?? `this is no YAML: ${first}`
+  return known ?? `not valid YAML: ${first}`
 }

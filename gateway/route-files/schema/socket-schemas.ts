@@ -53,7 +53,7 @@ const events: Schema = {
   examples: [{ send: { roles: ['Agente', 'Supervisor'] }, '/typing:.*/': {} }],
   type: 'object',
   additionalProperties: record(
-    'a map; {} for everybody in the namespace',
+    'a map; {} for everyone in the namespace',
     'Roles that may send the event.',
     { roles },
     { examples: [{}] }

@@ -56,7 +56,7 @@ const headerRules = (description: string, example: Schema, removed: string): Sch
         propertyNames: headerName,
         // RFC 9110 §5.5; one line of printable ASCII.
         additionalProperties: {
-          title: 'one line of printable ASCII without blanks at its ends',
+          title: 'one line of printable ASCII without spaces at its ends',
           type: 'string',
           pattern: '^(?:[\\x21-\\x7e](?:[\\x20-\\x7e\\t]*[\\x21-\\x7e])?)?$',
           maxLength: 4096
