@@ -5,7 +5,7 @@ import { createRegisterEventStream } from './forward/event-streams.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
 import { createOpenStreams, type OpenStreams } from './forward/open-streams.ts'
 import { createStreamRights } from './forward/stream-rights.ts'
-import { type AnswerOptions, addedHeaders, forwardedHeaders, ownHeaders } from './http/answer.ts'
+import { type AnswerOptions, addedHeaders, forwardedLines, ownHeaders } from './http/answer.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
 import type { Identity } from './identity.ts'
@@ -96,7 +96,7 @@ export const createForwarding = (parts: ForwardingParts) => {
       upstreams,
       headFor: (exchange, route, authority) =>
         upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
-      addedHeaders: (exchange, passed) => forwardedHeaders(exchange, passed, answers),
+      addedLines: (exchange, passed) => forwardedLines(exchange, passed, answers),
       responseContext,
       refuse,
       onEventStream: createRegisterEventStream(streams)

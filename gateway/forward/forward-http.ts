@@ -27,8 +27,8 @@ export interface HttpForwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value. */
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
-  /** Flat `[name, value, …]` fields to add to a forwarded answer; `passed` are those of the backend, which may lose some. */
-  readonly addedHeaders: (exchange: Exchange, passed: string[]) => readonly string[]
+  /** Field lines to add to a forwarded answer; `passed` are the fields of the backend, which may lose some. */
+  readonly addedLines: (exchange: Exchange, passed: string[]) => string
   readonly responseContext: ResponseContextOf
   /** Answers a refusal, or breaks off an answer already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
@@ -189,14 +189,14 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
       const refusal = this.#streamEvents(connection)
       if (refusal !== undefined) return this.#cut(refusal)
     }
-    headers.push(...this.#forwarding.addedHeaders(this.#exchange, headers))
+    const lines = this.#forwarding.addedLines(this.#exchange, headers)
     const { status, reason } = head
     if (whole !== undefined) {
-      this.#response.whole({ status, reason, headers }, whole)
+      this.#response.whole({ status, reason, lines, headers }, whole)
       return this.#finish()
     }
     this.#response.taker = this
-    this.#response.begin({ status, reason, headers }, head.contentLength)
+    this.#response.begin({ status, reason, lines, headers }, head.contentLength)
   }
 
   #streamEvents(connection: UpstreamConnection): GatewayError | undefined {

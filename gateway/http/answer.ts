@@ -33,13 +33,19 @@ export const addedHeaders = (exchange: Exchange): string[] => {
   return limits
 }
 
-/** The same on a forwarded answer; from the fields `passed` of the backend's own it takes what they must not allow. */
-export const forwardedHeaders = (exchange: Exchange, passed: string[], { origins }: AnswerOptions): string[] => {
+/** The same as lines of a head. */
+const addedLines = ({ limit, requestId }: Exchange): string => {
+  const id = `x-request-id: ${requestId}\r\n`
+  if (limit === undefined) return id
+  const left = `x-ratelimit-remaining: ${limit.remaining}\r\nx-ratelimit-reset: ${secondsLeft(limit)}\r\n`
+  return `x-ratelimit-limit: ${limit.limit}\r\n${left}${id}`
+}
+
+/** The lines to add to a forwarded answer; the fields `passed` of the backend's own lose what they must not allow. */
+export const forwardedLines = (exchange: Exchange, passed: string[], { origins }: AnswerOptions): string => {
   judgeCredentials(exchange, passed, origins)
-  const headers = addedHeaders(exchange)
   const crossOrigin = crossOriginFields(exchange, passed, origins)
-  if (crossOrigin.length > 0) headers.push(...crossOrigin)
-  return headers
+  return crossOrigin.length === 0 ? addedLines(exchange) : addedLines(exchange) + headerLines(crossOrigin)
 }
 
 // RFC 6797 §7.2: over a secure transport only. Half a year.

@@ -150,7 +150,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** The whole request has been written. */
   finish(): void {
     this.#finished = true
-    if (this.#connected) this.#alive()
+    // Without a body this is the moment at which the head was given.
+    if (this.#connected && this.#written) this.#alive()
   }
 
   pause(): void {

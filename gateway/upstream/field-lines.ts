@@ -21,14 +21,14 @@ classes[SPACE] = BLANK
 const is = (text: string, at: number, kind: number): boolean => ((classes[text.charCodeAt(at)] ?? 0) & kind) !== 0
 
 /**
- * `[name, value, …]` of a Latin-1 text of lines `token ":" OWS field-value OWS CRLF`, from an index on (RFC 9110 §5.5,
- * RFC 9112 §5): no folding, no blank before the colon, no control byte. Undefined when any line is malformed. Linear in
- * the length of the text, whatever stands there.
+ * `[name, value, …]` of a Latin-1 text of lines `token ":" OWS field-value OWS CRLF`, from an index to another (RFC 9110
+ * §5.5, RFC 9112 §5): no folding, no blank before the colon, no control byte. Undefined when any line is malformed. Linear
+ * in the length of the text, whatever stands there. To look into a part of a text takes V8 twice as long: hence `end`.
  */
-export const parseFieldLines = (text: string, from: number): string[] | undefined => {
+export const parseFieldLines = (text: string, from: number, end = text.length): string[] | undefined => {
   const fields: string[] = []
   let at = from
-  while (at < text.length) {
+  while (at < end) {
     const nameStart = at
     while (is(text, at, TOKEN)) at++
     if (at === nameStart || text.charCodeAt(at) !== COLON) return undefined
@@ -36,11 +36,12 @@ export const parseFieldLines = (text: string, from: number): string[] | undefine
 
     while (is(text, at, BLANK)) at++
     const valueStart = at
-    let valueEnd = at
-    for (; is(text, at, VISIBLE | BLANK); at++) if (is(text, at, VISIBLE)) valueEnd = at + 1
+    while (is(text, at, VISIBLE | BLANK)) at++
     if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF) return undefined
+    let valueEnd = at
+    while (valueEnd > valueStart && is(text, valueEnd - 1, BLANK)) valueEnd--
     at += 2
     fields.push(text.slice(nameStart, nameEnd), text.slice(valueStart, valueEnd))
   }
-  return fields
+  return at === end ? fields : undefined
 }

@@ -42,8 +42,8 @@ const NO_TRAILERS: readonly string[] = []
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/
 const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
-const parseFields = (text: string, from: number): string[] => {
-  const fields = parseFieldLines(text, from)
+const parseFields = (text: string, from: number, end: number): string[] => {
+  const fields = parseFieldLines(text, from, end)
   if (fields === undefined) throw new BadResponse('malformed header line')
   return fields
 }
@@ -86,11 +86,12 @@ const framingOf = (status: number, method: string, lengths: Lengths): Framing =>
   return lengths.contentLength === 0 ? 'none' : 'length'
 }
 
-export const parseHead = (text: string, method: string): ResponseHead => {
+/** @param text begins with the head @param end where its last field line ends */
+export const parseHead = (text: string, method: string, end = text.length): ResponseHead => {
   const line = STATUS_LINE.exec(text)
   if (line === null) throw new BadResponse('malformed status line')
   const status = Number(line[2])
-  const headers = parseFields(text, line[0].length)
+  const headers = parseFields(text, line[0].length, end)
   const lengths = readLengths(headers, line[1] ?? '')
   const framing = framingOf(status, method, lengths)
   return {
@@ -178,7 +179,7 @@ export class ResponseParser {
     const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
     const at = text.indexOf(HEAD_END)
     if (at === -1 || at > MAX_HEAD_BYTES) return this.#keepHead(bytes)
-    const head = parseHead(text.slice(0, at + 2), this.#method)
+    const head = parseHead(text, this.#method, at + 2)
     const bodyAt = at + HEAD_END.length
     if (head.status < 200) {
       if (head.status === 101) throw new BadResponse('unasked upgrade')
@@ -239,7 +240,7 @@ export class ResponseParser {
     }
     const at = bytes.indexOf(HEAD_END)
     if (at === -1) return this.#keep(bytes, MAX_TRAILER_BYTES, 'trailers')
-    this.#end(parseFields(bytes.toString('latin1', 0, at + 2), 0))
+    this.#end(parseFields(bytes.toString('latin1', 0, at + 2), 0, at + 2))
     return bytes.subarray(at + 4)
   }
 

@@ -80,8 +80,11 @@ export const createTargetPool = (
       if (isStream ? streams.size >= MAX_STREAMS : open.size - streams.size - idle.length >= MAX_CONNECTIONS) {
         return undefined
       }
-      const connection = idle.pop() ?? new UpstreamConnection(upstream, target, events)
-      open.add(connection)
+      let connection = idle.pop()
+      if (connection === undefined) {
+        connection = new UpstreamConnection(upstream, target, events)
+        open.add(connection)
+      }
       if (isStream) streams.add(connection)
       return connection
     },

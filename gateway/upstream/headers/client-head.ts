@@ -2,6 +2,7 @@
 import type { OwnCookies } from '../../http/fields.ts'
 import { type FieldKinds, type FloodMemory, keepKind } from '../../http/flood-memory.ts'
 import type { Route, Upstream } from '../../routes/route.ts'
+import { ownText } from '../../values/own-text.ts'
 import type { ResponseHead } from '../parser.ts'
 import { type Removes, responseRulesOf } from './header-rules.ts'
 import { isForSharedCaches, type PrivateAnswers, privateCacheControl, privateVary } from './private-answers.ts'
@@ -50,7 +51,7 @@ const kindOf = (name: string, known: FieldKinds): number => {
   if (remembered !== undefined) return remembered
   const lower = name.toLowerCase()
   const kind = Object.hasOwn(KINDS, lower) ? (KINDS[lower] ?? PASS) : isForSharedCaches(lower) ? SHARED_CACHES : PASS
-  keepKind(known, name, kind)
+  keepKind(known, ownText(name), kind)
   return kind
 }
 

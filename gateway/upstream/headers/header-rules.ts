@@ -2,6 +2,7 @@
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { IdentityHeader, Upstream } from '../../routes/route.ts'
+import { ownText } from '../../values/own-text.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 
 /** Whether a field of this name, as its sender spelt it, does not pass. */
@@ -31,7 +32,7 @@ const createRemoves = (names: readonly string[]): Removes => {
     const known = remembered.get(name)
     if (known !== undefined) return known
     const isRemoved = removed.has(collapse(name))
-    if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(name, isRemoved)
+    if (remembered.size < REMEMBERED && name.length <= 64) remembered.set(ownText(name), isRemoved)
     return isRemoved
   }
 }

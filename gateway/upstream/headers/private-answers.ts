@@ -1,6 +1,7 @@
 // Keeps responses for one person out of shared caches (RFC 9111 §3, §5.2.2).
 import type { Route } from '../../routes/route.ts'
 import { boundedMap } from '../../values/bounded-map.ts'
+import { ownText } from '../../values/own-text.ts'
 
 /** How the answers of a private route may be kept. */
 export interface PrivateAnswers {
@@ -32,7 +33,12 @@ const FOR_SHARED_CACHES = new Set([
 export const isForSharedCaches = (name: string): boolean =>
   name.endsWith('cdn-cache-control') || FOR_SHARED_CACHES.has(name)
 
-const remembered = { shared: boundedMap<string, string>(256), own: boundedMap<string, string>(256) }
+const LONGEST_REMEMBERED = 256
+const memoryOf = () => boundedMap<string, string>(256)
+// Backends say few different things.
+const remembered = { shared: memoryOf(), own: memoryOf() }
+/** By the fields that are added. */
+const rememberedVary = new WeakMap<readonly string[], ReturnType<typeof memoryOf>>()
 
 /** Cache-Control for the client; `sent` is the backend's, lines joined by `,`, or undefined. */
 export const privateCacheControl = (sent: string | undefined, { shared }: PrivateAnswers): string => {
@@ -40,8 +46,9 @@ export const privateCacheControl = (sent: string | undefined, { shared }: Privat
   const memory = shared ? remembered.shared : remembered.own
   const known = memory.get(sent)
   if (known !== undefined) return known
-  const made = makePrivate(sent, shared)
-  if (sent.length <= 256) memory.set(sent, made)
+  const own = ownText(sent)
+  const made = makePrivate(own, shared)
+  if (own.length <= LONGEST_REMEMBERED) memory.set(own, made)
   return made
 }
 
@@ -65,9 +72,23 @@ const isPartlyPrivate = (directive: string): boolean => /^private\s*=/i.test(dir
 const splitDirectives = (text: string): string[] =>
   (text.match(/(?:"(?:[^"\\]|\\.)*"?|[^",])+/g) ?? []).map(part => part.trim()).filter(part => part !== '')
 
-/** Vary for the client; undefined when `sent` says it all. */
+/** Vary for the client; `sent` is the backend's, lines joined by `,`, or undefined. */
 export const privateVary = (sent: string | undefined, { vary }: PrivateAnswers): string => {
-  const named = (sent ?? '').split(',').flatMap(name => (name.trim() === '' ? [] : [name.trim()]))
+  let memory = rememberedVary.get(vary)
+  if (memory === undefined) {
+    memory = memoryOf()
+    rememberedVary.set(vary, memory)
+  }
+  const known = memory.get(sent ?? '')
+  if (known !== undefined) return known
+  const own = ownText(sent ?? '')
+  const made = makeVary(own, vary)
+  if (own.length <= LONGEST_REMEMBERED) memory.set(own, made)
+  return made
+}
+
+const makeVary = (sent: string, vary: readonly string[]): string => {
+  const named = sent.split(',').flatMap(name => (name.trim() === '' ? [] : [name.trim()]))
   if (named.includes('*')) return '*'
   const known = new Set(named.map(name => name.toLowerCase()))
   return [...named, ...vary.filter(name => !known.has(name.toLowerCase()))].join(', ')
