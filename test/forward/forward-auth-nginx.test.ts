@@ -11,7 +11,7 @@ import { freePort } from '../support/ports.ts'
 import { findNginx } from '../support/provision.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { recipeBlock } from '../support/recipe.ts'
+import { recipeBlock, recipeSettings } from '../support/recipe.ts'
 import { until } from '../support/until.ts'
 
 const NAME = 'forward-auth-nginx'
@@ -54,12 +54,7 @@ t.test(
   async t => {
     // RT-34, HD-01, HD-02
     const app = await startRawUpstream(t)
-    const env = Object.fromEntries(
-      recipeBlock(NAME, 'sh')
-        .trim()
-        .split('\n')
-        .map(line => line.split('=') as [string, string])
-    )
+    const env = recipeSettings(NAME)
     const { routes } = parse(recipeBlock(NAME, 'yaml')) as { routes: { path: string }[] }
     const few = { path: '/app/few', external: true, rateLimit: { max: 1, window: '1h' } }
     const world = await startGateway(t, { env, config: { routes: [...routes, few] } })

@@ -67,8 +67,7 @@ const checkForwardAuth = async (lab: Lab, { world, app, port }: { world: World; 
 /** The application, and a gateway by the recipe whose public address is the proxy's. */
 const startBoth = async (lab: Lab, recipe: string) => {
   const [app, port] = [await startRawUpstream(lab), await freePort()]
-  const env = { TRUST_PROXY: '127.0.0.1', PUBLIC_URL: `http://127.0.0.1:${port}` }
-  return { app, port, world: await lab.gateway(recipe, {}, env) }
+  return { app, port, world: await lab.gateway(recipe, {}, { PUBLIC_URL: `http://127.0.0.1:${port}` }) }
 }
 
 const caddy: System = {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
-import { recipeBlock } from '../support/recipe.ts'
+import { recipeBlock, recipeSettings } from '../support/recipe.ts'
 import { until } from '../support/until.ts'
 import type { Lab } from './system.ts'
 
@@ -53,7 +53,7 @@ export const openLab = (postgres: NonNullable<WorldOptions['postgres']>) => {
           postgres,
           port,
           config,
-          env: { PUBLIC_URL: `http://127.0.0.1:${port}`, BROWSER_SESSION: 'true', ...env }
+          env: { BROWSER_SESSION: 'true', ...recipeSettings(recipe), PUBLIC_URL: `http://127.0.0.1:${port}`, ...env }
         }
       )
     }
