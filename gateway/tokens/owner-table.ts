@@ -31,6 +31,8 @@ interface OwnerTable {
 type Access = Pick<User, 'provider' | 'profiles' | 'areas' | 'areaPrincipal' | 'accessStatus'>
 
 const FIRST_CAPACITY = 256
+/** Of a UTF-16 unit. */
+const MAX_UTF8_BYTES = 3
 /** No text of the database holds it (PostgreSQL documentation, 8.3). */
 const BETWEEN = '\0'
 
@@ -82,22 +84,46 @@ const copyOwner = (from: Columns, source: number, to: Columns, place: number): v
 
 const doubled = (columns: Columns, count: number): Columns => {
   const next = createColumns(columns.capacity * 2)
-  for (let place = 0; place < count; place++) copyOwner(columns, place, next, place)
+  for (const name of COLUMNS) next[name].set(columns[name])
+  for (let place = 0; place < count; place++) next.slots[slotOf(next, next.ids[place] ?? 0)] = place + 1
   return next
 }
+
+const isSame = (a: Access, b: Access): boolean =>
+  a.profiles === b.profiles &&
+  a.areas === b.areas &&
+  a.provider === b.provider &&
+  a.areaPrincipal === b.areaPrincipal &&
+  a.accessStatus === b.accessStatus
 
 const createAccesses = () => {
   const lists: Access[] = []
   const places = new Map<string, number>()
+  /** By the very list of areas: people who are read together share it, and need no key. */
+  const near = new WeakMap<readonly string[], number[]>()
+
+  const placeByKey = (access: Access): number => {
+    const { provider, profiles, areas, areaPrincipal, accessStatus } = access
+    const single = `${provider}\0${areaPrincipal}\0${accessStatus}`
+    const key = `${single}\n${profiles.join(BETWEEN)}\n${areas.join(BETWEEN)}`
+    const known = places.get(key)
+    if (known !== undefined) return known
+    places.set(key, lists.length)
+    const place = lists.push({ provider, profiles, areas, areaPrincipal, accessStatus }) - 1
+    const others = near.get(areas)
+    if (others === undefined) near.set(areas, [place])
+    else others.push(place)
+    return place
+  }
+
   return {
     at: (place: number): Access | undefined => lists[place],
-    placeOf({ provider, profiles, areas, areaPrincipal, accessStatus }: Access): number {
-      const single = `${provider}\0${areaPrincipal}\0${accessStatus}`
-      const key = `${single}\n${profiles.join(BETWEEN)}\n${areas.join(BETWEEN)}`
-      const known = places.get(key)
-      if (known !== undefined) return known
-      places.set(key, lists.length)
-      return lists.push({ provider, profiles, areas, areaPrincipal, accessStatus }) - 1
+    placeOf(access: Access): number {
+      for (const place of near.get(access.areas) ?? []) {
+        const other = lists[place]
+        if (other !== undefined && isSame(other, access)) return place
+      }
+      return placeByKey(access)
     }
   }
 }
@@ -131,9 +157,9 @@ export const createOwnerTable = (): OwnerTable => {
   }
 
   const writeText = (place: number, text: string): void => {
-    if (textOf(place) === text) return
+    if (columns.textLength[place] !== 0 && textOf(place) === text) return
     columns.textLength[place] = 0
-    makeRoom(Buffer.byteLength(text))
+    makeRoom(text.length * MAX_UTF8_BYTES)
     columns.textAt[place] = textEnd
     const length = texts.write(text, textEnd)
     columns.textLength[place] = length
@@ -161,7 +187,7 @@ export const createOwnerTable = (): OwnerTable => {
       columns.disabled[place] = disabled ? 1 : 0
       columns.confirmedAt[place] = confirmedAt
       columns.revisions[place] = (columns.revisions[place] ?? 0) + 1
-      writeText(place, [user.name, user.email, user.username].join(BETWEEN))
+      writeText(place, `${user.name}${BETWEEN}${user.email}${BETWEEN}${user.username}`)
     },
     at(place) {
       const access = accesses.at(columns.accesses[place] ?? 0)
