@@ -12,6 +12,8 @@ const ROOT = dirname(import.meta.dirname)
 const JOBS = availableParallelism()
 /** For a file, on a machine that is busy with other things too. TAP_TIMEOUT in seconds changes it. */
 const LIMIT_S = 300
+/** A file that lives on for longer after its last assertion holds the run up: that is said. */
+const LINGERING_MS = 3000
 
 const main = async (): Promise<void> => {
   try {
@@ -65,8 +67,9 @@ const environment = (limitS: number, postgres: string): NodeJS.ProcessEnv => {
 }
 
 /** In one piece, so that files that run at the same time do not mix. */
-const show = (number: number, file: string, { failed, durationMs, report }: FileResult) => {
-  const line = `${failed === 0 ? 'ok' : 'not ok'} ${number} - ${file} # time=${Math.round(durationMs)}ms`
+const show = (number: number, file: string, { failed, durationMs, lingeredMs, report }: FileResult) => {
+  const lingered = lingeredMs < LINGERING_MS ? '' : `, ${Math.round(lingeredMs)}ms of it with something left open`
+  const line = `${failed === 0 ? 'ok' : 'not ok'} ${number} - ${file} # time=${Math.round(durationMs)}ms${lingered}`
   console.log([line, ...report.map(text => `    ${text}`)].join('\n'))
 }
 

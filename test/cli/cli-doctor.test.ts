@@ -2,7 +2,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { portaria } from '../support/cli.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { type Diagnosis, examine } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { type Mistake, startVulnerableProxy } from '../support/vulnerable-proxy.ts'

@@ -1,7 +1,7 @@
 // An account that the throttle holds back is freed at once by an Admin or from the command line, under all its names.
 // RW-15, RL-08
 import t from 'tap'
-import { portaria } from '../support/cli.ts'
+import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'

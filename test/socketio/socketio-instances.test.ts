@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
+import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
@@ -56,6 +57,7 @@ const startBalancer = async (t: Test, ports: number[]) => {
 const world = async (t: Test) => {
   const server = http.createServer()
   const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 1000 })
+  closeSoon(sockets.engine)
   for (const name of ['/messaging', '/open']) {
     sockets.of(name).on('connection', socket => {
       socket.emit('hello', name)

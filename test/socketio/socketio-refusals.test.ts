@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
+import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openStreams } from '../support/open-streams.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -20,6 +21,7 @@ const UNPROVEN = 20
 const world = async (t: Test) => {
   const server = http.createServer()
   const sockets = new Server(server, { serveClient: false })
+  closeSoon(sockets.engine)
   // A stock polling transport waits 30 s for a last poll.
   sockets.engine.on('connection', (socket: { transport: { closeTimeout: number } }) => {
     socket.transport.closeTimeout = 100

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
 import t, { type Test } from 'tap'
+import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { once } from '../support/socketio-event.ts'
@@ -15,6 +16,7 @@ const postgres = await startPostgres(t)
 const startServer = async (t: Test, options: object = {}) => {
   const server = http.createServer()
   const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 2000, ...options })
+  closeSoon(sockets.engine)
   const auths: unknown[] = []
   sockets.use((_socket, next) => next())
   const messaging = sockets.of('/messaging')

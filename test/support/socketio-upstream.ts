@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'
+import { closeSoon } from './engine-closing.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
 
 export interface ModelledUpstream {
@@ -24,6 +25,7 @@ export const startModelledUpstream = async (
   const messages: (string | Buffer)[] = []
   const sockets: Socket[] = []
   const engine = new Server({ pingInterval: 2000 })
+  closeSoon(engine)
   engine.on('connection', (socket: Socket) => {
     const model = createModel()
     sockets.push(socket)

@@ -7,6 +7,8 @@ export interface FileResult {
   readonly passed: number
   readonly failed: number
   readonly durationMs: number
+  /** How much of it the process lived on after its last assertion was counted: something was left open. */
+  readonly lingeredMs: number
   /** What is not ok, with its diagnosis; what passed is left out. */
   readonly report: readonly string[]
 }
@@ -39,7 +41,7 @@ export const runTestFile = async (
   const stop = () => child.kill()
   options.signal.addEventListener('abort', stop)
   const closed = once(child, 'close')
-  const { summary, report } = await read(child)
+  const { summary, report, endedAt } = await read(child)
   const [code, signal] = await closed
   limit.clear()
   options.signal.removeEventListener('abort', stop)
@@ -50,6 +52,7 @@ export const runTestFile = async (
     passed: counts?.passed ?? 0,
     failed: Math.max(counts?.failed ?? 0, fault === undefined ? 0 : 1),
     durationMs: performance.now() - began,
+    lingeredMs: endedAt === undefined ? 0 : performance.now() - endedAt,
     report
   }
 }
@@ -70,12 +73,14 @@ const faultOf = (end: {
 const read = async (child: ChildProcess) => {
   const report: string[] = []
   let summary: string | undefined
-  if (child.stdout === null) return { summary, report }
+  let endedAt: number | undefined
+  if (child.stdout === null) return { summary, report, endedAt }
   for await (const line of createInterface({ input: child.stdout })) {
+    if (/^# time=/.test(line)) endedAt = performance.now()
     if (/^# \{ total: .*\}$/.test(line)) summary = line
     else if (!/^\s*(?:ok |#|\d+\.\.\d|TAP version|$)/.test(line)) report.push(line)
   }
-  return { summary, report }
+  return { summary, report, endedAt }
 }
 
 const countsOf = (summary: string | undefined) => {
