@@ -1,6 +1,6 @@
 // A group of a real directory gives what a grant says, from the login on, and its DN can be found by its cn.
 import t from 'tap'
-import { portariaHere as portaria } from '../support/cli-here.ts'
+import { portaria } from '../support/cli.ts'
 import { startGateway } from '../support/gateway.ts'
 import { logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
