@@ -1,29 +1,13 @@
 // Shows Admins the state of the gateway, its upstreams and its stores, and the traffic of the last hour.
 import type { FastifyInstance } from 'fastify'
-import type { LimiterStatus } from '../limits/limiter.ts'
-import type { AuditState } from '../observe/audit-watch.ts'
-import { isUnwell } from '../observe/health.ts'
+import { isUnwell, type Known } from '../observe/health.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
-import type { Complaint } from '../route-files/complaint.ts'
-import type { UpstreamStatus } from '../upstream/upstreams.ts'
 import { readTime, timeProperty } from './query-times.ts'
 
 /** Each is read when it is asked for; none may be costly. Times are ms since the epoch where they are numbers. */
-interface StatusParts {
+interface StatusParts extends Pick<Known, 'upstreams' | 'limiter' | 'routes' | 'audit' | 'revocations' | 'streams'> {
   checks: () => Promise<Readonly<Record<string, string>>>
   startedAt: Date
-  upstreams: () => readonly UpstreamStatus[]
-  limiter: () => LimiterStatus
-  reload: () => {
-    ok: boolean
-    loadedAt: Date
-    checksum: string
-    routes: number
-    complaints: readonly Complaint[]
-  }
-  audit: () => AuditState
-  revocations: () => { known: number; stalenessMs: number }
-  streams: () => Readonly<Record<string, number>>
   /** Names of settings. */
   insecure: readonly string[]
 }
@@ -44,7 +28,7 @@ const iso = (ms: number): string => new Date(ms).toISOString()
 export const statusOf = async (parts: StatusParts) => {
   const checks = await parts.checks()
   const limiter = parts.limiter()
-  const { loadedAt, ...reload } = parts.reload()
+  const { ok, loadedAt, checksum, count, lastError = [] } = parts.routes()
   const audit = parts.audit()
   return {
     status: Object.values(checks).some(isUnwell) ? 'degraded' : 'ok',
@@ -55,7 +39,7 @@ export const statusOf = async (parts: StatusParts) => {
       targets: targets.map(({ since, reason = '', ...target }) => ({ ...target, since: iso(since), reason }))
     })),
     limiter: { ...limiter, since: iso(limiter.since), reason: limiter.reason ?? '' },
-    reload: { ...reload, loadedAt: loadedAt.toISOString() },
+    reload: { ok, loadedAt: loadedAt.toISOString(), checksum, routes: count, complaints: lastError },
     audit: { ...audit, firstBroken: audit.firstBroken ?? null, checkedAt: audit.checkedAt?.toISOString() ?? '' },
     revocations: { ...parts.revocations(), stalenessMs: Math.round(parts.revocations().stalenessMs) },
     streams: parts.streams(),

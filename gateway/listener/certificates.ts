@@ -133,7 +133,14 @@ export const followCertificates = (
 }
 
 /** Whether the files hold what is served, and that has not expired. */
-export const isWell = ({ current, pair }: CertificateState): boolean => current && pair.expiresAt > Date.now()
+/** What health and metrics need to know of a certificate. */
+export interface ServedCertificate {
+  /** Whether it is what the files hold. */
+  readonly current: boolean
+  readonly pair: Pick<CertificatePair, 'expiresAt'>
+}
+
+export const isWell = ({ current, pair }: ServedCertificate): boolean => current && pair.expiresAt > Date.now()
 
 const readPair = async ({ certFile, keyFile }: TlsSettings) => {
   const [cert, key] = await Promise.all([certFile, keyFile].map(textOf))

@@ -1,5 +1,11 @@
 // Reports the health of the gateway and of what it depends on, without names, hosts or versions.
 import type { FastifyInstance } from 'fastify'
+import type { LimiterStatus } from '../limits/limiter.ts'
+import { isWell, type ServedCertificate } from '../listener/certificates.ts'
+import type { TableStatus } from '../route-files/table-in-use.ts'
+import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
+import type { UpstreamStatus } from '../upstream/upstreams.ts'
+import type { AuditState } from './audit-watch.ts'
 import type { Reachability } from './reachability.ts'
 
 /**
@@ -57,23 +63,40 @@ export const healthRoutes = (app: FastifyInstance, { checks, auditCheckedAt }: H
 const REMEMBERED_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
-interface Checked {
-  databaseOk: () => Promise<boolean>
-  audit: () => 'ok' | 'broken' | 'unknown'
-  limiterDegraded: () => boolean
-  /** Whether the route files on disk are those in use. */
-  routesCurrent: () => boolean
-  /** Whether some upstream has no target left. */
-  upstreamDown: () => boolean
-  /** Since revocations were last known to be complete. */
-  stalenessMs: () => number
-  /** undefined: directory login is not active. */
-  directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
-  directoryInsecure: boolean
-  /** Whether the listener serves what its certificate files hold; undefined: it speaks no TLS. */
-  tlsWell: (() => boolean) | undefined
+/** What the parts of the gateway know of themselves: read by metrics, health checks and the status that Admins see. */
+export interface Known {
+  readonly streams: () => Readonly<Record<string, number>>
+  /** Socket.IO events that rules refused. */
+  readonly refusedEvents: () => readonly { route: string; namespace: string; count: number }[]
+  readonly limiter: () => LimiterStatus
+  /** `ok`: the files on disk are those in use; `count`: routes. */
+  readonly routes: () => TableStatus & { count: number }
+  readonly tokenCache: () => TokenCacheCounts
+  /** Verified tokens by the secret that signed them, the current one first. */
+  readonly tokensByKey: () => readonly number[]
+  readonly revocations: () => { known: number; stalenessMs: number }
+  readonly upstreams: () => readonly UpstreamStatus[]
+  /** Of the listener; undefined: it speaks no TLS. */
+  readonly certificate: () => ServedCertificate | undefined
+  /** Connections closed over their PROXY header. */
+  readonly proxyViolations: () => number
   /** undefined: no cloud login. */
-  provider: (() => Reachability) | undefined
+  readonly provider: () => Reachability | undefined
+  readonly audit: () => AuditState
+  /** Whether the database answers; asked at most once a second. */
+  readonly databaseOk: () => Promise<boolean>
+  /** undefined: directory login is not active. */
+  readonly directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
+}
+
+interface Checked
+  extends Pick<
+    Known,
+    'databaseOk' | 'audit' | 'limiter' | 'routes' | 'revocations' | 'directory' | 'certificate' | 'provider'
+  > {
+  /** Whether some upstream has no target left. */
+  hasUpstreamDown: () => boolean
+  directoryInsecure: boolean
 }
 
 /** However often somebody asks, the database is asked once a second at most. */
@@ -86,19 +109,22 @@ export const rememberPing = (ping: () => Promise<boolean>): (() => Promise<boole
   }
 }
 
-export const createChecks = (checked: Checked): HealthParts['checks'] => {
-  const word = (isWell: boolean): Check => (isWell ? 'ok' : 'degraded')
-  return async () => ({
-    database: word(await checked.databaseOk()),
-    rateLimit: word(!checked.limiterDegraded()),
-    routes: word(checked.routesCurrent()),
-    upstreams: word(!checked.upstreamDown()),
-    revocations: word(checked.stalenessMs() <= REVOCATIONS_OLD_MS),
-    audit: checked.audit(),
-    ...(checked.provider === undefined ? {} : { provider: checked.provider() }),
-    ...(checked.tlsWell === undefined ? {} : { tls: word(checked.tlsWell()) }),
-    ...directoryOf(checked)
-  })
+export const createChecks = (known: Checked): HealthParts['checks'] => {
+  const word = (isFine: boolean): Check => (isFine ? 'ok' : 'degraded')
+  return async () => {
+    const [provider, certificate] = [known.provider(), known.certificate()]
+    return {
+      database: word(await known.databaseOk()),
+      rateLimit: word(known.limiter().mode !== 'degraded'),
+      routes: word(known.routes().ok),
+      upstreams: word(!known.hasUpstreamDown()),
+      revocations: word(known.revocations().stalenessMs <= REVOCATIONS_OLD_MS),
+      audit: known.audit().state,
+      ...(provider === undefined ? {} : { provider }),
+      ...(certificate === undefined ? {} : { tls: word(isWell(certificate)) }),
+      ...directoryOf(known)
+    }
+  }
 }
 
 const directoryOf = ({ directory, directoryInsecure }: Checked): Record<string, Check> => {

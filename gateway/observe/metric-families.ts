@@ -1,38 +1,15 @@
 // Lists the metrics: the name, type and help text of each, and where its values are read from.
 
-import type { LimiterStatus } from '../limits/limiter.ts'
-import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
-import type { UpstreamStatus } from '../upstream/upstreams.ts'
 import { VERSION } from '../values/version.ts'
+import type { Known } from './health.ts'
 import { type Family, requestFamilies, type Value } from './metric-requests.ts'
 import type { Reachability } from './reachability.ts'
 import type { RequestCounters } from './request-counters.ts'
 
-export interface MetricSources {
+export interface MetricSources extends Known {
   readonly requests: RequestCounters
-  readonly streams: () => Readonly<Record<string, number>>
-  /** Socket.IO events that rules refused. */
-  readonly refusedEvents: () => readonly { route: string; namespace: string; count: number }[]
-  readonly limiter: () => LimiterStatus
-  readonly routes: () => { ok: boolean; loadedAt: Date; checksum: string; count: number }
   readonly reloads: () => { ok: number; failed: number }
-  readonly tokenCache: () => TokenCacheCounts
-  /** Verified tokens by the secret that signed them, the current one first. */
-  readonly tokensByKey: () => readonly number[]
-  readonly revocations: () => { known: number; stalenessMs: number }
-  readonly upstreams: () => readonly UpstreamStatus[]
-  /** Of the listener; undefined: it speaks no TLS. */
-  readonly certificate: () => { readonly current: boolean; readonly pair: { readonly expiresAt: number } } | undefined
-  /** Connections closed over their PROXY header. */
-  readonly proxyViolations: () => number
   readonly logLinesDropped: () => number
-  /** undefined: no cloud login. */
-  readonly provider: () => Reachability | undefined
-  readonly audit: () => { state: 'unknown' | 'ok' | 'broken'; checkedAt: Date | undefined }
-  /** Whether the database answers; asked at most once a second. */
-  readonly databaseOk: () => Promise<boolean>
-  /** undefined: directory login is not active. */
-  readonly directory: () => string | undefined
   /** Settings that weaken a protection, and whether they do. */
   readonly insecure: Readonly<Record<string, boolean>>
   readonly isReady: () => boolean

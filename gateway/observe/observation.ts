@@ -6,15 +6,13 @@ import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { createAccessLog } from './access-log.ts'
+import type { Known } from './health.ts'
 import { droppedLines } from './logging.ts'
 import type { MetricSources } from './metric-families.ts'
 import type { Metrics } from './metrics.ts'
 import type { OpsListener } from './ops-listener.ts'
 import { createRequestCounters } from './request-counters.ts'
 import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
-
-/** What other parts know and metrics tell. */
-type Observed = Omit<MetricSources, 'requests' | 'reloads' | 'logLinesDropped' | 'insecure' | 'isReady'>
 
 export interface Observation {
   /** Opens a request's span; undefined when tracing is off. */
@@ -33,7 +31,7 @@ export interface Observation {
   /** All metrics as prom-client's JSON, for a process that adds up those of several. */
   metrics(): Promise<unknown>
   /** From now on all metrics can be told. */
-  attach(observed: Observed): void
+  attach(known: Known): void
   /** `/ready` says so; before it says `starting`. */
   nowReady(): void
   nowDraining(): void
@@ -110,9 +108,9 @@ export const startObservation = async (settings: Settings, log: Logger): Promise
       metrics ??= createMetrics(() => sources)
       return metrics.json()
     },
-    attach(observed) {
+    attach(known) {
       sources = {
-        ...observed,
+        ...known,
         requests,
         reloads: () => reloads,
         logLinesDropped: () => droppedLines(log),

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { statusOf } from '../admin/status-routes.ts'
 import type { CloudParts } from '../cloud/start-cloud.ts'
 import type { Forwarding } from '../forwarding.ts'
-import { type Certificates, isWell } from '../listener/certificates.ts'
+import type { Certificates } from '../listener/certificates.ts'
 import type { Violations } from '../listener/violations.ts'
 import type { DirectoryParts } from '../login/start-directory.ts'
 import { createAuditWatch } from '../observe/audit-watch.ts'
@@ -49,10 +49,8 @@ export const createViews = (parts: ViewParts) => {
   const { limiter } = stores
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
-  const databaseOk = rememberPing(stores.database.ping)
   const auditWatch = createAuditWatch(stores.audit, parts.log)
-  const revocationState = () => ({ known: revocations.size(), stalenessMs: feed.staleness() })
-  observation.attach({
+  const known = {
     provider: () => parts.cloud.state?.(),
     streams: forwarding.streams.counts,
     refusedEvents: forwarding.refusedEvents,
@@ -60,41 +58,18 @@ export const createViews = (parts: ViewParts) => {
     routes: () => ({ ...routes.status(), count: routes.current().routes.length }),
     tokenCache: tokenParts.verifiedTokens.counts,
     tokensByKey: () => tokenParts.tokens.verified,
-    revocations: revocationState,
+    revocations: () => ({ known: revocations.size(), stalenessMs: feed.staleness() }),
     upstreams: upstreams.status,
     audit: auditWatch.last,
-    databaseOk,
+    databaseOk: rememberPing(stores.database.ping),
     directory: directory.state,
     certificate: () => certificates?.state(),
     proxyViolations: () => parts.violations.count
-  })
-  const checks = createChecks({
-    provider: parts.cloud.state,
-    databaseOk,
-    audit: () => auditWatch.last().state,
-    limiterDegraded: () => limiter.status().mode === 'degraded',
-    routesCurrent: () => routes.status().ok,
-    upstreamDown: upstreams.hasDown,
-    stalenessMs: feed.staleness,
-    directory: directory.state,
-    directoryInsecure: settings.ldap.insecure,
-    tlsWell: certificates && (() => isWell(certificates.state()))
-  })
-  const status = () =>
-    statusOf({
-      checks,
-      startedAt,
-      upstreams: upstreams.status,
-      limiter: limiter.status,
-      reload: () => {
-        const { ok, loadedAt, checksum, lastError } = routes.status()
-        return { ok, loadedAt, checksum, routes: routes.current().routes.length, complaints: lastError ?? [] }
-      },
-      audit: auditWatch.last,
-      revocations: revocationState,
-      streams: forwarding.streams.counts,
-      insecure: observation.insecure
-    })
+  }
+  observation.attach(known)
+  const { insecure } = settings.ldap
+  const checks = createChecks({ ...known, hasUpstreamDown: upstreams.hasDown, directoryInsecure: insecure })
+  const status = () => statusOf({ ...known, checks, startedAt, insecure: observation.insecure })
   siblings.answer('metrics', observation.metrics)
   siblings.answer('routes.prepare', routes.prepare)
   siblings.answer('routes.settle', (isAgreed, isAsked) => routes.settle(isAgreed === true, isAsked === true))
