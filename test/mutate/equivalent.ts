@@ -159,8 +159,26 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/routes/canonical-path.ts',
     line: 'const UNRESERVED = /^[A-Za-z0-9._~-]$/',
-    changes: ['/^[A-Za-z0-9._~-]$/ → /^[A-Za-z0-9._~-]/'],
+    changes: ['/^[A-Za-z0-9._~-]$/ → /^[A-Za-z0-9._~-]/', '/^[A-Za-z0-9._~-]$/ → /[A-Za-z0-9._~-]$/'],
     reason: 'what it does not know is judged the long way, with the same answer; it is asked about one character'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: 'if (CLEAN.test(rawPath)) return { path: rawPath }',
+    changes: ['CLEAN.test(rawPath) → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!path.includes('%')) return undefined",
+    changes: ["'%' → ''"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!path.includes('.')) return undefined",
+    changes: ["'.' → ''"],
+    reason: 'a shortcut: the long way comes to the same answer'
   },
   {
     module: 'gateway/routes/canonical-path.ts',
