@@ -12,13 +12,13 @@ const browser = await launchBrowser(t)
 const LANGUAGES = [
   {
     locale: 'en-GB',
-    refused: /do not match/,
+    refused: /incorrect/,
     throttled: /^Too many attempts\. Wait [1-5] min and try again\.$/,
     other: { name: 'Português', words: /^Foram muitas tentativas\. Espere [1-5] min/ }
   },
   {
     locale: 'pt-BR',
-    refused: /não conferem/,
+    refused: /incorretos/,
     throttled: /^Foram muitas tentativas\. Espere [1-5] min e tente de novo\.$/,
     other: { name: 'English', words: /^Too many attempts\. Wait [1-5] min/ }
   }
