@@ -1,4 +1,4 @@
-// Registers the gateway's own endpoints, in the order of the contract, each with what it needs.
+// Registers the gateway's own endpoints, in the order of the contract, with what each needs.
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { BrowserSession } from './access/browser-session.ts'

@@ -1,4 +1,4 @@
-// Starts the gateway, or says which Node it needs: `main.ts` links here, so that a Node without type stripping can read it.
+// Starts the gateway, or says which Node.js it needs: `main.ts` links here, so that a Node.js without type stripping can read it.
 const NEEDED = 24
 const [major] = process.versions.node.split('.').map(Number)
 if (major !== undefined && major >= NEEDED) {

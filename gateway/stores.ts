@@ -1,4 +1,4 @@
-// Opens the stores: Postgres (or the embedded one), Redis where there is one, and the counts that depend on it.
+// Opens the stores: Postgres (or the embedded one), Redis if configured, and the counts that depend on it.
 import type { Logger } from 'pino'
 import { createLimiter } from './limits/limiter.ts'
 import { openRedis } from './redis/redis.ts'

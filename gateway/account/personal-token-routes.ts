@@ -1,4 +1,4 @@
-// Lets people make access tokens for their own scripts, see when each was last used, and end them.
+// Lets people create access tokens for their own scripts, see when each was last used, and end them.
 import type { FastifyInstance } from 'fastify'
 import { LoginRequired } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'

@@ -1,4 +1,4 @@
-// Shows people their own live sessions, and ends one of them or all the others.
+// Shows people their own live sessions, and ends one of them or all others.
 import type { FastifyInstance } from 'fastify'
 import { identityOf } from '../http/exchange.ts'
 import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'

@@ -1,4 +1,4 @@
-// Admins keep the list of areas; profiles are fixed.
+// Lets Admins manage areas, and lists profiles.
 import type { FastifyInstance } from 'fastify'
 import { actorOf, idParams, listSchema, nothing, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
 import type { Users } from '../store/users.ts'

@@ -1,4 +1,4 @@
-// Admins make service accounts, change what they may do, rotate their secrets and remove them.
+// Lets Admins create service accounts, change their access, rotate their secrets and remove them.
 import type { FastifyInstance } from 'fastify'
 import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { Clients, ClientWish } from '../store/clients.ts'

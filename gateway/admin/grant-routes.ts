@@ -1,4 +1,4 @@
-// Admins change the access of many people at once, and see what groups give, and to how many.
+// Lets Admins change the access of many people at once, and see what groups grant, and to how many.
 import type { FastifyInstance } from 'fastify'
 import { actorOf, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { BulkChange, Users } from '../store/users.ts'

@@ -1,4 +1,4 @@
-// Admins find people, give and take their access, and end their tokens; each change is on record.
+// Lets Admins find people, change their access and end their tokens; each change is audited.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NotFound } from '../errors.ts'
 import {

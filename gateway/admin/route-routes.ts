@@ -1,4 +1,4 @@
-// Admins see which route asks for which role, and why a request would be decided as it is.
+// Shows Admins which roles each route requires, and explains the decision on a request.
 import type { FastifyInstance } from 'fastify'
 import { BadRequest } from '../errors.ts'
 import { accessMatrix } from '../explain/access-matrix.ts'

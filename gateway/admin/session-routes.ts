@@ -1,4 +1,4 @@
-// Shows Admins the live sessions of a person, and ends them all.
+// Shows Admins the live sessions of a person, and ends all of them.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'

@@ -1,4 +1,4 @@
-// Admins see who has which stream open, and may end one.
+// Shows Admins who has which stream open, and ends one.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import type { StreamItem } from '../forward/open-streams.ts'

@@ -1,4 +1,4 @@
-// Shows Admins the access tokens of everybody, and ends one.
+// Shows Admins the access tokens of all people, and ends one.
 import type { FastifyInstance } from 'fastify'
 import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore } from '../store/personal-tokens.ts'

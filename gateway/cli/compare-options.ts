@@ -1,4 +1,4 @@
-// What changed beside access is noted: where requests go, and what they may carry.
+// Compares route options other than access: where requests go, and what they may carry.
 import { ROUTE_OPTIONS } from '../route-files/define/route-options.ts'
 import { ROUTE_FLAGS, type Route, type RouteFlags } from '../routes/route.ts'
 

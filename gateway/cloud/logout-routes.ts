@@ -1,4 +1,4 @@
-// Ends sessions when the cloud provider says so: OpenID Connect Back-Channel Logout 1.0.
+// Ends sessions on behalf of the cloud provider: OpenID Connect Back-Channel Logout 1.0.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'

@@ -1,4 +1,4 @@
-// Forwards a request and its answer, streaming both ways; a fault on one side is reported to the other.
+// Forwards a request and its response, streaming in both directions; a fault on one side is reported to the other.
 
 import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'

@@ -1,4 +1,4 @@
-// Fetches permits from Redis before they are needed and gives them back soon after, a handful of commands per busy key.
+// Fetches permits from Redis before they are needed and returns them soon after, with few commands per busy key.
 import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'
 import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'

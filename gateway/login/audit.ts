@@ -1,4 +1,4 @@
-// Records every login; refused ones name a person only if there is one, and a flood of them becomes a sum.
+// Records every login; refused ones name a person only if there is one, and a flood of them is summed up.
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'

@@ -1,4 +1,4 @@
-// Gives service accounts their tokens: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
+// Issues tokens to service accounts: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'

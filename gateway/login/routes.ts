@@ -1,4 +1,4 @@
-// Serves the ways to log in, and the directory's: name and password in, the gateway's own token out.
+// Serves the login endpoints: lists the providers, and takes a name and password and returns the gateway's own token.
 import type { FastifyInstance } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import type { Directory } from '../directory/directory.ts'

@@ -1,4 +1,4 @@
-// Gives a person all permits of the login throttle back, under every name of their account.
+// Returns all permits of the login throttle to a person, under every name of their account.
 import { type Actor, appendAudit } from '../store/audit-entry.ts'
 import type { Database } from '../store/database.ts'
 import { loginsOfPerson } from '../store/login-names.ts'

@@ -1,4 +1,4 @@
-// Reports what is wrong with route files, each mistake with its place, all of them at once.
+// Reports the mistakes in route files, each with its place, all of them together.
 import type { Place } from '../routes/route.ts'
 
 /** One mistake (or, among warnings, one oddity). Lines and columns count from 1. */

@@ -1,4 +1,4 @@
-// Describes a route table: what the route files become, and all that the rest of the gateway knows of them.
+// Describes a route table: what route files are turned into, and all that the rest of the gateway knows of them.
 import type { TokenKind } from '../identity.ts'
 import type { Place } from '../values/place.ts'
 import type { Grants } from './grants.ts'

@@ -1,4 +1,4 @@
-// Reads the gateway's own settings, and those of its providers with them.
+// Reads the gateway's own settings, together with those of its providers.
 
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'

@@ -1,4 +1,4 @@
-// Registers each namespace of a Socket.IO session as an open stream, so that it ends with the right that it was opened by.
+// Registers each namespace of a Socket.IO session as an open stream, so that it ends with the access that it was opened with.
 import { GatewayError } from '../errors.ts'
 import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
 import type { Identity } from '../identity.ts'

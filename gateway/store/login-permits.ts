@@ -1,4 +1,4 @@
-// Keeps the permits of accounts, which count recent failed logins, where all instances look and a restart loses nothing.
+// Keeps the permits of accounts, which count recent failed logins, where all instances see them and a restart loses nothing.
 import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'

@@ -1,4 +1,4 @@
-// Keeps this instance informed of every ended token and changed person within a second, and notices when it no longer is.
+// Keeps this instance informed of every ended token and changed person within a second, and detects when it no longer is.
 import type { Logger } from 'pino'
 import { coalesce } from '../values/coalesce.ts'
 import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'

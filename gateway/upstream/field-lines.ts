@@ -1,4 +1,4 @@
-// Parses the field lines of a head into names and values; a byte that does not belong there refuses the whole head.
+// Parses the field lines of a head into names and values, and rejects the whole head for any invalid byte.
 
 const TOKEN = 1
 const VISIBLE = 2

@@ -1,4 +1,4 @@
-// Parses bytes from an upstream into judged HTTP/1.1 responses (RFC 9112 §4, §6, §7).
+// Parses bytes from an upstream into validated HTTP/1.1 responses (RFC 9112 §4, §6, §7).
 import { parseFieldLines } from './field-lines.ts'
 
 /** How the body ends (RFC 9112 §6.3). */

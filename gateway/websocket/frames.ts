@@ -1,4 +1,4 @@
-// Scans one direction of a WebSocket for frames: data passes untouched, control frames are handed over whole.
+// Scans one direction of a WebSocket for frames: data passes unchanged, control frames are handed over whole.
 import { isUtf8 } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
 import { checkMaskedText, INVALID_UTF8, unmaskInto } from './utf8-stream.ts'

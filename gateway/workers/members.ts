@@ -1,4 +1,4 @@
-// Forks the workers that share the listener, answers what they ask of this process and of each other, and sees each of them end.
+// Forks the workers that share the listener, handles their calls to this process and to each other, and detects when they end.
 import cluster, { type Worker } from 'node:cluster'
 import { join } from 'node:path'
 import type { Certificates } from '../listener/certificates.ts'

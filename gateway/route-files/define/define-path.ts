@@ -1,4 +1,4 @@
-// Makes the path of a route, and the prefix that is removed from it, of those written, or complains about them.
+// Builds the path of a route, and the prefix to strip, from a route file, or complains about them.
 
 import { canonicalPath, decode, trimBlanks } from '../../routes/canonical-path.ts'
 import { foldCase } from '../../routes/lax-readings.ts'

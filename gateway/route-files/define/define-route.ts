@@ -1,4 +1,4 @@
-// Makes a route that can be asked of one as written, or complains about what it must not say.
+// Builds a route from its definition in a route file, or complains about what is not allowed in it.
 import { METHODS } from 'node:http'
 import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
 import { nearestHint } from '../../values/spelling.ts'

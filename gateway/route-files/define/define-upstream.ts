@@ -1,4 +1,4 @@
-// Makes an upstream that can be dialled of one as written, or complains about what is dangerous or wrong in it.
+// Builds an upstream from its definition in a route file, or complains about what is dangerous or wrong in it.
 import type { Target, Upstream } from '../../routes/route.ts'
 import { type Complain, type Complaint, complain, type PlaceOf } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'

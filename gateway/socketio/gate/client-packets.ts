@@ -1,4 +1,4 @@
-// Judges the packets that the client of a Socket.IO session sends: what passes, what is answered, what ends the session.
+// Checks the packets that the client of a Socket.IO session sends: what passes, what is refused, what ends the session.
 import { Forbidden, type GatewayError } from '../../errors.ts'
 import { eventRoute } from '../../routes/socketio-routes.ts'
 import { isReservedEvent } from '../../routes/socketio-rules.ts'

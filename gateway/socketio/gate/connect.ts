@@ -1,4 +1,4 @@
-// Judges a CONNECT: it passes with the person in place of the token, or is answered with why it is refused.
+// Checks a CONNECT: it passes with the person in place of the token, or gets a CONNECT_ERROR.
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
