@@ -9,6 +9,7 @@ import { Sessions } from './0007-sessions.ts'
 import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
 import { SigningKeys } from './0010-signing-keys.ts'
+import { SearchedPeople } from './0011-searched-people.ts'
 
 /**
  * Raised by one with the first migration of each release that has any. From 2 on the names of migrations begin with it, as
@@ -27,5 +28,6 @@ export const migrations = [
   Sessions,
   Clients,
   PersonalTokens,
-  SigningKeys
+  SigningKeys,
+  SearchedPeople
 ]

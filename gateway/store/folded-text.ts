@@ -1,4 +1,4 @@
-// Folds text for searches by people, ignoring case and accents.
+// Folds the words of a search for people as the column users.searched is folded: without case and accents.
 
 // Combining marks of Latin, Greek and Cyrillic that NFD splits off, and Latin letters that it leaves whole.
 const MARKS = '\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0326\u0327\u0328\u0331'
@@ -13,15 +13,6 @@ const fold = (text: string): string =>
     .map(character => FOLDED.get(character) ?? character)
     .join('')
     .toLowerCase()
-
-/**
- * `expression` folded as `searchWords` are: split first, so that `lower` meets ASCII whatever the collation is. ASCII has
- * nothing to split, and only databases in UTF-8 can split (PostgreSQL documentation, 9.4).
- */
-export const foldedSql = (expression: string): string =>
-  `CASE WHEN octet_length(${expression}) = char_length(${expression}) OR current_setting('server_encoding') <> 'UTF8'
-    THEN lower(${expression})
-    ELSE lower(translate(normalize(${expression}, NFD), '${WHOLE}${MARKS}', '${PLAIN}')) END`
 
 /** More words than a search needs are left out. */
 const MAX_WORDS = 10

@@ -5,7 +5,7 @@ import type { AccessStatus, AccountProvider, User } from '../identity.ts'
 import type { Grants } from '../routes/grants.ts'
 import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
-import { foldedSql, searchWords } from './folded-text.ts'
+import { searchWords } from './folded-text.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
 import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
@@ -68,7 +68,9 @@ export const listPeople = (database: Database, grants: Grants, filter: PeopleQue
   return database.read(async manager => {
     const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total FROM users u ${where}`, values)
     const window = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`
-    const statement = `${SELECT} ${where} ORDER BY ${ASSIGNED}, lower(u.name), u.id ${window}`
+    // Which people these are comes first: what else is shown of them is looked up for this page alone.
+    const chosen = `SELECT u.id FROM users u ${where} ORDER BY ${ORDER} ${window}`
+    const statement = `${SELECT} WHERE u.id IN (${chosen}) ORDER BY ${ORDER}`
     const rows = await query<PersonRow>(manager, statement, [...values, pageSize, offset])
     const items = await toItems(manager, rows.map(toPerson), grants)
     return { items, page, pageSize, total: Number(count?.total ?? 0) }
@@ -109,15 +111,13 @@ const toItems = async (
 
 const NOTHING_GRANTED: GrantedParts = { granted: [], groupsCutOff: false }
 
-const SEARCHED = foldedSql("u.name || ' ' || u.username || ' ' || u.email")
-
 const conditions = ({ search, accessStatus, disabled }: PeopleQuery) => {
   const parts = ["u.provider <> 'client'"]
   const values: unknown[] = []
   const words = searchWords(storableText(search))
   if (words.length > 0) {
     values.push(words.map(word => `%${escapeLike(word)}%`))
-    parts.push(`${SEARCHED} LIKE ALL ($1::text[])`)
+    parts.push('u.searched LIKE ALL ($1::text[])')
   }
   if (disabled !== undefined) parts.push(disabled ? 'u.disabled' : 'NOT u.disabled')
   if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? ASSIGNED : `NOT ${ASSIGNED}`)
@@ -130,6 +130,8 @@ const ASSIGNED = `(
     OR EXISTS (SELECT FROM granted_profiles gp WHERE gp.user_id = u.id))
   AND (EXISTS (SELECT FROM user_areas ua WHERE ua.user_id = u.id)
     OR EXISTS (SELECT FROM granted_areas ga WHERE ga.user_id = u.id)))`
+
+const ORDER = `${ASSIGNED}, lower(u.name), u.id`
 
 const SELECT = `
   SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version, u.lowest_accepted_version, u.disabled,
