@@ -32,6 +32,25 @@ export const idsOf = async (filter: Readonly<Record<string, string>>): Promise<n
   return [...new Set(ids)]
 }
 
+const NAMED = 5
+
+/** Says which of these people have no access all the same: a profile and an area are needed. `''` when all have it. */
+const lackingAccess = async (ids: readonly number[]): Promise<string> => {
+  const wanted = new Set(ids)
+  const names: string[] = []
+  for (let page = 1; page * PAGE_SIZE <= MAX_PEOPLE; page += 1) {
+    const answer = await admin<ListOf<Named>>(
+      `users?${queryOf({ accessStatus: 'unassigned', page, pageSize: PAGE_SIZE })}`
+    )
+    if (answer.status !== 200) return ''
+    names.push(...answer.body.items.filter(({ id }) => wanted.has(id)).map(({ name }) => name))
+    if (answer.body.items.length < PAGE_SIZE) break
+  }
+  if (names.length === 0) return ''
+  const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ')
+  return ` ${text('bulkLacking', { n: number(names.length), names: shown })}`
+}
+
 interface Change {
   readonly profiles: { readonly add: readonly string[]; readonly remove: readonly string[] }
   readonly areas: { readonly add: readonly string[]; readonly remove: readonly string[] }
@@ -50,7 +69,8 @@ const send = async (ids: readonly number[], change: Change): Promise<{ words: st
     changed += answer.body.changed
     failed += answer.body.failed.length
   }
-  return { words: text('bulkDone', { changed: number(changed), failed: number(failed) }), isError: failed > 0 }
+  const done = text('bulkDone', { changed: number(changed), failed: number(failed) })
+  return { words: `${done}${await lackingAccess(ids)}`, isError: failed > 0 }
 }
 
 interface Props {
