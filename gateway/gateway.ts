@@ -63,6 +63,7 @@ export const startGateway = async (
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,
     groupSources: groupSources(settings),
+    browserSession: settings.browserSession,
     ownRoutes: ownRoutes(),
     publicUrlGiven: settings.publicUrlGiven,
     log,

@@ -18,9 +18,11 @@ const verify = ({ environment }: Cli): Promise<Report> =>
     return {
       found: !ok,
       json: verdict,
-      text: ({ green, red }) =>
-        ok
-          ? green(`The audit log is whole: ${entries} entries, and each matches the hash chain.`)
-          : red(`The audit log was changed: entry ${firstBroken} of ${entries} is missing or has been altered.`)
+      text: ({ green, red, yellow }) =>
+        entries === 0
+          ? yellow('The audit log is empty. Is this the right database?')
+          : ok
+            ? green(`The audit log is whole: ${entries} entries, and each matches the hash chain.`)
+            : red(`The audit log was changed: entry ${firstBroken} of ${entries} is missing or has been altered.`)
     }
   })

@@ -37,9 +37,15 @@ const check = async (
   withSettings = hasGatewaySettings(environment)
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
-  const settings = withSettings ? judgeSettings(environment) : { mistakes: [], warnings: [], groupSources: undefined }
+  const settings = withSettings
+    ? judgeSettings(environment)
+    : { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
   const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
-  const routes = await judgeRoutes(folder, { publicUrlGiven, groupSources: settings.groupSources })
+  const routes = await judgeRoutes(folder, {
+    publicUrlGiven,
+    groupSources: settings.groupSources,
+    browserSession: settings.browserSession
+  })
   const proxied = routes.table?.routes.filter(route => route.upstream !== undefined || route.external).length ?? 0
   const found = routes.complaints.length > 0 || settings.mistakes.length > 0
   return {
@@ -75,15 +81,18 @@ interface JudgedSettings {
   readonly warnings: readonly string[]
   /** undefined: not known. */
   readonly groupSources: GroupSources | undefined
+  /** True also when it is not known. */
+  readonly browserSession: boolean
 }
 
 const judgeSettings = (environment: Environment): JudgedSettings => {
   try {
     const settings = readSettings(environment)
-    return { mistakes: [], warnings: settings.warnings, groupSources: groupSources(settings) }
+    const { warnings, browserSession } = settings
+    return { mistakes: [], warnings, groupSources: groupSources(settings), browserSession }
   } catch (error) {
     if (error instanceof SettingsError) {
-      return { mistakes: error.mistakes, warnings: error.warnings, groupSources: undefined }
+      return { mistakes: error.mistakes, warnings: error.warnings, groupSources: undefined, browserSession: true }
     }
     throw error
   }

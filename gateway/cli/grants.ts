@@ -87,7 +87,11 @@ const find = async (environment: Environment, cn: string): Promise<Report> => {
       const reason = error instanceof Error && 'reason' in error ? String(error.reason) : 'unknown'
       throw new CannotRun(`The directory could not be searched (${reason})`)
     })
-  const none = `The service account finds no group with the cn "${cn}" in the directory`
+  const where =
+    ldap.groupBase === undefined
+      ? 'in the directory; set LDAP_GROUP_BASE to where the groups are'
+      : `below ${ldap.groupBase}`
+  const none = `The service account finds no group with the cn "${cn}" ${where}`
   const isFound = groups.length > 0
   return { found: !isFound, json: groups, text: () => (isFound ? groups.join('\n') : none), isMessage: !isFound }
 }

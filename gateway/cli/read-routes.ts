@@ -23,7 +23,7 @@ interface JudgedRoutes {
 /** Reads, judges and tests a folder of route files. Throws {@link CannotRun} when there is no such folder. */
 export const judgeRoutes = async (
   folder: string,
-  surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources'> = {}
+  surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources' | 'browserSession'> = {}
 ): Promise<JudgedRoutes> => {
   const files = (await namesIn(folder)).length
   let tests = 0

@@ -39,6 +39,8 @@ export interface LiveRoutesOptions {
   readonly log: ReloadLog
   /** Who can say in which groups people are; undefined: not judged. */
   readonly groupSources?: GroupSources
+  /** As `LoadOptions` has it. */
+  readonly browserSession?: boolean
   /** After each reload, whatever its outcome. */
   readonly onReload?: (ok: boolean) => void
   /** Instead of `reload`, when the files have changed. */
@@ -58,6 +60,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     ownRoutes,
     publicUrlGiven = true,
     groupSources,
+    browserSession = true,
     log,
     onReload,
     debounceMs = 100,
@@ -73,10 +76,12 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     certificateFiles = definitions.certificateFiles
     return definitions
   }
-  const first = await loadRoutes(folder, ownRoutes, { publicUrlGiven, groupSources, read }).catch(async error => {
-    await reader.close()
-    throw error
-  })
+  const first = await loadRoutes(folder, ownRoutes, { publicUrlGiven, groupSources, browserSession, read }).catch(
+    async error => {
+      await reader.close()
+      throw error
+    }
+  )
   const inUse = createTableInUse(first, { log, now: options.now ?? (() => new Date()) })
   let isClosed = false
   let prepared: ((isAsked: boolean) => void) | undefined
@@ -93,6 +98,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
         upstreamsInUse: inUse.current().upstreams,
         publicUrlGiven,
         groupSources,
+        browserSession,
         read
       })
       keep(isAsked => inUse.accept(loaded, isAsked))

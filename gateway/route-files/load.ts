@@ -23,6 +23,8 @@ export interface LoadOptions {
   readonly publicUrlGiven?: boolean
   /** Who can say in which groups people are; undefined: not judged. */
   readonly groupSources?: GroupSources | undefined
+  /** Whether logins leave a session cookie (BROWSER_SESSION). Not judged when absent. */
+  readonly browserSession?: boolean
   /** Reads the files, here or in another thread. */
   readonly read?: (folder: string) => Promise<RouteDefinitions>
 }
@@ -34,13 +36,23 @@ export interface LoadOptions {
 export const loadRoutes = async (
   folder: string,
   ownRoutes: readonly WrittenRoute[],
-  { upstreamsInUse = new Map(), publicUrlGiven = true, read = readRouteFiles, groupSources }: LoadOptions = {}
+  {
+    upstreamsInUse = new Map(),
+    publicUrlGiven = true,
+    read = readRouteFiles,
+    groupSources,
+    browserSession = true
+  }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(await read(folder), upstreamsInUse)
   // Taking in what a thread has read took its time: requests come first.
   await setImmediate()
   const complaints = [...definitions.complaints, ...(publicUrlGiven ? [] : hostComplaints(definitions))]
-  const warnings = [...definitions.warnings, ...catchAllWarnings(definitions.routes)]
+  const warnings = [
+    ...definitions.warnings,
+    ...catchAllWarnings(definitions.routes),
+    ...(browserSession ? [] : sessionWarnings(definitions.routes))
+  ]
   const building = buildRouteTable({
     routes: [...ownRoutes, ...definitions.routes],
     upstreams: definitions.upstreams,
@@ -118,6 +130,17 @@ const catchAllWarnings = (routes: readonly WrittenRoute[]): Complaint[] =>
   routes
     .filter(route => route.public && route.path === '/*')
     .map(route => complain(route.place, 'this public catch-all makes every path without a route of its own public'))
+
+const sessionWarnings = (routes: readonly WrittenRoute[]): Complaint[] =>
+  routes
+    .filter(route => route.browser)
+    .slice(0, 1)
+    .map(({ place }) =>
+      complain(
+        place,
+        '"browser: true" lets nobody in from a browser without BROWSER_SESSION=true: there is no session cookie'
+      )
+    )
 
 const keepUpstreams = (definitions: RouteDefinitions, inUse: ReadonlyMap<string, Upstream>): RouteDefinitions => {
   const upstreams = new Map<string, Upstream>()

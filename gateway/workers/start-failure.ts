@@ -11,5 +11,8 @@ export class StartFailure extends Error {}
 export const failureText = (error: unknown): string => {
   if (error instanceof StartFailure) return error.message
   if (error instanceof RouteFileError) return error.complaints.map(formatComplaint).join('\n')
-  return error instanceof Error ? `The gateway cannot start: ${error.message}` : 'The gateway cannot start'
+  if (!(error instanceof Error)) return 'The gateway cannot start'
+  // PostgreSQL, appendix A: insufficient_privilege.
+  const advice = 'code' in error && error.code === '42501' ? ': let the role of DATABASE_URL own the database' : ''
+  return `The gateway cannot start: ${error.message}${advice}`
 }

@@ -101,3 +101,17 @@ t.test('a claim counts only where an issuer vouches for it, and with open tenant
     warnings: ['8: grants to groups of the directory give nothing: no groups are read (LDAP_SEARCH_BASE)']
   })
 })
+
+t.test('routes for browsers are warned of where logins leave no session cookie', async t => {
+  const folder = await routeFolder(t, {
+    'a.yaml': 'upstreams: { a: { url: http://127.0.0.1:1 } }\nroutes:\n  - { path: /x, upstream: a, browser: true }\n'
+  })
+  const warningsWith = async (browserSession: boolean) =>
+    (await loadRoutes(folder, ownRoutes(), { browserSession })).warnings.map(
+      ({ line, message }) => `${line}: ${message}`
+    )
+  t.same(await warningsWith(true), [])
+  t.same(await warningsWith(false), [
+    '3: "browser: true" lets nobody in from a browser without BROWSER_SESSION=true: there is no session cookie'
+  ])
+})
