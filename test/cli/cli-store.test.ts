@@ -113,7 +113,7 @@ t.test('on Postgres', async t => {
       t.equal(code, 2)
       t.notMatch(stdout + stderr, /s3cr3t-word|\n\s+at /)
       t.match(stderr, /database cannot be used \(DATABASE_URL, |DATABASE_URL must be/)
-      t.match(stderr, /Nothing listens there: start|create it, or correct the name|must be postgres:/)
+      t.match(stderr, /Nothing listens at this address: start|create it, or correct the name|must be postgres:/)
     }
   })
 })
