@@ -72,7 +72,7 @@ export const startTokens = async (
     verifiedTokens,
     assertions,
     uses,
-    isOurs: tokens.isOurs,
+    isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
     /** A session that cannot be written down now is, once its token is used. */
     async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson) {

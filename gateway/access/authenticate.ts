@@ -29,7 +29,7 @@ export interface Authentication {
   revocationsTrusted: () => boolean
   /** Where a request's token comes from; undefined: it brought none. */
   tokenOf: (exchange: Exchange) => string | undefined
-  /** Whether a text is a token that this gateway has signed. */
+  /** Whether a text is a token of this gateway: signed by it, or one of its live access tokens. */
   isOurs: (token: string) => boolean
 }
 

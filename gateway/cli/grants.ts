@@ -56,7 +56,7 @@ const list = async (environment: Environment, config: string | undefined): Promi
   const heading = ['group', 'provider', 'profiles', 'areas', ...(people === undefined ? [] : ['people']), 'place']
   const note =
     people === undefined
-      ? 'People are not counted, because neither DATABASE_URL nor DATA_DIR leads to a database.'
+      ? 'People are not counted, because neither DATABASE_URL nor DATA_DIR leads to a database that can be read.'
       : 'People: the number of people who were in the group at their last login or recheck.'
   return {
     found: false,
@@ -68,12 +68,16 @@ const list = async (environment: Environment, config: string | undefined): Promi
   }
 }
 
-/** How many people were last seen in each group; undefined where no database is set up. */
+/** How many people were last seen in each group; undefined where no database can be read. */
 const countPeople = async (environment: Environment, grants: Grants): Promise<readonly number[] | undefined> => {
   if (!hasDatabase(environment)) return undefined
   const { listGrants } = await import('../store/granted-items.ts')
-  const { items } = await withDatabase(environment, database => listGrants(database, grants))
-  return items.map(({ people }) => people)
+  // What the files grant is worth knowing without a database too, and listing it changes none.
+  const counted = withDatabase(environment, database => listGrants(database, grants), { migrates: false })
+  return counted.then(
+    ({ items }) => items.map(({ people }) => people),
+    () => undefined
+  )
 }
 
 const find = async (environment: Environment, cn: string): Promise<Report> => {

@@ -16,6 +16,8 @@ const SILENT = { info() {}, warn() {}, error() {} }
 interface StoreOptions {
   /** Whether an embedded database that is not there yet is made. */
   readonly create?: boolean
+  /** False: the schema is used as it is. */
+  readonly migrates?: boolean
 }
 
 /** Whether the environment names a database that is there, as far as can be seen without opening it. */
@@ -28,7 +30,7 @@ export const hasDatabase = (environment: Environment): boolean => {
 export const withDatabase = async <T>(
   environment: Environment,
   work: (database: Database) => Promise<T>,
-  { create = false }: StoreOptions = {}
+  { create = false, migrates = true }: StoreOptions = {}
 ): Promise<T> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
   if (databaseUrl === undefined && !create && !existsSync(join(dataDir, 'postgres'))) {
@@ -36,7 +38,7 @@ export const withDatabase = async <T>(
       `There is no database in ${resolve(dataDir)}: set DATABASE_URL or DATA_DIR to the same value as for the gateway`
     )
   }
-  const database = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
+  const database = await openOrFail({ databaseUrl, dataDir, role: 'command', migrates }, 'The database cannot be used')
   try {
     return await work(database)
   } catch (error) {
@@ -53,6 +55,7 @@ interface Opening {
   readonly dataDir: string
   /** `gateway` refuses an embedded database that a gateway runs on; `command` joins it. */
   readonly role: 'gateway' | 'command'
+  readonly migrates?: boolean
 }
 
 /** Opens a database, migrated. Throws {@link CannotRun}, beginning with `failure`, when it is not to be had. */

@@ -31,8 +31,8 @@ export interface Front {
   readonly server: Server
   /** For connections to come; those that are open keep theirs. */
   useCertificate(state: CertificateState): void
-  /** Ends connections that have not spoken HTTP yet. */
-  endEarly(): void
+  /** Resolves when all connections have got as far as HTTP; those that have not after `graceMs` are ended. */
+  endEarly(graceMs?: number): Promise<void>
 }
 
 /** For a PROXY header, and for a TLS handshake. */
@@ -40,9 +40,14 @@ const EARLY_MS = 10_000
 
 export const createFront = ({ accept, places, certificate, sendsProxyHeader, onRefused }: FrontParts): Front => {
   const early = new Set<Socket>()
-  const accepts = (connection: Socket, accepted: Accepted) => {
+  let onNoneEarly: (() => void) | undefined
+  const leaveEarly = (connection: Socket) => {
     early.delete(connection)
+    if (early.size === 0) onNoneEarly?.()
+  }
+  const accepts = (connection: Socket, accepted: Accepted) => {
     accept(accepted)
+    leaveEarly(connection)
   }
   const tls = certificate === undefined ? undefined : createTls(certificate, accepts, places.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
@@ -52,7 +57,7 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
   }
   const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
     early.add(socket)
-    socket.on('close', () => early.delete(socket))
+    socket.on('close', () => leaveEarly(socket))
     // Until the connection is handed over, a reset matters to no one else.
     socket.on('error', () => socket.destroy())
     const peer = socket.remoteAddress
@@ -67,7 +72,15 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
   return {
     server,
     useCertificate: state => tls?.server.setSecureContext(secureContext(state)),
-    endEarly() {
+    async endEarly(graceMs = 0) {
+      if (early.size === 0) return
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, graceMs)
+        onNoneEarly = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
       for (const socket of early) socket.destroy()
     }
   }

@@ -79,6 +79,10 @@ const open = async (
 
 /** Connections that the kernel holds until they are taken; beyond that a client tries again after a second. */
 const BACKLOG = 1024
+/** What a drain spends on taking them at most; milliseconds. */
+const BACKLOG_MS = 500
+/** For connections in their TLS handshake, or whose PROXY header is due, when a drain begins; milliseconds. */
+const EARLY_GRACE_MS = 500
 
 const listen = (server: Server, port: number, host: string): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -93,7 +97,7 @@ const listen = (server: Server, port: number, host: string): Promise<number> =>
 const drain = async ({ front, http }: Open, timeoutMs: number): Promise<void> => {
   await takeBacklog(front.server)
   const closed = new Promise(resolve => front.server.close(resolve))
-  front.endEarly()
+  await front.endEarly(EARLY_GRACE_MS)
   await http.drain(timeoutMs)
   await closed
 }
@@ -107,7 +111,8 @@ const takeBacklog = async (server: Server): Promise<void> => {
   server.on('connection', note)
   // The turn that this begins in may have looked already.
   await setImmediate()
-  for (let taken = 0; isTaking && taken < BACKLOG; taken++) {
+  const until = performance.now() + BACKLOG_MS
+  for (let taken = 0; isTaking && taken < BACKLOG && performance.now() < until; taken++) {
     isTaking = false
     await setImmediate()
   }

@@ -47,7 +47,7 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
         throw new BadRequest({ reason: 'unknown-sid' })
       }
       if (record.upgraded && !isCarriedHere) letGo()
-      session.adopt(record)
+      if (!session.isOver) session.adopt(record)
       note()
     },
     async persist() {

@@ -50,6 +50,8 @@ interface DatabaseOptions {
   /** How long to wait at start for a Postgres that is not there yet. */
   startTimeoutMs?: number
   poolSize?: number
+  /** False: the schema is used as it is. */
+  migrates?: boolean
 }
 
 /**
@@ -57,11 +59,19 @@ interface DatabaseOptions {
  * Throws {@link DatabaseUnavailable} when it does not come up, at once when credentials or database name are wrong.
  */
 export const openDatabase = async (options: DatabaseOptions): Promise<Database> => {
-  const { databaseUrl, dataDir, log, role = 'gateway', startTimeoutMs = 30_000, poolSize = POOL_SIZE } = options
+  const {
+    databaseUrl,
+    dataDir,
+    log,
+    role = 'gateway',
+    startTimeoutMs = 30_000,
+    poolSize = POOL_SIZE,
+    migrates = true
+  } = options
   const embedded = databaseUrl === undefined ? await openEmbedded({ dataDir, log, role }) : undefined
   const connection = embedded?.connection ?? { connectionString: databaseUrl ?? '' }
   try {
-    const dataSource = await connect(dataSourceOptions(connection, poolSize, log), log, startTimeoutMs)
+    const dataSource = await connect(dataSourceOptions(connection, poolSize, log), log, startTimeoutMs, migrates)
     return describe(dataSource, connection, embedded)
   } catch (error) {
     await embedded?.close()
@@ -133,13 +143,18 @@ const dataSourceOptions = (connection: PgConnection, poolSize: number, log: Log)
   }
 })
 
-const connect = async (options: DataSourceOptions, log: Log, startTimeoutMs: number): Promise<DataSource> => {
+const connect = async (
+  options: DataSourceOptions,
+  log: Log,
+  startTimeoutMs: number,
+  migrates: boolean
+): Promise<DataSource> => {
   const deadline = performance.now() + startTimeoutMs
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 2_000)) {
     const dataSource = new DataSource(options)
     try {
       await dataSource.initialize()
-      await migrate(dataSource)
+      if (migrates) await migrate(dataSource)
       return dataSource
     } catch (error) {
       if (dataSource.isInitialized) await dataSource.destroy().catch(() => undefined)

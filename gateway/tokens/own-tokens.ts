@@ -7,8 +7,8 @@ const START = 'eyJ'
 /** base64url of an HMAC-SHA-256. */
 const SIGNATURE_LENGTH = 43
 const ACCESS_TOKEN = /pt_[\w-]{43}/
-/** A file may be called `script_<hash>.js`. */
-const ACCESS_TOKEN_ALONE = /(?<![\w-])pt_[\w-]{43}(?![\w-])/
+/** Also where one overlaps another. */
+const ACCESS_TOKENS = /(?=(pt_[\w-]{43}))/g
 const BASIC = /^Basic +([A-Za-z0-9+/]+=*)$/i
 
 /** Takes time in proportion to the value, for strangers choose it. */
@@ -19,9 +19,12 @@ export const holdsOwnToken = (value: string, isOurs: (token: string) => boolean)
   return basic !== undefined && holdsOwnToken(Buffer.from(basic, 'base64').toString('latin1'), isOurs)
 }
 
-/** The same of a path, which is refused as a whole: an access token counts where no longer word holds it. */
+/** The same of a path, which is refused as a whole: text of this shape counts only if it is a live access token. */
 export const pathHoldsOwnToken = (path: string, isOurs: (token: string) => boolean): boolean =>
-  path.length > SIGNATURE_LENGTH && (ACCESS_TOKEN_ALONE.test(path) || holdsSigned(path, isOurs))
+  path.length > SIGNATURE_LENGTH && (holdsLive(path, isOurs) || holdsSigned(path, isOurs))
+
+const holdsLive = (path: string, isOurs: (token: string) => boolean): boolean =>
+  path.includes('pt_') && [...path.matchAll(ACCESS_TOKENS)].some(([, token = '']) => isOurs(token))
 
 const holdsSigned = (value: string, isOurs: (token: string) => boolean): boolean => {
   for (const run of value.match(RUNS) ?? []) if (run.includes(START) && runHolds(run, isOurs)) return true

@@ -22,6 +22,8 @@ export interface PersonalTokenNews {
 export interface PersonalTokens {
   judge(token: string): Identity | GatewayError
   learn(news: PersonalTokenNews): void
+  /** Whether a text is a token that was made here and has not been purged; says nothing of its owner. */
+  isLive(token: string): boolean
   /** Whether this person has a live token: then a change of their access must be read again. */
   isOwner(userId: number): boolean
   /** Those used in this minute (minutes since the epoch) or later. */
@@ -119,6 +121,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
       for (const owner of people) owners.set(owner)
       for (const row of personalTokens) table.add(row)
     },
+    isLive: token => recall(token) !== undefined,
     isOwner: userId => owners.find(userId) !== -1,
     usedSince(minute) {
       const uses: PersonalTokenUse[] = []

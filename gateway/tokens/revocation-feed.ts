@@ -93,7 +93,8 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const poll = setInterval(() => void read(), pollMs)
   const purge = setInterval(() => {
     revocations.purge()
-    personalTokens.purge()
+    // Not while owners are learnt whose tokens are still on their way.
+    void read.idle().then(personalTokens.purge)
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }, PURGE_EVERY_MS)
   poll.unref()

@@ -26,6 +26,8 @@ const halfMb = (): number => {
  */
 export const boundYoungGeneration = (): number => {
   const first = halfMb()
+  // A size that was given on the command line stays.
+  if (process.execArgv.some(flag => /semi[-_]space/.test(flag))) return first
   if (first === 0 || first * 2 > HALF_MB) return first
   v8.setFlagsFromString(`${GROWTH}=${Math.floor(HALF_MB / first)}`)
   const kept: number[][] = []

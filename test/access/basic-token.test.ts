@@ -111,3 +111,10 @@ t.test('"basic" has no place beside public, websocket and socketio', async t => 
     await t.rejects(loadRoutes(folder, []), /"basic"/)
   }
 })
+
+t.test('a live access token reaches no public backend in a path; text that only looks like one does', async t => {
+  // RW-23
+  for (const path of [token, `a/${token}.zip`, `x-${token}-x`, `pt_${token}`])
+    t.match(await ask(`/open/${path}`, {}), { status: 400, text: /GW_BAD_REQUEST/ }, path.replace(token, 'TOKEN'))
+  t.match(await ask('/open/pt_BR-manual-de-utilizacao-do-sistema-completo', {}), { status: 200 })
+})

@@ -89,7 +89,7 @@ t.test('a list of groups that the provider cut off grants nothing, and log and a
     const item = await (await world.fetch(`/auth/admin/users/${user.id}`, { token })).json()
     t.match(item, { groupsCutOff: true, granted: [] })
   }
-  t.match(await world.logged(({ reason }) => reason === 'groups-cut-off'), { level: 40, msg: /cut off/ })
+  t.match(await world.logged(({ reason }) => reason === 'groups-cut-off'), { level: 40, msg: /truncated/ })
 })
 
 // OA-16, RW-30

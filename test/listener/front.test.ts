@@ -176,6 +176,20 @@ t.test('what is no TLS is closed, and what never speaks is ended with the listen
   await closed(silent)
 })
 
+t.test('a handshake that is under way when the end begins is completed', async t => {
+  const authority = createCertificateAuthority(t.testdir({}))
+  const { port, front } = await startFront(t, { certificate: stateOf(authority.issue('one')) })
+  const accepted = once(front.server, 'connection')
+  const plain = await dial(t, port)
+  await accepted
+  const over = front.endEarly(60_000)
+  const client = tls.connect({ socket: plain, ca: authority.ca, servername: 'localhost' })
+  await once(client, 'secureConnect')
+  await over
+  client.write('hello')
+  t.equal(String((await once(client, 'data'))[0]), '127.0.0.1 true hello')
+})
+
 t.test('a connection that is still in its handshake has a place, which it leaves when it is lost', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
   const { port } = await startFront(t, { certificate: stateOf(authority.issue('one')), places: placesFor(2) })

@@ -44,8 +44,8 @@ export const createPollingTransport = (options: PollingOptions) => {
   const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
     poll = undefined
     await share?.release()
-    // Another instance may have let a CONNECT through meanwhile.
-    await share?.reload()
+    // Another instance may have let a CONNECT through meanwhile; one that is over has no record any more.
+    if (!session.isOver) await share?.reload()
     if (head.status !== 200) {
       // The session is unknown or broken there: the client hears the same status and starts anew.
       const exchange = mailbox.letGo()
@@ -62,7 +62,7 @@ export const createPollingTransport = (options: PollingOptions) => {
       if (judged.verdict === 'violation') return options.onViolation(judged.reason)
       if (judged.verdict === 'pass') mailbox.put([judged.text ?? packet.text, ...(judged.released ?? [])])
     }
-    await share?.persist()
+    if (!session.isOver) await share?.persist()
     if (mailbox.isEmpty()) mailbox.putNothing()
     await mailbox.deliver()
   }
