@@ -88,7 +88,7 @@ export const createForwarding = (parts: ForwardingParts) => {
 
   return {
     streams,
-    /** A route table has come into use. */
+    /** A new route table is in use. */
     onTable: streams.onTableSwapped,
     /** Socket.IO events refused, by route and namespace. */
     refusedEvents: refusedEvents.list,

@@ -21,7 +21,7 @@ export interface Observation {
   readonly onClose: (exchange: Exchange) => void
   readonly onLogin: (outcome: LoginOutcome) => void
   readonly onReload: (ok: boolean) => void
-  /** A table has come into use. */
+  /** A new table is in use. */
   readonly onTable: (table: RouteTable) => void
   readonly traffic: { stepMs: number } & Pick<Traffic, 'counts'>
   /** Names of settings that switch a protection off. */

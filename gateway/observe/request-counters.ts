@@ -32,7 +32,7 @@ export interface RequestCounters {
   /** Costs well under a microsecond. @param now monotonic ms */
   record(exchange: Exchange, now: number): void
   recordLogin(outcome: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void
-  /** A table has come into use: forgets routes that it no longer has. */
+  /** A new table is in use: forgets the routes that it no longer has. */
   retain(table: RouteTable): void
   routes(): RouteCounts[]
   refusals(): { code: string; reason: string; count: number }[]

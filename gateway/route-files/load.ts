@@ -136,10 +136,7 @@ const sessionWarnings = (routes: readonly WrittenRoute[]): Complaint[] =>
     .filter(route => route.browser)
     .slice(0, 1)
     .map(({ place }) =>
-      complain(
-        place,
-        '"browser: true" lets nobody in from a browser without BROWSER_SESSION=true: there is no session cookie'
-      )
+      complain(place, '"browser: true" has no effect without BROWSER_SESSION=true: logins leave no session cookie')
     )
 
 const keepUpstreams = (definitions: RouteDefinitions, inUse: ReadonlyMap<string, Upstream>): RouteDefinitions => {

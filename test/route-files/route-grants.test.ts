@@ -112,6 +112,6 @@ t.test('routes for browsers are warned of where logins leave no session cookie',
     )
   t.same(await warningsWith(true), [])
   t.same(await warningsWith(false), [
-    '3: "browser: true" lets nobody in from a browser without BROWSER_SESSION=true: there is no session cookie'
+    '3: "browser: true" has no effect without BROWSER_SESSION=true: logins leave no session cookie'
   ])
 })

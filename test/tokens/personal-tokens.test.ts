@@ -23,6 +23,11 @@ const rowOf = (index: number) => ({
   expiresAt: 1000.25 + index
 })
 
+const postgres = await startPostgres(t)
+const { database, users, url } = await openStore(t, postgres)
+const store = createPersonalTokenStore(database)
+const ask = (statement: string) => postgres.query(statement, [], url)
+
 t.test('the table of tokens answers as a map would, whatever is added, found and forgotten', async t => {
   const step = fc.oneof(
     { weight: 8, arbitrary: fc.record({ add: fc.nat(600) }) },
@@ -53,11 +58,6 @@ t.test('the table of tokens answers as a map would, whatever is added, found and
     { numRuns: 15 }
   )
 })
-
-const postgres = await startPostgres(t)
-const { database, users, url } = await openStore(t, postgres)
-const store = createPersonalTokenStore(database)
-const ask = (statement: string) => postgres.query(statement, [], url)
 
 t.test('all live tokens are read in parts, with owners as the database knows them', async t => {
   const owners = await Promise.all(['ana', 'carlos', 'maria'].map(name => users.syncPerson(person(name))))
