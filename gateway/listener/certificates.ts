@@ -132,7 +132,6 @@ export const followCertificates = (
   }
 }
 
-/** Whether the files hold what is served, and that has not expired. */
 /** What health and metrics need to know of a certificate. */
 export interface ServedCertificate {
   /** Whether it is what the files hold. */
@@ -140,6 +139,7 @@ export interface ServedCertificate {
   readonly pair: Pick<CertificatePair, 'expiresAt'>
 }
 
+/** Whether the files hold what is served, and that has not expired. */
 export const isWell = ({ current, pair }: ServedCertificate): boolean => current && pair.expiresAt > Date.now()
 
 const readPair = async ({ certFile, keyFile }: TlsSettings) => {

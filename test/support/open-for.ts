@@ -6,6 +6,7 @@ import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
 import type { Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import { closeSoon } from './engine-closing.ts'
 import type { World, WorldOptions } from './gateway.ts'
 
 export const PROTOCOLS = ['HTTP', 'SSE', 'WebSocket', 'Socket.IO', 'Socket.IO by polling'] as const
@@ -32,6 +33,7 @@ export const startEveryKind = async (
     if (request.url === '/socket') echo.handleUpgrade(request, socket, head, open => open.on('error', () => undefined))
   })
   const sockets = new Server(backend, { destroyUpgrade: false })
+  closeSoon(sockets.engine)
   sockets.of('/messaging').on('connection', () => undefined)
   await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
