@@ -40,10 +40,12 @@ t.test('what is compiled is kept among the code, unless the environment says oth
 t.test('a gateway and each worker use what an earlier gateway compiled', async t => {
   const accepted = (told: string, file: string) =>
     told.split('\n').filter(line => line.includes(`${join(GATEWAY, file)} was accepted`)).length
-  const told = { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }
+  const debug = { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }
+  t.ok((await run(t, debug)).includes(KEPT))
+  // A place of its own: gateways that run with other flags of V8 at the same time replace what is kept among the code.
+  const told = { ...debug, NODE_COMPILE_CACHE: t.testdir() }
   await run(t, told)
   const second = await run(t, told)
-  t.ok(second.includes(KEPT))
   for (const file of ['settings/reader.ts', 'gateway.ts']) t.equal(accepted(second, file), 1, file)
   t.equal(accepted(await run(t, { ...told, WORKERS: '2' }), 'gateway.ts'), 2, 'the primary needs none')
 })
