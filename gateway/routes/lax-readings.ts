@@ -30,7 +30,11 @@ export const formatReadings = (segments: readonly string[], depth: number): stri
   const before = segments.slice(0, -1)
   const cut = last.slice(0, dot)
   const bare = /[\w-]$/.test(cut) && /^[\w-]/.test(cut) ? cut : trimBlanks(cut, isBlankOrDot)
-  return (bare === cut ? [cut] : [cut, bare]).map(name => (name === '' ? before : [...before, name]))
+  return (bare === cut ? [cut] : [cut, bare]).map(name => {
+    // `...` and `...json` leave a dot segment, which leads up.
+    if (name === '..') return before.slice(0, -1)
+    return name === '' ? before : [...before, name]
+  })
 }
 
 /**

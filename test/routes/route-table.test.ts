@@ -462,6 +462,20 @@ t.test('a format at the end of a path leads to no route that would not admit the
   t.equal(may('Admin', '/api/orders.json'), 'allow', 'a route of other methods leaves this one to the wider route')
 })
 
+// RW-11
+t.test('a format that leaves a dot segment leads to no route above that would not admit the request', async t => {
+  const table = await tableOf(t, '/api/* {roles: [Admin]}', '/api/open/*')
+  const may = (who: string, path: string) =>
+    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  for (const path of ['...', '...json', '%2E..json', '...json/', '...%20']) {
+    t.equal(may('Agente', `/api/open/${path}`), 400, path)
+  }
+  t.equal(may('Admin', '/api/open/...json'), 'allow', 'the route above admits an Admin as well')
+  t.equal(may('Agente', '/api/open/x/...json'), 'allow', 'the same route is above')
+  for (const path of ['..json', '.env', 'a...json', '....json'])
+    t.equal(may('Agente', `/api/open/${path}`), 'allow', path)
+})
+
 t.test('what costs a path without dots nothing costs one with dots a second look at most', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}')
   t.same(Object.keys(table.match('GET', '/api/orders/7')), ['route', 'path'])
