@@ -105,6 +105,15 @@ t.test('on a host that TRUST_PROXY names the doctor says so, and finds no weakne
   t.equal(result.code, 0)
 })
 
+t.test('a Server header, which a proxy in front may add, is a note and no weakness', async t => {
+  const { url } = await startVulnerableProxy(t, undefined, undefined, { Server: 'nginx/1.22.1' })
+  const result = await portaria(['doctor', url, '--private', '/private/data', '--json'])
+  const { findings, notes } = result.json<Diagnosis>()
+  t.same(findings, [])
+  t.match(notes, [/Server: nginx\/1\.22\.1.*proxy in front/])
+  t.equal(result.code, 0)
+})
+
 t.test('the doctor keeps to this machine, to its bounds, and to gateways', async t => {
   const elsewhere = await portaria(['doctor', 'https://gateway.example'])
   t.equal(elsewhere.code, 2)

@@ -90,13 +90,16 @@ export const startVulnerableProxy = async (
   t: Pick<Test, 'teardown'>,
   mistake?: Mistake,
   /** Requests after which one is refused with 429. */
-  limitEvery = Number.POSITIVE_INFINITY
+  limitEvery = Number.POSITIVE_INFINITY,
+  /** Fields that each response carries, as a proxy in front adds them. */
+  added: Readonly<Record<string, string>> = {}
 ): Promise<{ readonly url: string }> => {
   const has = (one: Mistake): boolean => one === mistake
   const counts = new Map<string, number>()
   let requests = 0
 
   const handle = (req: IncomingMessage, res: ServerResponse) => {
+    for (const [name, value] of Object.entries(added)) res.setHeader(name, value)
     limit(req, res)
     if (++requests % limitEvery === 0) {
       res.writeHead(429, { 'retry-after': '0' }).end()

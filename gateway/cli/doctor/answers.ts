@@ -161,7 +161,10 @@ const LEAKS: readonly (readonly [what: string, pattern: RegExp])[] = [
   ]
 ]
 
-async function leaks({ client }: DoctorWorld): Promise<string[]> {
+const serverNote = (server: string): string =>
+  `Responses contain "Server: ${server}". If a proxy in front of the gateway adds this, hide the version there (nginx: server_tokens off).`
+
+async function leaks({ client, notes }: DoctorWorld): Promise<string[]> {
   const mark = `doctor${randomBytes(6).toString('hex')}`
   const evidence = await collect([`/${mark}%zz`, `/${mark}%c0%af`, `/%00${mark}`], async target => {
     const answer = await client.ask({ target })
@@ -169,9 +172,12 @@ async function leaks({ client }: DoctorWorld): Promise<string[]> {
   })
   for (const { status, body, headers } of client.refusals) {
     for (const [what, pattern] of LEAKS) if (pattern.test(body)) evidence.push(`a ${status} response contains ${what}`)
-    const software = headers.get('x-powered-by') ?? /^.*\/\d.*$/.exec(headers.get('server') ?? '')?.[0]
+    const software = headers.get('x-powered-by')
     if (software !== undefined) evidence.push(`a ${status} response names ${software}`)
   }
+  // A proxy in front replaces or adds this field, so it says nothing about the gateway itself (RFC 9110 §10.2.4).
+  const server = client.refusals.map(({ headers }) => headers.get('server') ?? '').find(value => /\/\d/.test(value))
+  if (server !== undefined) notes.push(serverNote(server))
   return [...new Set(evidence)]
 }
 
