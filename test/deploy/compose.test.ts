@@ -5,6 +5,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { weakerNeighbours } from '../../gateway/route-files/weaker-neighbours.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { environmentOf, readCompose, shellScript } from '../support/compose.ts'
@@ -143,7 +144,7 @@ t.test(
 
 t.test('the sample routes load, pass their own tests, and lead to services of the stack', async t => {
   const { table, warnings } = await loadRoutes(join(root, 'upstream-config'), [])
-  t.same(warnings, [])
+  t.same([...warnings, ...weakerNeighbours(table)], [], '`portaria check` has nothing to say about them')
   for (const upstream of table.upstreams.values()) {
     for (const target of upstream.targets) {
       t.equal(String(target.port), compose.services[target.host]?.environment?.PORT, target.url)

@@ -103,7 +103,7 @@ const untilEnded = async (world: World, token: string): Promise<number> => {
 
 const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
   {
-    name: 'Login by the code flow with PKCE; groups by their paths',
+    name: 'Login with the code flow and PKCE; groups by path',
     directly: async () => {
       const groups = (await (await server.admin(`/users/${await server.idOf('maria')}/groups`)).json()) as {
         path: string
@@ -117,7 +117,7 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
     }
   },
   {
-    name: 'Somebody without groups',
+    name: 'A person without groups',
     directly: async () => 'no `groups` in the ID token',
     through: async () => {
       const access = accessOf(await logIn(world, 'rui'))
@@ -126,7 +126,7 @@ const loginCases = ({ t, server, world, config, postgres }: Parts): Case[] => [
     }
   },
   {
-    name: 'Moved between groups',
+    name: 'A person joins a group',
     directly: async () => {
       const [group] = (await (await server.admin('/groups?search=suporte')).json()) as { id: string }[]
       await server.admin(`/users/${await server.idOf('rui')}/groups/${group?.id}`, { method: 'PUT' })
@@ -179,7 +179,7 @@ const rotationCase = ({ server, world }: Parts): Case => ({
     })
     const [after] = await kidsOf(server)
     expect(before !== after, 'the key is the same')
-    return 'another active key'
+    return 'a different key is active'
   },
   through: async () => {
     const startedAt = performance.now()
@@ -198,7 +198,7 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         const started = await before.browser.get(`${world.url}${START}`)
         const arrived = await followWithin(before.browser, started.headers.get('location') ?? '')
         expect(arrived.location.startsWith(world.url), `asked again: ${arrived.location}`)
-        return 'a second login asks for no password'
+        return 'a second login does not ask for a password'
       },
       through: async () => {
         if (before === undefined) throw new Error('not logged in')
@@ -224,11 +224,11 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         const started = await browser.get(`${world.url}${START}`)
         const arrived = await followWithin(browser, started.headers.get('location') ?? '')
         expect(arrived.response !== undefined, 'still logged in at Keycloak')
-        return 'Keycloak asks, then leads back to /auth/login; the next login asks for the password'
+        return 'Keycloak asks for confirmation, then redirects to /auth/login; the next login asks for the password'
       }
     },
     {
-      name: 'Back-channel logout, by an administrator of Keycloak',
+      name: 'Back-channel logout by a Keycloak administrator',
       directly: async () => {
         before = await logIn(world, 'maria')
         return 'ends the sessions of maria'
@@ -245,12 +245,12 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         const [code] = await closed
         expect(code === 4401, `the WebSocket closed with ${code}`)
         expect((await statusOf(world, other.token)) === 200, 'rui was logged out too')
-        return `her token ends ${ms} ms later and her WebSocket with 4401; rui stays`
+        return `her token ends ${ms} ms later and her WebSocket closes with 4401; rui stays logged in`
       }
     },
     {
       name: 'Back-channel logout of one session of two',
-      directly: async () => 'each logout token names its `sid`',
+      directly: async () => 'each logout token contains a `sid`',
       through: async () => {
         const [one, two] = [await logIn(world, 'maria'), await logIn(world, 'maria')]
         const sessions = (await (await server.admin(`/users/${await server.idOf('maria')}/sessions`)).json()) as {
@@ -262,7 +262,7 @@ const logoutCases = ({ server, world }: Parts): Case[] => {
         const ended = await Promise.race([untilEnded(world, one.token), untilEnded(world, two.token)])
         const alive = [await statusOf(world, one.token), await statusOf(world, two.token)].filter(s => s === 200)
         expect(alive.length === 1, `${alive.length} of two sessions are left`)
-        return `that session ends ${ended} ms later, the other goes on`
+        return `that session ends ${ended} ms later; the other continues`
       }
     }
   ]

@@ -88,7 +88,7 @@ const bindAs = (server: SambaServer, dn: string, password: string): Promise<stri
 
 const reasonOf = (login: Promise<{ username: string }>): Promise<string> =>
   login.then(
-    ({ username }) => `in as ${username}`,
+    ({ username }) => `logged in as ${username}`,
     (error: unknown) => (error instanceof DirectoryFailure ? error.reason : String(error))
   )
 
@@ -106,7 +106,7 @@ const nameCases = async (
   await server.addPerson('msilva', { principal: 'maria.silva@corp.example' })
   await server.addPerson('filial', { principal: 'joão@filial.example' })
   const both = MODES.map(mode => ({
-    name: `Two names of an account are one person, disabled under either (${mode})`,
+    name: `Two names of one account are one person, and disabling the account disables both (${mode})`,
     directly: async () =>
       `sAMAccountName@domain: ${await bindAs(server, 'msilva@corp.example', PASSWORD)}, userPrincipalName: ${await bindAs(server, 'maria.silva@corp.example', PASSWORD)}`,
     through: async () => {
@@ -132,12 +132,12 @@ const nameCases = async (
     }
   }))
   const suffix = {
-    name: 'Another UPN suffix, and accents (service account)',
+    name: 'A different UPN suffix, with accents (service account)',
     directly: () => bindAs(server, 'joão@filial.example', PASSWORD),
     through: async () => {
       const directory = createDirectory(ldapOf(environments['service account']))
       const said = await reasonOf(directory.authenticate('joão@filial.example', PASSWORD))
-      expect(said === 'in as filial', said)
+      expect(said === 'logged in as filial', said)
       return said
     }
   }
@@ -160,7 +160,7 @@ const guessCases = async (
       directly: async () => {
         for (const bound of [`${direct}@corp.example`, `outro.direto${index}@corp.example`])
           for (let n = 0; n < 3; n++) await bindAs(server, bound, `errada ${n}`)
-        return `three under each name: badPwdCount ${await server.badPwdCount(direct)}, ${(await server.isLockedOut(direct)) ? 'locked' : 'open'}`
+        return `three per name: badPwdCount ${await server.badPwdCount(direct)}, ${(await server.isLockedOut(direct)) ? 'locked' : 'open'}`
       },
       through: async () => {
         const settings = ldapOf(environments[mode])
@@ -189,7 +189,7 @@ const guessCases = async (
         const [count, isLocked] = [await server.badPwdCount(name), await server.isLockedOut(name)]
         expect(!isLocked && count < LOCKOUT_THRESHOLD, `badPwdCount ${count}, ${isLocked ? 'locked' : 'open'}`)
         const throttled = tally(answers)['login-throttled-account'] ?? 0
-        return `badPwdCount ${count}, open; ${throttled} answered 429 without a bind`
+        return `badPwdCount ${count}, not locked; ${throttled} refused with 429, without a bind`
       }
     })
   }
@@ -214,7 +214,7 @@ const stateCases = async (server: SambaServer, environments: Environments): Prom
 }
 
 const refusalCase = (server: SambaServer, environments: Environments, name: string, reason: string): Case => ({
-  name: `An account that is refused: ${reason}`,
+  name: `A refused account: ${reason}`,
   directly: () => bindAs(server, `${name}@corp.example`, PASSWORD),
   through: async () => {
     const said = []
@@ -236,7 +236,7 @@ const groupCases = async (server: SambaServer, environments: Environments): Prom
     await client.add(group('Externo'), { objectClass: 'group', sAMAccountName: 'Externo', member: group('Interno') })
   })
   return MODES.map(mode => ({
-    name: `Groups, nested ones too (${mode})`,
+    name: `Groups, including nested ones (${mode})`,
     directly: async () => {
       const { searchEntries } = await server.client(client =>
         client.search(member, { scope: 'base', attributes: ['memberOf'] })
@@ -260,7 +260,7 @@ const recheckCases = async (
   const dn = await server.addPerson('presente')
   return [
     {
-      name: 'A person who is logged in is disabled in the directory',
+      name: 'A logged-in person is disabled in the directory',
       directly: async () => {
         await server.set(dn, 'userAccountControl', ['514'])
         const said = await bindAs(server, 'presente@corp.example', PASSWORD)
@@ -294,34 +294,34 @@ const transportCases = (server: SambaServer, environments: Environments): Case[]
   }
   return [
     {
-      name: 'ldaps and STARTTLS under an authority of its own',
+      name: 'ldaps and STARTTLS with a private CA',
       directly: async () => 'both offered',
       through: async () => {
-        await told('in as msilva', {})
-        return told('in as msilva', { LDAP_URL: `ldap://${ADDRESS}`, LDAP_STARTTLS: 'true' })
+        await told('logged in as msilva', {})
+        return told('logged in as msilva', { LDAP_URL: `ldap://${ADDRESS}`, LDAP_STARTTLS: 'true' })
       }
     },
     {
-      name: 'A certificate that is not trusted',
+      name: 'An untrusted certificate',
       directly: async () => 'offered',
-      through: () => told('directory-tls', { LDAP_CA_FILE: '' })
+      through: async () => `refused; the log says \`${await told('directory-tls', { LDAP_CA_FILE: '' })}\``
     },
     {
-      name: 'Restart',
+      name: 'The server restarts',
       directly: async () => {
         await server.restart()
-        return 'answers again'
+        return 'responds again'
       },
-      through: () => told('in as msilva', {})
+      through: () => told('logged in as msilva', {})
     },
     {
-      name: 'Freeze, and back',
-      directly: async () => 'accepts connections, answers nothing',
+      name: 'The server freezes and resumes',
+      directly: async () => 'accepts connections but does not respond',
       through: async () => {
         server.freeze()
         const frozen = await login({ LDAP_TIMEOUT_MS: '900' }).finally(server.thaw)
         expect(/^directory-(timeout|tls|unreachable)$/.test(frozen), frozen)
-        return `${frozen} within LDAP_TIMEOUT_MS, then ${await told('in as msilva', {})}`
+        return `refused with \`${frozen}\` within LDAP_TIMEOUT_MS, then ${await told('logged in as msilva', {})}`
       }
     }
   ]

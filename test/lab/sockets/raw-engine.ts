@@ -68,7 +68,7 @@ const openPolling = async (url: string) => {
   }
 }
 
-/** A request of the transport that the session has left: the answer, and whether the session goes on. */
+/** A request of the transport that the session has left: the answer, and whether the session continues. */
 export const strayPoll: SocketCase = {
   name: 'GET and POST by polling after the upgrade',
   async run({ url, auth }) {
@@ -86,7 +86,7 @@ export const strayPoll: SocketCase = {
     const after = await next(message => message === '43/chat,2["after"]')
     socket.terminate()
     const areRefused = statuses.every(status => status >= 400)
-    return `${areRefused ? 'refused' : statuses.join(' ')}; ${after === 'closed' ? 'the session is over' : 'the session goes on'}`
+    return `${areRefused ? 'refused' : statuses.join(' ')}; ${after === 'closed' ? 'the session is over' : 'the session continues'}`
   }
 }
 

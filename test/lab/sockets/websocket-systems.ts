@@ -101,7 +101,7 @@ const compression: SocketCase = {
     socket.terminate()
     return chosen === '' ? 'not negotiated' : 'negotiated'
   },
-  contract: { through: 'not negotiated', because: 'compressed, a message would hide how large it is' }
+  contract: { through: 'not negotiated', because: 'the size of a compressed message is not known in advance' }
 }
 
 const tooBig: SocketCase = {

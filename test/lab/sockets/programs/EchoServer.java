@@ -24,7 +24,7 @@ public class EchoServer {
       session.setMaxBinaryMessageBufferSize(LIMIT);
       session.addMessageHandler(String.class, (MessageHandler.Whole<String>) text -> {
         try {
-          if (text.equals("close")) session.close(new CloseReason(CloseReason.CloseCodes.getCloseCode(4002), "as asked"));
+          if (text.equals("close")) session.close(new CloseReason(CloseReason.CloseCodes.getCloseCode(4002), "as requested"));
           else session.getBasicRemote().sendText(text);
         } catch (IOException gone) {
           // The client left first.

@@ -13,7 +13,7 @@ async def app(scope, receive, send):
         if event['type'] == 'websocket.disconnect':
             return
         if event.get('text') == 'close':
-            await send({'type': 'websocket.close', 'code': 4002, 'reason': 'as asked'})
+            await send({'type': 'websocket.close', 'code': 4002, 'reason': 'as requested'})
             return
         if event.get('text') is not None:
             await send({'type': 'websocket.send', 'text': event['text']})
