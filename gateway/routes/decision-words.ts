@@ -22,7 +22,7 @@ const BAD_PATH: Readonly<Record<string, string>> = {
   'utf-8': 'The encoded bytes are not valid UTF-8.',
   'raw-character': 'A character that must be percent-encoded.',
   'lax-reading':
-    'A backend that ignores case, spaces, trailing dots or an extension such as .json would read this path as one of another route.'
+    'A backend that ignores case, spaces, trailing dots, an extension such as .json or a script such as /index.php would read this path as one of another route.'
 }
 
 const TOKEN: Readonly<Record<string, string>> = {

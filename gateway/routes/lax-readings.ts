@@ -7,12 +7,30 @@ import { decode, isBlankOrDot, trimBlanks } from './canonical-path.ts'
  * combined. Case is the caller's. Empty segments are dropped. `depth` is the number of segments after which no route
  * looks any further.
  */
-export const laxReadings = (path: string, depth: number): string[][] => {
+export const laxReadings = (path: string, depth: number): string[][] => readingsOf(path, depth, false)
+
+/**
+ * The lax readings of a path that runs a script and hands it the rest (`/index.php/admin`; RFC 3875 §4.1.5), as that
+ * script's application routes them: without the script. Empty when the path names none.
+ */
+export const scriptReadings = (path: string, depth: number): string[][] =>
+  SCRIPT_ON_THE_WAY.test(path) ? readingsOf(path, depth, true) : []
+
+/** Whether some reading of this segment, as it stands in a path, is the name of a script. */
+export const mayBeScript = (segment: string): boolean => SCRIPT_PERHAPS.test(segment)
+
+const SCRIPT_SUFFIX = String.raw`\.(?:php\d?|phtml|f?cgi|pl|py|rb|aspx?|cfm)`
+const SCRIPT = new RegExp(`${SCRIPT_SUFFIX}$`, 'i')
+// What follows may be cut off: an escape, a parameter, a dot.
+const SCRIPT_PERHAPS = new RegExp(`${SCRIPT_SUFFIX}(?![a-z0-9_~-])`, 'i')
+const SCRIPT_ON_THE_WAY = new RegExp(`${SCRIPT_SUFFIX}[^a-z0-9_~-]`, 'i')
+
+const readingsOf = (path: string, depth: number, skipsScripts: boolean): string[][] => {
   const seen = new Map<string, string[]>()
   const readings = /\+|%2B/.test(path) ? TRIMS_WITH_PLUS : TRIMS
   for (const structure of structures(path)) {
     for (const read of readings) {
-      const segments = readSegments(structure, read, depth)
+      const segments = readSegments(structure, read, depth, skipsScripts)
       seen.set(segments.join('/'), segments)
     }
   }
@@ -20,21 +38,27 @@ export const laxReadings = (path: string, depth: number): string[][] => {
 }
 
 /**
- * The readings of backends that take the end of the last segment, from its last dot, for a format (Rails, Spring, chi);
- * empty when there is none, or when it lies where no route looks.
+ * The readings of backends that take the end of the last segment for a format, from its last dot (Rails, chi) or its first
+ * (Spring's suffix matching); empty when there is none, or when it lies where no route looks.
  */
 export const formatReadings = (segments: readonly string[], depth: number): string[][] => {
   const last = segments.at(-1)
   const dot = last?.lastIndexOf('.') ?? -1
   if (last === undefined || dot === -1 || segments.length > depth + 1) return []
   const before = segments.slice(0, -1)
-  const cut = last.slice(0, dot)
-  const bare = /[\w-]$/.test(cut) && /^[\w-]/.test(cut) ? cut : trimBlanks(cut, isBlankOrDot)
-  return (bare === cut ? [cut] : [cut, bare]).map(name => {
+  const firstDot = last.indexOf('.')
+  const cuts = firstDot === dot ? [last.slice(0, dot)] : [last.slice(0, dot), last.slice(0, firstDot)]
+  return cuts.flatMap(withoutBlanks).map(name => {
     // `...` and `...json` leave a dot segment, which leads up.
     if (name === '..') return before.slice(0, -1)
     return name === '' ? before : [...before, name]
   })
+}
+
+const withoutBlanks = (cut: string): string[] => {
+  if (/[\w-]$/.test(cut) && /^[\w-]/.test(cut)) return [cut]
+  const bare = trimBlanks(cut, isBlankOrDot)
+  return bare === cut ? [cut] : [cut, bare]
 }
 
 /**
@@ -72,7 +96,12 @@ const trimDots = (segment: string): string => {
   return segment.slice(0, end)
 }
 
-const readSegments = (path: string, trim: (segment: string) => string, depth: number): string[] => {
+const readSegments = (
+  path: string,
+  trim: (segment: string) => string,
+  depth: number,
+  skipsScripts: boolean
+): string[] => {
   const segments: string[] = []
   let start = 1
   // One more than routes look at, so that it is seen whether the last one is the path's.
@@ -81,7 +110,8 @@ const readSegments = (path: string, trim: (segment: string) => string, depth: nu
     const end = slash === -1 ? path.length : slash
     const raw = path.slice(start, end)
     const segment = trim(decode(raw) ?? raw)
-    if (segment !== '') segments.push(segment)
+    const isSkipped = skipsScripts && slash !== -1 && SCRIPT.test(segment)
+    if (segment !== '' && !isSkipped) segments.push(segment)
     start = end + 1
   }
   return segments

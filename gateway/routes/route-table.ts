@@ -3,7 +3,7 @@ import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
-import { foldCase, formatReadings, laxReadings } from './lax-readings.ts'
+import { foldCase, formatReadings, laxReadings, mayBeScript, scriptReadings } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import {
   forwardedPath,
@@ -80,12 +80,11 @@ const matchPlain = (spellings: Spellings, method: string, path: string): RouteMa
 const matchDotted = (spellings: Spellings, method: string, path: string): RouteMatch => {
   const match = matchPlain(spellings, method, path)
   const { route } = match
-  if (route === undefined || path.indexOf('.', path.lastIndexOf('/', path.length - 2)) === -1) return match
+  if (route === undefined) return match
   const segments = segmentsOf(path, spellings.depth)
-  const leadsHere = formatReadings(segments, spellings.depth).every(
-    cut => findRoute(spellings.folded, method, cut) === route
-  )
-  return leadsHere ? match : judgeFormat(spellings, method, route, path, [segments])
+  const shorter = [...formatReadings(segments, spellings.depth), ...scriptReadings(path, spellings.depth)]
+  const leadsHere = shorter.every(reading => findRoute(spellings.folded, method, reading) === route)
+  return leadsHere ? match : judgeShorter(spellings, method, route, path, [segments])
 }
 
 const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
@@ -101,41 +100,47 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
   if (!isReadOneWay(spellings, method, path, route)) return LAX
   if (forwardedPath(route, path).startsWith('//')) return { refusal: 'bad-path', reason: 'double-slash' }
   if (!/\.|%2E/.test(path)) return { route, path }
-  return judgeFormat(spellings, method, route, path, laxReadings(path, spellings.depth))
+  return judgeShorter(spellings, method, route, path, laxReadings(path, spellings.depth))
 }
 
 /**
- * A backend may cut the format off the end of each reading (`/api/admin.json`). Where that leads to another route, it
- * must admit the request as well, unless a segment of the chosen route was written with that very end.
+ * A backend may cut the format off the end of each reading (`/api/admin.json`), or run a script on the way and route by what
+ * follows it (`/index.php/api/admin`). Where that leads to another route, it must admit the request as well, unless the
+ * chosen route spells that segment out.
  */
-const judgeFormat = (
+const judgeShorter = (
   { decoded, folded, depth, exact }: Spellings,
   method: string,
   route: Route,
   path: string,
   readings: readonly (readonly string[])[]
 ): RouteMatch => {
+  const written = writtenSegments(route, path, exact)
   const others = new Set<Route>()
-  for (const segments of readings.flatMap(reading => formatReadings(reading, depth))) {
+  const scriptless = written.scripts ? [] : scriptReadings(path, depth)
+  const formatless = written.last ? [] : [...readings, ...scriptless].flatMap(reading => formatReadings(reading, depth))
+  for (const segments of [...scriptless, ...formatless]) {
     for (const trie of folded === decoded ? [folded] : [decoded, folded]) {
-      const cut = trie === folded ? segments.map(foldCase) : segments
-      const found = findRoute(trie, method, cut)
-      if (found === undefined && routesAt(trie, cut).length > 0)
-        return isWritten(route, path, exact) ? { route, path } : LAX
+      const read = trie === folded ? segments.map(foldCase) : segments
+      const found = findRoute(trie, method, read)
+      if (found === undefined && routesAt(trie, read).length > 0) return LAX
       if (found !== undefined && found !== 'reserved' && found !== route) others.add(found)
     }
   }
-  if (others.size === 0 || isWritten(route, path, exact)) return { route, path }
-  return { route, path, alsoReadAs: [...others] }
+  return others.size === 0 ? { route, path } : { route, path, alsoReadAs: [...others] }
 }
 
-/** Whether the last segment was matched by one that the route spells out, or the route allows formats. */
-const isWritten = (route: Route, path: string, { depth }: RouteTrie): boolean => {
-  if (route.allowInPath.includes('extension')) return true
+/** Which segments that a backend may take for more than a name are spelled out by the route, or allowed by it. */
+const writtenSegments = (route: Route, path: string, { depth }: RouteTrie) => {
+  if (route.allowInPath.includes('extension')) return { last: true, scripts: true }
   const shape = shapeOf(route.path)
   if (route.coversBelow) shape.pop()
-  const last = shape[segmentsOf(path, depth).length - 1]
-  return last !== undefined && !last.startsWith(':')
+  const isStatic = (index: number) => shape[index] !== undefined && !shape[index].startsWith(':')
+  const segments = segmentsOf(path, depth)
+  return {
+    last: isStatic(segments.length - 1),
+    scripts: segments.every((segment, index) => !mayBeScript(segment) || isStatic(index))
+  }
 }
 
 /** Whether no backend, however lax, could take this path for another route's; a reading that no route has is harmless. */

@@ -216,7 +216,8 @@ export type BadPathReason =
 export type RouteMatch =
   /**
    * `path` is the canonical path that is to be forwarded; the prefix is not yet stripped (see `forwardedPath`).
-   * `alsoReadAs`: routes that a backend may take it for which cuts the format off its end; they must admit the request too.
+   * `alsoReadAs`: routes that a backend may take it for which cuts the format off its end, or routes by what follows a script;
+   * they must admit the request too.
    */
   | {
       readonly route: Route

@@ -19,12 +19,13 @@ const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
   case: 'path-case',
   tail: 'path-tail',
   format: 'path-format',
+  script: 'path-script',
   plus: 'path-plus',
   folding: 'path-folding',
   absolute: 'path-absolute'
 }
 
-// RW-10, RW-11, RW-40, RT-01 to RT-13
+// RW-10, RW-11, RW-40, RW-41, RW-42, RT-01 to RT-13
 t.test('a proxy that reads paths laxly is found out, with its remedy', async t => {
   for (const [mistake, id] of Object.entries(FOUND_AS) as [Mistake, string][]) {
     const result = await examine(t, mistake)

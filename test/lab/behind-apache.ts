@@ -55,6 +55,7 @@ const php: System = {
     const page =
       '<?php setcookie("own", "1", 0, "/"); echo json_encode([getenv("HTTP_X_USER_ID") ?: $_SERVER["HTTP_X_USER_ID"] ?? "", $_POST["a"] ?? "", $_SERVER["HTTP_HOST"]]);'
     writeFileSync(join(lab.folder, 'www/index.php'), page)
+    writeFileSync(join(lab.folder, 'www/front.php'), '<?php echo $_SERVER["PATH_INFO"];')
     writeFileSync(join(lab.folder, 'www/dir/index.html'), 'in the folder')
     const port = await startApache(lab)
     const world = await lab.gateway('php-apache', { '127.0.0.1:8080': `127.0.0.1:${port}` })
@@ -73,7 +74,24 @@ const php: System = {
     })
     const redirect = await world.fetch('/php/dir', { token })
     equal(redirect.headers.get('location'), '/php/dir/', "Apache's redirect names the public path")
-    return [...ways, 'form POST, identity against X_User_Id, cookie path and redirect under a prefix (bearer)']
+    equal(
+      await textOf(`http://127.0.0.1:${port}/front.php/admin/x`),
+      '/admin/x',
+      'Apache hands the rest of the path over'
+    )
+    const asAgent = await world.fetch('/php/front.php/admin/x', {
+      token: await world.tokenFor({ id: 7, profiles: ['Agente'] })
+    })
+    equal(asAgent.status, 400, 'what leads to /php/admin is judged by its route too')
+    const asAdmin = await world.fetch('/php/front.php/admin/x', {
+      token: await world.tokenFor({ id: 7, profiles: ['Admin'] })
+    })
+    equal(await asAdmin.text(), '/admin/x')
+    return [
+      ...ways,
+      'form POST, identity against X_User_Id, cookie path and redirect under a prefix (bearer)',
+      'a script that gets the rest of the path (bearer)'
+    ]
   }
 }
 

@@ -442,6 +442,8 @@ t.test('a format at the end of a path leads to no route that would not admit the
     '/api/admin..json',
     '/api/admin.json+',
     '/api/admin.json.',
+    '/api/admin.tar.gz',
+    '/api/admin.min.js/',
     '/api/admin.%C3%A9',
     '/api/x/own.xml'
   ]
@@ -462,7 +464,7 @@ t.test('a format at the end of a path leads to no route that would not admit the
   t.equal(may('Admin', '/api/orders.json'), 'allow', 'a route of other methods leaves this one to the wider route')
 })
 
-// RW-11
+// RW-11, RW-42
 t.test('a format that leaves a dot segment leads to no route above that would not admit the request', async t => {
   const table = await tableOf(t, '/api/* {roles: [Admin]}', '/api/open/*')
   const may = (who: string, path: string) =>
@@ -474,6 +476,53 @@ t.test('a format that leaves a dot segment leads to no route above that would no
   t.equal(may('Agente', '/api/open/x/...json'), 'allow', 'the same route is above')
   for (const path of ['..json', '.env', 'a...json', '....json'])
     t.equal(may('Agente', `/api/open/${path}`), 'allow', path)
+})
+
+// RW-41; RFC 3875 §4.1.5
+t.test('a script on the way leads to no route that would not admit the request', async t => {
+  const table = await tableOf(
+    t,
+    '/* {public: true}',
+    '/api/*',
+    '/api/admin/* {roles: [Admin]}',
+    '/wiki/index.php/* {roles: [Agente]}',
+    '/wiki/* {roles: [Admin]}',
+    '/npm/* {allowInPath: [extension, encodedSlash]}',
+    '/npm/admin {roles: [Admin]}',
+    '/cms/* {allowInPath: [encodedSlash, semicolon]}',
+    '/cms/admin {roles: [Admin]}'
+  )
+  const may = (who: string, path: string) =>
+    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const toAdmin = [
+    '/index.php/api/admin/x',
+    '/index.php/api/admin',
+    '/index.php/api/admin.json',
+    '/api/index.php/admin/x',
+    '/api/app.PHP/admin',
+    '/api/v1.php8/admin',
+    '/api/a.php/b.cgi/admin/',
+    '/a.php/b.php/c.php/d.php/e.php/f.php/api/admin',
+    '/api/index%2Ephp/admin',
+    '/api/index.php%20/admin',
+    '/api/index.php./admin',
+    '/api/index.php+/ADMIN',
+    '/cms/index.php%2Fadmin',
+    '/cms/index.php;v=1/admin'
+  ]
+  for (const path of toAdmin) {
+    t.equal(may('Agente', path), 400, path)
+    t.not(may('anonymous', path), 'allow', path)
+  }
+  t.equal(may('Admin', '/index.php/api/admin/x'), 'allow', 'the other route admits an Admin as well')
+  t.equal(may('Agente', '/index.php/api/orders'), 'allow')
+  t.equal(may('anonymous', '/index.php/api/orders'), 400, 'from a public route to a private one')
+  t.equal(may('anonymous', '/index.php/Main_Page'), 'allow', 'no other route is there')
+  t.equal(may('anonymous', '/api.php'), 400, 'the end of the last segment is a format')
+  t.equal(may('Agente', '/wiki/index.php/Main_Page'), 'allow', 'the route spells the script out')
+  t.equal(may('Agente', '/wiki/index.php%20/Main_Page'), 400, 'spelled so it is another route')
+  t.equal(may('Agente', '/npm/index.php/admin'), 'allow', 'the route allows extensions')
+  t.equal(may('Agente', '/api/my.phpunit/admin'), 'allow', 'no script has that name')
 })
 
 t.test('what costs a path without dots nothing costs one with dots a second look at most', async t => {

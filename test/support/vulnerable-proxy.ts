@@ -19,6 +19,7 @@ const HABITS = {
   case: path => path.toLowerCase(),
   tail: path => path.replace(/(?:%20|%00|%0a|%09|\.|#)$/, ''),
   format: path => path.replace(/\.\w+$/, ''),
+  script: path => path.replace(/\/\w+\.php(?=\/)/, ''),
   plus: path => path.replace(/(?:\+|%2B)$/, ''),
   folding: path => path.replace(/%C4%B[01]/g, 'i'),
   absolute: path => path.replace(/^http:\/\/[^/]*/, '')

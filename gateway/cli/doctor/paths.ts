@@ -107,7 +107,12 @@ export const PATH_CHECKS: readonly Check[] = [
     `${path}.json`,
     `${path}.xml`,
     `${path.toUpperCase()}.JSON`,
-    `${path}.json/`
+    `${path}.json/`,
+    `${path}.tar.gz`
+  ]),
+  family('path-script', 'A script in front opens a private path (RW-41)', path => [
+    `/index.php${path}`,
+    `${first(path)}/index.php${rest(path)}`
   ]),
   family('path-plus', 'A plus sign, read as a space, opens a private path (RW-40)', path => [
     `${path}+`,

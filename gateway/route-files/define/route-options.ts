@@ -40,7 +40,7 @@ const RATE_LIMIT = record(
 
 const ALLOW_IN_PATH = list(
   'a list of encodedSlash, semicolon, doubleSlash, extension',
-  'Ambiguous forms that the backend needs in paths. Both readings must lead to this route. With extension, the extension of the last segment (.json) is taken as part of its name.',
+  'Ambiguous forms that the backend needs in paths. Both readings must lead to this route. With extension, the extension of the last segment (.json) and a script on the way (index.php/…) are taken as parts of names.',
   {
     title: 'one of encodedSlash, semicolon, doubleSlash, extension',
     enum: ['encodedSlash', 'semicolon', 'doubleSlash', 'extension']
