@@ -43,13 +43,31 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   /** Hashes of the sids in `polled`, for mail from other instances. */
   const hashed = new Map<string, string>()
   const sessions = new Set<Session>()
+  /** The same by address, so that a flood of handshakes from one does not look through those of all. */
+  const byAddress = new Map<string, Set<Session>>()
+
+  const enter = (session: Session) => {
+    sessions.add(session)
+    const { ipKey } = session.source
+    const ofAddress = byAddress.get(ipKey)
+    if (ofAddress === undefined) byAddress.set(ipKey, new Set([session]))
+    else ofAddress.add(session)
+  }
+
+  const leave = (session: Session) => {
+    sessions.delete(session)
+    const { ipKey } = session.source
+    const ofAddress = byAddress.get(ipKey)
+    ofAddress?.delete(session)
+    if (ofAddress?.size === 0) byAddress.delete(ipKey)
+  }
 
   const start = (source: SessionSource, onOver: (from: Phase) => void): Session => {
     const session = createSession(forwarding, source, (over, from) => {
-      sessions.delete(over)
+      leave(over)
       onOver(from)
     })
-    sessions.add(session)
+    enter(session)
     return session
   }
 
@@ -115,7 +133,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   shared?.onMail(hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail())
 
   return {
-    enterUnproven: createUnproven(sessions),
+    enterUnproven: createUnproven(byAddress),
     start,
     hold,
     isHeld: sid => polled.has(sid),

@@ -4,14 +4,14 @@ import type { Session } from './session.ts'
 
 const MAX_UNPROVEN_PER_IP = 20
 
-/** @param sessions those that live; counts a handshake of an address, and returns how to stop counting it */
-export const createUnproven = (sessions: ReadonlySet<Session>) => {
+/** @param sessions those that live, by address; counts a handshake of an address, and returns how to stop counting it */
+export const createUnproven = (sessions: ReadonlyMap<string, ReadonlySet<Session>>) => {
   // Counted from before the handshake, so that a burst can't pass all at once.
   const handshakes = new Map<string, number>()
 
   const unprovenOf = (ipKey: string): number => {
     let count = handshakes.get(ipKey) ?? 0
-    for (const session of sessions) if (session.source.ipKey === ipKey && isProving(session)) count++
+    for (const session of sessions.get(ipKey) ?? []) if (isProving(session)) count++
     return count
   }
 
@@ -29,6 +29,7 @@ export const createUnproven = (sessions: ReadonlySet<Session>) => {
 
 /** Whether any namespace is open or about to be. */
 export const isProving = ({ state }: Session): boolean => {
+  if (state.namespaces.size === 0) return true
   for (const { phase } of state.namespaces.values()) if (phase === 'open') return false
   return true
 }

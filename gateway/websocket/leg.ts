@@ -1,6 +1,6 @@
 // Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
-import { writeAndFree } from '../upstream/free-memory.ts'
+import { freeMemory, writeAndFree } from '../upstream/free-memory.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, FrameScanner, type FrameSink, PING, PONG } from './frames.ts'
 
 export type Side = 'client' | 'upstream'
@@ -112,7 +112,7 @@ export class Leg implements FrameSink {
   }
 
   take(bytes: Buffer) {
-    if (this.gone || this.faulted || this.scanner.closed) return
+    if (this.gone || this.faulted || this.scanner.closed) return freeMemory(bytes)
     this.lastSeen = this.#relay.now()
     this.misses = 0
     this.bytes += bytes.length

@@ -58,6 +58,16 @@ const unpackCarry = (carry: number): number => {
   return count
 }
 
+const SHORT_BYTES = 64
+
+/** Whether all of it is ASCII; for short pieces cheaper than the general check. */
+const isMaskedAscii = (source: Buffer, from: number, to: number, mask: number, position: number): boolean => {
+  for (let i = from; i < to; i++) {
+    if (((source[i] ?? 0) ^ maskByte(mask, position + i - from)) > 0x7f) return false
+  }
+  return true
+}
+
 export const INVALID_UTF8 = -1
 
 /** Takes the next masked bytes of a text message; gives the carry for the next call, or {@link INVALID_UTF8}. */
@@ -68,15 +78,17 @@ export const checkMaskedText = (
   mask: number,
   position: number
 ): number => {
+  const { from: begin, to: end } = range
+  if (carry === 0 && end - begin <= SHORT_BYTES && isMaskedAscii(source, begin, end, mask, position)) return 0
   let kept = carry
-  for (let from = range.from; from < range.to; from += PIECE_BYTES) {
-    const to = Math.min(range.to, from + PIECE_BYTES)
+  for (let from = begin; from < end; from += PIECE_BYTES) {
+    const to = Math.min(end, from + PIECE_BYTES)
     const before = kept === 0 ? 0 : unpackCarry(kept)
-    unmaskInto(scratch, before, source, { from, to }, mask, position + from - range.from)
-    const end = before + to - from
-    const incomplete = incompleteAtEnd(end)
-    if (!isUtf8(scratch.subarray(0, end - incomplete))) return INVALID_UTF8
-    kept = incomplete === 0 ? 0 : packCarry(end, incomplete)
+    unmaskInto(scratch, before, source, { from, to }, mask, position + from - begin)
+    const filled = before + to - from
+    const incomplete = incompleteAtEnd(filled)
+    if (!isUtf8(scratch.subarray(0, filled - incomplete))) return INVALID_UTF8
+    kept = incomplete === 0 ? 0 : packCarry(filled, incomplete)
   }
   return kept
 }

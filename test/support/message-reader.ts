@@ -27,6 +27,8 @@ export interface ReadMessages {
   readonly fault: MessageFault | 'malformed-body' | undefined
   /** What was written to the client, Latin-1. */
   readonly written: string
+  /** How many requests had been read whenever a connection that had stopped reading went on. */
+  readonly resumedAt: readonly number[]
 }
 
 const llhttp = new Llhttp()
@@ -35,8 +37,12 @@ const REFUSED = { status: 400, reason: 'Bad Request', headers: ['date', ''] }
 
 /** A socket that takes everything at once. */
 class DeafSocket {
+  readonly onResume: () => void
   written = ''
   writableLength = 0
+  constructor(onResume: () => void) {
+    this.onResume = onResume
+  }
   write(data: string | Uint8Array) {
     this.written += typeof data === 'string' ? data : Buffer.from(data).toString('latin1')
     return true
@@ -44,7 +50,9 @@ class DeafSocket {
   cork() {}
   uncork() {}
   pause() {}
-  resume() {}
+  resume() {
+    this.onResume()
+  }
   end() {}
   destroy() {}
   resetAndDestroy() {}
@@ -108,7 +116,8 @@ export const readMessages = (
     flushSoon: (waiting: Waiting) => due.push(() => waiting.flush()),
     goOnSoon: one => due.push(() => one.goOn())
   }
-  const socket = new DeafSocket()
+  const resumedAt: number[] = []
+  const socket = new DeafSocket(() => resumedAt.push(requests.length))
   const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, '', false)
   let seen = 0
   const endTurn = () => {
@@ -124,5 +133,5 @@ export const readMessages = (
     }
   }
   connection.onClose()
-  return { requests, fault, written: socket.written }
+  return { requests, fault, written: socket.written, resumedAt }
 }

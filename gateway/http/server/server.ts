@@ -6,6 +6,7 @@ import { Connection } from './connection.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connection-host.ts'
 import { createConnectionTurns } from './connection-turns.ts'
 import { Llhttp } from './llhttp.ts'
+import { createReadTurns } from './read-turns.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readShared } from './shared-reading.ts'
 import { leadEvents } from './socket-events.ts'
@@ -61,6 +62,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const connections = new Map<Connection, net.Socket>()
   const turns = createConnectionTurns()
+  const readTurns = createReadTurns()
   let onEmpty: (() => void) | undefined
   const host: ConnectionHost & { isDraining: boolean; now: number } = {
     llhttp: new Llhttp(),
@@ -114,10 +116,11 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
         return
       }
       const take = (bytes: Buffer, isLent: boolean): boolean => connection.take(bytes, isLent)
-      const shared = isTls ? undefined : readShared(accepted, take)
+      const shared = isTls ? undefined : readShared(accepted, take, readTurns)
       const socket = shared ?? accepted
       const connection = new Connection(socket, host, peer, isTls)
       turns.noteArrival()
+      readTurns.noteArrival()
       connections.set(connection, socket)
       if (shared === undefined)
         socket.on('data', (bytes: Buffer) => {

@@ -1,9 +1,12 @@
 // Reads accepted sockets into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
+import type { ReadTurns } from './read-turns.ts'
 
 const BUFFER_BYTES = 64 * 1024
 // A read of this size lets the next one go into memory of its own, which is then given away uncopied.
 const BULK_BYTES = BUFFER_BYTES / 2
+// A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.
+const BULKY_BYTES = 4 * 1024
 // One for all: what is kept of it is copied out before the next read.
 const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
@@ -22,14 +25,23 @@ type SocketInside = net.Socket & Inside
 /**
  * The same connection as another socket, which emits no `data`. Only sockets made by hand may say where they read to
  * (`onread`), so the handle moves to one. Undefined where that is not possible: TLS, or bytes that have already been read.
+ *
+ * @param turns in which bulky reads are taken
  */
-export const readShared = (accepted: net.Socket, take: Take): net.Socket | undefined => {
+export const readShared = (accepted: net.Socket, take: Take, turns: ReadTurns): net.Socket | undefined => {
   const from = accepted as SocketInside
   const handle = from._handle
   if (typeof handle?.useUserBuffer !== 'function' || accepted.destroyed || accepted.readableFlowing !== null)
     return undefined
   let own: Buffer | undefined
   let lastRead = 0
+  let waiting: Buffer | undefined
+  const takeLate = () => {
+    const bytes = waiting
+    waiting = undefined
+    // Something else may have paused it meanwhile, and resumes it.
+    if (bytes !== undefined && !socket.destroyed && take(bytes, false) && !socket.isPaused()) socket.resume()
+  }
   const options = {
     handle,
     allowHalfOpen: true,
@@ -40,8 +52,12 @@ export const readShared = (accepted: net.Socket, take: Take): net.Socket | undef
       },
       callback: (count: number) => {
         lastRead = count
-        const isWhole = own !== undefined && count === BUFFER_BYTES
-        return take(own === undefined ? shared.subarray(0, count) : own.subarray(0, count), !isWhole)
+        const bytes = (own ?? shared).subarray(0, count)
+        const isLent = own === undefined || count < BUFFER_BYTES
+        if (waiting === undefined && (count < BULKY_BYTES || turns.mayTake())) return take(bytes, isLent)
+        if (waiting === undefined) turns.wait(takeLate)
+        waiting = waiting === undefined ? (isLent ? Buffer.from(bytes) : bytes) : Buffer.concat([waiting, bytes])
+        return false
       }
     }
   }

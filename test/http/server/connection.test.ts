@@ -38,6 +38,16 @@ t.test(
   }
 )
 
+t.test('a connection reads on when less than 16 KB of its requests wait for their turn', async t => {
+  // RW-01: each answer used to read another 64 KB of requests, which were copied again with each read that followed
+  const read = readMessages([get.repeat(2500)])
+  t.equal(read.requests.length, 2500)
+  const [resumed = 0] = read.resumedAt
+  t.ok((2500 - resumed) * get.length < 16 * 1024, `after ${resumed} requests`)
+  t.ok((2500 - resumed + 1) * get.length >= 16 * 1024, 'and not later')
+  t.equal(read.resumedAt.length, 1)
+})
+
 t.test('nothing is read behind a request that can not be framed, or that ends its connection', async t => {
   const last = get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
   t.match(readMessages([last + get]), { requests: [{ target: '/g' }], fault: undefined })

@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
+import { createReadTurns } from '../../../gateway/http/server/read-turns.ts'
 import { readShared } from '../../../gateway/http/server/shared-reading.ts'
 
 const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) => {
@@ -16,7 +17,8 @@ t.test('node:net lets a connection move to a socket that reads into a given buff
   let moved: net.Socket | undefined
   const taken: { bytes: Buffer; isLent: boolean }[] = []
   const { server, port } = await startServer(t, socket => {
-    moved = readShared(socket, (bytes, isLent) => taken.push({ bytes: Buffer.from(bytes), isLent }) > 0)
+    const take = (bytes: Buffer, isLent: boolean) => taken.push({ bytes: Buffer.from(bytes), isLent }) > 0
+    moved = readShared(socket, take, createReadTurns())
     moved?.on('end', () => moved?.end('bye'))
   })
   const client = net.connect(port, '127.0.0.1')
@@ -39,10 +41,11 @@ t.test('reading stops when it is told so, and goes on', async t => {
   let moved: net.Socket | undefined
   let count = 0
   const { port } = await startServer(t, socket => {
-    moved = readShared(socket, bytes => {
+    const take = (bytes: Buffer) => {
       count += bytes.length
       return false
-    })
+    }
+    moved = readShared(socket, take, createReadTurns())
   })
   const client = net.connect(port, '127.0.0.1')
   await once(client, 'connect')
@@ -65,12 +68,13 @@ t.test('what is read in bulk is given away in memory of its own', async t => {
   let given = 0
   let sum = 0
   const { port } = await startServer(t, socket => {
-    readShared(socket, (bytes, isLent) => {
+    const take = (bytes: Buffer, isLent: boolean) => {
       sum += bytes.length
       if (!isLent) given++
       parts.push(isLent ? Buffer.from(bytes) : bytes)
       return true
-    })
+    }
+    readShared(socket, take, createReadTurns())
   })
   const client = net.connect(port, '127.0.0.1')
   const total = 16 * 1024 * 1024
@@ -81,4 +85,39 @@ t.test('what is read in bulk is given away in memory of its own', async t => {
   t.ok(given > 0, `${given} of ${parts.length} reads uncopied`)
   t.ok(Buffer.concat(parts).equals(sent), 'none was overwritten by a later read')
   client.destroy()
+})
+
+t.test('bulky reads of many connections wait for their turn, and nothing is lost or mixed up', async t => {
+  // RW-06
+  const sums = new Map<net.Socket, number>()
+  let takenInTurn = 0
+  const { port } = await startServer(t, socket => {
+    const take = (bytes: Buffer) => {
+      const at = sums.get(socket) ?? 0
+      for (let i = (4 - (at % 4)) % 4; i + 4 <= bytes.length; i += 4096)
+        if (bytes.readUInt32LE(i) !== at + i) throw new Error(`${bytes.readUInt32LE(i)} at ${at + i}`)
+      sums.set(socket, at + bytes.length)
+      takenInTurn++
+      // A read that is costly.
+      for (const until = performance.now() + 0.5; performance.now() < until; );
+      return true
+    }
+    const moved = readShared(socket, take, turns)
+    // What resumes a socket does not know that its bytes wait.
+    setImmediate(() => moved?.resume())
+  })
+  const turns = createReadTurns()
+  const sent = Buffer.alloc(1024 * 1024)
+  for (let at = 0; at < sent.length; at += 4) sent.writeUInt32LE(at, at)
+  const clients = Array.from({ length: 20 }, () => net.connect(port, '127.0.0.1').end(sent))
+  const total = () => [...sums.values()].reduce((sum, bytes) => sum + bytes, 0)
+  let most = 0
+  while (total() < 20 * sent.length) {
+    await new Promise(resolve => setImmediate(resolve))
+    most = Math.max(most, takenInTurn)
+    takenInTurn = 0
+  }
+  t.ok(most <= 6, `${most} reads of half a millisecond in one turn`)
+  t.ok([...sums.values()].every(sum => sum === sent.length))
+  for (const client of clients) client.destroy()
 })
