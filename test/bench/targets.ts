@@ -56,6 +56,7 @@ const table = {
   'body-up-growth': most('bodies', '1 GB up, growth of RSS over idle', 20, 'MB'),
   'body-down-rate': least('bodies', "1 GB down, rate ÷ nginx's", 0.95),
   'body-up-rate': least('bodies', "1 GB up, rate ÷ nginx's", 0.95),
+  'idle-socket-5000': most('websocket', 'an idle authorised WebSocket of 5,000', 10, 'KB'),
   'idle-socket': most('websocket', 'an idle authorised WebSocket of 10,000', 10, 'KB'),
   message: most('websocket', "a WebSocket message both ways ÷ nginx's, CPU", 1.6),
   'flood-health': most('floods', 'slowest /health while sockets are flooded', 300, 'ms'),

@@ -1,23 +1,44 @@
 // Asks for /health on a new connection and for an echo on one WebSocket, again and again until SIGTERM, and prints how long both took.
+//
+// What other processes of the machine cost is told apart: the time for which the gateway's event loop and this process were
+// ready to run and had no core (`run_delay` of /proc/PID/schedstat) is taken from each /health in `healthOnCoreMax`.
+import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { parseArgs } from 'node:util'
 import { WebSocket } from 'ws'
 import { median } from '../statistics.ts'
 
-const { values } = parseArgs({ options: { port: { type: 'string' }, token: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { port: { type: 'string' }, token: { type: 'string' }, 'gateway-pid': { type: 'string' } }
+})
 const EVERY_MS = 20
 const health: number[] = []
+/** The same without what both waited for a core. */
+const healthOnCore: number[] = []
 const echoes: number[] = []
 let askedAt = 0
+let waitedBefore = 0
 let echoSentAt = 0
+
+/** Milliseconds for which the main thread has been ready to run without a core. */
+const waitedForCore = (pid: string): number =>
+  Number(readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
+const waitedForCores = () => waitedForCore(values['gateway-pid'] ?? 'self') + waitedForCore('self')
+
+const noteHealth = () => {
+  const tookMs = performance.now() - askedAt
+  health.push(tookMs)
+  healthOnCore.push(tookMs - (waitedForCores() - waitedBefore))
+}
 
 const askHealth = () => {
   if (askedAt !== 0) return
+  waitedBefore = waitedForCores()
   askedAt = performance.now()
   const asked = request({ port: Number(values.port), host: '127.0.0.1', path: '/health', agent: false }, answer => {
     answer.resume()
     answer.on('end', () => {
-      health.push(performance.now() - askedAt)
+      noteHealth()
       askedAt = 0
     })
   })
@@ -48,10 +69,11 @@ socket.on('close', code => {
 
 process.on('SIGTERM', () => {
   // What is still waited for counts as long as it has been.
-  if (askedAt !== 0) health.push(performance.now() - askedAt)
+  if (askedAt !== 0) noteHealth()
   if (echoSentAt !== 0) echoes.push(performance.now() - echoSentAt)
   const figures = {
     healthMax: Math.max(...health),
+    healthOnCoreMax: Math.max(...healthOnCore),
     healthMedian: median(health),
     echoMedian: median(echoes),
     echoMax: Math.max(...echoes),

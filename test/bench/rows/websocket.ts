@@ -13,7 +13,11 @@ import { spread } from '../statistics.ts'
 import type { Finding } from '../targets.ts'
 import type { World } from '../world.ts'
 
-const ASKED_SOCKETS = 10_000
+/** All are open at once: each step opens what is missing. */
+const IDLE_STEPS = [
+  { target: 'idle-socket-5000', asked: 5000 },
+  { target: 'idle-socket', asked: 10_000 }
+] as const
 const TALKING_SOCKETS = 64
 
 const script = (name: string) => fileURLToPath(new URL(`../load/${name}`, import.meta.url))
@@ -41,7 +45,7 @@ routes:
 /** The gateway holds two descriptors for each socket: with fewer allowed, fewer are opened, and the note says so. */
 const openableSockets = (): number => {
   const allowed = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
-  return allowed === 'unlimited' ? ASKED_SOCKETS : Math.min(ASKED_SOCKETS, Math.floor((Number(allowed) - 500) / 2))
+  return allowed === 'unlimited' ? Number.POSITIVE_INFINITY : Math.floor((Number(allowed) - 500) / 2)
 }
 
 const clientArgs = (world: World, peer: Peer, count: number) => [
@@ -59,20 +63,26 @@ const hold = async (world: World, peer: Peer, count: number): Promise<Running> =
   return running
 }
 
-const measureIdle = async (world: World, gateway: Peer): Promise<{ row: Row; finding: Finding }> => {
-  const count = world.options.quick ? 1000 : openableSockets()
+const measureIdle = async (world: World, gateway: Peer): Promise<{ rows: Row[]; findings: Finding[] }> => {
+  const openable = openableSockets()
   const warmUp = await hold(world, gateway, 200)
   const before = residentBytes(gateway.running.pid)
-  const sockets = await hold(world, gateway, count)
-  const bytesEach = (residentBytes(gateway.running.pid) - before) / count
-  if (sockets.hasExited()) throw new VoidRun(`idle sockets were closed: ${sockets.output()}`)
-  await sockets.stop()
-  await warmUp.stop()
-  const note = count === ASKED_SOCKETS ? {} : { note: `${count} sockets only` }
-  return {
-    row: { name: `${count} idle sockets`, columns: { 'KB/socket': spread([bytesEach / 1024]) } },
-    finding: { target: 'idle-socket', value: bytesEach / 1024, ...note }
+  const held: Running[] = []
+  const rows: Row[] = []
+  const findings: Finding[] = []
+  let open = 0
+  for (const { target, asked } of IDLE_STEPS) {
+    const count = Math.min(world.options.quick ? asked / 10 : asked, openable)
+    if (count > open) held.push(await hold(world, gateway, count - open))
+    open = count
+    const kilobytes = (residentBytes(gateway.running.pid) - before) / count / 1024
+    const closed = held.find(sockets => sockets.hasExited())
+    if (closed !== undefined) throw new VoidRun(`idle sockets were closed: ${closed.output()}`)
+    rows.push({ name: `${count} idle sockets`, columns: { 'KB/socket': spread([kilobytes]) } })
+    findings.push({ target, value: kilobytes, ...(count === asked ? {} : { note: `${count} sockets only` }) })
   }
+  for (const sockets of [...held, warmUp]) await sockets.stop()
+  return { rows, findings }
 }
 
 /** CPU of one message to the upstream and one back, the opening of the few sockets included. */
@@ -130,8 +140,8 @@ export const measureWebSocket = async (world: World): Promise<GroupResult> => {
     columns: { 'CPU µs/message both ways': spread(samples.cpuMicros), 'messages/s': spread(samples.perSecond) }
   }))
   return {
-    rows: idle === undefined ? rows : [...rows, idle.row],
-    findings: [...compared('message', of(gateway), of(nginx)), ...(idle === undefined ? [] : [idle.finding])],
+    rows: [...rows, ...(idle?.rows ?? [])],
+    findings: [...compared('message', of(gateway), of(nginx)), ...(idle?.findings ?? [])],
     notes
   }
 }
