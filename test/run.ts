@@ -57,7 +57,9 @@ const runAll = async (files: readonly string[], postgres: string) => {
 const environment = (limitS: number, postgres: string): NodeJS.ProcessEnv => {
   const bin = join(ROOT, 'node_modules/.bin')
   return {
-    NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/portaria'),
+    // Not the gateway's: code is kept for the flags of V8 that it was compiled under, and the gateway sets some as it starts.
+    // In one place, each would refuse and replace what the other keeps.
+    NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/portaria-tests'),
     ...process.env,
     TAP_TIMEOUT: String(limitS),
     [SHARED_POSTGRES]: postgres,
