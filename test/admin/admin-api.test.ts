@@ -2,6 +2,7 @@ import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { logIn, postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const world = await startGateway(t, {
@@ -128,8 +129,11 @@ t.test('the last Admin stays', async t => {
 
 t.test('logins, refused ones too, and administration are on record', async t => {
   await postLogin(world, 'carlos', { password: 'wrong' })
-  let refused = []
-  while (refused.length === 0) refused = (await call('GET', 'audit?action=login.failed')).body.items
+  let refused: unknown[] = []
+  await until(async () => {
+    refused = (await call('GET', 'audit?action=login.failed')).body.items
+    return refused.length > 0
+  })
   t.match(refused[0], { actor: { id: null, username: 'carlos' }, ip: '127.0.0.1' })
   const { body } = await call('GET', 'audit?pageSize=200')
   const actions = new Set(body.items.map((item: { action: string }) => item.action))

@@ -7,6 +7,7 @@ import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { portaria } from '../support/cli.ts'
+import { portariaHere } from '../support/cli-here.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -80,13 +81,13 @@ t.test('move copies everything, and a token from before is valid on Postgres', a
 })
 
 t.test('a database that has been used is not written to, and what is missing is named', async t => {
-  const again = await portaria(['move'], { env })
+  const again = await portariaHere(['move'], { env })
   t.equal(again.code, 2)
   t.match(again.stderr, /The table users of the target already has 3 rows\nNothing was changed/)
-  const nowhere = await portaria(['move'], { env: { DATA_DIR } })
+  const nowhere = await portariaHere(['move'], { env: { DATA_DIR } })
   t.equal(nowhere.code, 2)
   t.match(nowhere.stderr, /Set DATABASE_URL/)
-  const nothing = await portaria(['move'], { env: { DATABASE_URL, DATA_DIR: '/nonexistent' } })
+  const nothing = await portariaHere(['move'], { env: { DATABASE_URL, DATA_DIR: '/nonexistent' } })
   t.equal(nothing.code, 2)
   t.match(nothing.stderr, /There is no embedded database in \/nonexistent/)
 })

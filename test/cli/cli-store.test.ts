@@ -9,6 +9,7 @@ import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { demoPeople, startDemoDirectory } from '../demo/directory.ts'
 import { portaria } from '../support/cli.ts'
+import { portariaHere } from '../support/cli-here.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -62,7 +63,7 @@ t.test('on Postgres', async t => {
   const postgres = await startPostgres(t)
   const { url: DATABASE_URL, users } = await openStore(t, postgres)
   const env = { DATABASE_URL }
-  const grant = (...args: string[]) => portaria(['grant', ...args, '--json'], { env })
+  const grant = (...args: string[]) => portariaHere(['grant', ...args, '--json'], { env })
 
   await t.test('grant adds to what somebody has, and spells areas as they are spelled', async t => {
     const { user } = await users.syncPerson(person('ana'))
@@ -75,14 +76,14 @@ t.test('on Postgres', async t => {
   await t.test('grant wants exactly one person', async t => {
     await users.syncPerson(person('joao'))
     await users.syncPerson(person('joao', { provider: 'cloudidp', issuer: 'https://idp.example' }))
-    const two = await portaria(['grant', 'joao', '--profile', 'Agente', '--area', 'Sul'], { env })
+    const two = await portariaHere(['grant', 'joao', '--profile', 'Agente', '--area', 'Sul'], { env })
     t.equal(two.code, 2)
     t.match(two.stderr, /"joao" is not one person but several; specify which one:\nid:\d+ {2}ldap:joao/)
     t.match((await grant('cloudidp:joao', '--profile', 'Agente', '--area', 'Sul')).json(), { provider: 'cloudidp' })
-    const nobody = await portaria(['grant', 'nobody', '--profile', 'Agente', '--area', 'Sul'], { env })
+    const nobody = await portariaHere(['grant', 'nobody', '--profile', 'Agente', '--area', 'Sul'], { env })
     t.equal(nobody.code, 2)
     t.match(nobody.stderr, /People are known once they have logged in/)
-    const role = await portaria(['grant', 'ana', '--profile', 'Agent', '--area', 'Sul'], { env })
+    const role = await portariaHere(['grant', 'ana', '--profile', 'Agent', '--area', 'Sul'], { env })
     t.match(role.stderr, /Unknown profile "Agent" \(did you mean "Agente"\?\)/)
   })
 
@@ -97,7 +98,7 @@ t.test('on Postgres', async t => {
     t.equal((await portaria(['audit', 'verify'], { env })).code, 0)
     await postgres.query('ALTER TABLE audit_events DISABLE TRIGGER ALL', [], DATABASE_URL)
     await postgres.query("UPDATE audit_events SET actor_username = 'nobody' WHERE id = 2", [], DATABASE_URL)
-    const { code, stdout } = await portaria(['audit', 'verify'], { env })
+    const { code, stdout } = await portariaHere(['audit', 'verify'], { env })
     t.equal(code, 1)
     t.match(stdout, /was changed: entry 2 of/)
   })
@@ -109,7 +110,7 @@ t.test('on Postgres', async t => {
       'postgres://u:s3cr3t-word@127.0.0.1:1/x',
       'mysql://s3cr3t-word'
     ]) {
-      const { code, stdout, stderr } = await portaria(['migrate'], { env: { DATABASE_URL: url } })
+      const { code, stdout, stderr } = await portariaHere(['migrate'], { env: { DATABASE_URL: url } })
       t.equal(code, 2)
       t.notMatch(stdout + stderr, /s3cr3t-word|\n\s+at /)
       t.match(stderr, /database cannot be used \(DATABASE_URL, |DATABASE_URL must be/)
@@ -123,22 +124,22 @@ t.test('token logs in and prints the token alone; the password is neither shown 
   t.teardown(demo.close)
   const world = await startGateway(t, { env: { ...demo.environment } })
   const args = ['token', '--url', world.url, '--username', 'maria', '--password-stdin']
-  const { code, stdout, stderr } = await portaria(args, { input: 'senha-de-maria\n' })
+  const { code, stdout, stderr } = await portariaHere(args, { input: 'senha-de-maria\n' })
   t.equal(code, 0, stderr)
   t.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
   t.equal((await world.fetch('/auth/me', { token: stdout.trim() })).status, 200)
-  const json = await portaria([...args, '--json'], { input: 'senha-de-maria' })
+  const json = await portariaHere([...args, '--json'], { input: 'senha-de-maria' })
   t.match(json.json(), { token: String, user: { username: 'maria' } })
 
-  const wrong = await portaria(args, { input: 'wrong\n' })
+  const wrong = await portariaHere(args, { input: 'wrong\n' })
   t.equal(wrong.code, 1)
   t.equal(wrong.stdout, '', 'a script does not take a refusal for a token')
   t.match(wrong.stderr, /401 GW_LOGIN_FAILED: Autenticacao falhou/)
 
-  const plain = await portaria(['token', '--url', 'http://gateway.example'])
+  const plain = await portariaHere(['token', '--url', 'http://gateway.example'])
   t.equal(plain.code, 2)
   t.match(plain.stderr, /use https/)
-  t.equal((await portaria(['token', '--url', world.url])).code, 2, 'without a terminal nobody is asked')
+  t.equal((await portariaHere(['token', '--url', world.url])).code, 2, 'without a terminal nobody is asked')
 
   const shown = await typeInTerminal(world.url, ['maria\r', 'senha-dx\u007fe-maria\r'])
   t.match(shown, /Username: maria\s+Password: \s+[\w-]+\.[\w-]+\.[\w-]+/)

@@ -6,6 +6,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
+import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const directory = createDirectory(ldap.settings())
@@ -22,7 +23,7 @@ const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => 
 
 /** Resolves when the server itself counts no connection of ours. */
 const noConnectionLeft = async () => {
-  while ((await ldap.connectionCount()) > 0);
+  await until(async () => (await ldap.connectionCount()) === 0)
 }
 
 t.test('a person logs in and is known by the subject, name and e-mail of the entry', async t => {

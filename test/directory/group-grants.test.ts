@@ -1,6 +1,6 @@
 // A group of a real directory gives what a grant says, from the login on, and its DN can be found by its cn.
 import t from 'tap'
-import { portaria } from '../support/cli.ts'
+import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
@@ -23,9 +23,9 @@ t.test('members of a directory group log in with what it is granted', async t =>
   t.match((await enter('carlos')).user, { profiles: [], areas: [], accessStatus: 'unassigned' })
 
   const settings = { ...env, JWT_SECRET: 'a secret for tests, long enough and used nowhere else' }
-  const found = await portaria(['grants', '--find', 'SUPORTE', '--json'], { env: settings })
+  const found = await portariaHere(['grants', '--find', 'SUPORTE', '--json'], { env: settings })
   t.same(found.json(), [group])
-  const nothing = await portaria(['grants', '--find', 'Suporte*'], { env: settings })
+  const nothing = await portariaHere(['grants', '--find', 'Suporte*'], { env: settings })
   t.equal(nothing.code, 1)
   t.match(nothing.stderr, /no group with the cn/)
 })

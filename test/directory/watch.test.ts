@@ -5,6 +5,7 @@ import { startGateway, type World } from '../support/gateway.ts'
 import { postLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
@@ -21,7 +22,7 @@ const healthOf = async (world: World) =>
   (await (await world.fetch('/health')).json()) as { status: string; checks: Record<string, string> }
 
 const stateIs = async (world: World, state: string): Promise<void> => {
-  while ((await healthOf(world)).checks.directory !== state);
+  await until(async () => (await healthOf(world)).checks.directory === state)
 }
 
 t.test('a directory that goes away and comes back is one warning each, at LOG_LEVEL=warn', async t => {

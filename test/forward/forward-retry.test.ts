@@ -5,6 +5,7 @@ import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { BodyConsumer } from '../../gateway/http/server/request.ts'
 import type { Route, Upstream } from '../../gateway/routes/route.ts'
 import type { Requester, UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import { until } from '../support/until.ts'
 
 /** Of the process's own clock. */
 const DOUBTFUL_AFTER_MS = 1001
@@ -38,7 +39,7 @@ const tellingConnection = (
 }
 
 t.test('a body that comes right after the first connection failed follows the head on the second', async t => {
-  while (performance.now() < DOUBTFUL_AFTER_MS) await new Promise(setImmediate)
+  await until(() => performance.now() >= DOUBTFUL_AFTER_MS)
   const told: string[] = []
   let consumer: BodyConsumer | undefined
   const request = {

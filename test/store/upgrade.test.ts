@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations, SCHEMA_RELEASE } from '../../migrations/index.ts'
-import { portaria } from '../support/cli.ts'
+import { portariaHere } from '../support/cli-here.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore, person } from '../support/store.ts'
@@ -87,7 +87,7 @@ t.test('a release older than that refuses, at once and without touching anything
   const opening = openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   await t.rejects(opening, { name: 'SchemaTooNew', message: /has the schema of release 3 .* restore a backup/ })
   t.same(await names(), before)
-  const { code, stderr } = await portaria(['migrate'], { env: { DATABASE_URL: url } })
+  const { code, stderr } = await portariaHere(['migrate'], { env: { DATABASE_URL: url } })
   t.equal(code, 2)
   t.match(
     stderr.replaceAll('\n', ' '),

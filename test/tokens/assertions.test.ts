@@ -4,7 +4,7 @@ import type { Identity } from '../../gateway/identity.ts'
 import { createAssertions } from '../../gateway/tokens/assertions.ts'
 import { reseal, seal, sealingSecret, unseal } from '../../gateway/tokens/sealed-keys.ts'
 import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
-import { portaria } from '../support/cli.ts'
+import { portariaHere } from '../support/cli-here.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -94,7 +94,7 @@ t.test('it is there for private routes of upstreams that want it, once, and neve
 t.test('"keys rotate" publishes a key that signs ten minutes later; the one before it goes on signing', async t => {
   const env = { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET }
   const [before] = await keysOf(first)
-  const rotated = await portaria(['keys', 'rotate', '--json'], { env })
+  const rotated = await portariaHere(['keys', 'rotate', '--json'], { env })
   t.equal(rotated.code, 0, rotated.stderr)
   const { kid, signsFrom } = rotated.json<{ kid: string; signsFrom: string }>()
   const ahead = new Date(signsFrom).getTime() - Date.now()
