@@ -48,14 +48,19 @@ export const readGraph = (): Graph => {
   const tests = filesIn('test').filter(file => file.endsWith('.test.ts'))
   const direct = new Map<string, readonly string[]>()
   const hashes = new Map<string, string>()
+  const needed = new Map<string, ReadonlySet<string>>()
+  const fingerprints = new Map<string, string>()
   const importsOf = (file: string) => {
     const known = direct.get(file) ?? importsIn(file)
     direct.set(file, known)
     return known
   }
   const needs = (file: string): ReadonlySet<string> => {
+    const known = needed.get(file)
+    if (known !== undefined) return known
     const seen = new Set([file])
     for (const each of seen) for (const next of importsOf(each)) seen.add(next)
+    needed.set(file, seen)
     return seen
   }
   const hashOf = (file: string) => {
@@ -67,9 +72,14 @@ export const readGraph = (): Graph => {
     hashes.set(file, known)
     return known
   }
-  const fingerprint = (file: string) =>
-    createHash('sha256')
-      .update([...needs(file)].sort().map(hashOf).join())
-      .digest('base64url')
+  const fingerprint = (file: string) => {
+    const known =
+      fingerprints.get(file) ??
+      createHash('sha256')
+        .update([...needs(file)].sort().map(hashOf).join())
+        .digest('base64url')
+    fingerprints.set(file, known)
+    return known
+  }
   return { tests, imports: importsOf, needs, fingerprint }
 }

@@ -48,6 +48,8 @@ export const installHooks = (current: () => Substitution | undefined) => {
       const path = pathOf(url)
       if (path === undefined) return next(url, context)
       const now = current()
+      // In a process of its own, Node loads the others from its cache of compiled code.
+      if (now?.isAlone === true && now.module !== path) return next(url, context)
       const source = now?.module === path ? now.source : scriptFor(path)
       return { format: 'module', source, shortCircuit: true }
     }

@@ -1,9 +1,12 @@
 // Changes the code that decides in small ways and says which changes no test notices: `npm run mutate -- routes limits`.
 import { setPriority } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs, styleText } from 'node:util'
 import { createRandom } from '../fuzz/mutate.ts'
+import { SHARED_POSTGRES } from '../support/postgres.ts'
+import { startSharedPostgres } from '../support/shared-postgres.ts'
 import { type Candidate, candidatesIn, explains, staleEntries } from './candidates.ts'
-import { readGraph } from './graph.ts'
+import { ROOT, readGraph } from './graph.ts'
 import { DECIDING, decidersIn, sampledModules } from './modules.ts'
 import { createRunner } from './runner.ts'
 import { createJudge, type Verdict } from './verdicts.ts'
@@ -41,6 +44,17 @@ const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, 
 
 const main = async (): Promise<number> => {
   setPriority(PRIORITY)
+  process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules/.cache/portaria')
+  const endings: (() => unknown)[] = []
+  try {
+    if (!values.quick) process.env[SHARED_POSTGRES] = await startSharedPostgres({ teardown: end => endings.push(end) })
+    return await run()
+  } finally {
+    for (const end of endings) await end()
+  }
+}
+
+const run = async (): Promise<number> => {
   const graph = readGraph()
   const runner = createRunner(graph)
   const judge = createJudge({ graph, runner, withSlow: !values.quick, log: line => console.log(line) })

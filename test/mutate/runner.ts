@@ -23,14 +23,23 @@ const FEW_EXAMPLES = 400
 const MAX_EXAMPLES = 1_000_000
 const MAX_WALL_MS = 300_000
 
+const slowTests = new WeakMap<Graph, Map<string, boolean>>()
+
 /** Whether a test starts processes: servers, gateways, commands. */
-export const isSlow = (graph: Graph, test: string): boolean =>
-  [...graph.needs(test)].some(
-    file => file.startsWith('test/') && /from 'node:child_process'/.test(readFileSync(join(ROOT, file), 'utf8'))
-  )
+export const isSlow = (graph: Graph, test: string): boolean => {
+  const known = slowTests.get(graph) ?? new Map<string, boolean>()
+  slowTests.set(graph, known)
+  const answer =
+    known.get(test) ??
+    [...graph.needs(test)].some(
+      file => file.startsWith('test/') && /from 'node:child_process'/.test(readFileSync(join(ROOT, file), 'utf8'))
+    )
+  known.set(test, answer)
+  return answer
+}
 
 export const createRunner = (graph: Graph): Runner => {
-  const slow = new Map<string, boolean>()
+  const fresh = new Map<string, readonly string[]>()
   const neededMs = new Map<string, number>()
   /** Those that ask how many examples they had. */
   const thorough = new Set<string>()
@@ -46,7 +55,9 @@ export const createRunner = (graph: Graph): Runner => {
     if (worker?.connected) return worker
     worker = fork(join(import.meta.dirname, 'worker.ts'), [], {
       execArgv: FLAGS,
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc']
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      // The whole life of the worker is one test to tap, and would end after 30 s in the middle of some mutant.
+      env: { ...process.env, TAP_TIMEOUT: '0' }
     })
     await reported(worker, Number.POSITIVE_INFINITY)
     return worker
@@ -63,15 +74,20 @@ export const createRunner = (graph: Graph): Runner => {
     if (report.outcome === 'passed') neededMs.set(order.test, Math.max(report.cpuMs, neededMs.get(order.test) ?? 0))
     return report.outcome === 'ready' ? 'failed' : report.outcome
   }
+  /** What must be loaded anew for the module in the test. */
+  const freshFor = (test: string, module: string): readonly string[] => {
+    const key = `${test} ${module}`
+    const known = fresh.get(key) ?? [...graph.needs(test)].filter(file => graph.needs(file).has(module))
+    fresh.set(key, known)
+    return known
+  }
   const run: Runner['run'] = async (test, module, mutant) => {
-    const isSlowTest = slow.get(test) ?? isSlow(graph, test)
-    slow.set(test, isSlowTest)
     const script = scriptOf(module)
     const source =
       mutant === undefined ? script : script.slice(0, mutant.start) + mutant.replacement + script.slice(mutant.end)
-    if (isSlowTest) return runAlone(test, module, source)
-    const fresh = [...graph.needs(test)].filter(file => graph.needs(file).has(module))
-    const runOnce = (examples: number) => runInWorker({ test, module, source, fresh: [...fresh, test], examples })
+    if (isSlow(graph, test)) return runAlone(test, module, source)
+    const order = { test, module, source, fresh: [...freshFor(test, module), test] }
+    const runOnce = (examples: number) => runInWorker({ ...order, examples })
     const outcome = await runOnce(thorough.has(test) ? MAX_EXAMPLES : FEW_EXAMPLES)
     if (mutant !== undefined || outcome === 'passed' || thorough.has(test)) return outcome
     thorough.add(test)

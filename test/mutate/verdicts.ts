@@ -1,8 +1,6 @@
 // Finds out which mutants the tests notice; what a test noticed before is remembered until the test or what it needs changes.
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { type Graph, ROOT, scriptOf } from './graph.ts'
+import type { Graph } from './graph.ts'
+import { type Memory, openMemory } from './memory.ts'
 import { NEIGHBOURS, UNSUITED } from './modules.ts'
 import type { Mutant } from './mutants.ts'
 import { measureReach, type Reach, reaches } from './reach.ts'
@@ -17,42 +15,7 @@ export interface Verdict {
   readonly reachedBy: number
 }
 
-const MEMORY = join(ROOT, 'node_modules/.cache/portaria-mutate')
-/** So often what is known is written down. */
-const SAVE_EVERY = 25
-
-/** Which test killed a mutant of the module, by their contents. */
-const openMemory = (graph: Graph, module: string) => {
-  const file = join(MEMORY, `killed-${module.replaceAll('/', '-')}.json`)
-  const known = new Map<string, string>(
-    existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as [string, string][]) : []
-  )
-  const script = scriptOf(module)
-  const keyOf = ({ start, original, replacement }: Mutant) =>
-    createHash('sha256').update([script, start, original, replacement].join('\0')).digest('base64url')
-  let unsaved = 0
-  const save = () => {
-    unsaved = 0
-    mkdirSync(MEMORY, { recursive: true })
-    writeFileSync(file, JSON.stringify([...known]))
-  }
-  return {
-    recall(mutant: Mutant): string | undefined {
-      const [test, fingerprint] = known.get(keyOf(mutant))?.split(' ') ?? []
-      if (test === undefined || !graph.tests.includes(test)) return undefined
-      return graph.fingerprint(test) === fingerprint ? test : undefined
-    },
-    remember(mutant: Mutant, test: string) {
-      known.set(keyOf(mutant), `${test} ${graph.fingerprint(test)}`)
-      if (++unsaved >= SAVE_EVERY) save()
-    },
-    save
-  }
-}
-
-type Memory = ReturnType<typeof openMemory>
-
-/** Tests that can notice a change of the module, the fastest first. */
+/** Tests that can notice a change of the module. */
 const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): Promise<Reach[]> => {
   const folder = module.split('/')[1] ?? ''
   const near = (test: string) =>
@@ -69,7 +32,7 @@ const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): P
     if (!reach.passed) log(`${test} fails without a mutant, and is left out`)
     else if (reach.modules[module] !== undefined) found.push(reach)
   }
-  return found.sort((a, b) => Number(isSlow(graph, a.test)) - Number(isSlow(graph, b.test)) || a.tookMs - b.tookMs)
+  return found
 }
 
 export interface Judge {
@@ -86,13 +49,18 @@ interface JudgeParts {
 
 export const createJudge = (parts: JudgeParts): Judge => {
   const { graph, runner, log } = parts
+  const order = createOrder(graph)
   const firstKiller = async (module: string, mutant: Mutant, tests: readonly Reach[], memory: Memory) => {
-    const known = memory.recall(mutant)
+    const known = memory.killerOf(mutant)
     if (known !== undefined) return known
-    for (const { test } of tests) {
-      if ((await runner.run(test, module, mutant)) === 'passed') continue
-      memory.remember(mutant, test)
-      return test
+    for (const test of order.of(tests, memory.formerKillerOf(mutant))) {
+      if (memory.hasPassed(mutant, test)) continue
+      const startedAt = performance.now()
+      const isKilled = (await runner.run(test, module, mutant)) !== 'passed'
+      order.note(test, performance.now() - startedAt, isKilled)
+      if (isKilled) memory.rememberKill(mutant, test)
+      else memory.rememberPass(mutant, test)
+      if (isKilled) return test
     }
     return undefined
   }
@@ -108,14 +76,41 @@ export const createJudge = (parts: JudgeParts): Judge => {
   return {
     async judge(module, mutants, onVerdict) {
       const memory = openMemory(graph, module)
-      const open = mutants.filter(mutant => memory.recall(mutant) === undefined)
-      const tests = open.length === 0 ? [] : await trusted(module, await testsFor(parts, module))
+      const open = mutants.filter(mutant => memory.killerOf(mutant) === undefined)
+      const near = open.length === 0 ? [] : await testsFor(parts, module)
+      const isUnknown = ({ test }: Reach) => open.some(mutant => !memory.hasPassed(mutant, test))
+      const tests = near.some(isUnknown) ? await trusted(module, near) : near
       for (const mutant of mutants) {
         const able = tests.filter(reach => reaches(reach, module, mutant.start))
         const killedBy = await firstKiller(module, mutant, able, memory)
         onVerdict({ module, mutant, killedBy, reachedBy: able.length })
       }
       memory.save()
+    }
+  }
+}
+
+/** Which test to ask first: the one with the most kills for its time so far; those that start processes come last. */
+const createOrder = (graph: Graph) => {
+  const records = new Map<string, { runs: number; kills: number; tookMs: number }>()
+  const recordOf = (test: string) => records.get(test) ?? { runs: 0, kills: 0, tookMs: 0 }
+  const costMs = ({ test, tookMs }: Reach) => {
+    const record = recordOf(test)
+    const meanMs = record.runs === 0 ? tookMs : record.tookMs / record.runs
+    return (meanMs * (record.runs + 2)) / (record.kills + 1)
+  }
+  return {
+    of(tests: readonly Reach[], likely: string | undefined): string[] {
+      const rank = (test: string) => (test === likely ? 0 : isSlow(graph, test) ? 2 : 1)
+      return tests.toSorted((a, b) => rank(a.test) - rank(b.test) || costMs(a) - costMs(b)).map(({ test }) => test)
+    },
+    note(test: string, tookMs: number, isKilled: boolean) {
+      const record = recordOf(test)
+      records.set(test, {
+        runs: record.runs + 1,
+        kills: record.kills + (isKilled ? 1 : 0),
+        tookMs: record.tookMs + tookMs
+      })
     }
   }
 }

@@ -120,6 +120,7 @@ t.test('no habit of a backend leads past the route that authorised', async t => 
   const table = await tableOf(t, ...ROUTES)
   // Case is folded on both sides, as a case-insensitive backend does.
   const folded = await tableOf(t, ...ROUTES.map(route => route.replace('/Reports', '/reports')))
+  let asked = 0
   let passed = 0
   fc.assert(
     fc.property(
@@ -128,6 +129,7 @@ t.test('no habit of a backend leads past the route that authorised', async t => 
       fc.boolean(),
       (raw, habits, foldsCase) => {
         const match = table.match('GET', raw)
+        asked += 1
         if (match.route === undefined) return
         passed += 1
         const read = habits.reduce((path, habit) => habit(path), match.path)
@@ -149,7 +151,7 @@ t.test('no habit of a backend leads past the route that authorised', async t => 
     ),
     { numRuns: 60_000 }
   )
-  t.ok(passed > 5_000, `${passed} requests passed and were judged`)
+  t.ok(passed > asked / 12, `${passed} requests passed and were judged`)
 })
 
 t.test('what is forwarded always begins with one slash and has no dot segment in any reading', async t => {
