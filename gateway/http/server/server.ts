@@ -8,7 +8,7 @@ import { createConnectionTurns } from './connection-turns.ts'
 import { Llhttp } from './llhttp.ts'
 import { createReadTurns } from './read-turns.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
-import { readShared } from './shared-reading.ts'
+import { readEvents, readShared } from './shared-reading.ts'
 import { leadEvents } from './socket-events.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
@@ -122,10 +122,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       turns.noteArrival()
       readTurns.noteArrival()
       connections.set(connection, socket)
-      if (shared === undefined)
-        socket.on('data', (bytes: Buffer) => {
-          if (!connection.take(bytes, false)) socket.pause()
-        })
+      if (shared === undefined) readEvents(socket, take, readTurns)
       leadEvents(socket, connection)
       socket.on('close', () => onClose(connection, onClosed))
       if (socket.destroyed) onClose(connection, onClosed)

@@ -1,4 +1,4 @@
-// Reads accepted sockets into one shared buffer, where Node.js would allocate one for each read.
+// Reads accepted sockets, in turns, and most of them into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
 import type { ReadTurns } from './read-turns.ts'
 
@@ -68,4 +68,26 @@ export const readShared = (accepted: net.Socket, take: Take, turns: ReadTurns): 
   socket.server = from.server
   from._server = null
   return socket
+}
+
+/** Reads a socket that can't move, by its `data` events. */
+export const readEvents = (socket: net.Socket, take: Take, turns: ReadTurns): void => {
+  let waiting: Buffer | undefined
+  const takeLate = () => {
+    const bytes = waiting
+    waiting = undefined
+    if (bytes === undefined || socket.destroyed) return
+    // In this order, because something behind `take` may pause it too.
+    socket.resume()
+    if (!take(bytes, false)) socket.pause()
+  }
+  socket.on('data', (bytes: Buffer) => {
+    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) {
+      if (!take(bytes, false)) socket.pause()
+      return
+    }
+    if (waiting === undefined) turns.wait(takeLate)
+    waiting = waiting === undefined ? bytes : Buffer.concat([waiting, bytes])
+    socket.pause()
+  })
 }

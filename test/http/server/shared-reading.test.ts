@@ -3,8 +3,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { createReadTurns } from '../../../gateway/http/server/read-turns.ts'
-import { readShared } from '../../../gateway/http/server/shared-reading.ts'
+import { createReadTurns, type ReadTurns } from '../../../gateway/http/server/read-turns.ts'
+import { readEvents, readShared } from '../../../gateway/http/server/shared-reading.ts'
 
 const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) => {
   const server = net.createServer({ allowHalfOpen: true }, onSocket)
@@ -87,37 +87,54 @@ t.test('what is read in bulk is given away in memory of its own', async t => {
   client.destroy()
 })
 
-t.test('bulky reads of many connections wait for their turn, and nothing is lost or mixed up', async t => {
-  // RW-06
-  const sums = new Map<net.Socket, number>()
-  let takenInTurn = 0
-  const { port } = await startServer(t, socket => {
-    const take = (bytes: Buffer) => {
-      const at = sums.get(socket) ?? 0
-      for (let i = (4 - (at % 4)) % 4; i + 4 <= bytes.length; i += 4096)
-        if (bytes.readUInt32LE(i) !== at + i) throw new Error(`${bytes.readUInt32LE(i)} at ${at + i}`)
-      sums.set(socket, at + bytes.length)
-      takenInTurn++
-      // A read that is costly.
-      for (const until = performance.now() + 0.5; performance.now() < until; );
-      return true
+type Read = (socket: net.Socket, take: (bytes: Buffer) => boolean, turns: ReadTurns) => net.Socket | undefined
+const ways: [name: string, read: Read][] = [
+  ['that moved', readShared],
+  [
+    'that emit `data`',
+    (socket, take, turns) => {
+      readEvents(socket, take, turns)
+      return socket
     }
-    const moved = readShared(socket, take, turns)
-    // What resumes a socket does not know that its bytes wait.
-    setImmediate(() => moved?.resume())
+  ]
+]
+
+for (const [name, read] of ways)
+  t.test(`bulky reads of many sockets ${name} wait for their turn, and nothing is lost or mixed up`, async t => {
+    // RW-06
+    const turns = createReadTurns()
+    const sums = new Map<net.Socket, number>()
+    let takenInTurn = 0
+    const { port } = await startServer(t, socket => {
+      let isFirst = true
+      const take = (bytes: Buffer) => {
+        const at = sums.get(socket) ?? 0
+        for (let i = (4 - (at % 4)) % 4; i + 4 <= bytes.length; i += 4096)
+          if (bytes.readUInt32LE(i) !== at + i) throw new Error(`${bytes.readUInt32LE(i)} at ${at + i}`)
+        sums.set(socket, at + bytes.length)
+        takenInTurn++
+        // A read that is costly.
+        for (const until = performance.now() + 0.5; performance.now() < until; );
+        const goesOn = !isFirst
+        if (isFirst) setImmediate(() => moved?.resume())
+        isFirst = false
+        return goesOn
+      }
+      const moved = read(socket, take, turns)
+      // What resumes a socket does not know that its bytes wait.
+      setImmediate(() => moved?.resume())
+    })
+    const sent = Buffer.alloc(512 * 1024)
+    for (let at = 0; at < sent.length; at += 4) sent.writeUInt32LE(at, at)
+    const clients = Array.from({ length: 20 }, () => net.connect(port, '127.0.0.1').end(sent))
+    const total = () => [...sums.values()].reduce((sum, bytes) => sum + bytes, 0)
+    let most = 0
+    while (total() < 20 * sent.length) {
+      await new Promise(resolve => setImmediate(resolve))
+      most = Math.max(most, takenInTurn)
+      takenInTurn = 0
+    }
+    t.ok(most <= 6, `${most} reads of half a millisecond in one turn`)
+    t.ok([...sums.values()].every(sum => sum === sent.length))
+    for (const client of clients) client.destroy()
   })
-  const turns = createReadTurns()
-  const sent = Buffer.alloc(1024 * 1024)
-  for (let at = 0; at < sent.length; at += 4) sent.writeUInt32LE(at, at)
-  const clients = Array.from({ length: 20 }, () => net.connect(port, '127.0.0.1').end(sent))
-  const total = () => [...sums.values()].reduce((sum, bytes) => sum + bytes, 0)
-  let most = 0
-  while (total() < 20 * sent.length) {
-    await new Promise(resolve => setImmediate(resolve))
-    most = Math.max(most, takenInTurn)
-    takenInTurn = 0
-  }
-  t.ok(most <= 6, `${most} reads of half a millisecond in one turn`)
-  t.ok([...sums.values()].every(sum => sum === sent.length))
-  for (const client of clients) client.destroy()
-})
