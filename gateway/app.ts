@@ -37,17 +37,17 @@ interface AppParts {
   /** The gateway's own endpoints. */
   answerOwn: (exchange: Exchange) => void
   forwardHttp: (exchange: Exchange, route: Route, upstream: Upstream) => void
-  /** Takes over an upgrade that may pass; whatever it refuses it answers through the exchange. */
+  /** Takes over an upgrade that is allowed; refusals go through the exchange. */
   forwardUpgrade: (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => void
   /** Origins whose pages may open sockets on any route (RFC 6455 §10.2). */
   socketOrigins: readonly string[]
   /** The HTTP side of a Socket.IO route. */
   forwardPolling: (exchange: Exchange, route: Route, upstream: Upstream) => void
-  /** Told of each exchange before its first step. */
+  /** Called with each exchange before its first step. */
   onOpen?: ((exchange: Exchange) => void) | undefined
-  /** Told once per exchange, when its answer has left or its client is gone. */
+  /** Called once per exchange, when its response has been sent or its client is gone. */
   observe: (exchange: Exchange) => void
-  /** How long a client may take nothing of an answer; milliseconds. */
+  /** How long a client may leave a response unread; milliseconds. */
   clientStallMs?: number | undefined
 }
 
@@ -55,7 +55,7 @@ interface App {
   readonly server: HttpServer
 }
 
-/** What is wrong with the request, which is then refused; or that it has been answered. A refusal is returned, not thrown. */
+/** A refusal, which is returned rather than thrown, or the fact that the request has been answered. */
 type Outcome = GatewayError | typeof ANSWERED | undefined
 type Step = (exchange: Exchange) => Outcome | Promise<Outcome>
 
@@ -63,22 +63,22 @@ const ANSWERED = Symbol('answered')
 const YES = true
 const NO = false
 
-/** Steps in columns: which of them a request, an upgrade, one with an expectation, or a proxy's question goes through. */
+/** Each column selects the steps for one kind of message: requests, upgrades, expectations, forward-auth subrequests. */
 const column = (table: readonly (readonly [Step, ...boolean[]])[], which: number): readonly Step[] =>
   table.filter(row => row[which] === true).map(([step]) => step)
 
 const isSocketRoute = (route: Route | undefined): boolean =>
   route?.upstream !== undefined && (route.websocket !== undefined || route.socketio !== undefined)
 
-/** h2c and the like go on as the HTTP/1.1 requests they are (RFC 9110 §7.8). */
+/** Upgrades to h2c and similar protocols are treated as the HTTP/1.1 requests that they are (RFC 9110 §7.8). */
 const asksUpgrade = ({ method, head }: HttpRequest): boolean =>
   head.upgrade !== undefined && method === 'GET' && head.upgrade.toLowerCase() === 'websocket'
 
-/** What a request expects other than to be asked for its body; 1.0 knows no expectations (RFC 9110 §10.1.1). */
+/** Whether a request has an expectation other than 100-continue; HTTP/1.0 has none (RFC 9110 §10.1.1). */
 const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>
   head.expect !== undefined && versionMinor > 0 && head.expect.toLowerCase() !== '100-continue'
 
-/** What each message goes through, in this order; the last step answers. */
+/** The steps of each kind of message, in order; the last one sends the response. */
 const createSteps = (parts: AppParts) => {
   const { matchPlain, matchUnusual } = createMatchRoute(parts.routes)
   const limitRate = createLimitRate(parts.limiter, parts.rateLimit, parts.answers.memory)
@@ -86,7 +86,7 @@ const createSteps = (parts: AppParts) => {
   const limitRoute = createLimitRoute(parts.limiter, parts.answers.memory)
   const authorize = createAuthorize(parts.authorization)
 
-  /** The request that a proxy names takes the place of its own. */
+  /** Replaces the exchange's own request with the one that the proxy describes. */
   const readNamed: Step = exchange => {
     exchange.refusal = beginForwardAuth(exchange)
     return undefined
@@ -97,12 +97,12 @@ const createSteps = (parts: AppParts) => {
     return ANSWERED
   }
 
-  /** CORS preflights to private routes are answered here, to public ones forwarded like any request. */
+  /** CORS preflights to private routes are answered here; those to public routes are forwarded like any other request. */
   const preflight: Step = exchange => {
     if (preflightMethod(exchange) === undefined) return undefined
     const { route, head } = exchange
     if (route?.public === true && route.upstream !== undefined) {
-      // A preflight has no body (Fetch, CORS-preflight fetch); what comes instead of none is not forwarded.
+      // A preflight has no body (Fetch, CORS-preflight fetch), so whatever was sent as one is not forwarded.
       head.contentLength = undefined
       head.transferEncoding = undefined
       return undefined
@@ -113,11 +113,11 @@ const createSteps = (parts: AppParts) => {
     return ANSWERED
   }
 
-  /** An upgrade's token may stand in more places than Authorization, and its page must be one that may open sockets. */
+  /** An upgrade may carry its token outside Authorization, and the origin of its page must be allowed to open sockets. */
   const readOffer: Step = exchange => {
     const { route, request, response, head } = exchange
     if (route === undefined || !isSocketRoute(route)) return undefined
-    // What follows is meant for the other protocol.
+    // Whatever follows belongs to the other protocol.
     response.keepAlive = false
     exchange.offer = socketToken(exchange, route)
     exchange.query = exchange.offer.query
@@ -147,7 +147,7 @@ const createSteps = (parts: AppParts) => {
 
   const answerOrForward: Step = exchange => {
     const { route, response } = exchange
-    // Gone while a step waited: nothing is to be asked of anybody.
+    // If the client left while a step was waiting, nothing is sent to the backend.
     if (route === undefined || response.isGone) return ANSWERED
     if (route.upstream === undefined) parts.answerOwn(exchange)
     else if (route.socketio === undefined) parts.forwardHttp(exchange, route, route.upstream)
@@ -188,7 +188,7 @@ export const buildApp = (parts: AppParts): App => {
     else refuseForwardAuth(exchange, error, parts.answers)
   }
 
-  /** Runs the steps in order, without a turn of the event loop unless one of them has to wait. */
+  /** Runs the steps in order, synchronously unless one of them has to wait. */
   const run = (steps: readonly Step[], exchange: Exchange, from: number): void => {
     try {
       for (let i = from; i < steps.length; i++) {

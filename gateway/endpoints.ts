@@ -111,7 +111,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     log
   })
   tokenRoutes(app, {
-    // Logging out here does not depend on the provider being reachable.
+    // Logging out here must not depend on the provider being reachable.
     providerLogoutUrl: async () => cloud?.logoutUrl().catch(() => undefined),
     tokens,
     loadPerson: async id => {

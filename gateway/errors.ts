@@ -7,9 +7,9 @@ export class GatewayError extends Error {
   readonly statusCode: number
   /** Further response headers, e.g. `retry-after` (RFC 9110 §10.2.3) or `allow` (§10.2.1). */
   readonly headers: Readonly<Record<string, string>>
-  /** A stable word for the log that gives the actual cause, e.g. `unknown-user`. */
+  /** A stable word for the log that names the actual cause, e.g. `unknown-user`. */
   readonly reason: string | undefined
-  /** The profiles of which one is required, where that may be disclosed; empty: any profile, and an area. */
+  /** The profiles of which one is required, if that may be disclosed; empty: any profile, and an area. */
   readonly profiles: readonly string[] | undefined
   #bodyStart: string | undefined
 

@@ -1,4 +1,4 @@
-// Carries what may pass to the backends: requests, event streams, WebSocket and Socket.IO, all that stays open in one place.
+// Forwards allowed traffic to the backends: requests, event streams, WebSocket and Socket.IO; all open streams in one place.
 import type { Credentials } from './access/credentials.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
 import { createRegisterEventStream } from './forward/event-streams.ts'
@@ -78,7 +78,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     log,
     onSwitched(exchange: Exchange) {
       exchange.upgraded = true
-      // An upgrade has been answered: told once, where no response will tell.
+      // An upgrade has been answered: reported once, because no response will report it.
       parts.observation.onClose(exchange)
     }
   }
@@ -103,7 +103,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     }),
     forwardUpgrade: createForwardUpgrade(createForwardWebSocket(sockets), socketio.onUpgrade, tokenParts),
     forwardPolling: socketio.onRequest,
-    /** Closes everything with 1012, spread over the time given. */
+    /** Closes everything with 1012, spread over the given time. */
     async drain(timeoutMs: number) {
       await streams.drain(timeoutMs)
       socketio.close()
@@ -148,7 +148,7 @@ const createForwardUpgrade = (
   forwardSocketIo: (exchange: Exchange, route: Route, upstream: Upstream) => void,
   { tokens }: Pick<TokenParts, 'tokens'>
 ) => {
-  /** A token of ours among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
+  /** A Portaria token among the subprotocols, without `bearer` before it, reaches no backend of a public route. */
   const withoutTokens = (offer: SocketToken): SocketToken => ({
     ...offer,
     subprotocols: offer.subprotocols.filter(protocol => !holdsOwnToken(protocol, tokens.isOurs))

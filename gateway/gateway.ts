@@ -29,30 +29,30 @@ import { createUpstreams } from './upstream/upstreams.ts'
 
 export interface Gateway {
   readonly port: number
-  /** Of the listener that redirects to PUBLIC_URL; undefined without one. */
+  /** Port of the listener that redirects to PUBLIC_URL; undefined if there is none. */
   readonly redirectPort: number | undefined
-  /** Of the ops listener; undefined without one. */
+  /** Port of the ops listener; undefined if there is none. */
   readonly opsPort: number | undefined
   /**
    * Reads the route files and the certificate files again; resolves to whether all of them are in use.
-   * @param isAsked somebody wants to know: the log then also says that nothing has changed
+   * @param isAsked someone requested it, so the log also says when nothing has changed
    */
   reload(isAsked?: boolean): Promise<boolean>
-  /** The OpenAPI document of the own endpoints; a primary of several workers has none. */
+  /** The OpenAPI document of the own endpoints; the primary of several workers has none. */
   openapi?(): unknown
-  /** Every answer from now on ends its connection; a primary of several workers tells them when it closes. */
+  /** Makes every response close its connection from now on; the primary of several workers tells them when it closes. */
   announceEnd?(): void
   /** Stops accepting, lets requests finish for up to DRAIN_TIMEOUT, then closes everything. */
   close(): Promise<void>
 }
 
-/** Limits that no setting changes; tests do. */
+/** Limits that no setting changes, but tests do. */
 export interface Limits {
-  /** How long a client may take nothing of an answer; milliseconds. */
+  /** How long a client may leave a response unread; milliseconds. */
   clientStallMs?: number
 }
 
-/** @param siblings other processes that share the listener; none when this one is alone. */
+/** @param siblings other processes that share the listener; empty if this one is alone. */
 export const startGateway = async (
   settings: Settings,
   log: Logger,
@@ -133,7 +133,7 @@ export const startGateway = async (
   }
 }
 
-/** Lets balancers take this instance out, then lets requests and streams finish. */
+/** Lets balancers take this instance out of service, then lets requests and streams finish. */
 const drain = async (
   { drainDelayMs, drainTimeoutMs }: Settings,
   observation: Observation,
@@ -142,7 +142,7 @@ const drain = async (
 ): Promise<void> => {
   observation.nowDraining()
   if (drainDelayMs > 0) {
-    // No connection is kept over which a request could meet the end.
+    // Connections are not kept alive, because a request could arrive on one just as it ends.
     listener.announceEnd()
     await setTimeout(drainDelayMs)
   }

@@ -1,7 +1,7 @@
 // Describes a person as the public API shows them, and the claims of a verified token.
 
 export type Provider = 'ldap' | 'cloudidp'
-/** Who an account belongs to: a person of a login provider, or a service account. */
+/** The owner of an account: a person of a login provider, or a service account. */
 export type AccountProvider = Provider | 'client'
 export type AccessStatus = 'assigned' | 'unassigned'
 
@@ -19,7 +19,7 @@ export interface User {
   accessStatus: AccessStatus
 }
 
-/** Who a provider says has logged in. `subject` is stable for one person at one issuer; an e-mail never is. */
+/** The person that a provider has authenticated. `subject` is stable for one person at one issuer; an e-mail never is. */
 export interface ProvenPerson {
   provider: Provider
   issuer: string
@@ -27,28 +27,28 @@ export interface ProvenPerson {
   name: string
   email: string
   username: string
-  /** Names of the groups that the provider put this person in: DNs from a directory. undefined: not known. */
+  /** Names of the person's groups at the provider: DNs from a directory. undefined: unknown. */
   groups?: readonly string[] | undefined
   /** `tid` of an ID token. */
   tenant?: string | undefined
-  /** The provider left groups out of its list: nothing is granted. */
+  /** The provider truncated the list of groups, so nothing is granted. */
   groupsCutOff?: boolean | undefined
-  /** Every login that leads to this account of the directory: under other settings each could be its subject. */
+  /** All logins that belong to this account in the directory: under other settings each could be its subject. */
   names?: readonly string[] | undefined
-  /** When the directory made the entry. */
+  /** When the entry was created in the directory. */
   entryCreatedAt?: Date | undefined
-  /** What the directory's filter was filled with, to look the account up again. */
+  /** The value inserted into the directory's filter, for looking the account up again. */
   login?: string | undefined
   /** `sid` of an ID token: the session at the provider (OpenID Connect Back-Channel Logout 1.0 §2.1). */
   providerSession?: string | undefined
-  /** How the same account is linked without CLOUDIDP_ISSUER: by the `id` of Graph, which its validated ID token names. */
+  /** How the same account is linked without CLOUDIDP_ISSUER: by the Graph `id`, which its validated ID token contains. */
   linkWithoutIssuer?: { readonly issuer: string; readonly subject: string } | undefined
 }
 
-/** What was presented: the token of a person's login, of a service account, or a person's own access token. */
+/** What was presented: the login token of a person, the token of a service account, or a person's access token. */
 export type TokenKind = 'login' | 'client' | 'personal'
 
-/** What a verified token says: its person, its own id and its life. Times are seconds since the epoch (RFC 7519 §2). */
+/** The contents of a verified token: its person, id and lifetime. Times are seconds since the epoch (RFC 7519 §2). */
 export interface Identity {
   readonly user: User
   /** `sub`: the user's id as a string. */
@@ -59,10 +59,10 @@ export interface Identity {
   readonly version: number
   readonly issuedAt: number
   readonly expiresAt: number
-  /** `auth_time`: when the person logged in; 0 when the token does not say. */
+  /** `auth_time`: when the person logged in; 0 if the token does not say. */
   readonly authenticatedAt: number
   readonly kind: TokenKind
-  /** A person's access token: the profiles named when it was made; others of the person do not count. */
+  /** For a person's access token: the profiles named when it was created; the person's other profiles do not count. */
   readonly profilesAtMost?: readonly string[] | undefined
   /** Where the token may be used from, as CIDR blocks; undefined: anywhere. */
   readonly addresses?: readonly string[] | undefined
@@ -70,7 +70,7 @@ export interface Identity {
 
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
 
-// The user object and the answer of a login as JSON Schema, for serialising and for the OpenAPI document.
+// The user object and the response to a login as JSON Schema, for serialisation and for the OpenAPI document.
 const strings = { type: 'array', items: { type: 'string' } } as const
 
 export const userProperties = {
@@ -100,7 +100,7 @@ export const tokenAnswerSchema = {
   properties: { token: { type: 'string' }, user: userSchema }
 } as const
 
-/** A person with no more than these profiles; undefined: with all of theirs. */
+/** The person limited to these profiles; undefined: not limited. */
 export const narrowedTo = (user: User, profilesAtMost: readonly string[] | undefined): User => {
   if (profilesAtMost === undefined) return user
   const profiles = user.profiles.filter(profile => profilesAtMost.includes(profile))

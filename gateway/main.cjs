@@ -2,7 +2,7 @@
 const NEEDED = 24
 const [major] = process.versions.node.split('.').map(Number)
 if (major !== undefined && major >= NEEDED) {
-  // Before the first TypeScript: where all that follows is kept already, what strips types (20 MB) is not loaded at all.
+  // Before the first TypeScript file: if everything is already cached, the type stripper (20 MB) is never loaded.
   require('node:module').enableCompileCache(require('node:path').join(__dirname, '../node_modules/.cache/portaria'))
   import('./workers/process.ts')
 } else {

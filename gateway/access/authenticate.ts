@@ -8,10 +8,10 @@ import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { ownText } from '../values/own-text.ts'
 
-// Today's access is what these two are asked about, so yesterday's may ask.
+// These two endpoints report or renew the current access, so a stale token may use them.
 const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
 
-// One for all, since a flood of requests without tokens asks for many.
+// Shared, because a flood of requests without tokens needs many of them.
 const NO_TOKEN = new Unauthenticated({ reason: 'no-token' })
 
 const TOKEN_IN_PATH = new BadRequest({ reason: 'token-in-path' })
@@ -27,7 +27,7 @@ export interface Authentication {
   verifiedTokens: VerifiedTokens
   /** False when revocations could not be re-read for longer than REVOCATION_MAX_STALENESS. */
   revocationsTrusted: () => boolean
-  /** Where a request's token comes from; undefined: it brought none. */
+  /** Source of a request's token; undefined: there is none. */
   tokenOf: (exchange: Exchange) => string | undefined
   /** Whether a text is a token of this gateway: signed by it, or one of its live access tokens. */
   isOurs: (token: string) => boolean
@@ -36,7 +36,7 @@ export interface Authentication {
 export const createAuthenticate =
   ({ verifiedTokens, revocationsTrusted, tokenOf, isOurs }: Authentication) =>
   (exchange: Exchange): GatewayError | undefined => {
-    // No token is judged there, nor shown to the backend; fields are removed later, a path can only be refused.
+    // Tokens are neither checked nor shown to the backend there. Fields are removed later; a path can only be refused.
     if (isPublic(exchange)) return pathHoldsOwnToken(exchange.path, isOurs) ? TOKEN_IN_PATH : undefined
     const token = tokenOf(exchange)
     if (token === undefined) return NO_TOKEN
@@ -54,7 +54,7 @@ interface Brought {
   token: string
 }
 
-// Compared only with what came on the same connection: how long that takes says nothing about another's token.
+// Compared only with what arrived on the same connection, so the timing reveals nothing about another token.
 const last = new WeakMap<ClientConnection, Brought>()
 
 /** The bearer token of a request's Authorization field; undefined when it holds none. */

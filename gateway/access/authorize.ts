@@ -15,11 +15,11 @@ import type { RouteMatch } from '../routes/route.ts'
 export interface RefusalText {
   /** REVEAL_REASON: a 403 names the missing role. */
   revealReason: boolean
-  /** CONTACT: whom to ask. */
+  /** CONTACT: whom to contact. */
   contact: string | undefined
 }
 
-/** What a 403 may say beyond the table's text. */
+/** Additions to the text of a 403. */
 const revealed = (
   { route }: RouteMatch,
   isUnassigned: boolean,

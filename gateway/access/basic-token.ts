@@ -7,12 +7,12 @@ import { isPersonalToken } from '../tokens/personal-tokens.ts'
 /** The scheme in any case (RFC 9110 §11.1), token68 after it. */
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 
-/** Browsers repeat Basic credentials for whatever page asks, so no other site's page may use them. */
+/** Browsers send Basic credentials with requests from any page, so pages of other sites must not be able to use them. */
 const isForeign = ({ origin, fetchSite }: RequestHead, publicOrigin: string): boolean =>
   (origin !== undefined && origin !== publicOrigin) ||
   (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
 
-/** Gives the token of a request; the user name is ignored, and a password that is no access token counts as none. */
+/** Returns the token of a request. The user name is ignored; a password that is not an access token counts as no token. */
 export const createBasicToken = (publicUrl: string) => {
   const publicOrigin = new URL(publicUrl).origin
   return ({ route, head }: Exchange): string | undefined => {

@@ -8,46 +8,46 @@ import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { originAllowed } from './socket-token.ts'
 
-/** Gives the Set-Cookie fields that login, refresh and logout answer with. */
+/** Returns the Set-Cookie fields for the responses to login, refresh and logout. */
 export interface SessionCookies {
-  /** A login has succeeded: its token becomes the browser's session; that of somebody else which it replaces ends. */
+  /** After a successful login: its token becomes the browser's session. If that replaces another person's session, it ends. */
   begin(exchange: Exchange, token: string): Promise<string[]>
-  /** The same login has a new token; nothing to set where the browser keeps another login, or none. */
+  /** After a refresh. Sets nothing if the browser holds another login or none. */
   renew(exchange: Exchange, token: string): string[]
   end(): string[]
-  /** Whether the token was in the cookie: then no answer shows it to scripts. */
+  /** Whether the token came from the cookie; if so, no response reveals it to scripts. */
   isByCookie(exchange: Exchange): boolean
 }
 
 export interface BrowserSession extends SessionCookies {
   /**
-   * The token of the cookie, where one may speak for a person: on routes with `browser: true`, and for questions about
-   * the session itself. Throws `GW_BAD_ORIGIN` (403) when another site may be behind the request, `GW_BAD_REQUEST` (400)
-   * when the cookie comes twice.
+   * The token from the cookie, where a cookie is accepted: on routes with `browser: true`, and at endpoints about
+   * the session itself. Throws `GW_BAD_ORIGIN` (403) if another site may have sent the request, and `GW_BAD_REQUEST` (400)
+   * if the cookie is sent twice.
    */
   tokenOf(exchange: Exchange): string | undefined
-  /** Where a navigation without a session goes; undefined: it gets the refusal. */
+  /** Where to redirect a navigation without a session; undefined: it is refused. */
   loginAddress(exchange: Exchange): string | undefined
 }
 
 interface BrowserSessionParts {
   publicUrl: string
   verifiedTokens: Pick<VerifiedTokens, 'identify'>
-  /** Ends the login of somebody whom somebody else replaces in the same browser. */
+  /** Ends the login of a person whom another person replaces in the same browser. */
   endReplaced: (identity: Identity, exchange: Exchange) => Promise<void>
 }
 
 const NAME = 'portaria_session'
 const SECURE_NAME = `__Host-${NAME}`
-/** Browsers keep 4096 bytes of name, value and attributes (RFC 6265bis §5.6). */
+/** Browsers store at most 4096 bytes of name, value and attributes (RFC 6265bis §5.6). */
 const PART_LENGTH = 3800
 const PARTS = 3
-/** Questions about the session itself. Administration never hears a cookie. */
+/** Endpoints about the session itself. The admin API never accepts a cookie. */
 const ABOUT_SESSION: ReadonlySet<string> = new Set(['/auth/me', '/auth/refresh', '/auth/logout'])
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const RETURN_LENGTH = 2048
 
-/** Whether a cookie of this name is the session, in whatever spelling of its prefix. */
+/** Whether a cookie of this name is the session cookie, in any spelling of its prefix. */
 export const isSessionCookie = (name: string): boolean =>
   /^(?:__(?:host|secure)-)?portaria_session(?:_\d)?$/i.test(name)
 
@@ -56,12 +56,12 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
   const isSecure = publicOrigin.startsWith('https:')
   const baseName = isSecure ? SECURE_NAME : NAME
   const names = Array.from({ length: PARTS }, (_, i) => (i === 0 ? baseName : `${baseName}_${i}`))
-  // No Max-Age: it ends with the browser, as what scripts keep ends with the tab.
+  // No Max-Age: the cookie ends with the browser, just as session storage ends with the tab.
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
   const end = () => names.map(name => `${name}=; ${attributes}; Max-Age=0`)
 
   const setCookies = (token: string): string[] => {
-    // Longer than browsers keep: without a cookie, rather than with half of one.
+    // Longer than browsers store: no cookie is better than half of one.
     if (token.length > PART_LENGTH * PARTS) return end()
     return names.map((name, i) => {
       const value = token.slice(i * PART_LENGTH, (i + 1) * PART_LENGTH)
@@ -69,7 +69,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     })
   }
 
-  /** The token in the Cookie field; `twice` when a part came more than once: somebody else has set one of them. */
+  /** The token in the Cookie field; `twice` if a part occurs more than once, because then something else has set one of them. */
   const read = (cookie: string | undefined): { token: string | undefined; twice: boolean } => {
     const values = new Map<string, string>()
     if (cookie === undefined || !cookie.includes(baseName)) return { token: undefined, twice: false }
@@ -84,7 +84,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     return { token: values.get(baseName) === undefined ? undefined : token, twice: false }
   }
 
-  /** Whose login a token is, stale or not; undefined: nobody's any more. */
+  /** The owner of a token, stale or not; undefined if it no longer has one. */
   const identify = (token: string): Identity | undefined => {
     try {
       return parts.verifiedTokens.identify(token, { allowStale: true })
@@ -105,7 +105,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       head.upgrade?.toLowerCase() === 'websocket' || fieldValue(request.fields, 'sec-fetch-mode') === 'websocket'
     const changes = opensSocket || !SAFE_METHODS.has(method)
     const ownEndpoint = route?.upstream === undefined && route?.external !== true
-    // A link from elsewhere may open a page; it may not ask the session anything, and not change anything.
+    // A link from another site may open a page, but must not query the session or change anything.
     if (site !== undefined && site !== 'same-origin' && (changes || (ownEndpoint && site !== 'none'))) {
       throw new BadOrigin({ reason: 'cookie-cross-site' })
     }
@@ -119,7 +119,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
     tokenOf(exchange) {
       const { route, head } = exchange
       const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
-      // One precedence, always: who sends Authorization is judged by it alone.
+      // Authorization always takes precedence: a request that has it is judged by it alone.
       if (!heard || head.authorizations > 0) return undefined
       const { token, twice } = read(head.cookie)
       if (twice) throw new BadRequest({ reason: 'two-session-cookies' })

@@ -11,7 +11,7 @@ type Refused = GatewayError | undefined
 type Refusals = FloodMemory['rateRefusals']
 
 const judge = (exchange: Exchange, verdict: Verdict, refusals: Refusals): Refused => {
-  // The tightest limit is the one that the headers speak of.
+  // The headers describe the tightest limit.
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
   if (verdict.allowed) return undefined
@@ -41,7 +41,7 @@ export const createLimitRate =
   (exchange: Exchange): Refused | Promise<Refused> =>
     settle(exchange, limiter.take('global', exchange.client.key, max, windowMs), rateRefusals)
 
-/** A route's own limit, beside the global one; after authentication, since it may count by person. */
+/** A route's own limit, in addition to the global one; after authentication, because it may count per person. */
 export const createLimitRoute =
   (limiter: Limiter, { rateRefusals }: FloodMemory) =>
   (exchange: Exchange): Refused | Promise<Refused> => {

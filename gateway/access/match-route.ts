@@ -16,7 +16,7 @@ import type { RouteMatch, RouteTable } from '../routes/route.ts'
 const MAX_TARGET_LENGTH = 8192
 
 // host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information,
-// and no comma, which some take for the end of the first of several.
+// and no comma, which some parsers read as the end of the first of several hosts.
 const HOST = /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 
 const bad = (reason: string): GatewayError => new BadRequest({ reason })
@@ -57,18 +57,18 @@ const targetFault = (exchange: Exchange): GatewayError | undefined => {
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
 interface MatchRoute {
-  /** Records what is wrong with the head, or the route of a path that is plain. What costs more waits for `matchUnusual`. */
+  /** Records a fault in the head, or the route of a plain path. Anything more expensive is left to `matchUnusual`. */
   matchPlain(exchange: Exchange): undefined
-  /** Records the route of any other path, or why it is refused. */
+  /** Records the route of any other path, or the reason for refusing it. */
   matchUnusual(exchange: Exchange): GatewayError | undefined
 }
 
-/** In two steps, since a path may be written so that it costs a lot to read, and the limiter comes between. */
+/** In two steps, because some paths are expensive to read, and the limiter must run before that. */
 export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
   const match = (exchange: Exchange, rawPath: string) => {
     const method = preflightMethod(exchange) ?? exchange.method
     const found = current().match(method, rawPath)
-    // What is judged for a proxy is never forwarded, and what is forwarded is never judged for one.
+    // Routes checked for another proxy are never forwarded, and forwarded routes are never checked for one.
     const isOther = found.route !== undefined && found.route.external !== (exchange.forwardAuth !== undefined)
     const match = isOther ? NO_ROUTE : found
     exchange.match = match

@@ -1,7 +1,7 @@
 // Names the cookies that are the gateway's own: no backend sees or sets one.
 import { isSessionCookie } from './browser-session.ts'
 
-/** Begins the name of the cookie of a cloud login under way. */
+/** Prefix of the names of cookies for cloud logins in progress. */
 export const ATTEMPT_COOKIE = 'portaria_login_'
 // Bound to this host and invisible to scripts; a sibling domain cannot plant one (draft-ietf-httpbis-rfc6265bis §4.1.3.2).
 export const SECURE_ATTEMPT_COOKIE = `__Host-${ATTEMPT_COOKIE}`

@@ -7,7 +7,7 @@ import { isPersonalToken } from '../tokens/personal-tokens.ts'
 
 const QUERY_TOKEN = 'access_token'
 
-/** Throws 400 when a source is malformed or two sources disagree: which one counts must not be guessed. */
+/** Throws 400 if a source is malformed or two sources disagree, because the gateway must not guess which one counts. */
 export const socketToken = (exchange: Exchange, route: Pick<Route, 'websocket'>): SocketToken => {
   const offer = splitOffer(exchange.request.fields)
   const query = route.websocket?.tokenInQuery === true ? splitQuery(exchange.query) : { query: exchange.query }
@@ -54,7 +54,7 @@ const splitQuery = (query: string): { token?: string; query: string } => {
   if (pair === undefined) return { query }
   const equals = pair.indexOf('=')
   const token = equals === -1 ? '' : pair.slice(equals + 1)
-  // Access tokens live long; one in a query ends in histories and logs.
+  // Access tokens are long-lived; in a query they would end up in histories and logs.
   if (tokens.length > 1 || isPersonalToken(token) || !/^[A-Za-z0-9._-]+$/.test(token))
     throw new BadRequest({ reason: 'token-in-query' })
   const rest = pairs.filter(other => other !== pair)
@@ -62,15 +62,15 @@ const splitQuery = (query: string): { token?: string; query: string } => {
 }
 
 interface OriginQuestion {
-  /** Every Origin field sent; browsers send exactly one. */
+  /** All Origin fields; browsers send exactly one. */
   readonly sent: readonly string[]
   /** Origins as `new URL(…).origin` writes them. */
   readonly allowed: readonly string[]
-  /** The person is known by a cookie, which browsers attach for any page. */
+  /** The person is identified by a cookie, which browsers send for any page. */
   readonly byCookie: boolean
 }
 
-/** Exact comparison: browsers send origins in one spelling, anything else is no browser's. `null` is never allowed. */
+/** Exact comparison: browsers write origins in one spelling, and nothing else comes from a browser. `null` is never allowed. */
 export const originAllowed = ({ sent, allowed, byCookie }: OriginQuestion): boolean => {
   const [origin, ...further] = sent
   if (origin === undefined) return !byCookie

@@ -9,7 +9,7 @@ interface PersonalTokenParts {
   personalTokens: Pick<PersonalTokenStore, 'list' | 'create' | 'end'>
 }
 
-/** A stolen login token must not become a year of access: a new token needs a login less old than this. */
+/** A stolen login token must not turn into a year of access, so creating a token requires a login more recent than this. */
 const FRESH_LOGIN_S = 15 * 60
 
 const profiles = { type: 'array', items: { type: 'string' } } as const

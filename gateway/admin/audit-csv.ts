@@ -3,7 +3,7 @@ import type { AuditItem } from '../store/audit-list.ts'
 
 const COLUMNS = 'at,actorId,actor,action,target,targetName,before,after,ip,requestId,hash'
 
-/** A spreadsheet takes what begins so for a formula; names of people who failed to log in are written by strangers. */
+/** Spreadsheets evaluate cells that begin like this, and the names in refused logins are chosen by strangers. */
 const FORMULA = /^[=+\-@\t\r]/
 
 const cell = (text: string): string => {
@@ -30,6 +30,6 @@ const row = ({ at, actor, action, target, targetName, before, after, ip, request
     .map(cell)
     .join(',')
 
-/** With a byte order mark: without it Excel reads UTF-8 as Windows-1252. */
+/** Starts with a byte order mark; without it, Excel reads UTF-8 as Windows-1252. */
 export const auditCsv = (items: readonly AuditItem[]): string =>
   `\ufeff${[COLUMNS, ...items.map(row)].join('\r\n')}\r\n`

@@ -30,7 +30,7 @@ const filterProperties = {
 const queryOf = <P extends object>(properties: P) =>
   ({ type: 'object', additionalProperties: false, properties }) as const
 
-/** All of them are in memory at once. */
+/** All of them are held in memory at once. */
 const MOST_IN_A_TABLE = 50_000
 
 const filterOf = ({ user, action, since, until }: FilterQuery): AuditFilter => {

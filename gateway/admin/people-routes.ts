@@ -19,7 +19,7 @@ import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas
 
 export interface PeopleRoutesParts {
   users: Pick<Users, 'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
-  /** Frees the person's account from the login throttle. */
+  /** Releases the person's account from the login throttle. */
   unlock: (actor: Actor, id: number) => Promise<void>
   listAudit: (filter: AuditQuery) => Promise<Page<AuditItem>>
 }
@@ -51,7 +51,7 @@ const peopleQuery = {
   }
 } as const
 
-/** A change that names the ETag of what it was made from fails when somebody else was faster (RFC 9110 §13.1.1). */
+/** A change that names the ETag it is based on fails if someone else was faster (RFC 9110 §13.1.1). */
 const etagOf = (version: number): string => `"${version}"`
 
 const conditionOf = ({ headers }: FastifyRequest): ((version: number) => boolean) | undefined => {

@@ -8,7 +8,7 @@ export const timeProperty = (description: string) =>
     description
   }) as const
 
-/** ms since the epoch; @throws 400 for a day that no calendar has */
+/** ms since the epoch; @throws 400 for dates that do not exist */
 export const readTime = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const ms = /^\d+$/.test(text) ? Number(text) : Date.parse(text)

@@ -4,7 +4,7 @@ import { isUnwell, type Known } from '../observe/health.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
 import { readTime, timeProperty } from './query-times.ts'
 
-/** Each is read when it is asked for; none may be costly. Times are ms since the epoch where they are numbers. */
+/** Each is read on demand, so none may be expensive. Times given as numbers are ms since the epoch. */
 interface StatusParts extends Pick<Known, 'upstreams' | 'limiter' | 'routes' | 'audit' | 'revocations' | 'streams'> {
   checks: () => Promise<Readonly<Record<string, string>>>
   startedAt: Date
@@ -24,7 +24,7 @@ export type Status = Awaited<ReturnType<typeof statusOf>>
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-/** Of this process, as JSON can carry it. */
+/** Of this process, in a form that JSON can represent. */
 export const statusOf = async (parts: StatusParts) => {
   const checks = await parts.checks()
   const limiter = parts.limiter()

@@ -5,7 +5,7 @@ import { CannotRun } from './command.ts'
 
 type Actor = Parameters<Users['createArea']>[0]
 
-/** Throws {@link CannotRun}: profiles come from route files, never from a slip of the pen. */
+/** Throws {@link CannotRun}: profiles are defined in route files, so a misspelt one must not create another. */
 export const refuseUnknownProfiles = async (users: Users, names: readonly string[]): Promise<void> => {
   const known = (await users.listProfiles()).map(({ name }) => name)
   const unknown = names.find(name => !known.includes(name))
@@ -16,7 +16,7 @@ export const refuseUnknownProfiles = async (users: Users, names: readonly string
 
 const PAGE_SIZE = 200
 
-/** The areas as they are spelled already, in any case; those that are missing are created. */
+/** The areas in their existing spelling, ignoring case; missing ones are created. */
 export const areasFor = async (users: Users, actor: Actor, names: readonly string[]): Promise<string[]> => {
   const known = new Map<string, string>()
   for (let page = 1; ; page += 1) {

@@ -79,9 +79,9 @@ const check = async (
 interface JudgedSettings {
   readonly mistakes: readonly Mistake[]
   readonly warnings: readonly string[]
-  /** undefined: not known. */
+  /** undefined: unknown. */
   readonly groupSources: GroupSources | undefined
-  /** True also when it is not known. */
+  /** Also true if it is unknown. */
   readonly browserSession: boolean
 }
 

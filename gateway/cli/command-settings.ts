@@ -6,7 +6,7 @@ import { createReader, type Environment, type Reader } from '../settings/reader.
 import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun } from './command.ts'
 
-/** Throws {@link CannotRun} when `read` finds a mistake in one of `names`; mistakes in others are not its business. */
+/** Throws {@link CannotRun} if `read` finds a mistake in one of `names`; mistakes in other variables are ignored. */
 const readSome = <T>(environment: Environment, names: readonly VariableName[], read: (reader: Reader) => T): T => {
   const reader = createReader(
     Object.fromEntries(names.flatMap(name => [name, `${name}_FILE`].map(key => [key, environment[key]])))
@@ -16,7 +16,7 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
   return value
 }
 
-/** The folder of route files: as given, else UPSTREAM_CONFIG, else its default. */
+/** The directory of route files: the one given, else UPSTREAM_CONFIG, else its default. */
 export const routeFolder = (environment: Environment, given: string | undefined): string =>
   given ?? readSome(environment, ['UPSTREAM_CONFIG'], reader => reader.text('UPSTREAM_CONFIG') ?? '')
 
@@ -33,21 +33,21 @@ export const storeSettings = (environment: Environment): StoreSettings =>
     return { databaseUrl, dataDir: reader.text('DATA_DIR') ?? '' }
   })
 
-/** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
+/** If anyone can have a cloud account, unassigned accounts pass nothing unless their tenant is listed. */
 export const cloudUnassignedMayPass = (environment: Environment): boolean =>
   readSome(environment, ['CLOUDIDP_TENANT_ID', 'CLOUDIDP_ALLOWED_TENANTS'], reader => {
     const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? ''
     return unassignedMayPass(tenant, reader.given('CLOUDIDP_ALLOWED_TENANTS') ? [] : undefined)
   })
 
-/** The secrets that verify tokens, the current one first; none when JWT_SECRET is unset. */
+/** The secrets that verify tokens, the current one first; empty if JWT_SECRET is unset. */
 export const verifyingSecrets = (environment: Environment): readonly string[] =>
   readSome(environment, ['JWT_SECRET', 'JWT_PREVIOUS_SECRETS'], reader => {
     const secret = reader.text('JWT_SECRET')
     return secret === undefined ? [] : [secret, ...reader.list('JWT_PREVIOUS_SECRETS')]
   })
 
-/** Where the gateway of this environment is reached. */
+/** The address of the gateway that this environment configures. */
 export const publicUrl = (environment: Environment): string =>
   readSome(
     environment,
@@ -55,12 +55,12 @@ export const publicUrl = (environment: Environment): string =>
     reader => reader.text('PUBLIC_URL') ?? `http://localhost:${reader.text('PORT')}`
   )
 
-// Names that any environment may hold for reasons of its own, or that other commands need too.
+// Variables that any environment may contain for other reasons, or that other commands need too.
 const SAYS_NOTHING: ReadonlySet<string> = new Set(
   'PORT HOST LOG_LEVEL WORKERS CONTACT DATABASE_URL REDIS_URL DATA_DIR UPSTREAM_CONFIG'.split(' ')
 )
 
-/** Whether somebody has set up a gateway in this environment, so that its settings are worth judging. */
+/** Whether this environment configures a gateway, so that its settings are worth checking. */
 export const hasGatewaySettings = (environment: Environment): boolean =>
   Object.keys(environment).some(name => /^(?:JWT_|LDAP_|CLOUDIDP_|RATE_LIMIT_)/.test(name)) ||
   VARIABLES.some(({ name }) => !SAYS_NOTHING.has(name) && (environment[name] ?? '') !== '')

@@ -4,17 +4,17 @@ import type { Environment } from '../settings/reader.ts'
 import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'
 
 export interface Report {
-  /** Whether there is something to see to: exit code 1. */
+  /** Whether the command found a problem: exit code 1. */
   readonly found: boolean
   /** What `--json` prints. */
   readonly json: unknown
-  /** What people read, without a line break at the end. */
+  /** The text for people, without a line break at the end. */
   readonly text: (terminal: Terminal) => string
-  /** The text is no result, so that it goes to standard error. */
+  /** The text is not a result and therefore goes to standard error. */
   readonly isMessage?: boolean
 }
 
-/** The command could not do its work: exit code 2. Each detail is one more line. */
+/** The command could not run: exit code 2. Each detail is printed on a line of its own. */
 export class CannotRun extends Error {
   readonly details: readonly string[]
 
@@ -30,7 +30,7 @@ interface Output extends NodeJS.WritableStream {
   readonly columns?: number
 }
 
-/** What a command may touch of the process. */
+/** The parts of the process that a command may use. */
 export interface Cli {
   readonly environment: Environment
   readonly stdin: NodeJS.ReadableStream
@@ -43,7 +43,7 @@ export interface CommonOptions {
   readonly json?: boolean
 }
 
-/** Registers a command with what all of them have in common: `--json`, and examples under its help. */
+/** Registers a command with what all commands share: `--json`, and examples in its help. */
 export const addCommand = (parent: Command, usage: string, summary: string, examples: readonly string[]): Command =>
   parent
     .command(usage)
@@ -51,7 +51,7 @@ export const addCommand = (parent: Command, usage: string, summary: string, exam
     .option('--json', 'print JSON instead of text')
     .addHelpText('after', `\nExamples:\n${examples.map(line => `  npm run portaria -- ${line}`).join('\n')}`)
 
-/** Runs a command's work and prints its report; whatever it throws becomes one readable message. */
+/** Runs a command and prints its report; anything it throws becomes one readable message. */
 export const run = async (cli: Cli, { json = false }: CommonOptions, work: () => Promise<Report>): Promise<void> => {
   try {
     const report = await work()

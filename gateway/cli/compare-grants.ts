@@ -2,7 +2,7 @@
 import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
 import type { Note } from './compare-options.ts'
 
-/** A group that gets more is a looser rule, whatever its routes say. */
+/** A group that is granted more is a looser rule, whatever its routes require. */
 export const compareGrants = (before: Grants, after: Grants): Note[] => {
   const [was, now] = [byGroup(before), byGroup(after)]
   return [...new Set([...was.keys(), ...now.keys()])].flatMap(key => {

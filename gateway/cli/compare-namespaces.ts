@@ -10,7 +10,7 @@ interface NamespaceAccess {
   readonly after: readonly string[]
 }
 
-/** Every namespace that one of the two routes names; a pattern is compared as the pattern that it is. */
+/** All namespaces that either route names. Patterns are compared as text. */
 export const compareNamespaces = (
   was: Route | undefined,
   now: Route | undefined,
@@ -31,17 +31,17 @@ export const compareNamespaces = (
       before: allowed(was, name, cloudUnassignedMayPass, event ?? ANY_OTHER),
       after: allowed(now, name, cloudUnassignedMayPass, event ?? ANY_OTHER)
     }))
-    // Who may not connect may not send either: only what differs beyond that is worth a word.
+    // Anyone who may not connect may not send either, so only further differences are reported.
     const isNews = (one: NamespaceAccess) =>
       one.before.join() !== connect.before.join() || one.after.join() !== connect.after.join()
     return [connect, ...events.filter(isNews)]
   })
 }
 
-/** An event that no rule can name. */
+/** A name that no rule can list. */
 const ANY_OTHER = '\n'
 
-/** The events that one of the two routes names in a namespace, and `undefined` for all others; none where neither names any. */
+/** The events that either route names in a namespace, and `undefined` for all others; empty if neither route names any. */
 const eventsOf = (was: Route | undefined, now: Route | undefined, name: string): (string | undefined)[] => {
   const listed = [was, now].map(route => route && findListed(route, name)?.events)
   if (listed.every(events => events === undefined)) return []
@@ -75,6 +75,6 @@ const allowedIn = (
     .map(asker => asker.name)
 }
 
-// A pattern is compared as the pattern that it is.
+// Patterns are compared as text.
 const findListed = (route: Route, name: string) =>
   route.socketio?.namespaces.find(namespace => namespace.name === name) ?? findNamespace(route, name)

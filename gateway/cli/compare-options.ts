@@ -4,7 +4,7 @@ import { ROUTE_FLAGS, type Route, type RouteFlags } from '../routes/route.ts'
 
 export interface Note {
   readonly text: string
-  /** Whether something that was refused or kept back may now pass. */
+  /** Whether something that was refused or withheld may now pass. */
   readonly looser: boolean
 }
 
@@ -28,11 +28,11 @@ export const added = (was: OptionValue, now: OptionValue): boolean => {
   )
 }
 
-/** Numbers and texts are compared as they are; what more there is to an option has lines of its own. */
+/** Numbers and strings are compared directly; other parts of an option have lines of their own. */
 const plain = (value: unknown): OptionValue =>
   typeof value === 'object' || typeof value === 'function' ? undefined : (value as OptionValue)
 
-/** Of the others access is compared, and whether anything is forwarded at all. */
+/** For the others, access is compared, and whether anything is forwarded at all. */
 const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
   name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
 )
@@ -69,7 +69,7 @@ const OPTIONS: readonly Option[] = [
   { name: 'socketio', read: ({ socketio }) => socketio !== undefined, isLooser: () => false }
 ]
 
-/** Notes on requests that took one route and now take another (or the same one, written differently). */
+/** Notes on requests that matched one route and now match another (or the same one, written differently). */
 export const compareOptions = (was: Route, now: Route): Note[] =>
   OPTIONS.flatMap(({ name, read, isLooser }) => {
     const [before, after] = [read(was), read(now)]

@@ -12,17 +12,17 @@ import { type MethodClass, representativeRequests } from './representative-reque
 
 export interface Difference {
   readonly change: 'opened' | 'closed'
-  /** Of the more specific of the two routes; `namespace …` for one of Socket.IO. */
+  /** The id of the more specific route; `namespace …` for a Socket.IO namespace. */
   readonly path: string
-  /** Empty: all methods; `*`: all that are not named. */
+  /** Empty: all methods; `*`: all methods that no route names. */
   readonly methods: readonly string[]
-  /** Who passes now and did not, or the other way round. */
+  /** Who passes now and did not before, or the reverse. */
   readonly who: readonly string[]
   readonly text: string
   readonly example: { readonly method: string; readonly path: string }
   readonly was: TableSide
   readonly now: TableSide
-  /** The louder, the higher. */
+  /** Severity: higher values are listed first. */
   readonly weight: number
 }
 
@@ -30,7 +30,7 @@ export interface TableSide {
   /** undefined: no route. */
   readonly route: string | undefined
   readonly place: Place | undefined
-  /** Everybody who passes. */
+  /** Everyone who passes. */
   readonly allowed: readonly string[]
 }
 
@@ -38,12 +38,12 @@ export interface Comparison {
   readonly opened: readonly Difference[]
   readonly closed: readonly Difference[]
   readonly notes: readonly Note[]
-  /** False when there were too many combinations of routes to look at all. */
+  /** False if there were too many combinations of routes to check all of them. */
   readonly isComplete: boolean
 }
 
 interface CompareOptions extends DecideOptions {
-  /** Everybody whom one of the two tables tells apart. */
+  /** Every kind of person that either table distinguishes. */
   readonly askers: readonly NamedAsker[]
 }
 
@@ -54,7 +54,7 @@ interface Group {
   readonly example: { readonly method: string; readonly path: string }
 }
 
-/** Asks both tables every request that could tell them apart, as everybody. */
+/** Asks both tables every request that could distinguish them, as every kind of person. */
 export const compareTables = (before: RouteTable, after: RouteTable, decideOptions: DecideOptions): Comparison => {
   const profiles = [...new Set([...before.profiles, ...after.profiles])]
   const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
@@ -85,7 +85,7 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
   }
 }
 
-/** Of the route files, not the gateway's own. */
+/** From the route files, not the gateway's own. */
 const isWritten = (route: Route | undefined): route is Route =>
   route?.upstream !== undefined || route?.external === true
 
@@ -160,7 +160,7 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   Admin: 10
 }
 
-// What stood behind a rule and now stands behind less is louder than what is altogether new.
+// Access that was protected by a rule and now is less so ranks above access that is entirely new.
 const weigh = (who: readonly string[], wasRoute: boolean): number =>
   who.reduce((sum, name) => sum + (WEIGHTS[name] ?? 1), 0) * (wasRoute ? 3 : 1)
 

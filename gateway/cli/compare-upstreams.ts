@@ -6,11 +6,11 @@ import { added, type Note, type OptionValue, say, turnedOn } from './compare-opt
 interface UpstreamOption {
   readonly name: string
   readonly read: (upstream: Upstream) => OptionValue
-  /** Whether a backend now learns or is believed more. */
+  /** Whether a backend now learns more, or is trusted more. */
   readonly isLooser?: (was: OptionValue, now: OptionValue) => boolean
 }
 
-/** Notes on upstreams of the same name that became others. */
+/** Notes on upstreams that kept their name but changed. */
 export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
   [...after.upstreams].flatMap(([name, upstream]) => {
     const old = before.upstreams.get(name)
@@ -23,7 +23,7 @@ export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] 
     })
   })
 
-// Values may be credentials: whether they differ is shown, not what they are.
+// Values may be credentials, so the output shows only whether they differ.
 const fingerprint = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
 const setFields = (rules: HeaderRules | undefined): OptionValue =>

@@ -19,7 +19,7 @@ export const sentence = ({ change, path, methods, who, before, after }: Change):
     : `${what} is now closed to ${lost(who, after)} (still open to: ${peopleWords(after)})`
 }
 
-/** The methods of a difference: none when it is all of them; HEAD is not named beside GET, `*` are all unnamed ones. */
+/** The methods of a difference; empty if it concerns all. HEAD is not listed beside GET; `*` stands for all unnamed ones. */
 export const methodWords = (methods: ReadonlyMap<string, MethodClass>, all: readonly MethodClass[]): string[] => {
   if (methods.size === all.length) return []
   const shown = [...methods.values()].filter(({ method }) => !(method === 'HEAD' && methods.has('GET')))
@@ -32,7 +32,7 @@ const WITH_TOKEN: readonly string[] = ['unassigned', ...PROFILES]
 
 const hasAll = (names: readonly string[]): boolean => WITH_TOKEN.every(name => names.includes(name))
 
-/** Who a set of names is, as briefly as it can be said. */
+/** Describes a set of names as briefly as possible. */
 const peopleWords = (names: readonly string[]): string => {
   if (names.includes('anonymous')) return 'everyone, even without a token'
   if (hasAll(names)) return 'anyone with a valid token'
@@ -47,6 +47,6 @@ const lost = (who: readonly string[], after: readonly string[]): string => {
   return hasAll(after) ? 'everyone without a valid token' : list(who)
 }
 
-// Who has a profile passes as well without an area, unless said otherwise.
+// People with a profile also pass without an area, unless stated otherwise.
 const list = (names: readonly string[]): string =>
   names.filter(name => !names.some(other => name === `${other} without area`)).join(', ')

@@ -34,7 +34,7 @@ const WITHOUT_NPM = '  npm run --silent portaria -- env > .env   (--silent keeps
 
 const REQUIRED = 'required'
 
-/** Its meaning as comments, then the line that sets it: commented out unless the gateway does not start without. */
+/** The meaning as comments, then the assignment: commented out unless the gateway requires the variable to start. */
 const entryOf = ({ name, meaning, fallback, shown, file }: Variable): string => {
   const preset = shown === undefined || shown === REQUIRED ? '' : ` Default: ${shown}.`
   const fromFile = file === true ? ` Or set ${name}_FILE to a file that contains it.` : ''
@@ -42,5 +42,5 @@ const entryOf = ({ name, meaning, fallback, shown, file }: Variable): string => 
   return [...comment, `${shown === REQUIRED ? '' : '# '}${name}=${quoted(fallback ?? '')}`].join('\n')
 }
 
-/** Blanks and `#` end a value in some readers of such files. */
+/** Some readers of such files end a value at a blank or `#`. */
 const quoted = (value: string): string => (/[\s#'"]/.test(value) ? `"${value}"` : value)

@@ -2,7 +2,7 @@
 import type { StoredPerson, Users } from '../store/users.ts'
 import { CannotRun } from './command.ts'
 
-/** Exactly one person. A number alone may be an id or a username: it must not be both. */
+/** Finds exactly one person. A bare number may be an id or a username, but must not be both. */
 export const personNamed = async (
   users: Pick<Users, 'loadPerson' | 'findByUsername'>,
   name: string

@@ -68,11 +68,11 @@ const list = async (environment: Environment, config: string | undefined): Promi
   }
 }
 
-/** How many people were last seen in each group; undefined where no database can be read. */
+/** The number of people last seen in each group; undefined if no database can be read. */
 const countPeople = async (environment: Environment, grants: Grants): Promise<readonly number[] | undefined> => {
   if (!hasDatabase(environment)) return undefined
   const { listGrants } = await import('../store/granted-items.ts')
-  // What the files grant is worth knowing without a database too, and listing it changes none.
+  // Listing what the files grant works without a database, and never creates or changes one.
   const counted = withDatabase(environment, database => listGrants(database, grants), { migrates: false })
   return counted.then(
     ({ items }) => items.map(({ people }) => people),

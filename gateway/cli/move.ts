@@ -24,7 +24,7 @@ const move = async ({ environment }: Cli): Promise<Report> => {
     throw new CannotRun(
       `There is no embedded database in ${dataDir}: set DATA_DIR to the same value as for the gateway`
     )
-  // As a gateway, which has it alone: nothing may be written while it is copied.
+  // Opened as a gateway would open it, exclusively: nothing may be written during the copy.
   const from = await openOrFail({ dataDir, role: 'gateway' }, 'The embedded database cannot be used')
   try {
     const to = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')

@@ -14,19 +14,19 @@ const START_TIMEOUT_MS = 5_000
 const SILENT = { info() {}, warn() {}, error() {} }
 
 interface StoreOptions {
-  /** Whether an embedded database that is not there yet is made. */
+  /** Whether to create an embedded database that does not exist yet. */
   readonly create?: boolean
   /** False: the schema is used as it is. */
   readonly migrates?: boolean
 }
 
-/** Whether the environment names a database that is there, as far as can be seen without opening it. */
+/** Whether the environment names an existing database, as far as this can be seen without opening it. */
 export const hasDatabase = (environment: Environment): boolean => {
   const { databaseUrl, dataDir } = storeSettings(environment)
   return databaseUrl !== undefined || existsSync(join(dataDir, 'postgres'))
 }
 
-/** Opens the database that the environment names, migrated. Throws {@link CannotRun} when it is not to be had. */
+/** Opens the database that the environment names, and migrates it. Throws {@link CannotRun} if it is unavailable. */
 export const withDatabase = async <T>(
   environment: Environment,
   work: (database: Database) => Promise<T>,
@@ -53,12 +53,12 @@ export const withDatabase = async <T>(
 interface Opening {
   readonly databaseUrl?: string | undefined
   readonly dataDir: string
-  /** `gateway` refuses an embedded database that a gateway runs on; `command` joins it. */
+  /** `gateway` refuses an embedded database that a running gateway uses; `command` shares it. */
   readonly role: 'gateway' | 'command'
   readonly migrates?: boolean
 }
 
-/** Opens a database, migrated. Throws {@link CannotRun}, beginning with `failure`, when it is not to be had. */
+/** Opens a database and migrates it. Throws {@link CannotRun}, with a message that begins with `failure`, if it is unavailable. */
 export const openOrFail = async (opening: Opening, failure: string): Promise<Database> => {
   const { openDatabase } = await import('../store/database.ts')
   try {
@@ -75,13 +75,13 @@ const unusable = (failure: string, databaseUrl: string | undefined, error: unkno
   return new CannotRun(`${failure}${where}: ${cause}`, advice === undefined ? [] : [advice])
 }
 
-// Without user and password.
+// Without user name and password.
 const placeOf = (databaseUrl: string): string => {
   const { host, pathname } = new URL(databaseUrl)
   return `${host}${pathname}`
 }
 
-/** What to do, by the code or the text of the cause; SQLSTATE codes are those of PostgreSQL's appendix A. */
+/** What to do, by the code or text of the cause; SQLSTATE codes are from PostgreSQL's appendix A. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [
     /ECONNREFUSED/,
@@ -101,7 +101,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/SSL/, 'The server and DATABASE_URL do not agree on TLS: add or remove sslmode=require in DATABASE_URL.']
 ]
 
-// The deepest cause says what happened; addresses and names it may hold are those of whoever runs this command.
+// The deepest cause says what happened. Any addresses and names in it belong to the person who runs this command.
 const causeOf = (error: unknown): string => {
   let cause = error
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause

@@ -1,4 +1,4 @@
-// Reads a line of the access log as a past decision on access, or tells why it is none.
+// Reads a line of the access log as a past decision on access, or says why it is not one.
 
 import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../errors.ts'
 import { askerNamed, type NamedAsker } from '../explain/askers.ts'
@@ -8,13 +8,13 @@ import { isRecord } from '../values/records.ts'
 export interface PastDecision {
   readonly method: string
   readonly target: string
-  /** Whose id it was; undefined: none was taken. */
+  /** The id of the person; undefined: there was no token. */
   readonly route: string | undefined
   readonly asker: NamedAsker
   readonly decision: Decision['decision']
 }
 
-/** `foreign`: no access-log line. `other`: decided by something else than routes and roles, e.g. a rate limit. */
+/** `foreign`: not an access-log line. `other`: decided by something other than routes and roles, e.g. a rate limit. */
 type PastLine = PastDecision | 'foreign' | 'other'
 
 const STATUS_OF_CODE: Readonly<Record<string, Decision['decision']>> = {
@@ -29,7 +29,7 @@ const STATUS_OF_CODE: Readonly<Record<string, Decision['decision']>> = {
   [MethodNotAllowed.code]: 405
 }
 
-/** Codes of failures that happen only after a request was let through. */
+/** Codes of failures that occur only after a request has been allowed. */
 const AFTER_ACCESS: ReadonlySet<string> = new Set([
   'GW_UPSTREAM_UNREACHABLE',
   'GW_UPSTREAM_TIMEOUT',
@@ -37,7 +37,7 @@ const AFTER_ACCESS: ReadonlySet<string> = new Set([
   'GW_BODY_TOO_LARGE'
 ])
 
-/** Reads a line as `access-log.ts` writes it; everything else in a log is tolerated. */
+/** Reads a line as `access-log.ts` writes it; anything else in a log is ignored. */
 export const readPastDecision = (line: string): PastLine => {
   const entry = parse(line)
   if (entry === undefined || entry.msg !== 'request') return 'foreign'
@@ -57,7 +57,7 @@ export const readPastDecision = (line: string): PastLine => {
 type Entry = Readonly<Record<string, unknown>>
 
 const parse = (line: string): Entry | undefined => {
-  // Collectors put a time stamp before what they were given, or a carriage return behind it.
+  // Log collectors may prepend a time stamp, or append a carriage return.
   const start = line.indexOf('{')
   if (start === -1) return undefined
   try {
@@ -75,7 +75,7 @@ const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined
   return decision === 'refuse' ? STATUS_OF_CODE[code] : undefined
 }
 
-// A preflight is judged by the method that it asks leave for, which the line does not hold.
+// A preflight is judged by the method that it requests, which the line does not contain.
 const isPreflight = ({ method, reason, status, user }: Entry): boolean =>
   reason === 'preflight' || (method === 'OPTIONS' && status === 204 && user === undefined)
 

@@ -12,7 +12,7 @@ const cli: Cli = {
   }
 }
 
-// A reader that wants only the first lines (`| head`) closes the pipe: no reason to complain.
+// A reader that needs only the first lines (`| head`) closes the pipe, which is not an error.
 process.stdout.on('error', () => process.exit())
 
 await runProgram(cli, process.argv.slice(2))

@@ -46,7 +46,7 @@ Only doctor and token need a running gateway. Each command has its own --help.`
 
 const describe = new Help()
 
-/** What `portaria` does when it is called with `args`. Never rejects for what a user may do. */
+/** Runs `portaria` with `args`. Never rejects because of anything a user can do. */
 export const runProgram = async (cli: Cli, args: readonly string[]): Promise<void> => {
   const program = new Command('portaria')
   program
@@ -65,7 +65,7 @@ export const runProgram = async (cli: Cli, args: readonly string[]): Promise<voi
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    // Help that was asked for is fine; help shown because nothing was asked is not.
+    // Requested help is a success; help that is printed because no command was given is not.
     const isFine = error.exitCode === 0 && error.code !== 'commander.help'
     cli.setExitCode(isFine ? 0 : 2)
   }

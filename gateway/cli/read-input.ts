@@ -3,7 +3,7 @@ import { CannotRun, type Cli } from './command.ts'
 
 export const MAX_INPUT_CHARACTERS = 64 * 1024
 
-/** Everything a stream says, as text. Throws {@link CannotRun} beyond `max` characters. */
+/** Reads a whole stream as text. Throws {@link CannotRun} beyond `max` characters. */
 export const readAll = async (stream: NodeJS.ReadableStream, max: number): Promise<string> => {
   let text = ''
   for await (const chunk of stream) {
@@ -18,13 +18,13 @@ interface Keyboard extends NodeJS.ReadableStream {
   setRawMode?(on: boolean): unknown
 }
 
-/** Asks on standard error, so that standard output holds nothing but the answer; `isSecret` shows nothing of it. */
+/** Prompts on standard error, so that standard output contains only the result; with `isSecret`, input is not echoed. */
 export const ask = (cli: Cli, question: string, isSecret: boolean): Promise<string> => {
   const keyboard: Keyboard = cli.stdin
   if (keyboard.isTTY !== true || keyboard.setRawMode === undefined) {
     throw new CannotRun('There is no terminal for a prompt: use --username and --password-stdin')
   }
-  // First, or whoever answers at once would see what they type.
+  // Done first, so that an immediate answer is not echoed.
   keyboard.setRawMode(true)
   cli.stderr.write(question)
   keyboard.setEncoding('utf8')

@@ -3,10 +3,10 @@ import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { CannotRun, type Cli } from './command.ts'
 
-/** Longer lines are no access-log lines. */
+/** Longer lines cannot be access-log lines. */
 const MAX_LINE_CHARACTERS = 256 * 1024
 
-/** Lines of a file, unpacked when its name ends in `.gz`; `-` is standard input. Throws {@link CannotRun}. */
+/** Lines of a file, decompressed if its name ends in `.gz`; `-` is standard input. Throws {@link CannotRun}. */
 export async function* readLines(cli: Cli, file: string): AsyncGenerator<string> {
   try {
     yield* splitLines(open(cli, file))

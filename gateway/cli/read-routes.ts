@@ -11,16 +11,16 @@ import { CannotRun } from './command.ts'
 import { plain, type Terminal, wrap } from './terminal.ts'
 
 interface JudgedRoutes {
-  /** undefined when anything is wrong. */
+  /** undefined if anything is wrong. */
   readonly table: RouteTable | undefined
   readonly complaints: readonly Complaint[]
   readonly warnings: readonly Complaint[]
-  /** Lines under `tests:`. */
+  /** The lines under `tests:`. */
   readonly tests: number
   readonly files: number
 }
 
-/** Reads, judges and tests a folder of route files. Throws {@link CannotRun} when there is no such folder. */
+/** Reads, validates and tests a directory of route files. Throws {@link CannotRun} if there is no such directory. */
 export const judgeRoutes = async (
   folder: string,
   surroundings: Pick<LoadOptions, 'publicUrlGiven' | 'groupSources' | 'browserSession'> = {}
@@ -41,14 +41,14 @@ export const judgeRoutes = async (
   }
 }
 
-/** The table of a folder. Throws {@link CannotRun} with every complaint when the files are not right. */
+/** The table of a directory. Throws {@link CannotRun} with all complaints if the files have errors. */
 export const readTable = async (folder: string): Promise<RouteTable> => {
   const { table, complaints } = await judgeRoutes(folder)
   if (table !== undefined) return table
   throw new CannotRun(`The route files in ${folder} have errors:`, complaints.map(formatComplaint))
 }
 
-/** Says below a result which files it is about: the folder in use may be another. */
+/** Names the files that a result is about, because a running gateway may use a different directory. */
 export const judgedFolder = (folder: string, { dim, width }: Terminal): string =>
   wrap(plain(`Route files: ${resolve(folder)}; a running gateway may use others (UPSTREAM_CONFIG).`), width)
     .map(dim)

@@ -5,9 +5,9 @@ import type { IdentityHeader, Route } from '../routes/route.ts'
 import { encodeList, encodeValue } from '../upstream/headers/identity-headers.ts'
 
 export interface ReceivedHeaders {
-  /** `name: value`, what is in angle brackets differs by request. */
+  /** `name: value`; parts in angle brackets vary by request. */
   readonly lines: readonly string[]
-  /** Names that do not pass from the client, beside those that never do. */
+  /** Names that do not pass from the client, in addition to those that never do. */
   readonly removed: readonly string[]
 }
 
@@ -23,7 +23,7 @@ const IDENTITY: readonly IdentityHeader[] = [
   { name: 'x-user-access-status', attribute: 'accessStatus' }
 ]
 
-/** The headers of a request that this route forwards for this asker. */
+/** The headers of a request that this route forwards for this person. */
 export const receivedHeaders = (route: Route, asker: NamedAsker): ReceivedHeaders => {
   const { upstream } = route
   if (upstream === undefined) return { lines: [], removed: [] }

@@ -45,7 +45,7 @@ interface Tally {
   unchanged: number
   foreign: number
   other: number
-  /** Changes beyond those that are told apart. */
+  /** Changes beyond the number that is listed individually. */
   uncounted: number
 }
 
@@ -92,7 +92,7 @@ const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: De
   }
 }
 
-// Doors that would open come first, then those that would close, then refusals that would become others.
+// Newly allowed requests come first, then newly refused ones, then refusals that change.
 const rank = ({ was, now }: Change): number => (now === 'allow' ? 0 : was === 'allow' ? 1 : 2)
 
 const louder = (a: Change, b: Change): number =>

@@ -6,11 +6,11 @@ import { shapeOf } from '../routes/route-trie.ts'
 interface RepresentativeRequests {
   readonly paths: readonly string[]
   readonly methods: readonly MethodClass[]
-  /** False when the routes have more combinations than are looked at; every route by itself is. */
+  /** False if the routes have more combinations than are checked; each single route always is. */
   readonly isComplete: boolean
 }
 
-/** A method that some route names, or one that stands for all the others. */
+/** A method that some route names, or one that represents all others. */
 export interface MethodClass {
   readonly method: string
   readonly standsForOthers: boolean
@@ -19,8 +19,8 @@ export interface MethodClass {
 const MAX_PATHS = 100_000
 
 /**
- * Which route a canonical path takes depends only on which of its segments are static segments of some route, and on
- * its length: one path for each such class is all there is to ask. Overlaps (`/a/:x` with `/:y/b`) are classes too.
+ * The route of a canonical path depends only on its length and on which of its segments are static segments of some
+ * route, so one path per class is enough. Overlaps (`/a/:x` with `/:y/b`) form classes too.
  */
 export const representativeRequests = (routes: readonly Route[]): RepresentativeRequests => {
   const root = createNode()
@@ -53,7 +53,7 @@ const insert = (root: Node, shape: readonly string[]): void => {
   }
 }
 
-// A segment that no route knows, in any case.
+// A segment that no route contains, in any case.
 const freshSegment = (routes: readonly Route[]): string => {
   const known = new Set(routes.flatMap(({ path }) => shapeOf(path).map(foldCase)))
   let fresh = 'x'
@@ -68,7 +68,7 @@ const instances = (path: string, fresh: string): string[] => {
   return shape.at(-1) === '*' ? [base, `${base === '/' ? '' : base}/${fresh}`] : [base]
 }
 
-/** Breadth first, so that what is left out beyond the bound is the deepest. */
+/** Breadth first, so that the paths omitted beyond the limit are the deepest. */
 const enumerate = (root: Node, fresh: string, paths: Set<string>): boolean => {
   let level: { readonly prefix: string; readonly nodes: readonly Node[] }[] = [{ prefix: '', nodes: [root] }]
   while (level.length > 0) {

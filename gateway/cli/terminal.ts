@@ -1,7 +1,7 @@
 // Formats output for a terminal: fits its width, adds colour only for a person, and removes control characters.
 
 export interface Terminal {
-  /** Columns; Infinity where the output is no terminal. */
+  /** Columns; Infinity if the output is not a terminal. */
   readonly width: number
   readonly red: Paint
   readonly green: Paint
@@ -17,7 +17,7 @@ interface Stream {
   readonly columns?: number
 }
 
-/** Colour needs a terminal that can, and no NO_COLOR (https://no-color.org: any value that is not empty). */
+/** Colour requires a capable terminal, and no NO_COLOR (https://no-color.org: any non-empty value). */
 export const createTerminal = (stream: Stream, environment: Readonly<Record<string, string | undefined>>): Terminal => {
   const isTerminal = stream.isTTY === true
   const isColoured = isTerminal && (environment.NO_COLOR ?? '') === '' && environment.TERM !== 'dumb'
@@ -32,7 +32,7 @@ export const createTerminal = (stream: Stream, environment: Readonly<Record<stri
   }
 }
 
-/** Control and direction characters made visible: what a log or a server says must not steer the terminal. */
+/** Makes control and direction characters visible: text from a log or server must not control the terminal. */
 export const plain = (text: string): string =>
   text.replace(
     /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
@@ -47,7 +47,7 @@ interface Cell {
 const GAP = 2
 const NARROWEST = 6
 
-/** Rows under a heading, in columns; where they are wider than `width`, the widest columns are wrapped. */
+/** Rows under a heading, in columns; if they exceed `width`, the widest columns are wrapped. */
 export const table = (
   heading: readonly string[],
   rows: readonly (readonly (string | Cell)[])[],
@@ -94,7 +94,7 @@ const renderRow = (row: readonly Cell[], widths: readonly number[]): string => {
   ).join('\n')
 }
 
-/** Lines of at most `width` characters, broken at blanks where there are any. */
+/** Lines of at most `width` characters, broken at blanks where possible. */
 export const wrap = (text: string, width: number): string[] => {
   if (width === Number.POSITIVE_INFINITY) return [text]
   const lines: string[] = []

@@ -10,14 +10,14 @@ import { MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'
 export interface TokenAsker {
   readonly asker: NamedAsker
   readonly fault: { readonly code: string; readonly reason: string } | undefined
-  /** What could not be judged. */
+  /** What could not be checked. */
   readonly note: string | undefined
 }
 
 const NOT_KNOWN = 'Only the running gateway knows whether the token has been revoked or is stale.'
 const NOT_VERIFIED = `JWT_SECRET is not set: the signature of the token was not verified, and its claims are taken as they are. ${NOT_KNOWN}`
 
-/** Verifies with JWT_SECRET and JWT_PREVIOUS_SECRETS where they are set; `-` reads the token from standard input. */
+/** Verifies with JWT_SECRET and JWT_PREVIOUS_SECRETS if they are set; `-` reads the token from standard input. */
 export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker> => {
   const text = given === '-' ? await readAll(cli.stdin, MAX_INPUT_CHARACTERS) : given
   const token = text.trim().replace(/^bearer\s+/i, '')

@@ -51,7 +51,7 @@ const logIn = async (cli: Cli, options: TokenOptions): Promise<Report> => {
   return { found: false, json: { token, user: body.user }, text: () => token }
 }
 
-/** The client credentials grant (RFC 6749 §4.4); the secret travels in the body, where no log of headers finds it. */
+/** The client credentials grant (RFC 6749 §4.4); the secret is sent in the body, so that it appears in no log of headers. */
 const askForClient = async (cli: Cli, options: TokenOptions): Promise<Report> => {
   const { clientId = '', username, passwordStdin, secretStdin } = options
   if (username !== undefined || passwordStdin === true)
@@ -91,7 +91,7 @@ const post = async (
   try {
     const response = await fetch(url, {
       method: 'POST',
-      // A redirect would carry the password to whoever it names.
+      // A redirect would send the password to another host.
       redirect: 'error',
       headers: { 'content-type': type, accept: 'application/json' },
       body: sent,
@@ -110,7 +110,7 @@ const post = async (
 
 const refused = (status: number, { code, message }: Record<string, unknown>): Report => {
   if (typeof code !== 'string' || typeof message !== 'string') throw notOurs()
-  // Not on standard output, where a script would take it for the token.
+  // Not on standard output, where a script would mistake it for the token.
   const text = ({ red }: Terminal) => red(plain(`${status} ${code}: ${message}`))
   return { found: true, json: { status, code, message }, text, isMessage: true }
 }

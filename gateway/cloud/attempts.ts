@@ -1,18 +1,18 @@
-// Binds each cloud login to the browser that started it, by a cookie of its own that ends with its first use.
+// Binds each cloud login to the browser that started it, by a cookie that is used only once.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/own-cookies.ts'
 import { NONCE_BYTES, signState, type VerifiedState } from './state.ts'
 
-/** Remembers which states were used, over all instances. */
+/** Remembers which states were used, across all instances. */
 export interface UsedStates {
   /**
-   * True for exactly one caller, false for every later one until `expiresAtMs` (milliseconds since the epoch). `nonce` is
-   * base64url. Throws `GW_UNAVAILABLE` when the memory is away: then the attempt stays usable.
+   * True for exactly one caller, false for all later ones until `expiresAtMs` (milliseconds since the epoch). `nonce` is
+   * base64url. Throws `GW_UNAVAILABLE` if the store is unavailable; the attempt then stays usable.
    */
   use(nonce: string, expiresAtMs: number): Promise<boolean>
 }
 
-/** What one attempt sends to the provider and must see again. */
+/** What one attempt sends to the provider and must receive back. */
 export interface Attempt {
   readonly state: string
   /** RFC 7636 §4.1: 43 characters. */
@@ -24,17 +24,17 @@ export interface Attempt {
 interface AttemptOptions {
   readonly secrets: readonly string[]
   readonly maxAgeMs: number
-  /** Whether browsers reach the gateway by https. */
+  /** Whether browsers reach the gateway over https. */
   readonly isSecure: boolean
 }
 
-/** At most so many logins of one browser are under way; the oldest leave first. */
+/** The number of logins that one browser may have in progress; the oldest are dropped first. */
 const MAX_ATTEMPTS = 5
-/** More cookies than this are not looked at: only a stranger sets so many. */
+/** Cookies beyond this number are ignored: only an attacker sets so many. */
 const MAX_COOKIES_READ = 40
 const CALLBACK_FOLDER = '/auth/oauth/cloudidp'
 
-// A cookie's bytes: 30 of secret, then 6 of milliseconds since the epoch. As base64url 48 characters, one spelling each.
+// The bytes of a cookie: 30 of secret, then 6 of milliseconds since the epoch. 48 characters of base64url, in one spelling.
 const SECRET_BYTES = 30
 const TIMESTAMP_BYTES = 6
 const VALUE = /^[A-Za-z0-9_-]{48}$/
@@ -47,8 +47,8 @@ interface AttemptCookie {
 }
 
 /**
- * A new attempt and the Set-Cookie fields that begin it. State nonce, verifier and OpenID nonce all derive from one secret
- * that only the cookie holds: nothing is remembered here before the callback, and a login begun costs no memory.
+ * A new attempt, and the Set-Cookie fields that begin it. State nonce, verifier and OpenID nonce are all derived from a
+ * secret that only the cookie contains, so the gateway stores nothing before the callback, and starting a login uses no memory.
  */
 export const beginAttempt = (
   cookieHeader: string | undefined,
@@ -70,7 +70,7 @@ export const beginAttempt = (
   }
 }
 
-/** The attempt that this browser began with this state; undefined when it was another browser, or is over here. */
+/** The attempt that this browser began with this state; undefined if another browser did, or if it is already over. */
 export const findAttempt = (
   cookieHeader: string | undefined,
   stateText: string,
@@ -86,11 +86,11 @@ export const findAttempt = (
   return undefined
 }
 
-/** The Set-Cookie field that ends the attempt of this state in its browser. */
+/** The Set-Cookie field that ends the attempt of this state in the browser. */
 export const endAttempt = (state: VerifiedState, options: AttemptOptions): string =>
   expire(nameOf(state.nonce, options), options)
 
-// The gateway's secret takes part, so that a stolen cookie alone says nothing about the verifier.
+// Derived with the gateway's secret, so that a stolen cookie alone does not reveal the verifier.
 const derive = (secret: Buffer, key: string) => {
   const part = (label: string) =>
     createHmac('sha256', key).update(`portaria cloud login: ${label}\0`).update(secret).digest()
@@ -106,13 +106,13 @@ const derive = (secret: Buffer, key: string) => {
 const nameOf = (nonce: Buffer, { isSecure }: AttemptOptions): string =>
   (isSecure ? SECURE_ATTEMPT_COOKIE : ATTEMPT_COOKIE) + nonce.toString('base64url').slice(0, ID_LENGTH)
 
-// `__Host-` demands the whole host as its path; without https there is no such prefix, and the path can be narrow.
+// `__Host-` requires the path `/`; without https this prefix is unavailable, and the path can be narrower.
 const attributes = ({ isSecure }: AttemptOptions): string =>
   `Path=${isSecure ? '/' : CALLBACK_FOLDER}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 
 const expire = (name: string, options: AttemptOptions): string => `${name}=; ${attributes(options)}; Max-Age=0`
 
-/** Names of the cookies that must leave before another attempt begins: the dead, and the oldest beyond four. */
+/** Names of the cookies to remove before another attempt begins: expired ones, and the oldest beyond four. */
 const outdated = (cookieHeader: string | undefined, now: number, options: AttemptOptions): string[] => {
   const cookies = attemptCookies(cookieHeader, options)
   const isAlive = ({ secret, startedAt }: AttemptCookie) =>

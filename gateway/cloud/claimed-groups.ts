@@ -1,4 +1,4 @@
-// Reads what an ID token says besides identity: groups or roles, tenant, and the session at the provider.
+// Reads what an ID token contains besides the identity: groups or roles, tenant, and the session at the provider.
 import type { ProvenPerson } from '../identity.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { isRecord } from '../values/records.ts'
@@ -10,7 +10,7 @@ type ClaimedGroups = Pick<ProvenPerson, 'groups' | 'groupsCutOff'>
 
 type Surroundings = ClaimedGroups & Pick<ProvenPerson, 'tenant' | 'providerSession'>
 
-/** Only for claims that the keys of an issuer vouch for. */
+/** Only for claims that are verified with the keys of an issuer. */
 export const claimedSurroundings = (groupsClaim: string, idToken: Claims, profile: Claims): Surroundings => ({
   ...claimedGroups(groupsClaim, idToken, profile),
   tenant: typeof idToken.tid === 'string' ? idToken.tid : undefined,
@@ -18,8 +18,8 @@ export const claimedSurroundings = (groupsClaim: string, idToken: Claims, profil
 })
 
 /**
- * Without CLOUDIDP_ISSUER an account of Entra is linked by the `id` of Graph, which is the `oid` of its ID token within one
- * tenant. Only a tenant that the settings name is believed; an e-mail never is.
+ * Without CLOUDIDP_ISSUER, an Entra account is linked by its Graph `id`, which equals the `oid` of its ID token within one
+ * tenant. Only a tenant named in the settings is trusted; an e-mail address never is.
  */
 export const linkWithoutIssuer = (
   { tid, oid }: Claims,
@@ -32,10 +32,10 @@ export const linkWithoutIssuer = (
 }
 
 /**
- * The values of a claim in the ID token, else in userinfo; none when neither has it: a provider leaves it out for people
- * without groups. A list that was replaced by a reference (Entra: `_claim_names`, `hasgroups`) is cut off.
+ * The values of a claim in the ID token, else in userinfo; empty if neither has it, because providers omit it for people
+ * without groups. A list replaced by a reference (Entra: `_claim_names`, `hasgroups`) is marked as truncated.
  *
- * @param claim its name, or the way to it with dots, as in `realm_access.roles`
+ * @param claim its name, or a dotted path such as `realm_access.roles`
  */
 const claimedGroups = (claim: string, idToken: Claims, profile: Claims): ClaimedGroups => {
   for (const claims of [idToken, profile]) {
@@ -54,7 +54,7 @@ const isCutOff = (claim: string, claims: Claims): boolean => {
   return isGroups && (claims.hasgroups === true || claims.hasgroups === 'true')
 }
 
-// A name that holds dots (a URL, say) is looked for as it is first.
+// A name that contains dots (such as a URL) is first looked up literally.
 const valueAt = (claims: Claims, claim: string): unknown => {
   if (Object.hasOwn(claims, claim)) return claims[claim]
   let value: unknown = claims

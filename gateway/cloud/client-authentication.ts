@@ -1,9 +1,9 @@
-// Sends the client secret where this provider takes it: in the Authorization field or in the body.
+// Sends the client secret in the way this provider accepts: in the Authorization field or in the body.
 import type { ProviderMetadata } from './provider-metadata.ts'
 
 /** Ways to authenticate at the token endpoint (RFC 6749 §2.3). */
 export interface ClientAuthentication<Way> {
-  /** Both ways, the likelier one first; the one that worked alone once it has. */
+  /** Both methods, the likelier one first; once one has worked, only that one. */
   candidates(metadata: ProviderMetadata): readonly [Way, ...Way[]]
   worked(way: Way): void
 }
@@ -13,11 +13,11 @@ export interface Ways<Way> {
   readonly none: Way
   /** HTTP Basic. */
   readonly basic: Way
-  /** In the body of the request; never in an address. */
+  /** In the body of the request, never in a URL. */
   readonly post: Way
 }
 
-// Providers differ in where they take the secret, and one registration often takes it in one place only.
+// Providers differ in how they accept the secret, and a client registration often allows only one way.
 export const createClientAuthentication = <Way>(hasSecret: boolean, ways: Ways<Way>): ClientAuthentication<Way> => {
   const { none, basic, post } = ways
   let proven = hasSecret ? undefined : none

@@ -24,22 +24,22 @@ import {
 } from './provider-metadata.ts'
 import { createIdTokenVerifier } from './verify-id-token.ts'
 
-/** What the provider sent the browser back with (RFC 6749 §4.1.2, RFC 9207 §2). */
+/** The parameters with which the provider redirected the browser back (RFC 6749 §4.1.2, RFC 9207 §2). */
 interface AuthorizationAnswer {
   readonly code: string
   readonly iss: string | undefined
 }
 
 export interface OAuthClient {
-  /** Where the browser goes to log in. Throws OAuthFailure when the provider cannot be discovered. */
+  /** The URL at which the browser logs in. Throws OAuthFailure if the provider cannot be discovered. */
   authorizationUrl(attempt: Attempt): Promise<string>
   /** Exchanges the code, once, and reads the profile. Throws OAuthFailure. */
   identify(answer: AuthorizationAnswer, attempt: Attempt): Promise<ProvenPerson>
-  /** Where the browser goes to end its session at the provider; undefined when the provider publishes no such address. */
+  /** The URL at which the browser ends its session at the provider; undefined if the provider publishes none. */
   logoutUrl(): Promise<string | undefined>
-  /** Whose sessions a logout token ends. Throws LogoutTokenError, OAuthFailure. */
+  /** The sessions that a logout token ends. Throws LogoutTokenError, OAuthFailure. */
   judgeLogout(token: string): Promise<ProviderLogout>
-  /** Resolves when the provider answers. Throws OAuthFailure. */
+  /** Resolves when the provider responds. Throws OAuthFailure. */
   reach(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ interface OAuthClientOptions {
   readonly log: Pick<FastifyBaseLogger, 'warn'>
   /** Milliseconds since the epoch. */
   readonly now?: () => number
-  /** For everything that one login asks of the provider; a single answer may take half of it. */
+  /** For all requests of one login to the provider; a single response may take half of it. */
   readonly deadlineMs?: number
 }
 
@@ -118,7 +118,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   }
 }
 
-/** Addresses are judged by our own fetch, which knows of loopback and CLOUDIDP_INSECURE. */
+/** URLs are checked by our own fetch, which allows loopback and CLOUDIDP_INSECURE. */
 const configure = (
   metadata: ProviderMetadata,
   clientId: string,
@@ -158,7 +158,7 @@ const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, ways:
     return await requestTokens(first, answer, attempt, ways)
   } catch (error) {
     const failure = tokenFailure(error)
-    // The client is judged before the code (RFC 6749 §4.1.3): a code refused with its client is still unused.
+    // The client is authenticated before the code is checked (RFC 6749 §4.1.3), so a code refused with its client is unused.
     if (failure.reason !== 'client-refused' || second === undefined) throw failure
     return await requestTokens(second, answer, attempt, ways).catch(again => {
       throw tokenFailure(again)
@@ -179,19 +179,19 @@ const requestTokens = async (
 ): Promise<Tokens> => {
   let idToken: string | undefined
   const tokenFetch: ProviderFetch = async (url, request) => {
-    // The token request names the very bytes that the authorization request named (RFC 6749 §4.1.3).
+    // The token request must repeat the exact bytes of the authorization request (RFC 6749 §4.1.3).
     request.body?.set('redirect_uri', settings.redirectUri)
     const response = await fetch(url, request)
     if (request.method !== 'POST' || response.status !== 200) return response
     const body = await readJson(response)
-    // Taken out here and judged apart: by the keys of its own tenant's issuer, or without keys.
+    // Removed here and verified separately: with the keys of its own tenant's issuer, or without keys.
     if (body.id_token !== undefined && typeof body.id_token !== 'string') {
       throw new OAuthFailure('id-token-invalid', 'the ID token is not a string')
     }
     idToken = body.id_token
     return Response.json({ ...body, id_token: undefined })
   }
-  // `iss` was judged above.
+  // `iss` was verified above.
   const plain = { ...metadata, authorization_response_iss_parameter_supported: false }
   const config = configure(plain, settings.clientId, way, tokenFetch)
   if (metadata.jwks_uri !== undefined) oidc.enableNonRepudiationChecks(config)

@@ -1,20 +1,20 @@
 // Says why a cloud login failed: one stable word, and an explanation for the log without token, code or secret.
 
-/** Every `reason` that a failed cloud login can have after its state was accepted. Words may be added, never changed. */
+/** All values of `reason` for logins that fail after their state was accepted. Words may be added, never changed. */
 const OAUTH_REASONS = [
   'cloudidp-not-active',
-  /** The provider sent the browser back with an error (RFC 6749 §4.1.2.1). */
+  /** The provider redirected the browser back with an error (RFC 6749 §4.1.2.1). */
   'provider-refused',
-  /** The provider, or the way to it. */
+  /** The provider, or the connection to it. */
   'provider-unreachable',
   'provider-timeout',
   'provider-error',
   'provider-nonsense',
   'provider-metadata',
-  /** The token endpoint's judgement (RFC 6749 §5.2). */
+  /** The response of the token endpoint (RFC 6749 §5.2). */
   'client-refused',
   'code-refused',
-  /** Whose answer it is, and whom it names. */
+  /** Whose response it is, and whom it identifies. */
   'issuer-mismatch',
   'id-token-missing',
   'id-token-invalid',
@@ -29,10 +29,10 @@ type OAuthReason = (typeof OAUTH_REASONS)[number]
 
 const MAX_EXPLANATION_LENGTH = 200
 
-/** A failed cloud login. Nothing of it is for the client. */
+/** A failed cloud login. None of it is disclosed to the client. */
 export class OAuthFailure extends Error {
   readonly reason: OAuthReason
-  /** The name that the provider gave, where it came so far. */
+  /** The name that the provider gave, if it got that far. */
   readonly username: string
 
   constructor(reason: OAuthReason, explanation: string, username = '') {
@@ -43,13 +43,13 @@ export class OAuthFailure extends Error {
   }
 }
 
-/** Foreign text on one line of printable ASCII, cut, and put between quotes. */
+/** Text from outside on one line of printable ASCII, truncated and quoted. */
 export const quoted = (text: string): string =>
   JSON.stringify(text.slice(0, MAX_EXPLANATION_LENGTH).replace(/[^\x20-\x7e]/g, '?'))
 
 /**
- * A library's error in our words. Its own properties hold whole answers of the provider, tokens among them: only names,
- * codes and messages are taken.
+ * A library's error in our words. Its own properties may contain whole responses of the provider, including tokens, so only
+ * names, codes and messages are copied.
  */
 export const asOAuthFailure = (thrown: unknown, fallback: OAuthReason): OAuthFailure => {
   const chain = causes(thrown)
@@ -83,7 +83,7 @@ const describe = (error: Error): string => {
     .join(' ')}: ${quoted(error.message)}`
 }
 
-/** What the error codes of RFC 6749 §5.2, of openid-client and of the network mean here. */
+/** What the error codes of RFC 6749 §5.2, openid-client and the network mean here. */
 const REASONS: Readonly<Record<string, OAuthReason>> = {
   invalid_client: 'client-refused',
   unauthorized_client: 'client-refused',

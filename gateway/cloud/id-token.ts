@@ -8,9 +8,9 @@ import { TENANT_PLACEHOLDER } from './provider-metadata.ts'
 const CLOCK_TOLERANCE_S = 30
 
 /**
- * Its claims. Without CLOUDIDP_ISSUER no keys are known: that the token came over the TLS connection to the configured
- * token endpoint vouches for its issuer (OpenID Connect Core §3.1.3.7, item 6); audience and time are judged here. It tells
- * the tenant (`tid`) and missing names, never the subject. `now` in milliseconds since the epoch. Throws OAuthFailure.
+ * The claims. Without CLOUDIDP_ISSUER no keys are known: the TLS connection to the configured token endpoint authenticates
+ * the issuer (OpenID Connect Core §3.1.3.7, item 6); audience and time are checked here. It provides the tenant (`tid`)
+ * and missing names, never the subject. `now` in milliseconds since the epoch. Throws OAuthFailure.
  */
 export const judgeDirectIdToken = (idToken: string, clientId: string, now: number): Claims => {
   const [header, payload, signature, ...more] = idToken.split('.')
@@ -32,8 +32,8 @@ export const judgeDirectIdToken = (idToken: string, clientId: string, now: numbe
 }
 
 /**
- * The issuer of this tenant, from a template with `{tenantid}`. Chooses whom the token must be from; that it is, and who
- * signed it, is judged with it afterwards.
+ * The issuer of this tenant, from a template with `{tenantid}`. This only selects the expected issuer; the token's issuer
+ * and signature are verified with it afterwards.
  */
 export const tenantIssuer = (idToken: string, clientId: string, template: string): string => {
   const { tid } = judgeDirectIdToken(idToken, clientId, Date.now())

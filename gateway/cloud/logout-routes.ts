@@ -8,7 +8,7 @@ import { OAuthFailure } from './failure.ts'
 import { LogoutTokenError } from './logout-token.ts'
 
 interface LogoutRoutesParts {
-  /** undefined: no issuer vouches for logout tokens. */
+  /** undefined: no issuer can sign logout tokens. */
   client: Pick<OAuthClient, 'judgeLogout'> | undefined
   endSessions: ProviderSessions['end']
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
@@ -38,7 +38,7 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
         } catch (error) {
           if (!(error instanceof LogoutTokenError || error instanceof OAuthFailure)) throw error
           log.warn({ ...from, reason: 'logout-token', err: error }, 'refused a logout from the cloud provider')
-          // The sender of a logout token does not learn how the provider answered.
+          // The sender of a logout token does not learn what the provider responded.
           const description =
             error instanceof LogoutTokenError ? error.message : 'the logout token cannot be verified at the moment'
           return reply.code(400).send({ error: 'invalid_request', error_description: description })

@@ -9,10 +9,10 @@ import { isTemplate, type ProviderMetadata } from './provider-metadata.ts'
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const MAX_TOKEN_LENGTH = 16 * 1024
 const CLOCK_TOLERANCE_S = 30
-/** Signed by nobody, or with a secret that a logout token must not be judged by. */
+/** Unsigned, or signed with a secret, which must not be accepted for logout tokens. */
 const NOT_ASYMMETRIC = /^(?:none|HS\d+)$/
 
-/** What is wrong with a logout token, in words for the provider's log. */
+/** What is wrong with a logout token, worded for the provider's log. */
 export class LogoutTokenError extends Error {}
 
 interface LogoutTokenParts {
@@ -23,7 +23,7 @@ interface LogoutTokenParts {
   readonly now: number
 }
 
-/** Throws LogoutTokenError, and OAuthFailure when the provider's keys cannot be read. */
+/** Throws LogoutTokenError, and OAuthFailure if the provider's keys cannot be read. */
 export const judgeLogoutToken = async (token: string, parts: LogoutTokenParts): Promise<ProviderLogout> => {
   const { clientId, metadata, keysOf, now } = parts
   if (token.length > MAX_TOKEN_LENGTH) throw new LogoutTokenError('the logout token is too long')
@@ -39,7 +39,7 @@ export const judgeLogoutToken = async (token: string, parts: LogoutTokenParts): 
   })
   if ('fault' in verified) throw new LogoutTokenError(`the logout token is not valid (${verified.fault})`)
   const { claims, typ } = verified
-  // An ID token must not end sessions (§2.4 recommends the type, RFC 8725 §3.11 says why).
+  // An ID token must not end sessions (§2.4 recommends the type, RFC 8725 §3.11 explains why).
   if (typ !== undefined && !/^(?:application\/)?(?:logout\+jwt|jwt)$/i.test(typ)) throw wrong('typ')
   if (claims.nonce !== undefined) throw wrong('nonce')
   if (!isRecord(claims.events) || !isRecord(claims.events[EVENT])) throw wrong('events')

@@ -7,13 +7,13 @@ import { OAuthFailure, quoted } from './failure.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** What the provider said. `idToken` is absent without CLOUDIDP_ISSUER when the provider sent none. */
+/** The provider's data. `idToken` is absent if CLOUDIDP_ISSUER is unset and the provider sent none. */
 interface Findings {
   readonly idToken: Claims | undefined
   readonly profile: Claims
   /** Whether `idToken` was validated with the keys of a discovered issuer. */
   readonly isOpenId: boolean
-  /** The namespace of the subject where no issuer vouches for it. */
+  /** The namespace of the subject if no issuer has verified it. */
   readonly profileSource: string
 }
 
@@ -23,8 +23,8 @@ const MAX_SUBJECT_LENGTH = 255
 const MAX_NAME_LENGTH = 256
 
 /**
- * The person. The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, else the address of the
- * profile endpoint: subjects are unique there and nowhere else. Throws OAuthFailure.
+ * The person. The issuer of the link is the ID token's own `iss` with CLOUDIDP_ISSUER, otherwise the URL of the
+ * profile endpoint, within which subjects are unique. Throws OAuthFailure.
  */
 export const provePerson = (
   findings: Findings,
@@ -61,7 +61,7 @@ const cleanName = (value: unknown): string =>
         .trim()
     : ''
 
-// Only what never changes names somebody: an e-mail or a login name can be given to the next one.
+// Only an identifier that never changes identifies a person: e-mail addresses and login names can be reassigned.
 const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): string => {
   const subject = isOpenId ? idToken?.sub : (present(profile.id) ?? present(profile.sub))
   const text = typeof subject === 'number' && Number.isSafeInteger(subject) ? String(subject) : subject
@@ -74,7 +74,7 @@ const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): 
   ) {
     throw new OAuthFailure('subject-missing', 'the provider sent no stable subject', username)
   }
-  // OpenID Connect Core §5.3.2: another `sub` means that the two answers are not about the same person.
+  // OpenID Connect Core §5.3.2: a different `sub` means that the two responses are about different people.
   const [told, proven] = [present(profile.sub), present(idToken?.sub)]
   if (told !== undefined && proven !== undefined && told !== proven) {
     throw new OAuthFailure('subject-mismatch', 'the profile and the ID token name different subjects', username)
@@ -91,7 +91,7 @@ const judgeTenant = (
 ): void => {
   const tid = typeof idToken?.tid === 'string' ? idToken.tid.toLowerCase() : undefined
   const configured = tenantId.toLowerCase()
-  // A tenant can also be named by a domain, which no ID token repeats: then its own addresses and issuer bind it.
+  // A tenant can also be named by a domain, which no ID token repeats; its own addresses and issuer then identify it.
   const isOneTenant = !OPEN_TENANTS.includes(configured) && !configured.includes('.')
   if (isOneTenant && tid !== undefined && tid !== configured) {
     throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`, username)

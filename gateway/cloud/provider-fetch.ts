@@ -14,15 +14,15 @@ interface ProviderRequest {
 }
 
 interface ProviderFetchOptions {
-  /** Plain http beyond loopback (CLOUDIDP_INSECURE). */
+  /** Whether plain http is allowed beyond loopback (CLOUDIDP_INSECURE). */
   readonly insecure: boolean
-  /** How long one answer may take, to its last byte. */
+  /** Time limit of one response, up to its last byte. */
   readonly timeoutMs: number
-  /** Ends all requests of one login. */
+  /** Aborts all requests of one login. */
   readonly signal?: AbortSignal
 }
 
-/** Whether a provider's address may be used: https, or http on this machine or where the operator allowed it. */
+/** Whether a provider's URL may be used: https, or http on this machine or if the operator has allowed it. */
 export const isAllowedAddress = (address: string, insecure: boolean): boolean => {
   const url = URL.parse(address)
   if (url === null || url.username !== '' || url.password !== '') return false
@@ -32,7 +32,7 @@ export const isAllowedAddress = (address: string, insecure: boolean): boolean =>
 
 /**
  * A fetch that follows no redirect, reads at most 1 MiB (counted after decompression) and gives up after `timeoutMs`.
- * Throws OAuthFailure, or what the network threw.
+ * Throws OAuthFailure, or the error of the network.
  */
 export const createProviderFetch =
   ({ insecure, timeoutMs, signal }: ProviderFetchOptions): ProviderFetch =>
@@ -78,7 +78,7 @@ const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>>
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength
-    // Leaving the loop cancels the body, and with it the connection.
+    // Leaving the loop cancels the body and closes the connection.
     if (bytes > MAX_BODY_BYTES)
       throw new OAuthFailure('provider-nonsense', `a response of more than ${MAX_BODY_BYTES} bytes`)
     chunks.push(chunk)
@@ -86,14 +86,14 @@ const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>>
   return new Uint8Array(Buffer.concat(chunks))
 }
 
-// The body is no longer encoded, and its length may have changed.
+// The body is now decoded, so its length may have changed.
 const plainHeaders = (headers: Headers): Headers => {
   const plain = new Headers(headers)
   for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) plain.delete(name)
   return plain
 }
 
-/** Settles when the work does, at the latest after `ms`. */
+/** Settles with the work, or after `ms` at the latest. */
 export const withDeadline = async <T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
   const controller = new AbortController()
   const { promise: late, reject } = Promise.withResolvers<never>()

@@ -6,11 +6,11 @@ import { isAllowedAddress, type ProviderFetch } from './provider-fetch.ts'
 import { type ProviderMetadata, readJson } from './provider-metadata.ts'
 
 const KEEP_MS = 5 * 60 * 1000
-/** Tokens that anybody may send can name any key. */
+/** Anyone can send tokens, and they can name any key. */
 const UNKNOWN_KEY_PAUSE_MS = 10_000
 const MAX_KEYS = 200
 
-/** The key set of the provider, the same object until another was read. Throws OAuthFailure. */
+/** The provider's key set, the same object until a new one is read. Throws OAuthFailure. */
 export type ProviderKeys = (metadata: ProviderMetadata, keyId: string | undefined) => Promise<JSONWebKeySet>
 
 export const createProviderKeys = (fetch: ProviderFetch, insecure: boolean, now: () => number): ProviderKeys => {

@@ -5,7 +5,7 @@ import { isRecord } from '../values/records.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
 import { isAllowedAddress, type ProviderFetch } from './provider-fetch.ts'
 
-/** The members of OpenID Connect Discovery §3 that are used. */
+/** The members of OpenID Connect Discovery §3 that the gateway uses. */
 export interface ProviderMetadata {
   readonly issuer: string
   readonly authorization_endpoint: string
@@ -27,13 +27,13 @@ interface MetadataOptions {
 }
 
 const KEEP_MS = 60 * 60 * 1000
-/** A provider that was away is asked again after this, not by every login in between. */
+/** Delay before a provider that was unavailable is contacted again, instead of at every login in between. */
 const COOLDOWN_MS = 2000
 export const TENANT_PLACEHOLDER = '{tenantid}'
 const MICROSOFT = /^https:\/\/login\.(microsoftonline\.(com|us)|partner\.microsoftonline\.cn)$/
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Explicit endpoints, or those of CLOUDIDP_ISSUER: asked for at the first login, kept for an hour, old ones outliving an outage. */
+/** Explicit endpoints, or those of CLOUDIDP_ISSUER: fetched at the first login, cached for an hour, kept during outages. */
 export const createProviderMetadata = (options: MetadataOptions): (() => Promise<ProviderMetadata>) => {
   const { settings, log, now } = options
   if (settings.issuer === undefined) {
@@ -82,7 +82,7 @@ const explicitEndpoints = (settings: CloudIdpSettings): ProviderMetadata => ({
   token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic']
 })
 
-/** The profile endpoint without its query: where the subjects of explicit endpoints are unique. */
+/** The profile endpoint without its query, within which the subjects of explicit endpoints are unique. */
 export const profileSource = (settings: CloudIdpSettings): string => {
   const address = settings.profileUrl
   return address.split(/[?#]/, 1)[0] ?? address
@@ -93,7 +93,7 @@ const baseOf = (issuer: string): string =>
 
 const discoveryAddress = (issuer: string): string => `${baseOf(issuer)}/.well-known/openid-configuration`
 
-/** Resolves when the provider answers, whatever it says; one that is out of order says 5xx. Throws OAuthFailure. */
+/** Resolves when the provider responds, whatever the response; a broken one responds with 5xx. Throws OAuthFailure. */
 export const reachProvider = async ({ issuer, tokenUrl }: CloudIdpSettings, fetch: ProviderFetch): Promise<void> => {
   const address = issuer === undefined ? tokenUrl : discoveryAddress(issuer)
   try {
@@ -137,8 +137,8 @@ export const readJson = async (response: Response): Promise<Record<string, unkno
 }
 
 /**
- * OpenID Connect Discovery §4.3: the same issuer. Microsoft's addresses may name the tenant by an alias or a domain: then
- * the document says its id, or `{tenantid}` for whichever the ID token names.
+ * OpenID Connect Discovery §4.3: the issuer must match. Microsoft's URLs may name the tenant by an alias or a domain; the
+ * document then contains its id, or `{tenantid}` for the one that the ID token names.
  */
 const isOf = (found: unknown, asked: string): found is string => {
   if (typeof found !== 'string') return false
@@ -154,10 +154,10 @@ const isOf = (found: unknown, asked: string): found is string => {
   return foundUrl.origin === askedUrl.origin && rest.join('/') === askedRest.join('/')
 }
 
-/** Whether the issuer is known only with an ID token: one for each tenant. */
+/** Whether the issuer is known only once there is an ID token, because each tenant has its own. */
 export const isTemplate = ({ issuer }: ProviderMetadata): boolean => issuer.includes(TENANT_PLACEHOLDER)
 
-/** RFC 9207 §2.4: the `iss` of an authorization answer names whom we asked, and is there when they announce it. */
+/** RFC 9207 §2.4: the `iss` of an authorization response names the provider we asked, and is present if announced. */
 export const judgeAnswerIssuer = (iss: string | undefined, metadata: ProviderMetadata): void => {
   const isAnnounced = metadata.authorization_response_iss_parameter_supported === true
   if (iss === undefined ? isAnnounced : iss !== metadata.issuer) {

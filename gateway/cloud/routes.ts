@@ -11,24 +11,24 @@ import { type StateReason, type VerifiedState, verifyState } from './state.ts'
 
 interface OAuthRoutesParts {
   settings: Pick<Settings, 'cloudidp' | 'jwt' | 'publicUrl'>
-  /** One of its own unless given. */
+  /** The default is one of its own. */
   client?: OAuthClient | undefined
   signIn: SignIn
   usedStates: UsedStates
-  /** Called for every login that failed after its state was accepted. What fails in `signIn` is reported there. */
+  /** Called for every login that fails after its state was accepted. Failures in `signIn` are reported there. */
   onOutcome: (outcome: LoginOutcome) => void
   log: Pick<FastifyBaseLogger, 'warn'>
   /** BROWSER_SESSION: the login is also kept in a cookie. */
   sessionCookies?: SessionCookies | undefined
   /** Milliseconds since the epoch. */
   now?: () => number
-  /** For everything that one login asks of the provider. */
+  /** Time limit for all requests of one login to the provider. */
   providerDeadlineMs?: number
 }
 
 const START = '/auth/oauth/cloudidp/start'
 const CALLBACK = '/auth/oauth/cloudidp/callback'
-/** A used state is remembered for so much longer: an instance whose clock is behind still accepts it. */
+/** A used state is remembered for this much longer, because an instance whose clock is behind still accepts it. */
 const CLOCK_DIFFERENCE_MS = 60_000
 
 /**
@@ -61,7 +61,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     return redirect(reply, location, setCookies)
   }
 
-  /** The state is judged before anything else is looked at, also what kind of answer this is. */
+  /** The state is verified before anything else, even before the kind of response. */
   const judgeState = (request: FastifyRequest): Returned => {
     const answer = readCallback(request.raw.url ?? '')
     const state = verifyState(answer.state, now(), attempts)
@@ -85,7 +85,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     return redirect(reply, successUrl(settings.cloudidp.successRedirectUrl, signedIn), [returned.end, ...cookies])
   }
 
-  // A link preview or scanner asks by HEAD: it learns whether the address is still good, and uses nothing up.
+  // A link preview or scanner sends HEAD: it learns whether the address is still valid, and nothing is used up.
   const peek = async (request: FastifyRequest, reply: FastifyReply) => {
     judgeState(request)
     return reply.code(204).headers(PRIVATE).send()
@@ -129,7 +129,7 @@ const failed = (failure: OAuthFailure, setCookie?: string) =>
     headers: setCookie === undefined ? {} : { 'set-cookie': setCookie }
   })
 
-/** Who prefetches has not decided to log in. A status that is no success keeps the prefetched answer from being used. */
+/** A prefetch is not a decision to log in. An error status keeps the prefetched response from being used. */
 const refusePrefetch = ({ headers }: FastifyRequest): void => {
   const purposes = [headers['sec-purpose'], headers.purpose, headers['x-purpose'], headers['x-moz']]
   if (purposes.some(purpose => /prefetch|prerender|preview/i.test(String(purpose ?? '')))) {
@@ -137,7 +137,7 @@ const refusePrefetch = ({ headers }: FastifyRequest): void => {
   }
 }
 
-/** The parameters of RFC 6749 §4.1.2 and RFC 9207; none may come twice (RFC 6749 §3.1). */
+/** The parameters of RFC 6749 §4.1.2 and RFC 9207; none may be repeated (RFC 6749 §3.1). */
 const readCallback = (url: string): CallbackAnswer => {
   const question = url.indexOf('?')
   const query = new URLSearchParams(question === -1 ? '' : url.slice(question + 1))
@@ -170,6 +170,6 @@ const logIn = async (
   }
 }
 
-/** The fragment never reaches a server (RFC 3986 §3.5); one that the setting holds gives way. */
+/** The fragment never reaches a server (RFC 3986 §3.5); one in the setting is replaced. */
 const successUrl = (address: string, { token, user }: SignedIn): string =>
   `${address.split('#', 1)[0]}#auth=${Buffer.from(JSON.stringify({ token, user })).toString('base64url')}`

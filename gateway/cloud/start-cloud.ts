@@ -1,4 +1,4 @@
-// Starts cloud logins: warns whom changed settings would turn into new people, and watches whether the provider can be reached.
+// Starts cloud logins: warns if changed settings would turn people into new people, and watches whether the provider responds.
 
 import { type Reachability, watchReachability } from '../observe/reachability.ts'
 import { OPEN_TENANTS } from '../settings/cloud.ts'

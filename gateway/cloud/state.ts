@@ -2,8 +2,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /**
- * The payload's bytes: 24 of nonce, then 6 of milliseconds since the epoch, big-endian. As base64url 30 bytes fill 40
- * characters exactly, so that there is one spelling of each payload.
+ * The bytes of the payload: 24 of nonce, then 6 of milliseconds since the epoch, big-endian. 30 bytes fill exactly 40
+ * characters of base64url, so each payload has only one spelling.
  */
 export const NONCE_BYTES = 24
 const TIMESTAMP_BYTES = 6
@@ -12,7 +12,7 @@ const PAYLOAD_LENGTH = 40
 const SIGNATURE_LENGTH = 43
 export const STATE_LENGTH = PAYLOAD_LENGTH + 1 + SIGNATURE_LENGTH
 
-/** Milliseconds by which the clock of another instance may be ahead of ours. */
+/** Milliseconds by which another instance's clock may be ahead. */
 const CLOCK_TOLERANCE_MS = 30_000
 
 /** Why a callback's state is refused. Words may be added, never changed. */
@@ -34,12 +34,12 @@ export interface VerifiedState {
   /** Milliseconds since the epoch. */
   readonly issuedAt: number
   readonly expiresAt: number
-  /** Which of the secrets signed it: 0 is the current one. */
+  /** Index of the secret that signed it: 0 is the current one. */
   readonly signedBy: number
 }
 
 interface StateOptions {
-  /** JWT_SECRET first, then JWT_PREVIOUS_SECRETS: a login begun before a rotation may finish after it. */
+  /** JWT_SECRET first, then JWT_PREVIOUS_SECRETS: a login that began before a rotation may finish after it. */
   readonly secrets: readonly string[]
   readonly maxAgeMs: number
 }
@@ -55,8 +55,8 @@ export const signState = (nonce: Buffer, issuedAt: number, secret: string): stri
 }
 
 /**
- * The state that the text holds, or why it is refused. Valid from `issuedAt` until `maxAgeMs` have elapsed. A JWT of ours
- * is signed with the same secret and can never pass: what it signs holds a dot, a payload never does.
+ * The state that the text contains, or why it is refused. Valid from `issuedAt` until `maxAgeMs` have elapsed. A JWT of
+ * the gateway is signed with the same secret but never passes: its signed text contains a dot, a payload never does.
  */
 export const verifyState = (
   text: string | undefined,
@@ -82,7 +82,7 @@ export const verifyState = (
 const signatureOf = (payload: string, secret: string): string =>
   createHmac('sha256', secret).update(payload).digest('base64url')
 
-// Compared as text, so that other spellings of the same bytes never match; every secret is tried, whichever fits.
+// Compared as text, so that other spellings of the same bytes never match. Every secret is tried, even after a match.
 const findSigner = (payload: string, signature: string, secrets: readonly string[]): number => {
   const given = Buffer.from(signature, 'utf8')
   let signer = -1

@@ -17,14 +17,14 @@ export const createIdTokenVerifier = (clientId: string, keysOf: ProviderKeys): V
   let keptFor: { metadata: ProviderMetadata; keys: JSONWebKeySet } | undefined
   const configs = boundedMap<string, oidc.Configuration>(MAX_ISSUERS)
 
-  // The library keeps the keys it was given: with other keys it needs to be another one.
+  // The library keeps the keys that it was given, so a new set of keys needs a new instance.
   const configOf = (metadata: ProviderMetadata, issuer: string, keys: JSONWebKeySet): oidc.Configuration => {
     if (keptFor?.metadata !== metadata || keptFor.keys !== keys) configs.clear()
     keptFor = { metadata, keys }
     const kept = configs.get(issuer)
     if (kept !== undefined) return kept
     const config = new oidc.Configuration({ ...metadata, issuer }, clientId, {}, oidc.None())
-    // `jwks_uri` was judged, and its answer is at hand.
+    // `jwks_uri` has been checked, and its response is available.
     oidc.allowInsecureRequests(config)
     config[oidc.customFetch] = async () => Response.json(keys)
     oidc.useIdTokenResponseType(config)

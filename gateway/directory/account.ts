@@ -1,16 +1,16 @@
-// Reads what an entry says about its account: failures counted by the directory, whether it is open, what guards its binds.
+// Reads the state of an account from its entry: failures counted by the directory, whether it is open, what guards its binds.
 import { allTexts, type DirectoryEntry, firstText, generalizedTime } from './person.ts'
 
-/** Failed binds that the directory counts now. */
+/** Failed binds that the directory currently counts. */
 export interface DirectoryCount {
   readonly failures: number
   /** Ms until the directory forgets them. */
   readonly forgottenInMs: number
-  /** When it was asked, by `performance.now()`. */
+  /** When the directory was asked, by `performance.now()`. */
   readonly readAt: number
 }
 
-/** A lock-out is not among them: a stranger can cause one. */
+/** A lockout is not among them, because a stranger can cause one. */
 export type AccountState = 'open' | 'disabled' | 'expired'
 
 export const ACCOUNT_ATTRIBUTES = [
@@ -41,7 +41,7 @@ export const accountState = (entry: DirectoryEntry, now: number): AccountState =
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'open'
 }
 
-/** Whether the directory refuses every bind of this account for now: one more does no harm. */
+/** Whether the directory currently refuses every bind of this account, so that one more does no harm. */
 export const isLockedOut = (entry: DirectoryEntry, now: number, windowMs: number): boolean => {
   if (firstText(entry, 'pwdAccountLockedTime') !== '') return true
   const computed = firstText(entry, 'msDS-User-Account-Control-Computed')
@@ -50,7 +50,7 @@ export const isLockedOut = (entry: DirectoryEntry, now: number, windowMs: number
   return lockedAt !== undefined && now - lockedAt < windowMs
 }
 
-/** undefined where the entry does not say. Failures older than `windowMs` count as none. */
+/** undefined if the entry does not say. Failures older than `windowMs` are not counted. */
 export const directoryCount = (
   entry: DirectoryEntry,
   now: number,
@@ -84,18 +84,18 @@ const fileTimeOf = (entry: DirectoryEntry, attribute: (typeof ACCOUNT_ATTRIBUTES
 }
 
 export interface GuardedAccount {
-  /** The canonical login, or the one that was typed where the account is not known before the bind. */
+  /** The canonical login, or the one that was typed if the account is not known before the bind. */
   readonly name: string
-  /** Another name may be the same account's, unless an earlier login has shown which ones are. */
+  /** Another name may belong to the same account, unless an earlier login has shown which ones do. */
   readonly mayHaveTwoNames: boolean
-  /** The directory's own count, from the server that will get the bind. */
+  /** The directory's own count, read from the server that will receive the bind. */
   readonly count?: DirectoryCount | undefined
-  /** The same password was accepted for another name a moment ago. */
+  /** The same password was accepted under another name a moment ago. */
   readonly isConfirmation?: boolean
 }
 
 export interface BindGuard {
-  /** Throws when a bind under this name would not be let through now, as far as that is known without asking anybody. */
+  /** Throws if a bind under this name is certain to be refused now; decided without any I/O. */
   expect(name: string): Promise<void>
   /** Runs `bind` as soon as it may be sent, or throws without running it. */
   bind(account: GuardedAccount, bind: () => Promise<void>): Promise<void>

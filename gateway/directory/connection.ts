@@ -7,28 +7,28 @@ import { DirectoryFailure } from './failure.ts'
 import { createMessageReader, LdapFault, type LdapResponse, OPERATION, readResponse } from './messages.ts'
 
 export interface DirectoryConnection {
-  /** Looks like an open socket to an LDAP library; every chunk it gives is one checked message. */
+  /** Looks like an open socket to an LDAP library; each chunk is one validated message. */
   readonly stream: Socket
-  /** Why the connection ended early, when what came was no LDAP. */
+  /** Why the connection ended early, if what arrived was not LDAP. */
   readonly fault: () => LdapFault | undefined
-  /** Result code of the last response, which libraries sometimes swallow. */
+  /** Result code of the last response, which libraries sometimes discard. */
   readonly lastResultCode: () => number | undefined
-  /** Where the directory's last search ended, which libraries do not tell. */
+  /** The matchedDN of the directory's last search, which libraries do not expose. */
   readonly lastMatchedDn: () => string
-  /** From now on so many entries may come; what came before does not count. Nothing may be under way. */
+  /** Limits the number of entries from now on; earlier ones do not count. No operation may be in progress. */
   readonly allow: (entries: number) => void
 }
 
-/** Far more than small entries and their surroundings need. */
+/** Far more than small entries and their envelopes need. */
 const MAX_BYTES = 1_048_576
 const OTHER_MESSAGES = 62
-/** The search for a person asks for at most this many (RFC 4511 §4.5.1.4). */
+/** The search for a person requests at most this many (RFC 4511 §4.5.1.4). */
 export const MAX_PEOPLE = 2
 
 /**
- * Dials one server of LDAP_URL: TCP, then STARTTLS if wanted, then TLS if wanted; never less than what is wanted.
+ * Dials one server of LDAP_URL: TCP, then STARTTLS if configured, then TLS if configured; never less than configured.
  *
- * @param signal when it aborts, whatever exists of the connection is destroyed.
+ * @param signal on abort, the connection is destroyed at whatever stage it is.
  * @throws DirectoryFailure `directory-unreachable` or `directory-tls`.
  */
 export const connectDirectory = async (
@@ -74,12 +74,12 @@ const dial = async (host: string, port: number, signal: AbortSignal): Promise<So
 const secure = async (plain: Socket, host: string, ca: string | undefined, signal: AbortSignal): Promise<Socket> => {
   const options: ConnectionOptions = {
     socket: plain,
-    // The name that the certificate must carry; server name indication is for names only (RFC 6066 §3).
+    // The name that the certificate must contain; SNI is for host names only (RFC 6066 §3).
     host,
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(ca === undefined ? {} : { ca }),
     minVersion: 'TLSv1.2',
-    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot say otherwise.
+    // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED cannot override it.
     rejectUnauthorized: true
   }
   const socket = connectTls(options)
@@ -88,7 +88,7 @@ const secure = async (plain: Socket, host: string, ca: string | undefined, signa
   return socket
 }
 
-/** Nothing outlives the signal, and no late error of a socket that is no longer awaited is uncaught. */
+/** Nothing outlives the signal, and late errors of an abandoned socket are caught. */
 const destroyWith = (socket: Duplex, signal: AbortSignal): void => {
   socket.on('error', () => {})
   if (signal.aborted) socket.destroy()
@@ -102,7 +102,7 @@ const opened = (socket: Socket, event: 'connect' | 'secureConnect'): Promise<voi
     socket.once('close', () => reject(new Error('the connection was closed')))
   })
 
-/** StartTLS, message id 1 (RFC 4511 §4.14.1): the only request that ever goes out in the clear. */
+/** StartTLS, message id 1 (RFC 4511 §4.14.1): the only request that is ever sent in clear text. */
 const START_TLS_REQUEST = Buffer.concat([
   Buffer.from([0x30, 0x1d, 0x02, 0x01, 0x01, 0x77, 0x18, 0x80, 0x16]),
   Buffer.from('1.3.6.1.4.1.1466.20037')
@@ -119,7 +119,7 @@ const requestStartTls = (socket: Socket): Promise<void> =>
         if (message === undefined) return
         const { operation, resultCode } = readResponse(message)
         if (operation !== OPERATION.extended || resultCode !== 0) throw new LdapFault(`refused with code ${resultCode}`)
-        // What somebody put behind the answer in the clear would be read as if it had come through TLS.
+        // Anything injected after the plain-text response would be read as if it had arrived over TLS.
         if (bytes > message.length) throw new LdapFault('bytes in the clear after the answer')
         socket.off('data', onData)
         socket.pause()
@@ -134,7 +134,7 @@ const requestStartTls = (socket: Socket): Promise<void> =>
     socket.write(START_TLS_REQUEST)
   })
 
-/** Stands between the socket and the library, which trusts what it reads and grows without limit. */
+/** Sits between the socket and the library, which trusts its input and grows without limit. */
 const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
   let maxEntries = MAX_PEOPLE
   let read = createMessageReader({ maxBytes: MAX_BYTES, maxMessages: maxEntries + OTHER_MESSAGES })
@@ -149,7 +149,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
     stream.push(message)
   }
   const stream = new Duplex({
-    // One message a chunk: ldapts would recurse over several.
+    // One message per chunk, because ldapts would recurse over several.
     readableObjectMode: true,
     read: () => {},
     write: (chunk, _encoding, done) => {
@@ -158,7 +158,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
     final: done => {
       socket.end(done)
     },
-    // Errors are reported by `fault` and by the close, so that none is emitted without a listener.
+    // Errors are reported by `fault` and by the close event, so that none is emitted without a listener.
     destroy: (_error, done) => {
       socket.destroy()
       done(null)
@@ -175,7 +175,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
   })
   socket.once('close', () => stream.destroy())
   return {
-    // ldapts uses a socket only as a stream and looks at these two properties.
+    // ldapts uses a socket only as a stream, and reads these two properties.
     stream: Object.assign(stream, { connecting: false, readyState: 'open' }) as unknown as Socket,
     fault: () => fault,
     lastResultCode: () => last?.resultCode,

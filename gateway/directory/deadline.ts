@@ -4,9 +4,9 @@ import { DirectoryFailure } from './failure.ts'
 export interface Deadline {
   /** Aborts when the time is up, or at the end. */
   readonly signal: AbortSignal
-  /** The result of `work`, unless the time is up before. */
+  /** The result of `work`, unless the time is up first. */
   within<T>(work: Promise<T>): Promise<T>
-  /** The time stands still until `resume`. */
+  /** Pauses the clock until `resume`. */
   pause(): void
   resume(): void
   end(): void

@@ -17,11 +17,11 @@ import { allOf, type DirectorySession, isMechanism, openSession, parseFilter } f
 /** A person as an earlier login found them. */
 interface KnownAccount {
   readonly subject: string
-  /** What the search filter was filled with. */
+  /** The value that was inserted into the search filter. */
   readonly login: string
 }
 
-/** `gone`: a search that succeeded found nothing, or nothing that LDAP_SEARCH_FILTER matches. */
+/** `gone`: a successful search found nothing, or nothing that matches LDAP_SEARCH_FILTER. */
 type LookedUp =
   | { readonly state: 'open'; readonly groups: readonly string[] | undefined }
   | { readonly state: Exclude<AccountState, 'open'> | 'gone' }
@@ -31,37 +31,37 @@ export interface Directory {
    * Binds as this person on a connection of its own and reads their entry (RFC 4513 §5.1.3, RFC 4511 §4.5).
    *
    * @param username as typed; `DOMAIN\login` and `login@domain` included.
-   * @param guard is asked before each bind that the directory may count.
-   * @throws DirectoryFailure within LDAP_TIMEOUT_MS, whatever the directory does, and what the guard throws.
+   * @param guard is consulted before each bind that the directory may count.
+   * @throws DirectoryFailure within LDAP_TIMEOUT_MS, whatever the directory does, and anything the guard throws.
    */
   authenticate(username: string, password: string, guard?: BindGuard): Promise<DirectoryPerson>
-  /** The login that every accepted spelling of a name leads to; undefined when no bind would be tried. */
+  /** The login to which every accepted spelling of a name is normalised; undefined if no bind would be tried. */
   normaliseLogin(username: string): string | undefined
-  /** Needs a service account. @throws DirectoryFailure when the directory did not say. */
+  /** Requires a service account. @throws DirectoryFailure if the directory gave no result. */
   lookUp(account: KnownAccount): Promise<LookedUp>
-  /** DNs of the groups with this cn, at most 100. Needs a service account. @throws DirectoryFailure */
+  /** DNs of the groups with this cn, at most 100. Requires a service account. @throws DirectoryFailure */
   findGroups(cn: string): Promise<readonly string[]>
-  /** Whether the directory answers, and lets the service account in. @throws DirectoryFailure */
+  /** Whether the directory responds and accepts the service account. @throws DirectoryFailure */
   check(): Promise<void>
 }
 
 interface DirectoryOptions {
   /**
-   * Earliest answer to a login that the directory refused, in ms after its start. Directories hash a password only for
-   * accounts that exist and are open, so that their own haste would tell which ones do.
+   * Earliest response to a login that the directory refused, in ms after its start. Directories hash a password only for
+   * accounts that exist and are open, so a faster response would reveal which ones do.
    */
   readonly failureFloorMs?: number
-  /** Logins under way at once. */
+  /** Logins in progress at the same time. */
   readonly maxConcurrent?: number
   /** Monotonic ms. */
   readonly clock?: () => number
 }
 
 const MAX_PASSWORD_LENGTH = 1024
-/** The answer waits for so long after a failure anyway. */
+/** The response to a failure is delayed by at least this long anyway. */
 export const FAILURE_FLOOR_MS = 250
 
-/** @throws Error when template, domain or filter cannot work for any login. */
+/** @throws Error if template, domain or filter cannot work for any login. */
 export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}): Directory => {
   const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000, clock } = options
   const plan = planOf(settings)
@@ -105,7 +105,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     check: () =>
       onConnection({ plan, servers, service }, async session => {
         if (service !== undefined) return service.bind(session)
-        // Any answer will do; not everybody may read the root.
+        // Any response will do, because not every account may read the root.
         await session.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
           if (!SAYS_NO.has(error.reason)) throw error
         })
@@ -140,7 +140,7 @@ const checkPassword = (password: string): void => {
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')
 }
 
-/** One deadline, one person; at the end no connection is left. */
+/** One deadline, one person; no connection is left at the end. */
 const logInWithin = async (parts: DirectoryParts, login: Login, guard: BindGuard): Promise<DirectoryPerson> => {
   const { plan, service } = parts
   return overServers(parts, (open, deadline) => {
@@ -157,7 +157,7 @@ const onConnection = <T>(parts: DirectoryParts, work: (session: DirectorySession
     return result
   })
 
-/** Within one deadline the next server is asked when one answers that it is busy or unavailable, or hangs up. */
+/** Within one deadline, the next server is tried if one is busy or unavailable, or closes the connection. */
 const overServers = async <T>(
   { plan, servers }: DirectoryParts,
   work: (open: () => Promise<DirectorySession>, deadline: Deadline) => Promise<T>
@@ -176,7 +176,7 @@ const overServers = async <T>(
       try {
         return await work(open, deadline)
       } catch (error) {
-        // Where there was no connection, every server has been tried.
+        // If there was no connection, every server has been tried.
         const mayGoOn = isConnected && others > 0 && error instanceof DirectoryFailure && error.allowsAnotherServer
         if (!mayGoOn) throw error
       }
@@ -204,7 +204,7 @@ const lookUp = async (
   const state = accountState(entry, Date.now())
   if (state !== 'open') return { state }
   const { username } = personOf(login, entry, settings.domain)
-  // A login may have been renamed since.
+  // A login may have been renamed since then.
   const isAllowed = matched !== undefined || (await findOne(session, search.base, matching(username))) !== undefined
   return isAllowed ? { state, groups: await readGroups(plan, session, entry, username) } : { state: 'gone' }
 }

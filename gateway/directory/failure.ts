@@ -1,15 +1,15 @@
 // Describes why a directory login failed: a stable word for the log, and whether the directory may have counted it.
 
-/** Every `reason` that a failed directory login can have. Words may be added, never changed. */
+/** All values of `reason` for a failed directory login. Words may be added, never changed. */
 export const DIRECTORY_REASONS = [
   /** Refused before any connection. */
   'bad-login-name',
   'bad-password',
   'foreign-domain',
   'too-many-logins',
-  /** The directory refused the very same password a moment ago. */
+  /** The directory refused the same password a moment ago. */
   'repeated-wrong-password',
-  /** The directory's judgement on the bind. */
+  /** The directory's response to the bind. */
   'invalid-credentials',
   'unknown-user',
   'wrong-password',
@@ -21,11 +21,11 @@ export const DIRECTORY_REASONS = [
   'logon-hours',
   'logon-workstation',
   'logon-type',
-  /** The bind succeeded, the person may still not enter. */
+  /** The bind succeeded, but the person may not log in. */
   'no-entry',
   'ambiguous-entry',
   'foreign-entry',
-  /** The directory or the way to it. */
+  /** The directory, or the connection to it. */
   'service-account-refused',
   'directory-unreachable',
   'directory-timeout',
@@ -40,12 +40,12 @@ export const DIRECTORY_REASONS = [
 export type DirectoryReason = (typeof DIRECTORY_REASONS)[number]
 
 /**
- * How far the bind came: never sent; sent, no answer seen; answered without a judgement (busy, referral); refused;
+ * How far the bind got: not sent; sent without a response; answered without a decision (busy, referral); refused;
  * accepted.
  */
 export type BindOutcome = 'unsent' | 'unanswered' | 'unjudged' | 'refused' | 'accepted'
 
-/** A failed directory login. Nothing of it is for the client. It never holds a password. */
+/** A failed directory login. None of it is disclosed to the client. It never contains a password. */
 export class DirectoryFailure extends Error {
   readonly reason: DirectoryReason
   readonly bind: BindOutcome
@@ -58,29 +58,29 @@ export class DirectoryFailure extends Error {
   }
 
   /**
-   * Whether this attempt may stand in the directory's own count of failures, so that the login throttle must count it
-   * too. A bind without an answer counts: a directory that was only slow judges it later.
+   * Whether the directory may have counted this attempt as a failure, so that the login throttle must count it
+   * too. A bind without a response counts, because a slow directory may still process it.
    */
   get countsAsBind(): boolean {
     return this.bind === 'unanswered' || this.bind === 'refused' || this.bind === 'accepted'
   }
 
-  /** What failed is the server, not the login. */
+  /** Whether the server failed, rather than the login. */
   get isOfTheServer(): boolean {
     return OF_THE_SERVER.has(this.reason)
   }
 
-  /** Whether another server may be asked the same at once: there is time left, and no password is with this one. */
+  /** Whether another server may be tried at once: there is time left, and this one has not received a password. */
   get allowsAnotherServer(): boolean {
     return this.isOfTheServer && this.reason !== 'directory-timeout' && this.bind !== 'unanswered'
   }
 
-  /** The same failure with a better word for it. */
+  /** The same failure with a more precise reason. */
   because(reason: DirectoryReason): DirectoryFailure {
     return new DirectoryFailure(reason, this.message, { bind: this.bind, cause: this.cause })
   }
 
-  /** The same failure after the bind came so far. */
+  /** The same failure, with how far the bind got. */
   after(bind: BindOutcome): DirectoryFailure {
     return new DirectoryFailure(this.reason, this.message, { bind, cause: this.cause })
   }
@@ -107,7 +107,7 @@ const ACTIVE_DIRECTORY_REASONS: Readonly<Record<string, DirectoryReason>> = {
   '775': 'account-locked'
 }
 
-/** Result codes of a bind or search that mean something of their own (RFC 4511 Appendix A). */
+/** Result codes of a bind or search with a meaning of their own (RFC 4511 Appendix A). */
 const RESULT_REASONS: Readonly<Record<number, DirectoryReason>> = {
   3: 'directory-timeout',
   8: 'directory-tls',
@@ -125,12 +125,12 @@ const RESULT_REASONS: Readonly<Record<number, DirectoryReason>> = {
   53: 'directory-refused'
 }
 
-/** Codes that are a judgement on this person; anything else says only that the directory would not judge. */
+/** Codes that concern this person; all others only mean that the directory made no decision. */
 const JUDGEMENTS: ReadonlySet<number> = new Set([19, 32, 34, 48, 49, 50, 53])
 
 const MAX_EXPLANATION_LENGTH = 200
 
-/** A refused bind in our words. `diagnostic` is the server's text, `policyError` that of its password policy control. */
+/** A refused bind in our words. `diagnostic` is the server's text, `policyError` comes from its password policy control. */
 export const bindRefusal = (
   code: number,
   diagnostic: string,
@@ -148,7 +148,7 @@ export const bindRefusal = (
   return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind, cause })
 }
 
-/** An answer other than success to a search or WhoAmI, after a bind that came so far. */
+/** A response other than success to a search or WhoAmI, after a bind that got this far. */
 export const searchRefusal = (
   step: string,
   code: number,
@@ -161,7 +161,7 @@ export const searchRefusal = (
     { bind }
   )
 
-/** The directory would not let the service account in, for reasons that no person's login changes. */
+/** The directory refused the service account, for reasons that no person's login can change. */
 export const serviceRefusal = (explanation: string): DirectoryFailure =>
   new DirectoryFailure('service-account-refused', explanation)
 

@@ -7,7 +7,7 @@ import { type DirectorySession, type FoundEntry, memberInChain, parseFilter } fr
 
 const MOST_GROUPS = 2000
 
-/** DNs of the groups; undefined when they can't be known, be it that there are too many. Never throws. */
+/** DNs of the groups; undefined if they are unknown, for example because there are too many. Never throws. */
 export const readGroups = async (
   plan: DirectoryPlan,
   session: DirectorySession,
@@ -19,7 +19,7 @@ export const readGroups = async (
       return await searchGroups(session, plan.groups.base, plan.groups.filter(entry.dn, username), false)
     if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
     const base = await namingContextOf(session)
-    // Of a server that only looks like Active Directory.
+    // From a server that only resembles Active Directory.
     if (base === undefined) return allTexts(entry, 'memberOf')
     return await searchGroups(session, base, memberInChain(entry.dn), true)
   } catch {

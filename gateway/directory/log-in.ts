@@ -22,7 +22,7 @@ import type { DirectorySession, FoundEntry } from './session.ts'
 export interface Login {
   /** Without the suffix of LDAP_DOMAIN. */
   readonly login: string
-  /** As typed, folded. */
+  /** As typed, normalised. */
   readonly full: string
   readonly password: string
 }
@@ -44,7 +44,7 @@ export const searchThenBind = async (
 ): Promise<DirectoryPerson> => {
   const { search, settings } = exchange.plan
   if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
-  // A flood of guesses must not become one of searches.
+  // A flood of guesses must not turn into a flood of searches.
   await exchange.guard.expect(login)
   const session = await exchange.open()
   await service.bind(session)
@@ -71,7 +71,7 @@ export const searchThenBind = async (
   return { ...person, names: [...new Set([...(person.names ?? []), login])], groups }
 }
 
-/** Costs what a wrong password costs, so that the answer does not tell which names exist. */
+/** Takes as long as a wrong password, so that the response does not reveal which names exist. */
 const bindNobody = async (session: DirectorySession, base: string, failure: DirectoryFailure): Promise<never> => {
   try {
     await session.bindPerson(`cn=${randomUUID()},${base}`, randomUUID())
@@ -89,7 +89,7 @@ const groupsAs = async (
   username: string
 ): Promise<readonly string[] | undefined> => {
   try {
-    // People may often not read what the service account may.
+    // People often lack permission to read what the service account may read.
     if (plan.groups !== undefined || isActiveDirectory(entry)) await service.bind(session)
   } catch {
     return undefined
@@ -103,7 +103,7 @@ const countOf = async (
   windowMs: number
 ): Promise<Omit<DirectoryCount, 'readAt'> | undefined> => {
   const now = Date.now()
-  // A bind to a locked account is refused and counted nowhere.
+  // A bind to a locked account is refused and not counted.
   if (isLockedOut(entry, now, windowMs)) return undefined
   const count = directoryCount(entry, now, windowMs)
   if (count !== undefined || isActiveDirectory(entry)) return count
@@ -136,7 +136,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   return { ...person, groups }
 }
 
-/** undefined where the directory allows no look-up: then the login alone is the person. */
+/** undefined if the directory allows no lookup; the login alone is then the person. */
 const findOwnEntry = async (
   plan: DirectoryPlan,
   session: DirectorySession,
@@ -158,7 +158,7 @@ const findOwnEntry = async (
   throw noEntry
 }
 
-/** The entry must be that of the identity that was bound, or one person's password would open another's account. */
+/** The entry must belong to the identity that was bound, or one person's password would open another's account. */
 const checkIdentity = async (
   exchange: LoginExchange,
   session: DirectorySession,
@@ -186,7 +186,7 @@ const checkIdentity = async (
     })
 }
 
-/** Waiting for a permit is no part of LDAP_TIMEOUT_MS. */
+/** Waiting for a permit does not count towards LDAP_TIMEOUT_MS. */
 const guarded = async <T>(
   { deadline, guard }: LoginExchange,
   account: GuardedAccount,
@@ -202,14 +202,14 @@ const guarded = async <T>(
   return result.value
 }
 
-/** A result 49 that says nothing more. */
+/** A result 49 without further detail. */
 const isPlainRefusal = (error: unknown): error is DirectoryFailure =>
   error instanceof DirectoryFailure && error.reason === 'invalid-credentials' && error.bind === 'refused'
 
 /**
- * Why a bind was refused, as far as anybody may know: after a refused bind the connection is anonymous (RFC 4513 §4).
- * For the log alone. An entry that is hidden is answered like one that is absent, but without the entry above it
- * (matchedDN): only a directory that shows this one is believed that there is no such person.
+ * Why a bind was refused, as far as this can be known: after a refused bind the connection is anonymous (RFC 4513 §4).
+ * For the log only. A hidden entry gets the same response as an absent one, except that the entry above it is not named
+ * (matchedDN), so `unknown-user` is reported only if the directory names that one.
  */
 const explainRefusal = async (
   plan: DirectoryPlan,

@@ -7,7 +7,7 @@ import { anyValue, type DirectorySession, type Filter, type FoundEntry, parseFil
 
 const ENTRY_ATTRIBUTES = [...PERSON_ATTRIBUTES, ...ACCOUNT_ATTRIBUTES]
 
-/** undefined when nothing matches. @throws DirectoryFailure `ambiguous-entry` when more than one entry matches. */
+/** undefined if nothing matches. @throws DirectoryFailure `ambiguous-entry` if more than one entry matches. */
 export const findOne = async (
   session: DirectorySession,
   base: string,
@@ -43,20 +43,20 @@ export const namingContextOf = async (session: DirectorySession): Promise<string
   return context === '' ? undefined : context
 }
 
-/** The account behind a name that Active Directory has bound: an explicit principal name goes before the other. */
+/** The account behind a name that Active Directory has bound: an explicit principal name takes precedence. */
 export const principalFilters = (login: string, bindName: string): readonly string[] => [
   `(userPrincipalName=${escapeFilterValue(bindName)})`,
   `(sAMAccountName=${escapeFilterValue(login)})`
 ]
 
-/** Whether the directory shows that this entry counts no failure, rather than hiding how many (RFC 4511 §4.5.1.7). */
+/** Whether the entry shows that there are no failures, rather than hiding their number (RFC 4511 §4.5.1.7). */
 export const showsNoFailure = async (session: DirectorySession, dn: string): Promise<boolean> => {
   const filter = parseFilter('(!(pwdFailureTime=*))')
   const { entries } = await session.search(dn, { scope: 'base', filter, attributes: ['1.1'] })
   return entries.length === 1
 }
 
-/** Entries whose stable subject this is, be it an objectGUID or an entryUUID; undefined when it is neither. */
+/** Entries with this stable subject, an objectGUID or entryUUID; undefined if it is neither. */
 export const subjectFilter = (subject: string): Filter | undefined => {
   const objectGUID = guidBytes(subject)
   return objectGUID === undefined ? undefined : anyValue({ objectGUID, entryUUID: subject })

@@ -6,21 +6,21 @@ export interface BerElement {
   readonly content: Buffer
 }
 
-/** What the directory sent is no LDAP, or too much of it. */
+/** The directory sent something that is not LDAP, or too much of it. */
 export class LdapFault extends Error {}
 
-/** What the gateway needs to know of a response before a library reads it. */
+/** The parts of a response that the gateway needs before a library reads it. */
 export interface LdapResponse {
   /** Protocol operation tag (RFC 4511 §4.2 ff.). */
   readonly operation: number
   /** undefined for entries and references. */
   readonly resultCode: number | undefined
-  /** The last entry on the way to the one that was not found (RFC 4511 §4.1.9); `''` when the directory does not say. */
+  /** The last entry on the path to the one that was not found (RFC 4511 §4.1.9); `''` if the directory does not say. */
   readonly matchedDn: string
 }
 
 interface MessageLimits {
-  /** Bytes of all messages of one exchange together. */
+  /** Total size of all messages of one exchange. */
   readonly maxBytes: number
   readonly maxMessages: number
 }
@@ -30,8 +30,8 @@ export const OPERATION = { bind: 0x61, entry: 0x64, searchDone: 0x65, reference:
 const TAG = { boolean: 0x01, integer: 0x02, octets: 0x04, enumerated: 0x0a, sequence: 0x30, set: 0x31, controls: 0xa0 }
 
 /**
- * Cuts a byte stream into LDAP messages. The returned function takes a chunk and gives the messages it completed; it
- * throws LdapFault when a length is impossible or a limit is passed, before the bytes in question are kept.
+ * Splits a byte stream into LDAP messages. The returned function takes a chunk and returns the messages it completes; it
+ * throws LdapFault if a length is impossible or a limit is exceeded, before the bytes in question are buffered.
  */
 export const createMessageReader = (limits: MessageLimits): ((chunk: Buffer) => Buffer[]) => {
   let chunks: Buffer[] = []
@@ -66,19 +66,19 @@ export const createMessageReader = (limits: MessageLimits): ((chunk: Buffer) => 
   }
 }
 
-/** Where the element at `start` ends, or undefined while its length is not yet known. */
+/** The end of the element at `start`, or undefined if its length is not known yet. */
 const elementEnd = (bytes: Buffer, start: number): number | undefined => {
   const first = bytes[start + 1]
   if (first === undefined) return undefined
   if (first < 0x80) return start + 2 + first
   const lengthBytes = first & 0x7f
-  // Indefinite lengths are not allowed (RFC 4511 §5.1); more than four bytes are beyond any limit.
+  // Indefinite lengths are not allowed (RFC 4511 §5.1); lengths of more than four bytes exceed every limit.
   if (lengthBytes === 0 || lengthBytes > 4) throw new LdapFault('a length that LDAP does not allow')
   if (bytes.length < start + 2 + lengthBytes) return undefined
   return start + 2 + lengthBytes + bytes.readUIntBE(start + 2, lengthBytes)
 }
 
-/** The elements that fill `bytes` exactly, else LdapFault. */
+/** The elements that fill `bytes` exactly; otherwise throws LdapFault. */
 export const readElements = (bytes: Buffer): BerElement[] => {
   const elements: BerElement[] = []
   for (let start = 0; start < bytes.length; ) {
@@ -93,7 +93,7 @@ export const readElements = (bytes: Buffer): BerElement[] => {
 }
 
 /**
- * Judges one message by the grammar of RFC 4511 Appendix B, so that a lenient parser behind it can neither loop on a
+ * Validates a message against the grammar of RFC 4511 Appendix B, so that a lenient parser can neither loop on a
  * truncated element nor read an absent result code as success.
  */
 export const readResponse = (message: Buffer): LdapResponse => {
@@ -103,7 +103,7 @@ export const readResponse = (message: Buffer): LdapResponse => {
   if (id?.tag !== TAG.integer || id.content.length < 1 || id.content.length > 4) throw new LdapFault('no message id')
   if (operation === undefined || surplus.length > 0) throw new LdapFault('no protocol operation')
   if (controls !== undefined) checkControls(controls)
-  // Message id 0 is only for notices, and the one that exists says good-bye (RFC 4511 §4.4.1).
+  // Message id 0 is reserved for notices, and the only one means that the server disconnects (RFC 4511 §4.4.1).
   if (id.content.every(byte => byte === 0)) throw new LdapFault('the directory gave notice of disconnection')
   return { operation: operation.tag, ...checkOperation(operation) }
 }

@@ -7,15 +7,15 @@ type LoginName =
 const MAX_LOGIN_LENGTH = 256
 
 /**
- * The one spelling under which a login is bound, counted and stored, or why there is none.
+ * The one spelling under which a login is bound, counted and stored, or the reason why there is none.
  *
- * Directories compare names after RFC 4518 preparation: without case, with blanks folded, after NFKC, blind to
- * invisible characters. Spellings that this would make equal to another login are folded where that is harmless (case,
+ * Directories compare names after RFC 4518 preparation: ignoring case, with blanks folded, after NFKC, ignoring
+ * invisible characters. Spellings that this would make equal to another login are normalised if that is safe (case,
  * blanks, NFC) and refused where it is not (full-width letters, zero-width characters, `ß`, which some directories read
- * as `ss`): one account never has two names here.
+ * as `ss`), so that one account never has two names here.
  *
  * @param domain LDAP_DOMAIN. With it, `DOMAIN\login` (first label) and `login@domain` lose their domain part.
- * @param otherSuffixes whether `login@other.example` is a login as it stands.
+ * @param otherSuffixes whether `login@other.example` is a login in itself.
  */
 export const readLogin = (username: string, domain: string | undefined, otherSuffixes = false): LoginName => {
   if (username.length > MAX_LOGIN_LENGTH) return { refusal: 'bad-login-name' }
@@ -30,14 +30,14 @@ export const readLogin = (username: string, domain: string | undefined, otherSuf
 
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 
-/** One spelling for all that directories take for the same; undefined where that could be another login. */
+/** One spelling for all that directories treat as equal; undefined if that could be another login. */
 export const foldLogin = (username: string): string | undefined => {
-  // Before trimming: `trim` would quietly remove a line feed or U+FEFF at an end.
+  // Checked before trimming, because `trim` would silently remove a line feed or U+FEFF at either end.
   if (INVISIBLE.test(username)) return undefined
   const composed = username.normalize('NFC').trim()
   if (composed === '' || composed.normalize('NFKC') !== composed) return undefined
   const folded = composed.toLowerCase()
-  // Letters whose case is no one-to-one matter (ß, İ, ı, final sigma) are read differently by different directories.
+  // Directories differ in how they read letters without a one-to-one case mapping (ß, İ, ı, final sigma).
   const isReversible = folded.toUpperCase().toLowerCase() === folded && [...folded].length === [...composed].length
   return isReversible ? folded.replace(/\s+/g, ' ') : undefined
 }
@@ -53,22 +53,22 @@ const splitRealm = (login: string, domain: string): { login: string; realm: 'non
   return { login: login.slice(0, at).trim(), realm: login.slice(at + 1).trim() === domain ? 'ours' : 'foreign' }
 }
 
-/** An attribute value as it stands in the string form of a DN (RFC 4514 §2.4). */
+/** Escapes an attribute value for the string form of a DN (RFC 4514 §2.4). */
 export const escapeDnValue = (value: string): string =>
   value.replace(/[\u0000-\u001f\u007f]|[\\"+,;<>=]|^[ #]| $/g, character =>
     /[\u0000-\u001f\u007f]/.test(character) ? hexEscape(character) : `\\${character}`
   )
 
-/** An assertion value as it stands in the string form of a filter (RFC 4515 §3). */
+/** Escapes an assertion value for the string form of a filter (RFC 4515 §3). */
 export const escapeFilterValue = (value: string): string => value.replace(/[\\*()\u0000]/g, hexEscape)
 
 const hexEscape = (character: string): string => `\\${character.charCodeAt(0).toString(16).padStart(2, '0')}`
 
-/** `{{username}}` replaced everywhere by the quoted login. */
+/** Replaces every `{{username}}` with the escaped login. */
 export const fillTemplate = (template: string, login: string, quote: (value: string) => string): string =>
   fillPlaceholders(template, { username: login }, quote)
 
-/** `{{name}}` replaced everywhere by the quoted value of that name. */
+/** Replaces every `{{name}}` with the escaped value of that name. */
 export const fillPlaceholders = (
   template: string,
   values: Readonly<Record<string, string>>,
@@ -79,5 +79,5 @@ export const fillPlaceholders = (
     return value === undefined ? placeholder : quote(value)
   })
 
-/** Whether a login may stand in a bind name that knows no escaping, such as `{{username}}@corp.example`. */
+/** Whether a login may be used in a bind name without escaping, such as `{{username}}@corp.example`. */
 export const isPlainLogin = (login: string): boolean => /^[A-Za-z0-9._-]+$/.test(login)

@@ -4,26 +4,26 @@ import { foldLogin } from './names.ts'
 export interface DirectoryPerson {
   /** entryUUID or objectGUID in lower-case canonical form, else the canonical login. Never an e-mail. */
   readonly subject: string
-  /** displayName, else cn; `''` when the directory does not say. */
+  /** displayName, else cn; `''` if the directory has neither. */
   readonly name: string
   readonly email: string
   /** The canonical login: sAMAccountName, else uid, else the login that was bound, in lower case. */
   readonly username: string
-  /** The same for every directory person: one gateway has one directory, and moving it must not double its people. */
+  /** The same for every person of the directory: a gateway has one directory, and moving it must not duplicate people. */
   readonly issuer: string
-  /** What the search filter was filled with; undefined when no entry was read. */
+  /** The value that was inserted into the search filter; undefined if no entry was read. */
   readonly login?: string
-  /** Every login that is known to lead to this account, in lower case. */
+  /** All logins known to belong to this account, in lower case. */
   readonly names?: readonly string[]
-  /** When the directory made the entry. */
+  /** When the entry was created in the directory. */
   readonly entryCreatedAt?: Date
-  /** DNs of the groups that this person is in, as the directory spells them. undefined: not known. */
+  /** DNs of the person's groups, as the directory spells them. undefined: unknown. */
   readonly groups?: readonly string[] | undefined
 }
 
 const DIRECTORY_ISSUER = 'ldap'
 
-/** What is asked of an entry to know the person. */
+/** The attributes to request in order to identify the person. */
 export const PERSON_ATTRIBUTES = [
   'displayName',
   'cn',
@@ -39,12 +39,12 @@ export const PERSON_ATTRIBUTES = [
   'whenCreated'
 ] as const
 
-/** An entry as libraries give it: values as text or bytes, one or many, names in any case (RFC 4512 §2.5). */
+/** An entry as libraries return it: values as text or bytes, one or many, names in any case (RFC 4512 §2.5). */
 export type DirectoryEntry = Readonly<Record<string, unknown>>
 
 const MAX_TEXT_LENGTH = 256
 
-/** @param login as it was bound or searched, folded. */
+/** @param login as it was bound or searched, normalised. */
 export const personOf = (
   login: string,
   entry: DirectoryEntry | undefined,
@@ -73,7 +73,7 @@ const usernameOf = (entry: DirectoryEntry): string | undefined => {
   return text === '' ? undefined : (foldLogin(text) ?? text.toLowerCase())
 }
 
-/** The userPrincipalName, and what stands before its suffix where that is LDAP_DOMAIN. */
+/** The userPrincipalName, and the part before its suffix if that is LDAP_DOMAIN. */
 const principalNames = (entry: DirectoryEntry, domain: string | undefined): string[] => {
   const principal = foldLogin(firstText(entry, 'userPrincipalName'))
   if (principal === undefined) return []
@@ -82,7 +82,7 @@ const principalNames = (entry: DirectoryEntry, domain: string | undefined): stri
   return isOurs ? [principal.slice(0, at)] : [principal]
 }
 
-/** Whether the entry is of Active Directory, or of a server that behaves like it. */
+/** Whether the entry comes from Active Directory, or from a server that behaves like it. */
 export const isActiveDirectory = (entry: DirectoryEntry): boolean => guidOf(entry) !== undefined
 
 /** Active Directory answers WhoAmI with `u:DOMAIN\account`, which msDS-PrincipalName gives for an entry (MS-ADTS). */
@@ -95,7 +95,7 @@ export const isSameAccount = (name: string, entry: DirectoryEntry, domain: strin
   return label !== undefined && samAccountName !== '' && account === `${label}\\${samAccountName}`
 }
 
-/** The first value as one line of readable text of at most 256 code points; `''` without one. */
+/** The first value as one line of readable text of at most 256 code points; `''` if there is none. */
 export const firstText = (entry: DirectoryEntry, attribute: string): string => {
   const bytes = bytesOf(entry, attribute)
   return bytes === undefined ? '' : readableText(bytes)
@@ -106,9 +106,9 @@ export const allTexts = (entry: DirectoryEntry, attribute: string): string[] =>
   valuesOf(entry, attribute).map(value => value.toString('utf8'))
 
 const readableText = (bytes: Buffer): string => {
-  // Four bytes a code point at most: what lies beyond is cut before any of it is looked at.
+  // A code point has at most four bytes, so the rest is cut off before anything is processed.
   const text = bytes.subarray(0, MAX_TEXT_LENGTH * 8).toString('utf8')
-  // Controls, line separators and marks that turn the direction of what follows.
+  // Control characters, line separators, and marks that change the direction of the text that follows.
   const readable = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ').trim()
   return [...readable].slice(0, MAX_TEXT_LENGTH).join('').trim()
 }
@@ -127,7 +127,7 @@ const guidOf = (entry: DirectoryEntry): string | undefined => {
   return [group(3, 2, 1, 0), group(5, 4), group(7, 6), group(8, 9), group(10, 11, 12, 13, 14, 15)].join('-')
 }
 
-/** The 16 bytes of objectGUID for a subject; undefined when it is none. */
+/** The 16 bytes of the objectGUID in a subject; undefined if it is not one. */
 export const guidBytes = (subject: string): Buffer | undefined => {
   const hex = subject.replaceAll('-', '')
   if (!/^[0-9a-f]{32}$/.test(hex)) return undefined

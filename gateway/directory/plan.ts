@@ -4,27 +4,27 @@ import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders, fillTemplate } from './names.ts'
 
-/** How a login is bound and looked up. */
+/** How a login is bound and how its entry is found. */
 export interface DirectoryPlan {
   readonly settings: LdapSettings
-  /** With it people are searched for first, then bound by the DN found. */
+  /** If set, people are searched for first, then bound by the DN that was found. */
   readonly service: { readonly dn: string; readonly password: string } | undefined
-  /** Where there is no service account. */
+  /** If there is no service account. */
   readonly bindName: (login: string) => string
-  /** Any character may stand in a login, since it is escaped. */
+  /** A login may contain any character, because it is escaped. */
   readonly takesAnyLogin: boolean
   /** The bind name is a DN, so that it can be compared. */
   readonly bindsByDn: boolean
-  /** Two names may be bound for one account, and which ones is known only after a login. */
+  /** Two names may be bound for one account, and only a login shows which ones. */
   readonly mayHaveTwoNames: boolean
   readonly search: { readonly base: string; readonly filter: (login: string) => string } | undefined
-  /** Where and how groups are searched, for directories that do not list them in the person's entry. */
+  /** Where and how to search for groups, for directories that do not list them in the person's entry. */
   readonly groups: { readonly base: string; readonly filter: (dn: string, username: string) => string } | undefined
 }
 
 const GROUP_FILTER = '(|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))'
 
-/** @throws Error when there is no way to bind anybody, or a filter's parentheses do not match. */
+/** @throws Error if nobody could be bound, or if the parentheses of a filter do not match. */
 export const planOf = (settings: LdapSettings): DirectoryPlan => {
   const {
     domain,
@@ -58,7 +58,7 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
 }
 
 const filterOf = (template: string): ((values: Readonly<Record<string, string>>) => string) => {
-  // ldapts reads `\c3\a9` as two characters; an operator's escaped UTF-8 is therefore written out first.
+  // ldapts reads `\c3\a9` as two characters, so an operator's escaped UTF-8 is decoded first.
   const decoded = template.replace(/(?:\\[89a-f][0-9a-f])+/gi, escaped =>
     Buffer.from(escaped.replaceAll('\\', ''), 'hex').toString('utf8')
   )
@@ -66,7 +66,7 @@ const filterOf = (template: string): ((values: Readonly<Record<string, string>>)
   return values => fillPlaceholders(decoded, values, escapeFilterValue)
 }
 
-/** ldapts would take `(&(uid=x)` for complete. In values parentheses are escaped (RFC 4515 §3), so that all count. */
+/** ldapts would accept `(&(uid=x)` as complete. Parentheses in values are escaped (RFC 4515 §3), so all of them count. */
 const isBalanced = (filter: string): boolean => {
   let depth = 0
   for (const [parenthesis] of filter.matchAll(/[()]/g)) {

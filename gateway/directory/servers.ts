@@ -4,7 +4,7 @@ import { connectDirectory, type DirectoryConnection } from './connection.ts'
 import { DirectoryFailure } from './failure.ts'
 
 export interface ServerConnection extends DirectoryConnection {
-  /** The server does not answer, or says that it can't: others are asked first for a while. */
+  /** The server does not respond, or says that it cannot serve; others are tried first for a while. */
   giveUp(): void
 }
 
@@ -34,7 +34,7 @@ export const createServers = (settings: LdapSettings, clock = () => performance.
     connect: async signal => {
       const living = urls.filter(url => !isDead(url))
       let failure: unknown
-      // With all of them dead, any may be back.
+      // If all of them are down, any may have recovered.
       for (const url of living.length > 0 ? living : urls) {
         try {
           return await connectTo(url, signal)
@@ -49,7 +49,7 @@ export const createServers = (settings: LdapSettings, clock = () => performance.
   }
 }
 
-/** What `connect` makes lives as long as `signal` allows, but it must be there in time. */
+/** The result of `connect` lives as long as `signal` allows, but must be ready in time. */
 const connectWithin = async <T>(
   timeMs: number,
   signal: AbortSignal,
@@ -63,7 +63,7 @@ const connectWithin = async <T>(
   late.promise.catch(() => {})
   let isOver = false
   const timer = setTimeout(() => {
-    // After a stall the answer may already wait to be read.
+    // After a stall, the response may already be waiting to be read.
     setImmediate(() => {
       if (isOver) return
       late.reject(new DirectoryFailure('directory-timeout', `no connection within ${Math.round(timeMs)} ms`))

@@ -3,7 +3,7 @@ import { DirectoryFailure, serviceRefusal } from './failure.ts'
 import type { DirectorySession } from './session.ts'
 
 export interface ServiceAccount {
-  /** @throws DirectoryFailure `service-account-refused`, without asking again so soon. */
+  /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
   bind(session: DirectorySession): Promise<void>
   isRefused(): boolean
 }
@@ -39,6 +39,6 @@ export const createServiceAccount = (
   }
 }
 
-/** The directory is there, and would not have this account; a busy one or a broken connection says nothing of it. */
+/** The directory responded and refused this account; a busy server or a broken connection proves nothing about it. */
 const isJudgement = ({ reason }: DirectoryFailure): boolean =>
   !reason.startsWith('directory-') || reason === 'directory-refused'

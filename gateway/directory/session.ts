@@ -1,4 +1,4 @@
-// Speaks LDAP on one connection: bind, search, WhoAmI. Every failure says how far the person's bind had progressed.
+// Speaks LDAP on one connection: bind, search, WhoAmI. Every failure says how far the person's bind got.
 import {
   AndFilter,
   Client,
@@ -26,7 +26,7 @@ export interface FoundEntry extends DirectoryEntry {
 
 interface Found {
   readonly entries: readonly FoundEntry[]
-  /** The server's own limit cut the answer short. */
+  /** The server's own size limit truncated the result. */
   readonly isCut: boolean
 }
 
@@ -34,35 +34,35 @@ export interface Search {
   readonly scope?: 'base' | 'sub'
   readonly filter?: Filter | string
   readonly attributes: readonly string[]
-  /** Read as bytes, not as text. */
+  /** Attributes to return as bytes, not as text. */
   readonly binary?: boolean
-  /** At most so many entries; two unless said. */
+  /** The maximum number of entries; two by default. */
   readonly most?: number
   readonly paged?: boolean
 }
 
 export interface DirectorySession {
-  /** Simple bind (RFC 4513 §5.1.3) as the person who logs in. @throws DirectoryFailure */
+  /** Simple bind (RFC 4513 §5.1.3) as the person who is logging in. @throws DirectoryFailure */
   bindPerson(name: string, password: string): Promise<void>
-  /** The same as somebody whose failures are no person's. @throws DirectoryFailure with `bind` as it was */
+  /** The same for an account whose failures are not a person's. @throws DirectoryFailure with `bind` unchanged */
   bindOther(name: string, password: string): Promise<void>
-  /** @throws DirectoryFailure; `no-entry` where the base does not exist. */
+  /** @throws DirectoryFailure; `no-entry` if the base does not exist. */
   search(base: string, search: Search): Promise<Found>
-  /** RFC 4532 §2.1; undefined where the server does not know the operation. */
+  /** RFC 4532 §2.1; undefined if the server does not support the operation. */
   whoAmI(): Promise<string | undefined>
-  /** Where the last search ended that found nothing (RFC 4511 §4.1.9). */
+  /** The matchedDN of the last search that found nothing (RFC 4511 §4.1.9). */
   lastMatchedDn(): string
-  /** Any error as a failure of this exchange. */
+  /** Turns any error into a failure of this exchange. */
   failureOf(error: unknown): DirectoryFailure
-  /** A polite end; that it was said matters to the directory's log only. */
+  /** Sends an unbind, which matters only to the directory's log. */
   unbind(): Promise<void>
 }
 
-/** ldapts turns a bind under such a name into a SASL bind. */
+/** ldapts turns a bind with such a name into a SASL bind. */
 export const isMechanism = (bindName: string): boolean =>
   SASL_MECHANISMS.some(mechanism => mechanism === bindName.toUpperCase())
 
-/** @throws Error when the text is no filter (RFC 4515). */
+/** @throws Error if the text is not a filter (RFC 4515). */
 export const parseFilter = (text: string): Filter => FilterParser.parseString(text)
 
 export const allOf = (...filters: Filter[]): Filter => new AndFilter({ filters })
@@ -73,12 +73,12 @@ export const anyValue = (values: Readonly<Record<string, Buffer | string>>): Fil
     filters: Object.entries(values).map(([attribute, value]) => new EqualityFilter({ attribute, value }))
   })
 
-/** Groups that hold `dn` themselves or through other groups (LDAP_MATCHING_RULE_IN_CHAIN, MS-ADTS §3.1.1.3.4.4.3). */
+/** Groups that contain `dn` directly or through other groups (LDAP_MATCHING_RULE_IN_CHAIN, MS-ADTS §3.1.1.3.4.4.3). */
 export const memberInChain = (dn: string): Filter =>
   new ExtensibleFilter({ matchType: 'member', rule: '1.2.840.113556.1.4.1941', value: dn })
 
 const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
-/** protocolError, unwillingToPerform, unavailableCriticalExtension, other: how servers refuse an operation they lack. */
+/** protocolError, unwillingToPerform, unavailableCriticalExtension, other: how servers refuse unsupported operations. */
 const NOT_KNOWN: ReadonlySet<number> = new Set([2, 12, 53, 80])
 
 export const openSession = (connection: ServerConnection, deadline: Deadline, timeoutMs: number): DirectorySession => {
@@ -122,8 +122,8 @@ export const openSession = (connection: ServerConnection, deadline: Deadline, ti
             : error
         })
       )
-      // ldapts does not tell a search that the server cut short (sizeLimitExceeded) from a finished one. Referrals
-      // (`searchReferences`) are left where they are: no password goes to an address out of a response.
+      // ldapts does not distinguish a search that the server cut short (sizeLimitExceeded) from a complete one. Referrals
+      // (`searchReferences`) are not followed, because no password may be sent to an address from a response.
       return { entries: searchEntries as FoundEntry[], isCut: connection.lastResultCode() === 4 }
     },
     whoAmI: async () => {
@@ -155,7 +155,7 @@ const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: S
 const clientOn = ({ stream }: ServerConnection, timeoutMs: number): Client => {
   let isTaken = false
   return new Client({
-    // The connection is made and secured already; `ldap:` keeps the library from doing so again.
+    // The connection is already established and secured; `ldap:` keeps the library from doing so again.
     url: 'ldap://directory',
     timeout: timeoutMs,
     createConnection: () => {
@@ -179,7 +179,7 @@ const bindAs = async (client: Client, bindName: string, password: string): Promi
     throw new DirectoryFailure(reason, 'the password policy does not allow the login', { bind: 'refused' })
 }
 
-/** The server's own text, without what ldapts adds. */
+/** The server's own text, without the additions of ldapts. */
 const diagnosticOf = (error: Error): string => error.message.replace(/ ?Code: 0x[0-9a-f]+$/, '')
 
 const asFailure = (error: unknown, connection: ServerConnection): DirectoryFailure => {

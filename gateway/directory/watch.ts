@@ -2,12 +2,12 @@
 import type { Logger } from 'pino'
 import { DirectoryFailure } from './failure.ts'
 
-/** `refused`: it answers, but lets the service account in no more. */
+/** `refused`: it responds, but no longer accepts the service account. */
 export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown'
 
 interface DirectoryWatch {
   state(): DirectoryState
-  /** A login or look-up came to this end: perhaps the state has changed. */
+  /** Reports the outcome of a login or lookup, because the state may have changed. */
   notice(error: unknown): void
   close(): Promise<void>
 }
@@ -15,7 +15,7 @@ interface DirectoryWatch {
 const WELL_EVERY_MS = 10_000
 const ILL_EVERY_MS = 2_000
 
-/** @param check throws DirectoryFailure when logins would fail now. */
+/** @param check throws DirectoryFailure if logins would fail now. */
 export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger, 'warn'>): DirectoryWatch => {
   let state: DirectoryState = 'unknown'
   let timer: NodeJS.Timeout | undefined

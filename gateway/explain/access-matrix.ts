@@ -5,15 +5,15 @@ import { ASKERS, type NamedAsker } from './askers.ts'
 
 interface MatrixRow {
   readonly route: Route
-  /** The route's, followed by ` namespace NAME`, or ` namespace NAME event NAME`, where that is what is judged. */
+  /** The route's id, followed by ` namespace NAME` or ` namespace NAME event NAME` if one of these is checked. */
   readonly id: string
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
-  /** Whether each of the askers may pass, by name. */
+  /** Whether each asker may pass, by name. */
   readonly allowed: Readonly<Record<string, boolean>>
 }
 
-/** @param askers those whom a table without further profiles tells apart, unless given */
+/** @param askers by default those that a table without additional profiles distinguishes */
 export const accessMatrix = (
   routes: readonly Route[],
   options: DecideOptions,
@@ -28,7 +28,7 @@ const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAske
     const allowed = allowedBy(asker => decide({ route, path }, asker, options).decision === 'allow')
     return [{ route, id, roles, allowed }]
   }
-  // The HTTP side of Socket.IO lets everybody in: it is at CONNECT that a client is judged, namespace by namespace.
+  // The HTTP side of Socket.IO admits everyone: clients are checked at CONNECT, namespace by namespace.
   const passes = (needed: Route['roles'], { user }: NamedAsker): boolean => {
     const rule = { roles: needed, requireAssigned }
     return user !== undefined && judgePerson(user, rule, options.cloudUnassignedMayPass).decision === 'allow'

@@ -18,7 +18,7 @@ const person = (name: string, profiles: string[], assigned: boolean, provider: '
 
 const withoutArea = (profile: string) => person(`${profile} without area`, [profile], false, 'ldap')
 
-/** From the least to the most trusted: nobody, people without access of either provider, and each profile alone. */
+/** From the least to the most trusted: anonymous, people of either provider without access, and each profile alone. */
 export const ASKERS: readonly NamedAsker[] = [
   { name: 'anonymous' },
   person('cloud-unassigned', [], false, 'cloudidp'),
@@ -26,13 +26,13 @@ export const ASKERS: readonly NamedAsker[] = [
   ...PROFILES.toReversed().map(profile => person(profile, [profile], true, 'ldap'))
 ]
 
-/** The same, with the profiles that route files name. */
+/** The same, including the profiles that route files name. */
 export const askersWith = (profiles: readonly string[]): readonly NamedAsker[] => [
   ...ASKERS,
   ...furtherOf(profiles).map(profile => person(profile, [profile], true, 'ldap'))
 ]
 
-/** People with a profile and no area: assigned they are not, yet they have a role. */
+/** People with a profile but no area: not assigned, but they have a role. */
 export const HALF_ASSIGNED: readonly NamedAsker[] = PROFILES.toReversed().map(profile => withoutArea(profile))
 
 export const halfAssignedWith = (profiles: readonly string[]): readonly NamedAsker[] => [
@@ -44,8 +44,8 @@ const furtherOf = (profiles: readonly string[]): string[] =>
   profiles.filter(profile => !(PROFILES as readonly string[]).includes(profile))
 
 /**
- * Whom words such as `Agente`, `Agente+Supervisor` (blank and comma join too), `unassigned` or `anonymous` mean. Several
- * profiles are one assigned person who has them all; `group:"DN"` is somebody with what the grants give to this group.
+ * The people that words such as `Agente`, `Agente+Supervisor` (also joined by blank or comma), `unassigned` or `anonymous`
+ * stand for. Several profiles are one assigned person with all of them; `group:"DN"` is a person with what that group is granted.
  */
 export const readAsker = (
   words: string,
@@ -69,5 +69,5 @@ export const readAsker = (
   return { complaint: `unknown role "${shown}"${nearestHint(shown, all)}: must be one of ${all.join(', ')}` }
 }
 
-/** Somebody in particular, as a token describes them. */
+/** A particular person, as described by a token. */
 export const askerNamed = (name: string, user: NonNullable<Asker['user']>): NamedAsker => ({ name, user })

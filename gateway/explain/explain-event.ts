@@ -16,11 +16,11 @@ interface EventExplanation {
   readonly route: Route | undefined
   readonly decision: Decision
   readonly words: string
-  /** The same event sent by everybody else. */
+  /** The decision on the same event for every other kind of person. */
   readonly others: readonly { readonly name: string; readonly decision: Decision }[]
 }
 
-/** One answer for each route that lists the namespace, or one that says that none does. */
+/** One result for each route that lists the namespace, or one that says that none does. */
 export const explainEvent = (
   table: RouteTable,
   { namespace, event, asker }: EventQuestion,

@@ -13,37 +13,37 @@ import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './
 
 interface Question {
   readonly method: string
-  /** In origin-form, as sent; a query takes no part. */
+  /** In origin-form, as sent; a query is ignored. */
   readonly target: string
   readonly asker: NamedAsker
-  /** The asker sent a token that is not accepted: what a private route then answers. */
+  /** The asker sent an unacceptable token: the response of a private route to it. */
   readonly tokenFault?: { readonly code: string; readonly reason: string } | undefined
 }
 
 interface Candidate {
   readonly route: Route
   readonly chosen: boolean
-  /** Why it was chosen, or lost, in words. */
+  /** Why it was chosen or lost, in words. */
   readonly why: string
 }
 
 export interface Explanation {
   readonly question: Question
-  /** After canonicalisation; undefined when the path is refused. */
+  /** After canonicalisation; undefined if the path is refused. */
   readonly path: string | undefined
-  /** The chosen one first, then from the most to the least specific. */
+  /** The chosen route first, then the others from most to least specific. */
   readonly candidates: readonly Candidate[]
   readonly match: RouteMatch
-  /** What the live gateway decides: status or `allow`, code, and the stable reason. */
+  /** The decision of the live gateway: status or `allow`, code, and the stable reason. */
   readonly decision: Decision
   readonly words: string
-  /** The path that the upstream is asked for; undefined unless the request is forwarded. */
+  /** The path that the upstream receives; undefined unless the request is forwarded. */
   readonly forwarded: string | undefined
-  /** The same request asked by everybody else. */
+  /** The decision on the same request for every other kind of person. */
   readonly others: readonly { readonly name: string; readonly decision: Decision }[]
 }
 
-/** The answer of `decide(matchTarget(…))`, and its reasons. Costs a look at every route: not for the hot path. */
+/** The result of `decide(matchTarget(…))`, with its reasons. Looks at every route: not for the hot path. */
 export const explain = (table: RouteTable, question: Question, options: DecideOptions): Explanation => {
   const { method, target, asker, tokenFault } = question
   const match = matchTarget(table, method, target)
@@ -98,7 +98,7 @@ export const explanationJson = (explanation: Explanation) => {
   }
 }
 
-// A refused token is only met where a token is asked for at all.
+// A refused token matters only if a token is required at all.
 const withToken = (decision: Decision, fault: Question['tokenFault']): Decision =>
   fault === undefined || decision.code !== Unauthenticated.code
     ? decision

@@ -2,7 +2,7 @@
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 
-/** Segments of a canonical path; a slash at the end says nothing. */
+/** Segments of a canonical path; a trailing slash is ignored. */
 export const segmentsOf = (path: string): string[] => {
   const segments = path.split('/').slice(1)
   if (segments.at(-1) === '') segments.pop()
@@ -25,11 +25,11 @@ export const pathMatches = (
   })
 }
 
-/** RFC 9110 §9.3.2: whoever takes GET takes HEAD. */
+/** RFC 9110 §9.3.2: a route that takes GET takes HEAD. */
 export const takesMethod = ({ methods }: Pick<Route, 'methods'>, method: string): boolean =>
   methods === undefined || methods.has(method) || (method === 'HEAD' && methods.has('GET'))
 
-/** Positive when `a` is the more specific of two routes that match the same path. */
+/** Positive if `a` is the more specific of two routes that match the same path. */
 export const compareShapes = (a: Route, b: Route, method: string): number => {
   const [one, other] = [shapeOf(a.path), shapeOf(b.path)]
   for (let i = 0; i < Math.max(one.length, other.length); i += 1) {
@@ -39,7 +39,7 @@ export const compareShapes = (a: Route, b: Route, method: string): number => {
   return methodRank(a, method) - methodRank(b, method)
 }
 
-/** Why `route` is not the one for a method, beside the one that is (if any). */
+/** Why `route` was not chosen for a method, compared with the route that was (if any). */
 export const whyLost = (route: Route, winner: Route | undefined, method: string): string => {
   if (!takesMethod(route, method)) return `takes ${[...(route.methods ?? [])].join(', ')}, not ${method}`
   if (winner === undefined) return 'the path is refused'
@@ -53,7 +53,7 @@ export const whyLost = (route: Route, winner: Route | undefined, method: string)
   return `"${winner.id}" names the method ${method}`
 }
 
-// Static over `:param` over `*`; the end of a path over a `*` that would cover nothing.
+// Static before `:param` before `*`; the end of a path before a `*` that would cover nothing.
 const rankOf = (segment: string | undefined): number => {
   if (segment === undefined) return 2
   if (segment === '*') return 1

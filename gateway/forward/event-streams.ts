@@ -1,4 +1,4 @@
-// Registers an answer that turned out to be an event stream, so that it ends with the right that it was opened by.
+// Registers a response that turns out to be an event stream, so that it ends when the access that opened it ends.
 import { GatewayError } from '../errors.ts'
 import { asGatewayError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -6,7 +6,7 @@ import type { Upstream } from '../routes/route.ts'
 import { ownText } from '../values/own-text.ts'
 import type { OpenStreams } from './open-streams.ts'
 
-/** @param end ends the stream; returns what to call when it has ended, or why it may not begin */
+/** @param end ends the stream; returns a function to call when it has ended, or the reason why it may not begin */
 export type RegisterEventStream = (
   exchange: Exchange,
   upstream: Upstream,

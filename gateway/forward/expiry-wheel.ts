@@ -8,7 +8,7 @@ interface Expiring {
 interface ExpiryWheel<T extends Expiring> {
   add(entry: T): void
   remove(entry: T): void
-  /** Hands over what has ended by this time, which is removed by the one who gets it. */
+  /** Returns the items that have expired by this time; the caller removes them. */
   turnTo(atMs: number): void
 }
 
@@ -37,7 +37,7 @@ export const createExpiryWheel = <T extends Expiring>(
       for (; turned <= now; turned++) {
         for (const entry of [...(slots.get(turned) ?? [])])
           if (turned < now || entry.endsAt <= atMs) onExpired(entry, atMs)
-        // The current second is looked at until it is over.
+        // The current second is checked until it is over.
         if (turned === now) break
       }
     }

@@ -9,7 +9,7 @@ const PATH = '/auth/forward'
 // RFC 9110 §9.1; no longer than any method that routes may name.
 const METHOD = /^[A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]{0,31}$/
 
-/** In this one spelling: whatever else could be read so is a path like any other. */
+/** Only this exact spelling; any other is an ordinary path. */
 export const isForwardAuth = ({ target }: HttpRequest): boolean =>
   target.startsWith(PATH) && (target.length === PATH.length || target.charCodeAt(PATH.length) === 0x3f)
 
@@ -19,7 +19,7 @@ interface Named {
   readonly family: 'forwarded' | 'original'
 }
 
-/** The one method and the one target that the proxy names, of exactly one family of headers. */
+/** The method and target that the proxy names, in exactly one family of headers. */
 const readNamed = ({ fields }: HttpRequest): Named | undefined => {
   const forwarded = [fieldValues(fields, 'x-forwarded-method'), fieldValues(fields, 'x-forwarded-uri')]
   const original = [fieldValues(fields, 'x-original-method'), fieldValues(fields, 'x-original-url')]
@@ -33,13 +33,13 @@ const readNamed = ({ fields }: HttpRequest): Named | undefined => {
   return { method, target, family: family === forwarded ? 'forwarded' : 'original' }
 }
 
-/** Caddy asks with the query of the request that it names: that says nothing about the mode. */
+/** Caddy repeats the query of the request that it asks about, which must not be read as a mode. */
 const isRepeated = (query: string, named: Named | undefined): boolean =>
   named?.family === 'forwarded' &&
   named.target.endsWith(query) &&
   named.target.indexOf('?') === named.target.length - query.length
 
-/** From here on the exchange is about the request that is named. Only a proxy of TRUST_PROXY may name one. */
+/** From here on the exchange represents the named request. Only a proxy in TRUST_PROXY may name one. */
 export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined => {
   const { request } = exchange
   const asked = request.target.slice(PATH.length)
@@ -56,14 +56,14 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
   return undefined
 }
 
-/** 200 with every identity header, empty where there is no value: a proxy that copies them overwrites what a client sent. */
+/** 200 with every identity header, empty if there is no value, so that proxies that copy them overwrite what a client sent. */
 export const answerForwardAuth = (exchange: Exchange, options: AnswerOptions): void => {
   const identity = identityFields(exchange.identity?.user)
   const headers = [...ownHeaders(exchange, options), ...identity, 'cache-control', 'no-store', 'content-length', '0']
   exchange.response.whole({ status: 200, headers }, '')
 }
 
-/** nginx's auth_request knows 2xx, 401 and 403; any other answer is a fault to it, so the rest travels in headers. */
+/** nginx's auth_request accepts only 2xx, 401 and 403 and treats any other status as an error, so the rest goes into headers. */
 export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
   const login = error.statusCode === 401 ? options.loginAddress?.(exchange) : undefined
   const isKnown = login === undefined && (error.statusCode === 401 || error.statusCode === 403)

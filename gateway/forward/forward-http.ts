@@ -19,7 +19,7 @@ import type { Upstreams } from '../upstream/upstreams.ts'
 import type { RegisterEventStream } from './event-streams.ts'
 
 const UPLOAD_CHECK_MS = 30_000
-/** Slower than 100 bytes a second over half a minute is an attack or a dead line. */
+/** Below 100 bytes per second over half a minute, an upload is an attack or a dead connection. */
 const UPLOAD_MIN_BYTES = 3000
 const NOTHING = Buffer.alloc(0)
 
@@ -27,16 +27,16 @@ export interface HttpForwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value. */
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
-  /** Field lines to add to a forwarded answer; `passed` are the fields of the backend, which may lose some. */
+  /** Field lines to add to a forwarded response; `passed` are the backend's fields, some of which may be removed. */
   readonly addedLines: (exchange: Exchange, passed: string[]) => string
   readonly responseContext: ResponseContextOf
-  /** Answers a refusal, or breaks off an answer already begun. */
+  /** Responds with a refusal, or aborts a response that has already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
-  /** An event stream begins; returns what to call when it is over, or why there may be none. `end` closes it. */
+  /** Called when an event stream begins; returns a function to call when it is over, or why it is refused. `end` closes it. */
   readonly onEventStream: RegisterEventStream
 }
 
-/** One request under way to one upstream. */
+/** One request in progress to one upstream. */
 class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   readonly #exchange: Exchange
   readonly #forwarding: HttpForwarding
@@ -47,13 +47,13 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   readonly #withBody: boolean
   #connection: UpstreamConnection | undefined
   #attempts = 0
-  /** Targets that could not be reached; rarely any. */
+  /** Targets that could not be reached; usually none. */
   #unreached: Target[] | undefined
   #uploading = false
   #uploadEnded = false
   #uploaded = 0
   #over = false
-  /** What the client has not taken yet; the upstream waits meanwhile. */
+  /** Bytes that the client has not taken yet; the upstream waits meanwhile. */
   #untaken: Buffer | undefined
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
@@ -74,7 +74,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     if (connection === undefined) return this.#fail(new Unavailable({ reason: 'upstream-connections-exhausted' }))
     this.#connection = connection
     this.#attempts++
-    // Once the body is on its way nothing waits: it must not come before the head.
+    // Once the body is being sent nothing may wait, because the body must not overtake the head.
     if (!this.#uploading && mayHaveClosed(connection)) setImmediate(() => this.#sendOrReplace(connection))
     else this.#send(connection)
   }
@@ -129,13 +129,13 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     this.#finishUpload(this.#connection)
   }
 
-  /** Again on another connection when the first could not be opened and the body was empty. */
+  /** Retries on another connection if the first could not be opened and the body was empty. */
   #finishUpload(connection: UpstreamConnection) {
     if (this.#exchange.head.transferEncoding !== undefined) connection.write('0\r\n\r\n')
     connection.finish()
   }
 
-  /** Ends the request from our side, before or after the answer began. */
+  /** Ends the request from our side, before or after the response began. */
   #cut(error: GatewayError) {
     const connection = this.#connection
     this.#finish()
@@ -168,7 +168,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   }
 
   onInterim(status: number, headers: readonly string[]) {
-    // 100 was answered here; what else may come is not known to be of use to clients.
+    // 100 was sent by the gateway; other interim responses are not known to be useful to clients.
     if (status === 102) this.#response.interim(102, 'Processing', '')
     if (status !== 103) return
     const links: string[] = []
@@ -220,7 +220,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     } else if (!isLent) freeMemory(chunk)
   }
 
-  /** The client has taken all that there was. */
+  /** The client has taken everything so far. */
   onTaken() {
     if (this.#untaken === undefined) return
     freeMemory(this.#untaken)
@@ -241,8 +241,8 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     const target = this.#connection?.target
     this.#connection = undefined
     if (fault !== 'reset' && target !== undefined) this.#unreached = [...(this.#unreached ?? []), target]
-    // Not a byte has left, and nothing of the body has been read: another connection may be tried. A warm one that was
-    // closed meanwhile says nothing against its target; a target that can't be reached is not asked twice.
+    // Nothing has been sent, and none of the body has been read, so another connection may be tried. A warm connection that
+    // was closed in the meantime says nothing against its target; an unreachable target is not tried twice.
     const tries = fault === 'reset' ? pool.targets + 1 : pool.targets
     if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
     const isStalled = fault === 'timeout' && this.#response.hasBegun

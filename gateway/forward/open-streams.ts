@@ -11,9 +11,9 @@ import { createPlaces, type StreamAsker, type StreamShares } from './stream-plac
 type StreamKind = 'websocket' | 'socketio' | 'sse'
 
 /**
- * 4401: the token has expired, was logged out or revoked, or its person was disabled. 4403: today's access or a reloaded
- * route no longer allows it, or an administrator ended it. 1001: it has lived as long as its route lets it. 1012: the
- * gateway is going away.
+ * 4401: the token has expired, was logged out or revoked, or its person was disabled. 4403: the current access or a reloaded
+ * route no longer allows it, or an administrator ended it. 1001: it has reached the maximum lifetime of its route. 1012: the
+ * gateway is shutting down.
  */
 export const END_REASONS = {
   4401: 'token no longer valid',
@@ -26,9 +26,9 @@ export type StreamEnd = keyof typeof END_REASONS
 
 export interface StreamInfo {
   readonly kind: StreamKind
-  /** undefined on public routes: then no token and no person can end it. */
+  /** undefined on public routes, where no token or person can end it. */
   readonly identity: Identity | undefined
-  /** For a Socket.IO namespace: the route as `namespaceRoute` gives it, which carries the namespace's roles. */
+  /** For a Socket.IO namespace: the route from `namespaceRoute`, which carries the namespace's roles. */
   readonly route: Route
   readonly path: string
   readonly namespace?: string
@@ -45,12 +45,12 @@ export interface OpenStream extends StreamInfo {
 }
 
 export interface StreamControl {
-  /** Tells the client and closes; must not throw. */
+  /** Notifies the client and closes; must not throw. */
   end(code: StreamEnd): void
-  /** Lets go of it at once. */
+  /** Drops it at once. */
   destroy(): void
   bytes?(): number
-  /** It goes on with another access of its person, or under another route. */
+  /** It continues with changed access of its person, or under another route. */
   onChange?(stream: OpenStream): void
 }
 
@@ -60,15 +60,15 @@ export interface StreamHandle {
   close(): void
 }
 
-/** Today's access of a person; undefined: there is no such person any more, or they are disabled. */
+/** The current access of a person; undefined if the person no longer exists or is disabled. */
 export type FreshAccess = (userId: number) => Promise<{ user: User; version: number } | undefined>
 
 interface OpenStreamsOptions {
   revocations: Pick<Revocations, 'standing'>
   freshAccess: FreshAccess
-  /** Whether somebody with today's access may have a stream of this route. */
+  /** Whether a person with the current access may have a stream of this route. */
   mayPass: (route: Route, user: User) => boolean
-  /** The route that now governs a stream and still allows it; undefined: none does. Asked after a table was swapped. */
+  /** The route that now governs a stream and still allows it; undefined: none does. Called after a table has been swapped. */
   rejudge: (stream: OpenStream) => Route | undefined
   /** Absent: a tenth each. */
   shares?: StreamShares | undefined
@@ -89,19 +89,19 @@ export interface StreamItem {
 }
 
 export interface OpenStreams {
-  /** Takes a place for a stream about to open; gives what gives it back, or a refusal (429, 503) when there is none. */
+  /** Reserves a place for a stream that is about to open; returns the function that releases it, or a refusal (429, 503). */
   admit(asker: StreamAsker): (() => void) | GatewayError
-  /** Throws when the token has ended meanwhile (between the decision and the 101). */
+  /** Throws if the token has ended in the meantime (between the decision and the 101). */
   register(info: StreamInfo, control: StreamControl): StreamHandle
   onRevocationsChanged(): void
   onTableSwapped(): void
   list(page: number, pageSize: number): { items: StreamItem[]; page: number; pageSize: number; total: number }
   /** Whether there was such a stream. */
   end(id: string): boolean
-  /** Ends all with 1012, spread over most of the time given; what is left then is let go of. */
+  /** Ends all streams with 1012, spread over most of the given time, then drops those that are left. */
   drain(timeoutMs: number): Promise<void>
   counts(): Record<StreamKind, number>
-  /** Ends what has expired; runs by itself four times a second. */
+  /** Ends what has expired; runs automatically four times a second. */
   tick(): void
   close(): void
 }
@@ -113,7 +113,7 @@ interface Entry {
 }
 
 const TICK_MS = 250
-/** Today's access must be known within this time, else the stream ends: the promise is one second. */
+/** If the current access is not known within this time, the stream ends, because the promise is one second. */
 const FRESH_ACCESS_MS = 800
 const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
 

@@ -1,8 +1,8 @@
-// Spreads an action on many items over random moments, so that not all of their clients come back at once.
+// Spreads an action on many items over random moments, so that their clients do not all reconnect at once.
 
 const TICK_MS = 50
 
-/** Resolves when it has been done to all. */
+/** Resolves when it has been done for all items. */
 export const spreadOut = <T>(items: readonly T[], overMs: number, act: (item: T) => void): Promise<void> =>
   new Promise(resolve => {
     const startedAt = performance.now()

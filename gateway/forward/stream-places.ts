@@ -8,21 +8,21 @@ export interface StreamShares {
   readonly perIp: number
 }
 
-/** Beside the connections for plain requests: streams never take one of those. */
+/** In addition to the connections for plain requests, which streams never use. */
 const STREAMS_PER_TARGET = 16_384
-/** Of this process, whatever the upstreams: each stream costs memory here. */
+/** Per process, regardless of the upstreams, because each stream uses memory here. */
 const MAX_STREAMS = 50_000
 
 export interface StreamAsker {
   readonly upstream: Upstream
-  /** undefined: not known yet, or no particular person. */
+  /** undefined: unknown, or no particular person. */
   readonly userId: number | undefined
-  /** What limits count by; undefined: counted already. */
+  /** The key that limits count by; undefined: already counted. */
   readonly ip: string | undefined
 }
 
 export const createPlaces = (shares: StreamShares) => {
-  // By the upstream's name, alone and followed by a person or an address.
+  // Keyed by the upstream's name, alone and followed by a person or an address.
   const held = new Map<string, number>()
   let total = 0
 
@@ -34,7 +34,7 @@ export const createPlaces = (shares: StreamShares) => {
   }
   const refuse = () => new RateLimited({ reason: 'too-many-streams', headers: { 'retry-after': '10' } })
 
-  /** Takes a place for a stream, and gives what gives it back; or says why there is none. */
+  /** Reserves a place for a stream and returns the function that releases it, or the reason for refusing. */
   return ({ upstream, userId, ip }: StreamAsker): (() => void) | GatewayError => {
     const { name, targets } = upstream
     const budget = STREAMS_PER_TARGET * targets.length
@@ -58,7 +58,7 @@ export const createPlaces = (shares: StreamShares) => {
   }
 }
 
-/** Literals, which take no more memory than they need: each open stream keeps one. */
+/** Literals, which use no more memory than necessary: each open stream keeps one. */
 const keysOf = (name: string, byIp: string | undefined, byUser: string | undefined): readonly string[] => {
   if (byIp === undefined) return byUser === undefined ? [] : [byUser]
   return byUser === undefined ? [name, byIp] : [name, byIp, byUser]

@@ -1,4 +1,4 @@
-// Judges who may hold an open stream, by today's access and by the route files in use.
+// Decides who may keep an open stream, by the current access and by the route files in use.
 import { Forbidden, type GatewayError, Unassigned } from '../errors.ts'
 import type { User } from '../identity.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
@@ -14,7 +14,7 @@ export const createStreamRights = (routes: () => RouteTable, options: DecideOpti
   }
   const mayPass = (route: Route, user: User): boolean => judge(route, user) === undefined
 
-  /** What governs an open stream after the route files have changed; undefined: nothing allows it any more. */
+  /** The route that governs an open stream after the route files have changed; undefined: none allows it any more. */
   const rejudge = ({ path, namespace, identity }: OpenStream): Route | undefined => {
     const { route } = routes().match('GET', path)
     const governing = route === undefined ? undefined : streamRoute(route, namespace)

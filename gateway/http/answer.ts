@@ -17,16 +17,16 @@ import { REFUSAL_PAGE_POLICY, type RefusalPageOptions, refusalPage, wantsPage } 
 import { dateLine, headerLines } from './server/response-head.ts'
 
 export interface AnswerOptions {
-  /** Origins whose scripts may read these answers. */
+  /** Origins whose scripts may read these responses. */
   origins: CrossOrigins
-  /** Where a navigation that lacks a valid session goes; undefined: nowhere, it is refused. */
+  /** Where to redirect a navigation that lacks a valid session; undefined: it is refused. */
   loginAddress?: (exchange: Exchange) => string | undefined
   memory: FloodMemory
-  /** What pages of refusals say, and where they lead. */
+  /** What error pages say, and where they link to. */
   page?: RefusalPageOptions
 }
 
-/** `[name, value, …]` on everything that goes to a client through this exchange, forwarded answers too. */
+/** `[name, value, …]` on every response to a client of this exchange, including forwarded ones. */
 export const addedHeaders = (exchange: Exchange): string[] => {
   const limits = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
   limits.push('x-request-id', exchange.requestId)
@@ -41,7 +41,7 @@ const addedLines = ({ limit, requestId }: Exchange): string => {
   return `x-ratelimit-limit: ${limit.limit}\r\n${left}${id}`
 }
 
-/** The lines to add to a forwarded answer; the fields `passed` of the backend's own lose what they must not allow. */
+/** The lines to add to a forwarded response; disallowed fields are removed from the backend's own, `passed`. */
 export const forwardedLines = (exchange: Exchange, passed: string[], { origins }: AnswerOptions): string => {
   judgeCredentials(exchange, passed, origins)
   const crossOrigin = crossOriginFields(exchange, passed, origins)
@@ -51,11 +51,11 @@ export const forwardedLines = (exchange: Exchange, passed: string[], { origins }
 // RFC 6797 §7.2: over a secure transport only. Half a year.
 const HSTS = ['strict-transport-security', 'max-age=15552000']
 
-/** Whether the client speaks TLS, to us or to a trusted proxy that says so. */
+/** Whether the client uses TLS, to the gateway or to a trusted proxy that says so. */
 const isHttps = ({ request, peerTrusted, head }: Exchange): boolean =>
   request.connection.isTls || (peerTrusted && head.forwardedProto?.toLowerCase() === 'https')
 
-/** `[name, value, …]` on each of the gateway's own answers (Fetch, CORS protocol). */
+/** `[name, value, …]` on each of the gateway's own responses (Fetch, CORS protocol). */
 const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
   ...(overHttps ? HSTS : []),
   'access-control-allow-origin',
@@ -70,19 +70,19 @@ const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
   'no-referrer'
 ]
 
-/** `[name, value, …]` on the gateway's own answers, refusals included. */
+/** `[name, value, …]` on the gateway's own responses, including refusals. */
 export const ownHeaders = (exchange: Exchange, { origins }: Pick<AnswerOptions, 'origins'>): string[] => [
   ...sharedHeaders(readableBy(exchange, origins), isHttps(exchange)),
   ...addedHeaders(exchange)
 ]
 
-/** A CORS preflight from a page of a listed origin, answered here: nothing of it reaches a backend. */
+/** Answers a CORS preflight from a page of a listed origin; nothing reaches a backend. */
 export const answerPreflight = (exchange: Exchange, options: AnswerOptions): void => {
   const headers = [...ownHeaders(exchange, options), ...preflightFields(exchange)]
   exchange.response.whole({ status: 204, headers }, '')
 }
 
-/** What a request asked that may not be passed on (RFC 9110 §7.6.2): the gateway is then who it is for. */
+/** Answers a request that may not be forwarded (RFC 9110 §7.6.2), which makes the gateway its recipient. */
 export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): void => {
   const headers = [...ownHeaders(exchange, options), 'allow', PREFLIGHT_METHODS]
   exchange.response.whole({ status: 204, headers }, '')
@@ -90,13 +90,13 @@ export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): v
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** A small readable page for somebody who navigated here, JSON for everything else. */
+/** A short readable page for navigations, JSON for everything else. */
 const body = (exchange: Exchange, error: GatewayError, { page }: AnswerOptions): [type: string, body: string] =>
   wantsPage(exchange)
     ? ['text/html; charset=utf-8', refusalPage(error, exchange, page)]
     : [JSON_TYPE, error.bodyText(exchange.requestId)]
 
-/** Field lines that all refusals of this content type to this origin have in common; made once for each of the few. */
+/** Field lines common to all refusals of this content type to this origin; built once for each of the few. */
 const commonLinesOf = (type: string, origin: string, overHttps: boolean, options: AnswerOptions): string => {
   const known = options.memory.refusalLines
   const kind = overHttps ? `${type} https` : type
@@ -110,13 +110,13 @@ const commonLinesOf = (type: string, origin: string, overHttps: boolean, options
   return made
 }
 
-/** Where Basic works it takes the place of Bearer; in front of a page the browser would ask for a password of its own. */
+/** If Basic is accepted, it replaces Bearer. On pages, a browser would show its own password dialog for it. */
 const challengeOf = (exchange: Exchange): string | undefined => {
   if (exchange.route?.basic !== true) return 'Bearer'
   return wantsPage(exchange) ? undefined : 'Basic realm="Portaria", charset="UTF-8"'
 }
 
-/** `[name, value, …]` of a refusal that the next one of its kind need not have. */
+/** `[name, value, …]` of a refusal that the next refusal of the same kind may lack. */
 const particularHeaders = (error: GatewayError, exchange: Exchange): string[] => {
   const headers = exchange.limit === undefined ? [] : limitHeaders(exchange.limit)
   const challenge = error.statusCode === 401 ? challengeOf(exchange) : undefined
@@ -125,7 +125,7 @@ const particularHeaders = (error: GatewayError, exchange: Exchange): string[] =>
   return headers
 }
 
-/** All but the request's own fields as lines of a head; in a flood put together once for each second of it. */
+/** All fields that do not depend on the request, as lines of a head; during a flood they are built once per second. */
 const refusalLines = (error: GatewayError, common: string, exchange: Exchange, memory: FloodMemory): string => {
   const { limit } = exchange
   const last = memory.lastRefusal
@@ -134,13 +134,13 @@ const refusalLines = (error: GatewayError, common: string, exchange: Exchange, m
   }
   const lines = common + headerLines(particularHeaders(error, exchange))
   if (!(error instanceof RateLimited) || limit === undefined) return lines
-  // In one piece: what is put together is put together again by everyone who writes it.
+  // One flat string: a concatenated one would be flattened again at every write.
   const whole = Buffer.from(lines, 'latin1').toString('latin1')
   memory.lastRefusal = { error, common, limit, lines: whole }
   return whole
 }
 
-/** Answers with a refusal. An answer that has begun is broken off instead: it must not look complete. */
+/** Responds with a refusal. A response that has already begun is aborted instead, so that it does not look complete. */
 export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
   const { response } = exchange
   exchange.error = error
@@ -163,7 +163,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   response.whole({ status: error.statusCode, lines, headers }, latin1)
 }
 
-/** The whole text that refuses what is no request, and is the last on its connection. */
+/** The complete response to something that is not a request; it is the last on its connection. */
 export const refusalText = (
   error: GatewayError,
   requestId: string,
@@ -178,11 +178,11 @@ export const refusalText = (
   return `HTTP/1.1 ${error.statusCode} ${reason}\r\n${lines}${headerLines(more)}${dateLine()}\r\n${text}`
 }
 
-/** Anything thrown, as a refusal: what is not one of ours is the gateway's own fault and says nothing. */
+/** Turns anything thrown into a refusal. An error that is not one of ours is an internal error and discloses nothing. */
 export const asGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new Internal({ cause: thrown, reason: 'internal-error' })
 
-/** Until the window ends; at least 1. */
+/** Seconds until the window ends; at least 1. */
 export const secondsLeft = ({ resetMs }: Verdict): number => Math.max(1, Math.ceil(resetMs / 1000))
 
 /** `[name, value, …]` */
@@ -195,6 +195,6 @@ const limitHeaders = (verdict: Verdict): string[] => [
   String(secondsLeft(verdict))
 ]
 
-/** Whether both give the same fields. */
+/** Whether both result in the same fields. */
 const sameLimitHeaders = (one: Verdict, other: Verdict): boolean =>
   one.limit === other.limit && one.remaining === other.remaining && secondsLeft(one) === secondsLeft(other)

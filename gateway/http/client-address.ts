@@ -15,14 +15,14 @@ import { ownText } from '../values/own-text.ts'
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */
   readonly address: string
-  /** What limits count by: the IPv4 address, or the IPv6 /64, e.g. `2001:db8::/64`. Never empty. */
+  /** The key that limits count by: the IPv4 address, or the IPv6 /64, e.g. `2001:db8::/64`. Never empty. */
   readonly key: string
 }
 
 export interface ClientAddressOf {
-  /** The rightmost address that no trusted proxy owns; X-Forwarded-For counts only when the peer is trusted. */
+  /** The rightmost address that is not a trusted proxy's; X-Forwarded-For counts only if the peer is trusted. */
   (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress
-  /** Whether X-Forwarded-* of this peer counts. */
+  /** Whether X-Forwarded-* headers of this peer count. */
   trusted(peerAddress: string | undefined): boolean
 }
 
@@ -30,18 +30,18 @@ interface Known extends ClientAddress {
   readonly trusted: boolean
 }
 
-/** Addresses remembered at most: a flood of new ones must not grow the memory. */
+/** Number of addresses remembered: a flood of new ones must not use up memory. */
 const REMEMBERED = 8192
 const MAX_ELEMENT = 64
-/** No chain of one's own proxies is longer; a forged list must not buy time. */
+/** No real chain of proxies is longer; a forged list must not cost CPU time. */
 const MAX_HOPS = 32
 
 const UNKNOWN: Known = Object.freeze({ address: 'unknown', key: 'unknown', trusted: false })
 
 /**
  * @param trustProxy IPs and CIDR blocks, as TRUST_PROXY gives them.
- * @param onUnreadable called once, with the first element of a trusted peer that is no address
- * @throws TypeError when an entry is neither.
+ * @param onUnreadable called once, with the first element from a trusted peer that is not an address
+ * @throws TypeError if an entry is neither.
  */
 export const createClientAddress = (
   trustProxy: readonly string[],
@@ -64,7 +64,7 @@ export const createClientAddress = (
   return Object.assign(clientAddress, { trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted })
 }
 
-// Each proxy appends the address it was called from, so only what stands right of the first stranger is attested.
+// Each proxy appends the address of its caller, so only elements to the right of the first untrusted address are reliable.
 const walk = (
   nearest: Known,
   list: string,
@@ -87,7 +87,7 @@ const walk = (
   return last
 }
 
-// A zone id means something on one machine only, so no proxy attests one; longer than an address is garbage, unread.
+// A zone id is meaningful on one machine only, so no proxy sends one; anything longer than an address is not parsed.
 const attested = (list: string, start: number, end: number, recall: (text: string) => Known | undefined) => {
   if (end - start > 128) return undefined
   const text = withoutPort(list.slice(start, end).trim())

@@ -3,11 +3,11 @@ import type { Exchange } from './exchange.ts'
 import { fieldValue } from './server/request.ts'
 
 export interface CrossOrigins {
-  /** FRONTEND_URL's: named in answers of the gateway's own to requests that name no listed one. */
+  /** FRONTEND_URL's origin: named in the gateway's own responses to requests that name no listed origin. */
   readonly frontend: string
-  /** FRONTEND_URL's and those of CORS_ORIGINS, as browsers write them. */
+  /** The origins of FRONTEND_URL and CORS_ORIGINS, as browsers write them. */
   readonly listed: ReadonlySet<string>
-  /** Whether any of them is another than the gateway's own. */
+  /** Whether any of them differs from the gateway's own. */
   readonly isUsed: boolean
 }
 
@@ -27,18 +27,18 @@ export const createCrossOrigins = (
   return { frontend, listed, isUsed: listed.size > 1 || frontend !== new URL(publicUrl).origin }
 }
 
-/** The origin that an answer of the gateway's own may be read by. */
+/** The origin that may read a response of the gateway itself. */
 export const readableBy = ({ head }: Exchange, { frontend, listed }: CrossOrigins): string =>
   head.origin !== undefined && listed.has(head.origin) ? head.origin : frontend
 
-/** `OPTIONS` with an Origin and the method that a browser asks leave for (Fetch, CORS-preflight request). */
+/** `OPTIONS` with an Origin and the method that a browser asks permission for (Fetch, CORS-preflight request). */
 export const preflightMethod = ({ method, request, head }: Exchange): string | undefined => {
   if (method !== 'OPTIONS' || head.origin === undefined) return undefined
   const asked = fieldValue(request.fields, 'access-control-request-method')
   return asked !== undefined && /^[A-Za-z]{1,32}$/.test(asked) ? asked.toUpperCase() : undefined
 }
 
-/** `[name, value, …]` of the answer to a preflight: which methods and fields a listed page may send. */
+/** `[name, value, …]` of the response to a preflight: the methods and fields that a listed page may send. */
 export const preflightFields = (exchange: Exchange): string[] => {
   const method = preflightMethod(exchange)
   const isFurther = method !== undefined && !PREFLIGHT_METHODS.split(', ').includes(method)
@@ -60,8 +60,8 @@ const names = (fields: readonly string[], name: string): boolean => {
 }
 
 /**
- * `[name, value, …]` to add to a forwarded answer with the fields `passed`. Backends that speak CORS themselves, and all of
- * public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
+ * `[name, value, …]` to add to a forwarded response with the fields `passed`. Backends that implement CORS themselves, and
+ * all public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
  */
 export const crossOriginFields = (
   { head, route }: Exchange,
@@ -76,7 +76,7 @@ export const crossOriginFields = (
   return ['access-control-allow-origin', origin, 'access-control-expose-headers', `*, ${EXPOSED}`, ...VARY]
 }
 
-/** A session cookie makes every answer one with credentials: no leave of the backend's goes to pages of unlisted origins. */
+/** A session cookie makes a response credentialed, so the backend's own CORS permissions to unlisted origins are removed. */
 export const judgeCredentials = ({ head, route }: Exchange, passed: string[], { listed }: CrossOrigins): void => {
   if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return
   for (let i = passed.length - 2; i >= 0; i -= 2) {

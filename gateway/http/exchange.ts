@@ -10,14 +10,14 @@ import type { ExchangeOwner, HttpRequest } from './server/request.ts'
 import type { HttpResponse } from './server/response.ts'
 import type { TraceFields } from './trace-context.ts'
 
-/** How this process names itself to the next gateway, should there be one. */
+/** The name of this process for the next gateway, if there is one. */
 export const GATEWAY_NAME = randomBytes(6).toString('hex')
 
-/** What is done for every exchange, whatever becomes of it. */
+/** Called for every exchange, however it ends. */
 interface ExchangeHooks {
-  /** Its answer was handed over, or its client has gone. */
+  /** Its response was handed over, or its client has gone. */
   onClosed(exchange: Exchange): void
-  /** Its body is malformed, and nothing has been answered. */
+  /** Its body is malformed, and no response has been sent. */
   onBodyFault(exchange: Exchange): void
 }
 
@@ -29,42 +29,42 @@ export class Exchange implements ExchangeOwner {
   readonly startedAt: number
   readonly head: RequestHead
   readonly client: ClientAddress
-  /** Whether the peer is one of TRUST_PROXY: only then its X-Forwarded-* and X-Request-Id count. */
+  /** Whether the peer is in TRUST_PROXY; only then do its X-Forwarded-* and X-Request-Id count. */
   readonly peerTrusted: boolean
-  /** The client sent `Expect: 100-continue` and still waits for it (RFC 9110 §10.1.1). */
+  /** The client sent `Expect: 100-continue` and is still waiting (RFC 9110 §10.1.1). */
   awaitsContinue = false
-  /** Of the request that is judged: this one, or the one that a proxy names at /auth/forward. */
+  /** The method of the request that is checked: this one, or the one that a proxy names at /auth/forward. */
   method: string
   target: string
-  /** A proxy asks whether another request may pass, and how it wants to hear; undefined: this request itself is meant. */
+  /** A proxy asks about another request, and expects this form of response; undefined: this request itself is meant. */
   forwardAuth: 'plain' | 'nginx' | undefined = undefined
-  /** The query as it came, with its `?`; '' without one. */
+  /** The query as received, with its `?`; '' if there is none. */
   query = ''
-  /** The host name that the backend gets; '' until it is asked. */
+  /** The host name that the backend receives; '' until it is needed. */
   host = ''
-  /** The canonical path: what is matched is what is forwarded. */
+  /** The canonical path: the path that is matched is the path that is forwarded. */
   path = ''
   match: RouteMatch | undefined = undefined
   route: Route | undefined = undefined
-  /** Recorded by match-route, thrown only after limit-rate, so that bad paths count. */
+  /** Recorded by match-route, and returned only after limit-rate, so that bad paths count. */
   refusal: GatewayError | undefined = undefined
   limit: Verdict | undefined = undefined
-  /** What an upgrade offers: its token, and what is left of the request without it. */
+  /** What an upgrade offers: its token, and the rest of the request. */
   offer: SocketToken | undefined = undefined
   identity: Identity | undefined = undefined
-  /** The upgrade was answered with 101: `response` has sent nothing and never will. */
+  /** The upgrade was answered with 101; `response` is never used. */
   upgraded = false
-  /** What was refused or went wrong, for the log; undefined when all went well. */
+  /** The refusal or fault, for the log; undefined if all went well. */
   error: GatewayError | undefined = undefined
-  /** Milliseconds that the upstream took to its response head; -1 when none was asked. */
+  /** Milliseconds that the upstream took to send its response head; -1 if none was contacted. */
   upstreamMs = -1
-  /** Milliseconds from the start to the upstream's response head; -1 without one. */
+  /** Milliseconds from the start to the upstream's response head; -1 if there is none. */
   headMs = -1
-  /** Sent upstream in place of the client's; undefined when tracing is off: then its own pass as they came. */
+  /** Replaces the client's trace fields upstream; undefined if tracing is off, in which case the client's pass unchanged. */
   trace: TraceFields | undefined = undefined
   /**
-   * Aborted once when the client's side is gone before the answer was complete. An object, since V8 keeps a closure in its
-   * place, and all that it sees, until the next full collection.
+   * Aborted once if the client goes away before the response is complete. An object, because V8 would keep a closure in its
+   * place, with everything in its scope, until the next full collection.
    */
   underway: Underway | undefined = undefined
   readonly #hooks: ExchangeHooks
@@ -100,26 +100,26 @@ export class Exchange implements ExchangeOwner {
   }
 }
 
-/** What an upgrade brings: its token, wherever it was, and the request without it. */
+/** What an upgrade offers: its token, wherever it was, and the request without it. */
 export interface SocketToken {
   readonly token: string | undefined
-  /** What the client offers beside the token. */
+  /** The subprotocols offered in addition to the token. */
   readonly subprotocols: readonly string[]
-  /** The token came as `bearer, <jwt>`: browsers then want an offered subprotocol in the 101. */
+  /** The token came as `bearer, <jwt>`; browsers then require an offered subprotocol in the 101. */
   readonly bearerOffered: boolean
-  /** The query as it is forwarded, with its `?`; '' without one. */
+  /** The query as forwarded, with its `?`; '' if there is none. */
   readonly query: string
 }
 
-/** What goes on for an exchange and would have to be broken off. */
+/** Work for an exchange that can be aborted. */
 export interface Underway {
   abort(): void
 }
 
-// Written into logs and refusals without escapes.
+// Written into logs and refusals without escaping.
 const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,64}$/.test(text)
 
-/** Who asks a private endpoint: authenticate has run before it is reached. */
+/** The requester at a private endpoint; authenticate has run before it is reached. */
 export const identityOf = ({ identity }: Exchange): Identity => {
   if (identity === undefined) throw new Unauthenticated({ reason: 'no-token' })
   return identity

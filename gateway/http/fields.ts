@@ -25,7 +25,7 @@ export const EXPECT = 18
 export const MAX_FORWARDS = 19
 export const TRACEPARENT = 20
 
-/** Names the gateways that a request has passed (what Via is for, RFC 9110 §7.6.3, which makes some backends stop compressing). */
+/** Names the gateways that a request has passed. Via (RFC 9110 §7.6.3) would serve, but makes some backends stop compressing. */
 export const LOOP_FIELD = 'x-portaria-via'
 
 const KINDS: Record<string, number> = {
@@ -44,14 +44,14 @@ const KINDS: Record<string, number> = {
   accept: ACCEPT,
   upgrade: UPGRADE,
   'sec-fetch-site': FETCH_SITE,
-  // Answered here (RFC 9110 §10.1.1).
+  // Handled by the gateway (RFC 9110 §10.1.1).
   expect: EXPECT,
   'max-forwards': MAX_FORWARDS,
   traceparent: TRACEPARENT,
   [LOOP_FIELD]: LOOP
 }
 
-// RFC 9110 §7.6.1 and the fields it grew out of.
+// RFC 9110 §7.6.1 and its predecessors.
 const HOP_BY_HOP = [
   'keep-alive',
   'proxy-connection',
@@ -61,7 +61,7 @@ const HOP_BY_HOP = [
   'http2-settings'
 ]
 
-// Names under which proxies and content delivery networks tell addresses.
+// Names under which proxies and content delivery networks send client addresses.
 const ADDRESSES = [
   'forwarded',
   'forwarded-for',
@@ -99,7 +99,7 @@ const ADDRESSES = [
   'x-envoy-external-address'
 ]
 
-// Under these other gateways and servers tell backends who is asking (Apache, Authelia, Azure); `Proxy` is httpoxy's.
+// Names under which other gateways and servers pass identity (Apache, Authelia, Azure); `Proxy` is for httpoxy.
 const FOREIGN_IDENTITY = [
   'remote-user',
   'remote-groups',
@@ -113,7 +113,7 @@ const FOREIGN_IDENTITY = [
   'proxy'
 ]
 
-// What backends and frameworks believe about the host, the scheme or the method, no matter who wrote it.
+// Fields from which backends and frameworks take the host, the scheme or the method, whoever sent them.
 const SPOOFABLE = [
   'x-original-host',
   'x-original-url',
@@ -151,12 +151,12 @@ const DROPPED_PREFIXES = [
   'x-ssl-client-'
 ]
 
-/** Names of cookies that only the gateway may set and see. */
+/** Names of cookies that only the gateway may set and read. */
 export interface OwnCookies {
   has(name: string): boolean
 }
 
-/** Every byte outside `[a-z0-9]` as `-`: how CGI, WSGI and PHP make one variable of several spellings. */
+/** Replaces every byte outside `[a-z0-9]` with `-`, as CGI, WSGI and PHP map several spellings to one variable. */
 export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
 const judge = (name: string): number => {

@@ -3,17 +3,17 @@ import type { GatewayError } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { type BoundedMap, boundedMap } from '../values/bounded-map.ts'
 
-/** Kinds by field name as it was spelt. Senders choose names, so their number is bounded. */
+/** Kinds by field name, as spelled. Senders choose names, so their number is limited. */
 export type FieldKinds = Map<string, number>
 
 export interface FloodMemory {
   readonly requestFields: FieldKinds
   readonly responseFields: FieldKinds
-  /** By the seconds that Retry-After says: rate limit refusals differ in nothing else. */
+  /** By the seconds in Retry-After, in which alone rate limit refusals differ. */
   readonly rateRefusals: BoundedMap<number, GatewayError>
-  /** Field lines that all refusals of one content type to one origin have in common. */
+  /** Field lines common to all refusals of one content type to one origin. */
   readonly refusalLines: Map<string, string>
-  /** The last rate limit refusal as lines of a head: the next one is the same within the second. */
+  /** The last rate limit refusal as lines of a head; the next one within the same second is identical. */
   lastRefusal: { error: GatewayError; common: string; limit: Verdict; lines: string } | undefined
 }
 
@@ -29,7 +29,7 @@ export const createFloodMemory = (): FloodMemory => ({
   lastRefusal: undefined
 })
 
-/** The first names stay: those that everybody sends come before those of a flood. @param name owns its characters */
+/** The first names stay, because common ones arrive before those of a flood. @param name owns its characters */
 export const keepKind = (kinds: FieldKinds, name: string, kind: number): void => {
   if (kinds.size < MOST_FIELDS && name.length <= LONGEST_NAME) kinds.set(name, kind)
 }

@@ -1,4 +1,4 @@
-// Reads a client's header fields once, for everything that the gateway needs to know from them.
+// Reads a client's header fields once, for everything that the gateway needs from them.
 import {
   ACCEPT,
   AUTHORIZATION,
@@ -23,7 +23,7 @@ import {
 } from './fields.ts'
 import type { FieldKinds } from './flood-memory.ts'
 
-/** What the gateway itself needs to know of a request's fields; undefined: not sent. */
+/** The fields of a request that the gateway itself needs; undefined: not sent. */
 export interface RequestHead {
   hosts: number
   host: string | undefined
@@ -48,7 +48,7 @@ export interface RequestHead {
   expect: string | undefined
   maxForwards: string | undefined
   traceparent: string | undefined
-  /** Gateways that this request has passed, as they name themselves. */
+  /** The gateways that this request has passed, by the names they give themselves. */
   passed: string | undefined
 }
 
@@ -156,7 +156,7 @@ export const hasBody = (head: RequestHead): boolean =>
   head.transferEncoding !== undefined || (head.contentLength !== undefined && head.contentLength !== '0')
 
 /**
- * How many more gateways may pass an OPTIONS or TRACE request on (RFC 9110 §7.6.2); undefined: any number, as for other
+ * How many more gateways may forward an OPTIONS or TRACE request (RFC 9110 §7.6.2); undefined: any number, as with other
  * methods.
  */
 export const forwardsLeft = (method: string, { maxForwards }: RequestHead): number | undefined => {
@@ -164,16 +164,16 @@ export const forwardsLeft = (method: string, { maxForwards }: RequestHead): numb
   return /^\d{1,9}$/.test(maxForwards) ? Number(maxForwards) : undefined
 }
 
-// Ends of Connection that say nothing about other fields.
+// Values of Connection that name no other fields.
 const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/
 
-/** Names that the client declared hop-by-hop (RFC 9110 §7.6.1); undefined when there are none. */
+/** Names that the client declared hop-by-hop (RFC 9110 §7.6.1); undefined if there are none. */
 export const connectionNames = (connection: string): ReadonlySet<string> | undefined =>
   PLAIN_CONNECTION.test(connection) ? undefined : new Set(connection.split(',').map(name => name.trim()))
 
 // b64token of RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1).
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
-/** The bearer token of an Authorization field; undefined when it holds none. */
+/** The bearer token of an Authorization field; undefined if it contains none. */
 export const bearerToken = (authorization: string | undefined): string | undefined =>
   authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]

@@ -27,7 +27,7 @@ import { readBody } from './read-body.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The request's way through the gateway so far: its id, client, route and identity. */
+    /** What the steps have established about the request: its id, client, route and identity. */
     exchange: Exchange
   }
 }
@@ -50,7 +50,7 @@ interface OwnEndpoints {
   close(): Promise<void>
 }
 
-/** A validation message names the place and the rule, never the value (`body/username must be string`). */
+/** A validation message names the location and the rule, never the value (`body/username must be string`). */
 const validationText = (error: FastifyError): string | undefined => {
   const first = error.validation?.[0]
   if (first === undefined) return undefined
@@ -77,7 +77,7 @@ const toRefusal = (error: FastifyError): GatewayError => {
 type ValidatorFactory = ReturnType<typeof buildValidators>
 type SerializerFactory = ReturnType<typeof buildSerializers>
 
-/** Compiling all schemas takes longer than the rest of a start, and most endpoints are asked rarely: the first to ask waits. */
+/** Compiling all schemas takes longer than the rest of the start, and most endpoints are used rarely, so it is done on first use. */
 const compileWhenAsked: ValidatorFactory = (schemas, options) => {
   const compile = buildValidators()(schemas, options)
   return definition => {
@@ -105,7 +105,7 @@ const serializeWhenAsked: SerializerFactory = (schemas, options) => {
 }
 
 export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<OwnEndpoints> => {
-  // Fastify makes request objects of its own: this tells which exchange each of them is for.
+  // Fastify creates request objects of its own; this maps each to its exchange.
   const asked = new AsyncLocalStorage<Exchange>()
   const app: FastifyInstance = Fastify({
     loggerInstance: options.log,
@@ -167,7 +167,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
 
 type InjectedMethod = NonNullable<InjectOptions['method']>
 
-/** What was matched is what is answered, with or without a slash at its end. */
+/** The endpoint that was matched handles the request, with or without a trailing slash. */
 const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): InjectOptions => {
   const headers: Record<string, string> = Object.create(null)
   for (let i = 0; i < request.fields.length; i += 2) {
@@ -180,7 +180,7 @@ const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): Inj
   return { method: request.method as InjectedMethod, url: bare + query, headers }
 }
 
-// About the framing, which ended here; and of a type without content Fastify would await the content.
+// Framing fields have been processed; and Fastify would wait for content if there were a type without any.
 const OF_THE_MESSAGE: ReadonlySet<string> = new Set([
   'connection',
   'content-length',

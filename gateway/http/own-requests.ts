@@ -1,9 +1,9 @@
-// Describes what the gateway's own endpoints take from a request, as JSON Schema: ids, pages, forms, and who acts.
+// Describes what the gateway's own endpoints accept, as JSON Schema: ids, pages, forms, and the actor for the audit log.
 import type { FastifyInstance } from 'fastify'
 import type { Identity } from '../identity.ts'
 import { type Exchange, identityOf } from './exchange.ts'
 
-/** Who asks, for the audit log. */
+/** The person or client that sent the request, for the audit log. */
 export const actorOf = ({ exchange }: { exchange: Exchange }) => {
   const { user }: Identity = identityOf(exchange)
   return { id: user.id, username: user.username, requestId: exchange.requestId, ip: exchange.client.address }
@@ -22,7 +22,7 @@ export const pagingProperties = {
   pageSize: { type: 'string', pattern: '^(?:[1-9][0-9]?|1[0-9][0-9]|200)$', description: '1 to 200, default 50' }
 } as const
 
-/** The query of a list by pages. */
+/** The query of a paginated list. */
 export const pagingQuery = { type: 'object', additionalProperties: false, properties: pagingProperties } as const
 
 export interface PagingQuery {
@@ -47,7 +47,7 @@ export const pageOf = (items: object) =>
     }
   }) as const
 
-/** What is said of an endpoint that lists such items by pages. */
+/** The description of an endpoint that returns a page of such items. */
 export const listSchema = (summary: string, items: object) => ({
   summary,
   querystring: pagingQuery,
@@ -58,7 +58,7 @@ export const nothing = { type: 'null', description: 'Done' } as const
 
 export const FORM = 'application/x-www-form-urlencoded'
 
-/** Reads the bodies of these routes as text if they are forms: anywhere else a form would let another site's page post as its visitor. */
+/** Reads form bodies as text on these routes only; elsewhere a form would let another site's page post on behalf of its visitor. */
 export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance) => void): void => {
   app.register(async scope => {
     scope.removeAllContentTypeParsers()
@@ -71,7 +71,7 @@ export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance)
   })
 }
 
-/** An error as OAuth 2.0 words it (RFC 6749 §5.2). */
+/** An error in the format of OAuth 2.0 (RFC 6749 §5.2). */
 export const oauthErrorSchema = {
   type: 'object',
   required: ['error', 'error_description'],

@@ -14,7 +14,7 @@ const refusalFor = (fault: MessageFault): GatewayError => {
   return new BadRequest({ reason: fault })
 }
 
-/** The text that answers it. */
+/** The text of the response. */
 export const answerFault = (
   { peer, isTls }: ClientConnection,
   fault: MessageFault,

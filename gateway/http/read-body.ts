@@ -62,9 +62,9 @@ class WholeBody implements BodyConsumer, Underway {
   }
 }
 
-/** Rejects with 413, 408, or 400 when the client has gone. */
+/** Rejects with 413, 408, or 400 if the client has gone. */
 export const readBody = (exchange: Exchange, limits: BodyLimits): Promise<Buffer> => {
-  // A length that is too long is refused before the body is asked for.
+  // A length that is too large is refused before the body is requested.
   if (Number(exchange.head.contentLength ?? 0) > limits.maxBytes)
     return Promise.reject(new BodyTooLarge({ reason: 'body-too-large' }))
   return new Promise((resolve, reject) => new WholeBody(exchange, limits, resolve, reject))

@@ -10,7 +10,7 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, character => ENTITIES[character] ?? character)
 
-// The colours of the login page, where a browser knows `light-dark`.
+// The colours of the login page, if the browser supports `light-dark`.
 const STYLE = `
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; overflow-wrap: anywhere;
   font: 16px/1.5 system-ui, "Segoe UI", Roboto, Arial, sans-serif;
@@ -26,11 +26,11 @@ a:first-child { background: light-dark(#0f6b5c, #63cdb8); color: light-dark(#fff
 a:focus-visible { outline: 3px solid light-dark(#0f6b5c, #63cdb8); outline-offset: 2px }
 `
 
-// Without an icon of its own the page would make browsers ask the site for /favicon.ico.
+// Without an icon of its own, the page would make browsers request /favicon.ico from the site.
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7' fill='%230f6b5c'/%3E%3Cpath d='M8 25V14a8 8 0 0 1 16 0v11M5 25.5h22' fill='none' stroke='%23fff' stroke-width='2.6'/%3E%3C/svg%3E"
 
-/** Content-Security-Policy of the page: nothing loads, and only its own style applies (CSP Level 3 §6.7.2, by hash). */
+/** The page's Content-Security-Policy: nothing loads, and only its own style applies (CSP Level 3 §6.7.2, by hash). */
 export const REFUSAL_PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
@@ -43,11 +43,11 @@ export const REFUSAL_PAGE_POLICY = [
 export interface RefusalPageOptions {
   /** BRAND_NAME. */
   brand: string
-  /** CONTACT: whom to ask. */
+  /** CONTACT: whom to contact. */
   contact: string | undefined
-  /** The site's first page; `/` when it is on this origin. */
+  /** The site's home page; `/` if it is on this origin. */
   home: string
-  /** Where a cloud login begins and ends. */
+  /** Paths at which a cloud login begins and ends. */
   cloudLogin: string
   /** CLOUDIDP_NAME. */
   cloudName: string | undefined
@@ -79,7 +79,7 @@ const WAYS: Readonly<
   internal: ['again', 'home']
 }
 
-/** Never back into a login that is over, nor to the page that has just been refused. */
+/** Never leads back to a login that is over, nor to the page that was just refused. */
 const waysOn = (error: GatewayError, { target }: Exchange, { home, cloudLogin }: RefusalPageOptions) => {
   const isLogin = OWN_LOGINS.test(target)
   const isHome = target.split('?')[0] === home
@@ -95,7 +95,7 @@ const waysOn = (error: GatewayError, { target }: Exchange, { home, cloudLogin }:
   return (wanted.length === 0 ? (['logIn'] as const) : wanted).map(way => ({ way, address: addresses[way] }))
 }
 
-/** What a refusal says beyond its kind. */
+/** Details of a particular refusal. */
 const detailOf = ({ profiles }: GatewayError, words: (typeof WAYS_ON)[PageLanguage]): string => {
   if (profiles === undefined) return ''
   return profiles.length === 0 ? words.access : words.profiles.replace('{profiles}', () => profiles.join(', '))
@@ -135,7 +135,7 @@ ${detail === '' ? '' : `<p>${escapeHtml(detail)}</p>\n`}${contactLine === '' ? '
 `
 }
 
-/** Whether somebody navigated here: a page then, and JSON for everything else (Fetch Metadata; older browsers by Accept). */
+/** Whether the request is a navigation, which gets a page instead of JSON (Fetch Metadata; older browsers by Accept). */
 export const wantsPage = ({ request, head }: Exchange): boolean => {
   if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
   const mode = fieldValue(request.fields, 'sec-fetch-mode')

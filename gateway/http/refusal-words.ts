@@ -56,7 +56,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   GW_INTERNAL: 'internal'
 }
 
-/** The kind of refusal that a code means to readers. */
+/** The kind of refusal that a code represents for readers. */
 export const kindOf = (code: string): Kind => KINDS[code] ?? 'request'
 
 const pt: Readonly<Record<Kind, RefusalWords>> = {
@@ -178,7 +178,7 @@ export const WAYS_ON = {
   }
 } as const
 
-/** The first of the languages that a reader prefers decides (RFC 9110 §12.5.4): Portuguese, or English for all others. */
+/** The reader's most preferred language decides (RFC 9110 §12.5.4): Portuguese, or English for all others. */
 export const pageLanguage = (acceptLanguage: string | undefined): PageLanguage => {
   let best = { tag: '', weight: 0 }
   for (const item of (acceptLanguage ?? '').split(',').slice(0, 20)) {

@@ -1,4 +1,4 @@
-// Reads a client's trace context as the standard defines it, or as absent (W3C Trace Context §3.2).
+// Reads a client's trace context as the standard defines it; an invalid one counts as absent (W3C Trace Context §3.2).
 
 interface TraceParent {
   readonly traceId: string
@@ -6,15 +6,15 @@ interface TraceParent {
   readonly flags: number
 }
 
-/** What goes upstream in place of the client's fields. */
+/** Fields that replace the client's upstream. */
 export interface TraceFields {
   readonly traceId: string
   readonly traceparent: string
-  /** Whether the client's tracestate still belongs to it (§3.3.1.1: it is worth nothing beside a broken traceparent). */
+  /** Whether the client's tracestate is still valid (§3.3.1.1: without a valid traceparent it is not). */
   readonly keepsState: boolean
 }
 
-// Version 00 ends behind the flags; a later one may go on behind another dash (§4).
+// Version 00 ends after the flags; later versions may continue after another dash (§4).
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 
 export const parseTraceparent = (text: string | undefined): TraceParent | undefined => {
@@ -27,6 +27,6 @@ export const parseTraceparent = (text: string | undefined): TraceParent | undefi
 export const formatTraceparent = ({ traceId, spanId, flags }: TraceParent): string =>
   `00-${traceId}-${spanId}-${(flags & 1) === 1 ? '01' : '00'}`
 
-/** Whether one of the client's fields (lower case) is left out beside ours. */
+/** Whether one of the client's fields (lower case) is replaced by ours. */
 export const isReplaced = (name: string, { keepsState }: TraceFields): boolean =>
   name === 'traceparent' || (name === 'tracestate' && !keepsState)

@@ -14,7 +14,7 @@ const flushAll = () => {
   }
 }
 
-/** Flushes it before the event loop waits again. */
+/** Flushes the socket before the event loop waits again. */
 export const flushSoon = (one: Waiting): void => {
   if (waiting.length === 0) setImmediate(flushAll)
   waiting.push(one)

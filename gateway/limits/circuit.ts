@@ -1,4 +1,4 @@
-// Decides whether Redis counts or each instance on its own, and probes Redis until it is available again.
+// Decides whether requests are counted in Redis or by each instance alone, and probes Redis until it is available again.
 
 export interface LimiterLog {
   info(fields: object, message: string): void
@@ -7,14 +7,14 @@ export interface LimiterLog {
 
 export interface CircuitState {
   readonly up: boolean
-  /** Since when, ms since the epoch. */
+  /** When this began, ms since the epoch. */
   readonly since: number
-  /** Why Redis is not used: a word of `redisFailure`. */
+  /** Why Redis is not used: one of the words of `redisFailure`. */
   readonly reason: string | undefined
 }
 
 export interface Circuit {
-  /** True while Redis counts. */
+  /** True while requests are counted in Redis. */
   isUp(): boolean
   state(): CircuitState
   /** Redis failed for this key; from now on no request waits for it. */
@@ -27,12 +27,12 @@ export const REDIS_UNAVAILABLE = 'rate limit: Redis is unavailable; each instanc
 
 const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1000
-/** Having been up for so long, the next failure is a new one and is probed quickly again. */
+/** After this much uptime, the next failure counts as a new one and is probed quickly again. */
 const STABLE_MS = 10_000
 
 /**
- * @param probe asks Redis whether the slot of the failed key can be written; rejects when not
- * @param judge names what a probe was rejected with
+ * @param probe asks Redis whether the slot of the failed key is writable; rejects if not
+ * @param judge maps the rejection of a probe to a word
  */
 export const createCircuit = (
   probe: (key: string) => Promise<unknown>,
@@ -66,7 +66,7 @@ export const createCircuit = (
         change({ up: true, since: Date.now(), reason: undefined })
       },
       (error: unknown) => {
-        // The reason of now is shown; that it changed while down is no change of state.
+        // The current reason is shown; a reason that changes during an outage is not a change of state.
         state = { ...state, reason: judge(error) }
         probeLater(key)
       }

@@ -7,7 +7,7 @@ import { applyReply, composeRequest, type Flight, type Lease } from './leases.ts
 interface LeaseFlights {
   /** Settles when the request was answered, failed or was given up; never rejects. */
   send(lease: Lease, giveBack: boolean, extra: number): Promise<void>
-  /** Asks whether the slot of a key can be written; rejects when not, or not in time. */
+  /** Asks whether the slot of a key is writable; rejects if not, or not in time. */
   probe(key: string): Promise<unknown>
   /** EVALSHA and EVAL sent so far. */
   commands(): number
@@ -16,23 +16,23 @@ interface LeaseFlights {
 interface LeaseFlightParts {
   readonly redis: RedisStore
   readonly clock: () => number
-  /** Unique to this process's life. */
+  /** Unique per process run. */
   readonly instance: string
-  /** How long Redis may leave a command unanswered. */
+  /** How long Redis may take to answer a command. */
   readonly timeoutMs: number
-  /** Milliseconds for which this process has stood still so far. */
+  /** Milliseconds for which this process has been stalled so far. */
   readonly pausedMs: () => number
-  /** An answer was taken over; `counts` is false when its window had already ended. */
+  /** A reply was accepted; `counts` is false if its window had already ended. */
   readonly onLanded: (lease: Lease, counts: boolean) => void
-  /** The connection broke, and there is time left to ask again. */
+  /** The connection broke, and there is time left for another attempt. */
   readonly onBroken: (lease: Lease) => void
-  /** `error` is undefined when the answer is overdue. */
+  /** `error` is undefined if the reply is overdue. */
   readonly onAway: (lease: Lease, error: unknown) => void
 }
 
-/** A reply later than this is not taken over; the next command reports all counts anew. */
+/** A later reply is ignored; the next command reports all counts again. */
 const LOST_MS = 500
-/** Redis is not blamed for the time that this process stood still, from so much on. */
+/** Stalls of this process at least this long are not blamed on Redis. */
 const PAUSE_MS = 10
 const NOTHING = { generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }
 
@@ -54,7 +54,7 @@ export const createLeaseFlights = (parts: LeaseFlightParts): LeaseFlights => {
     else parts.onAway(lease, error)
   }
 
-  /** What already waits in the socket is read first: the poll phase comes before setImmediate. */
+  /** Data waiting in the socket is read first: the poll phase comes before setImmediate. */
   const watch = (lease: Lease, flight: Flight, ms: number, mayExtend: boolean): NodeJS.Timeout => {
     const pausedBefore = parts.pausedMs()
     const look = () => {

@@ -1,57 +1,57 @@
-// Counts a window for all instances in one atomic Redis script: who holds how many permits, and how many are spent.
+// Counts a window for all instances in one atomic Redis script: who holds how many permits, and how many have been used.
 import { hash } from 'node:crypto'
 
-/** What an instance tells Redis about one key, and what it would like. Counts are of the instance alone. */
+/** What an instance reports to Redis about one key, and what it requests. Counts are of this instance alone. */
 export interface LeaseRequest {
-  /** The window the counts belong to; 0: none known (a local window, or nothing yet). */
+  /** The window that the counts belong to; 0: unknown (a local window, or nothing yet). */
   readonly generation: number
-  /** Spent in that window so far, in all: absolute, so that a lost reply loses or doubles nothing. */
+  /** Total used in that window so far: absolute, so that a lost reply neither loses nor doubles anything. */
   readonly spent: number
-  /** Unspent permits that the instance goes on holding; what it held beyond them is given back. */
+  /** Unused permits that the instance keeps; the rest of what it held is returned. */
   readonly keep: number
-  /** Requests that will spend a permit as soon as the reply is there. */
+  /** Requests that will each use a permit as soon as the reply arrives. */
   readonly waiting: number
   /** Permits wanted in reserve. */
   readonly extra: number
-  /** Milliseconds left of a local window with something spent in it; 0: none. */
+  /** Milliseconds left of a local window in which something was used; 0: none. */
   readonly leftMs: number
 }
 
-/** What Redis answers. */
+/** The reply of Redis. */
 export interface LeaseReply {
-  /** The window's first planned end by Redis's clock, ms since the epoch; names the window. */
+  /** The window's first planned end by Redis's clock, ms since the epoch; identifies the window. */
   readonly generation: number
   /** Redis's clock, ms since the epoch. */
   readonly nowMs: number
   readonly remainingMs: number
-  /** Spent by this instance in this window, as told; those waiting not included. */
+  /** Used by this instance in this window, as reported, without the waiting requests. */
   readonly spent: number
-  /** Permits this instance has had in this window, spent or not. */
+  /** Permits that this instance has received in this window, used or not. */
   readonly lent: number
-  /** Spent by the other instances. */
+  /** Used by the other instances. */
   readonly others: number
   /** Permits that no instance has. */
   readonly free: number
-  /** Permits that other instances hold and may still spend or give back. */
+  /** Permits that other instances hold and may still use or return. */
   readonly held: number
 }
 
-/** How long unspent permits are waited for after their holder's last word; holders speak up earlier than that. */
+/** How long unused permits are held for a silent holder; holders report more often than that. */
 export const LEASE_MS = 1000
 
 /**
  * KEYS: the window's hash. ARGV: instance, sequence number, then generation, spent, keep, waiting, extra, max, windowMs,
- * leftMs. Fields: g generation, e end, t taken (spent + unspent), o unspent, u time until which holders live, and per
+ * leftMs. Fields: g generation, e end, t taken (used + unused), o unused, u time until which holders live, and per
  * instance `seq taken spent`. Never grants beyond max: t counts a permit from the moment it leaves.
  *
- * - A command that was overtaken by a later one of its instance (an old connection's buffer) changes nothing.
- * - The caller's window is over by Redis's clock: its counts are void, for they belong to that window.
- * - The caller's window should still be open, but is not here (flush, fail-over, restart): it goes on under its old
- *   generation with what the instances report. A local window (no generation) is added to the window that is open.
- * - Reserves shrink with what is free (a quarter at most), so that the last permits go only to requests that wait.
- * - The end is written with the counts each time: a lost TTL (PERSIST, restore) is repaired, a clock set back never
- *   makes a window longer than windowMs.
- * - DEL comes only where there is something: Redis asks for memory (OOM) before a script's first write alone.
+ * - A command that was overtaken by a later one of its instance (buffered in an old connection) changes nothing.
+ * - If the caller's window is over by Redis's clock, its counts are void, because they belong to that window.
+ * - If the caller's window should still be open but is missing (flush, failover, restart), it continues under its old
+ *   generation with what the instances report. A local window (no generation) is added to the open window.
+ * - Reserves shrink with the number of free permits (a quarter at most), so the last ones go only to waiting requests.
+ * - The end is written with the counts each time, so a lost TTL (PERSIST, restore) is repaired; a clock that is set back
+ *   never makes a window longer than windowMs.
+ * - DEL is called only if the key exists: Redis checks for memory (OOM) only before a script's first write.
  */
 export const LEASE_SCRIPT = `
 local time = redis.call('TIME')
@@ -97,11 +97,11 @@ if now < alive then held = math.max(0, unspent - (had - used)) end
 return {id, now, ends - now, used - granted, had, math.max(0, taken - had - held), math.max(0, max - taken), held}
 `
 
-/** The key of a window: of fixed length whatever came in (RL-14), one hash tag, so one slot. */
+/** The key of a window: of fixed length for any input (RL-14), with one hash tag and therefore one slot. */
 export const leaseKey = (name: string, key: string, max: number, windowMs: number): string =>
   `portaria:rate:{${hash('sha256', `${name}\0${max}\0${windowMs}\0${key}`, 'base64url').slice(0, 22)}}`
 
-/** A key in the same slot as a window's, for asking whether that slot can be written. */
+/** A key in the same slot as a window's, for checking whether that slot is writable. */
 export const probeKey = (windowKey: string): string => `${windowKey}:probe`
 
 export const leaseArguments = (
@@ -115,7 +115,7 @@ export const leaseArguments = (
   return [instance, sequence, generation, spent, keep, waiting, extra, max, windowMs, leftMs]
 }
 
-/** Throws a TypeError when the answer is not what the script returns. */
+/** Throws a TypeError if the reply does not have the form that the script returns. */
 export const readLeaseReply = (answer: unknown): LeaseReply => {
   if (!Array.isArray(answer) || answer.length !== 8 || !answer.every(Number.isSafeInteger))
     throw new TypeError('not an answer of the lease script')

@@ -3,12 +3,12 @@ import { redisFailure } from '../redis/redis-failure.ts'
 import { LEASE_MS } from './lease-script.ts'
 import { isOver, type Lease } from './leases.ts'
 
-/** Without a request for so long, permits go back: with a tick and the way to Redis well within 200 ms. */
+/** After this time without a request, permits are returned: with a tick and the round trip to Redis, well within 200 ms. */
 const IDLE_MS = 130
-/** Permits in hand are confirmed this often, before Redis takes them for spent. */
+/** Interval at which held permits are confirmed, before Redis counts them as used. */
 const CONFIRM_MS = LEASE_MS * 0.6
 
-/** What a lease needs that nothing is under way for. */
+/** The parts of a lease that exist while no request is in progress. */
 type Step = 'give back' | 'confirm' | 'forget' | 'nothing'
 
 export const stepFor = (lease: Lease, now: number, isUp: boolean): Step => {
@@ -23,7 +23,7 @@ export const stepFor = (lease: Lease, now: number, isUp: boolean): Step => {
   return idle && now >= lease.retryAt ? 'forget' : 'nothing'
 }
 
-/** How many of those who wait can be judged now, and whether Redis has more permits for the others. */
+/** How many waiting requests can be decided now, and whether Redis has more permits for the others. */
 export const servable = ({ window, waiters, free, max }: Lease): { readonly now: number; readonly more: boolean } => {
   const permits = Math.max(0, window.lent - window.spent)
   const more = waiters.length > permits && free > 0 && !isOver(window, max)
@@ -31,8 +31,8 @@ export const servable = ({ window, waiters, free, max }: Lease): { readonly now:
 }
 
 /**
- * Redis has forgotten us, or we were away from it: nothing in hand is granted, and no answer from before counts, until
- * Redis has confirmed what this instance reports.
+ * Redis has lost our state, or was unreachable: no held permit is granted, and no earlier reply counts, until Redis has
+ * confirmed what this instance reports.
  */
 export const beginAnew = (lease: Lease): void => {
   const { window } = lease
@@ -42,6 +42,6 @@ export const beginAnew = (lease: Lease): void => {
   if (window.lent > window.spent) window.lent = window.spent
 }
 
-/** A broken connection is made anew at once, so it is given the same time as a slow answer; an error is an answer. */
+/** A broken connection is re-established at once, so it gets the same time as a slow reply; an error is a reply. */
 export const mayAskAgain = (lease: Lease, error: unknown, now: number, timeoutMs: number): boolean =>
   lease.unansweredSince !== undefined && now - lease.unansweredSince < timeoutMs && redisFailure(error) === 'connection'

@@ -1,48 +1,48 @@
-// Spends permits of a window at most once, only in their window, and never more than Redis has leased.
+// Uses each permit of a window at most once, only within its window, and never more than Redis has leased.
 import type { LeaseReply, LeaseRequest } from './lease-script.ts'
 
 /**
- * One key's window as this instance knows it. Healthy: `spent <= lent`, the difference is in hand. `spent > lent` is a
- * debt: admitted while Redis was away, to be told before anything else is decided.
+ * One key's window as this instance knows it. Healthy: `spent <= lent`, and the difference is held. `spent > lent` is a
+ * debt: admitted while Redis was unavailable, to be reported before anything else is decided.
  */
 export interface PermitWindow {
-  /** Local clock, whole ms: from here on nothing of this window counts. Never later than Redis's own end. 0: none known. */
+  /** Local clock, whole ms; nothing of this window counts from then on. Never later than Redis's own end. 0: unknown. */
   end: number
   spent: number
   lent: number
-  /** Spent by the other instances, as far as known. */
+  /** Used by the other instances, as far as known. */
   others: number
-  /** Redis's name of the window; 0: a local one. */
+  /** Redis's identifier of the window; 0: a local window. */
   generation: number
-  /** Only while the key is busy. */
+  /** Present only while the key is busy. */
   lease: Lease | undefined
 }
 
-/** What is needed to deal with Redis for a busy key. Times by the local clock, ms. */
+/** State of the exchange with Redis for a busy key. Times by the local clock, ms. */
 export interface Lease {
   readonly window: PermitWindow
   readonly key: string
   readonly max: number
   readonly windowMs: number
   readonly waiters: (() => void)[]
-  /** The request under way. */
+  /** The request in progress. */
   flight: Flight | undefined
-  /** Since when Redis owes an answer, lost connections included; undefined when it owes none. */
+  /** When Redis began to owe a reply, including lost connections; undefined if it owes none. */
   unansweredSince: number | undefined
   scheduled: boolean
-  /** Redis may think that more permits are out than are: a command failed. */
+  /** Redis may count more permits as lent than there are, because a command failed. */
   owes: boolean
-  /** Permits to have in reserve, following the demand. */
+  /** Permits to hold in reserve; follows the demand. */
   batch: number
-  /** With so few in hand, the next are fetched. */
+  /** At this number of held permits, more are fetched. */
   lowWater: number
-  /** Between two recent requests. */
+  /** Time between two recent requests. */
   gapMs: number
-  /** Permits that no instance had, at the last reply. */
+  /** Permits that no instance held, at the last reply. */
   free: number
   touchedAt: number
   fetchedAt: number
-  /** All permits are out, some unspent elsewhere: refuse until then, and ask again. */
+  /** All permits are lent, some of them unused elsewhere: refuse until then, and ask again. */
   retryAt: number
   retryDelayMs: number
 }
@@ -53,12 +53,12 @@ export interface Flight extends LeaseRequest {
 
 const FIRST_RETRY_MS = 15
 const LAST_RETRY_MS = 30
-/** A reserve should last about so long. */
+/** A reserve should last about this long. */
 const BATCH_MS = 250
-/** Requests further apart than this would find their reserve given back. */
+/** With requests further apart than this, a reserve would be returned before its use. */
 const SLOW_DEMAND_MS = 80
 const LARGEST_BATCH = 16_384
-/** With fewer permits free than this, reserves are not worth a command of their own. */
+/** With fewer free permits than this, reserves are not worth a command of their own. */
 const SCARCE = 8
 
 export const createWindow = (): PermitWindow => ({
@@ -70,7 +70,7 @@ export const createWindow = (): PermitWindow => ({
   lease: undefined
 })
 
-/** Forgets what is over, permits included. `end` is that of a new local window, or 0. */
+/** Clears what is over, including permits. `end` is that of a new local window, or 0. */
 export const renewWindow = (window: PermitWindow, end: number): void => {
   window.end = end
   window.spent = 0
@@ -100,11 +100,11 @@ export const createLease = (window: PermitWindow, key: string, max: number, wind
   retryDelayMs: FIRST_RETRY_MS
 })
 
-/** Whether every permit of the window is known to be spent, by this instance or others. */
+/** Whether all permits of the window are known to be used, by this instance or others. */
 export const isOver = (window: PermitWindow, max: number): boolean =>
   window.generation !== 0 && window.spent <= window.lent && window.spent + window.others >= max
 
-/** A request has come for the key. */
+/** A request for the key has arrived. */
 export const touch = (lease: Lease, now: number): void => {
   const gapMs = now - lease.touchedAt
   lease.touchedAt = now
@@ -117,11 +117,11 @@ export const adaptBatch = (lease: Lease): void => {
   lease.batch = Math.min(wanted, Math.max(2, lease.batch * 2), LARGEST_BATCH, Math.ceil(lease.max / 4))
 }
 
-/** Whether to fetch before the reserve is used up. */
+/** Whether to fetch more before the reserve is used up. */
 export const runsLow = ({ window, free, lowWater }: Lease): boolean =>
   free >= SCARCE && window.lent - window.spent < lowWater
 
-/** The request to send now; with `giveBack` the permits in hand leave it at once, whatever becomes of the request. */
+/** The request to send now; with `giveBack` the held permits are gone at once, whatever happens to the request. */
 export const composeRequest = (lease: Lease, now: number, giveBack: boolean, extra: number): Flight => {
   const { window, waiters } = lease
   if (now >= window.end) renewWindow(window, 0)
@@ -138,8 +138,8 @@ export const composeRequest = (lease: Lease, now: number, giveBack: boolean, ext
 }
 
 /**
- * Takes over what Redis answered. The window's end is counted from the moment of sending, less the millisecond that Redis's
- * clock was rounded by, so it lies before Redis's end whatever the line did. Returns false when that end has already
+ * Accepts a reply from Redis. The end of the window is counted from the moment of sending, minus the millisecond by which
+ * Redis's clock was rounded, so it is before Redis's end whatever the latency. Returns false if that end has already
  * passed: the permits are void.
  */
 export const applyReply = (lease: Lease, flight: Flight, reply: LeaseReply, now: number): boolean => {
@@ -164,7 +164,7 @@ export const applyReply = (lease: Lease, flight: Flight, reply: LeaseReply, now:
 
 const spentMeanwhile = (window: PermitWindow, flight: Flight, reply: LeaseReply): number => {
   if (window.generation !== flight.generation) return window.spent
-  // The old window had ended by Redis's clock: what was spent of its permits since belongs to it.
+  // The old window had ended by Redis's clock, so what was used of its permits since then belongs to it.
   if (flight.generation !== 0 && flight.generation <= reply.nowMs) return 0
   return Math.max(0, window.spent - flight.spent)
 }

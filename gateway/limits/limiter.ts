@@ -9,23 +9,23 @@ import { createLocalWindows, type LocalWindows, type WindowTable } from './windo
 export interface Verdict {
   readonly allowed: boolean
   readonly limit: number
-  /** To the best of this instance's knowledge; never negative. */
+  /** As far as this instance knows; never negative. */
   readonly remaining: number
-  /** Until the window ends; above 0. */
+  /** Time until the window ends; above 0. */
   readonly resetMs: number
 }
 
 export interface LimiterStatus {
-  /** `memory`: there is no Redis. `degraded`: there is, but it is away, and each instance counts for itself. */
+  /** `memory`: Redis is not configured. `degraded`: it is unavailable, and each instance counts alone. */
   readonly mode: 'memory' | 'redis' | 'degraded'
-  /** Since when, ms since the epoch. */
+  /** When this began, ms since the epoch. */
   readonly since: number
   readonly reason?: string
   /** Commands sent to Redis so far. */
   readonly commands: number
   /** Windows kept in memory. */
   readonly entries: number
-  /** Keys that hold permits or deal with Redis just now. */
+  /** Keys that currently hold permits or wait for Redis. */
   readonly leases: number
 }
 
@@ -34,30 +34,30 @@ export interface LimiterParts {
   /** Monotonic ms. */
   readonly clock?: () => number
   readonly log: LimiterLog
-  /** Names this instance in Redis; made unique for each process's life. */
+  /** Identifies this instance in Redis; made unique per process run. */
   readonly instance?: string
-  /** Windows kept at most; beyond it the oldest leave. */
+  /** Maximum number of windows; beyond it the oldest are dropped. */
   readonly maxEntries?: number
-  /** How long Redis may take to answer before it counts as away. */
+  /** How long Redis may take to reply before it counts as unavailable. */
   readonly timeoutMs?: number
 }
 
 export interface Limiter {
   /**
-   * Counts one request. A promise only when permits must be fetched; it never rejects, and settles as soon as Redis has
-   * answered or counts as away.
+   * Counts one request. Returns a promise only if permits must be fetched; it never rejects, and settles as soon as Redis
+   * has replied or counts as unavailable.
    * @param name of the limit, e.g. `global` or a route's id
-   * @param key whom it counts, e.g. an IP
+   * @param key what it counts, e.g. an IP address
    */
   take(name: string, key: string, max: number, windowMs: number): Verdict | Promise<Verdict>
   status(): LimiterStatus
   onChange(listener: (status: LimiterStatus) => void): void
-  /** Gives unspent permits back. Afterwards `take` counts locally. */
+  /** Returns unused permits. Afterwards `take` counts locally. */
   close(): Promise<void>
 }
 
 const MAX_ENTRIES = 2 ** 20
-/** A command unanswered for so long means that Redis is away; afterwards requests do not wait for it until it is back. */
+/** A command without a reply for this long means that Redis is unavailable; requests then do not wait until it is back. */
 const REDIS_TIMEOUT_MS = 100
 const SWEEP_MS = 1000
 
@@ -98,7 +98,7 @@ const takeInMemory =
     return takeLocally(table.young.get(key) ?? windows.recall(table, key), max, windowMs, now)
   }
 
-/** Also while Redis is away: on top of what the others are known to have spent, this instance admits up to max. */
+/** Also while Redis is unavailable: in addition to what the others are known to have used, this instance admits up to max. */
 const takeLocally = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict => {
   if (now >= window.end) renewWindow(window, Math.ceil(now + windowMs))
   const allowed = window.spent + window.others < max
@@ -113,7 +113,7 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
     if (isOver(window, max)) return true
     const { lease } = window
     if (lease === undefined) return false
-    // More can't be granted than is not known to be spent: who comes after so many need not wait.
+    // No more can be granted than is not known to be used, so requests beyond that number need not wait.
     return (
       now < lease.retryAt || (window.generation !== 0 && lease.waiters.length >= max - window.spent - window.others)
     )

@@ -1,11 +1,11 @@
-// Adds up how long this process was stalled, by busy cores or by a long turn of its own.
+// Adds up how long this process was stalled, by busy cores or by a long turn of the event loop.
 
 interface OwnPauses {
-  /** The ticks begin. */
+  /** Starts the ticks. */
   begin(now: number): void
-  /** A tick; what it is late by was a pause. */
+  /** Records a tick; its delay counts as a pause. */
   tick(now: number): void
-  /** Milliseconds of pauses so far, a tick that is overdue included. */
+  /** Milliseconds of pauses so far, including a tick that is overdue. */
   total(now: number): number
 }
 

@@ -3,18 +3,18 @@ import { randomInt } from 'node:crypto'
 import type { PermitWindow } from './leases.ts'
 
 interface PackedWindows {
-  /** Keeps a window without a lease; at the bound the oldest kept one is forgotten. */
+  /** Stores a window without a lease; at the limit, the oldest stored one is dropped. */
   put(seed: number, key: string, window: PermitWindow): void
-  /** Moves a kept window into `window`; false when there is none. */
+  /** Moves a stored window into `window`; false if there is none. */
   takeOut(seed: number, key: string, window: PermitWindow): boolean
-  /** Forgets windows that have ended, a part of them each time. */
+  /** Drops windows that have ended, some of them at each call. */
   sweep(now: number): void
   size(): number
 }
 
 const SWEPT_AT_ONCE = 2 ** 16
 
-/** @param capacity windows at most; memory is allocated with the first one */
+/** @param capacity maximum number of windows; memory is allocated with the first one */
 export const createPackedWindows = (capacity: number): PackedWindows => {
   let slots: Slots | undefined
   let count = 0
@@ -70,7 +70,7 @@ export const createPackedWindows = (capacity: number): PackedWindows => {
   }
 }
 
-/** One column a field. A slot whose end is 0 is free. `index` is an open-addressed table of slot numbers plus one. */
+/** One column per field. A slot whose end is 0 is free. `index` is an open-addressed table of slot numbers plus one. */
 interface Slots {
   readonly mask: number
   readonly index: Int32Array
@@ -98,7 +98,7 @@ const createSlots = (capacity: number): Slots => {
   }
 }
 
-/** Where the hash is indexed; an empty place when it is not. */
+/** The position at which the hash is indexed, or an empty position if it is not. */
 const find = ({ mask, index, low, high }: Slots, lowHash: number, highHash: number): number => {
   let position = lowHash & mask
   for (let slot = index[position] ?? 0; slot !== 0; slot = index[position] ?? 0) {
@@ -114,7 +114,7 @@ const firstFree = ({ mask, index }: Slots, lowHash: number): number => {
   return position
 }
 
-/** Knuth's algorithm R (TAOCP 6.4): what was displaced over the hole moves back, so that no tombstones remain. */
+/** Knuth's algorithm R (TAOCP 6.4): entries displaced past the hole move back, so that no tombstones remain. */
 const unindex = ({ mask, index, low }: Slots, position: number): void => {
   let hole = position
   for (let at = (hole + 1) & mask; index[at] !== 0; at = (at + 1) & mask) {
@@ -126,7 +126,7 @@ const unindex = ({ mask, index, low }: Slots, position: number): void => {
   index[hole] = 0
 }
 
-/** Of this process alone, so that keys that collide cannot be chosen. */
+/** Random per process, so that colliding keys cannot be chosen. */
 const LOW_SEED = randomInt(2 ** 32)
 const HIGH_SEED = randomInt(2 ** 32)
 

@@ -11,15 +11,15 @@ import type { OpenWindow, WindowTable } from './windows.ts'
 
 export interface RedisLeases {
   readonly circuit: Circuit
-  /** Calls back once the window can be judged: permits in hand, or known to be over, or Redis away. */
+  /** Calls back once the window can be decided: permits are held, or it is known to be full, or Redis is unavailable. */
   wait(window: PermitWindow, table: WindowTable, key: string, now: number, decide: () => void): void
-  /** A permit of a leased window was spent; fetches more in time. */
+  /** A permit of a leased window was used; fetches more in time. */
   spent(lease: Lease): void
   /** EVALSHA and EVAL sent so far. */
   commands(): number
-  /** Keys busy just now. */
+  /** Keys that are currently busy. */
   leases(): number
-  /** Gives back what is in hand. */
+  /** Returns the held permits. */
   close(): Promise<void>
 }
 
@@ -27,20 +27,20 @@ interface RedisLeaseParts {
   readonly redis: RedisStore
   readonly clock: () => number
   readonly log: LimiterLog
-  /** Unique to this process's life. */
+  /** Unique per process run. */
   readonly instance: string
-  /** How long Redis may leave a command unanswered before it counts as away. */
+  /** How long Redis may take to answer a command before it counts as unavailable. */
   readonly timeoutMs: number
   /** Windows in which something was admitted. */
   readonly openWindows: (now: number) => readonly OpenWindow[]
 }
 
-/** How long the first connection may take before Redis counts as away, when no request finds out earlier. */
+/** How long the first connection may take before Redis counts as unavailable, unless a request finds out earlier. */
 const CONNECT_MS = 1000
 const TICK_MS = 20
-/** Between two attempts over a connection that is being made anew. */
+/** Time between two attempts on a connection that is being re-established. */
 const ASK_AGAIN_MS = 10
-/** Reports under way at once: enough to fill the line, few enough for requests to pass between them. */
+/** Concurrent reports: enough to use the connection, few enough for requests to pass between them. */
 const REPORTS_AT_ONCE = 256
 
 export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
@@ -75,7 +75,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     if (more) schedule(lease)
   }
 
-  /** One command per key for all that arrives in the same turn of the event loop. */
+  /** One command per key for all requests that arrive in the same turn of the event loop. */
   const schedule = (lease: Lease) => {
     if (lease.scheduled || lease.flight !== undefined) return
     lease.scheduled = true
@@ -132,7 +132,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     await Promise.all(unsaid.map(lease => flights.send(lease, true, 0)))
   }
 
-  // After an outage everything known to be spent is reported: Redis may have lost it, or never heard of it.
+  // After an outage, everything known to be used is reported, because Redis may have lost it or never received it.
   circuit.onChange(({ up }) => {
     if (!up) return
     for (const lease of busy) beginAnew(lease)
@@ -167,7 +167,7 @@ const drain = (lease: Lease) => {
   for (const decide of lease.waiters.splice(0)) decide()
 }
 
-/** Acts on all that was given in one turn of the event loop, at its end. */
+/** Processes everything queued in one turn of the event loop, at its end. */
 const afterTurn = <T>(act: (item: T) => void): ((item: T) => void) => {
   let waiting: T[] = []
   const flush = () => {

@@ -4,8 +4,8 @@ import { createWindow, type PermitWindow, renewWindow } from './leases.ts'
 import { createPackedWindows } from './packed-windows.ts'
 
 /**
- * The windows of one limit that were asked for recently. Two generations: looking a key up in `old` moves it to `young`;
- * what leaves `old` is packed.
+ * The recently used windows of one limit. Two generations: looking up a key in `old` moves it to `young`;
+ * windows that leave `old` are packed.
  */
 export interface WindowTable {
   readonly name: string
@@ -14,12 +14,12 @@ export interface WindowTable {
   readonly seed: number
   young: Map<string, PermitWindow>
   old: Map<string, PermitWindow>
-  /** Where eviction has come to in `old`: starting anew each time would walk over what has gone. */
+  /** How far eviction has progressed in `old`; starting over each time would walk past removed entries. */
   oldest: MapIterator<[string, PermitWindow]>
   turnsAt: number
 }
 
-/** A window with the limit and the key that it belongs to. */
+/** A window with its limit and key. */
 export interface OpenWindow {
   readonly window: PermitWindow
   readonly table: WindowTable
@@ -28,16 +28,16 @@ export interface OpenWindow {
 
 export interface LocalWindows {
   tableOf(name: string, max: number, windowMs: number): WindowTable
-  /** The window of a key that is not in `young`: remembered, or new. */
+  /** The window of a key that is not in `young`: stored, or new. */
   recall(table: WindowTable, key: string): PermitWindow
-  /** Those in which something was admitted; of packed ones the keys are not known. */
+  /** The windows in which something was admitted; the keys of packed ones are unknown. */
   open(now: number): readonly OpenWindow[]
-  /** Drops what was not asked for during a whole window: it has ended. */
+  /** Drops windows that were not used for their whole duration, because they have ended. */
   sweep(now: number): void
   size(): number
 }
 
-/** @param maxEntries windows kept at most: a sixteenth as objects, the others packed */
+/** @param maxEntries maximum number of windows: a sixteenth as objects, the others packed */
 export const createLocalWindows = (maxEntries: number): LocalWindows => {
   const maxRecent = Math.ceil(maxEntries / 16)
   const packed = createPackedWindows(maxEntries - maxRecent)
@@ -70,14 +70,14 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     else {
       window = spare ?? createWindow()
       if (!packed.takeOut(table.seed, key, window)) renewWindow(window, 0)
-      // The evicted object is the next one's: a flood of new keys makes no garbage of old objects.
+      // The evicted object is reused, so that a flood of new keys creates no garbage.
       spare = ++recent > maxRecent ? evict(victim(table)) : undefined
     }
     table.young.set(key, window)
     return window
   }
 
-  /** The limit that fills up pays itself; a small one does not suffer for a large one. */
+  /** The limit that fills up bears the cost; a small limit does not suffer from a large one. */
   const victim = (table: WindowTable): WindowTable => {
     let largest = table
     if (sizeOf(table) * tables.size >= maxRecent) return table
@@ -86,7 +86,7 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
     return largest
   }
 
-  /** Packs the window asked for longest ago; its object may be used for another. */
+  /** Packs the least recently used window; its object may be reused. */
   const evict = (table: WindowTable): PermitWindow | undefined => {
     for (let turns = 0; turns < 2; ) {
       const next = table.oldest.next()
@@ -102,7 +102,7 @@ export const createLocalWindows = (maxEntries: number): LocalWindows => {
         packed.put(table.seed, key, window)
         return window
       }
-      // Permits are out for this key: it is in use, and Redis is to hear of it first.
+      // Permits are lent for this key, so it is in use, and Redis must be told first.
       table.young.set(key, window)
     }
     return undefined

@@ -5,10 +5,10 @@ import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts
 import type { TlsSettings } from '../settings/settings.ts'
 import { stampOf } from '../values/file-stamp.ts'
 
-/** What a TLS listener needs for its next connection. */
+/** The settings of a TLS listener for its next connection. */
 export interface CertificateState {
   readonly pair: CertificatePair
-  /** Shared by all processes behind one listener, so that each resumes what another began; bytes as Latin-1. */
+  /** Shared by all processes behind one listener, so that each can resume the sessions of the others; bytes as Latin-1. */
   readonly ticketKeys: string
   /** Whether the files hold this pair. */
   readonly current: boolean
@@ -17,7 +17,7 @@ export interface CertificateState {
 export interface Certificates {
   state(): CertificateState
   onChange(listener: (state: CertificateState) => void): void
-  /** Reads the files again; resolves to whether what they hold is in use. */
+  /** Reads the files again; resolves to whether their contents are in use. */
   reload(): Promise<boolean>
   close(): void
 }
@@ -30,9 +30,9 @@ interface CertificatesLog {
 interface CertificatesParts {
   readonly tls: TlsSettings
   readonly log: CertificatesLog
-  /** How often names, inodes, sizes and times are compared; renewals swap links, which no file system announces alike. */
+  /** How often names, inodes, sizes and times are compared; renewals swap links, which file systems do not announce reliably. */
   readonly pollMs?: number
-  /** When a pair that is not good is read again. */
+  /** Interval at which an invalid pair is read again. */
   readonly retryMs?: number
 }
 
@@ -45,7 +45,7 @@ export const initialState = ({ pair }: TlsSettings): CertificateState => ({
   current: true
 })
 
-// RFC 5077 §4, as OpenSSL keeps them: name, HMAC key and AES key, 16 bytes each.
+// RFC 5077 §4, as OpenSSL stores them: name, HMAC key and AES key, 16 bytes each.
 const newTicketKeys = (): string => randomBytes(48).toString('latin1')
 
 export const createCertificates = (parts: CertificatesParts): Certificates => {
@@ -91,7 +91,7 @@ export const createCertificates = (parts: CertificatesParts): Certificates => {
   const poll = async () => {
     const now = await fingerprint(tls)
     if (isClosed || (now === known && performance.now() < retryAt)) return
-    // The first poll too: the files may have changed since the settings were read.
+    // The first poll also compares, because the files may have changed since the settings were read.
     known = now
     await reload()
   }
@@ -110,8 +110,8 @@ export const createCertificates = (parts: CertificatesParts): Certificates => {
 }
 
 /**
- * Those of another process, which follows the files for all that share a listener: a process that starts while the files
- * are broken serves what the others do.
+ * The certificates of another process, which follows the files for all that share a listener: a process that starts while
+ * the files are invalid serves the same certificate as the others.
  * @param subscribe passes on each state after the initial one
  */
 export const followCertificates = (
@@ -134,12 +134,12 @@ export const followCertificates = (
 
 /** What health and metrics need to know of a certificate. */
 export interface ServedCertificate {
-  /** Whether it is what the files hold. */
+  /** Whether the files contain this certificate. */
   readonly current: boolean
   readonly pair: Pick<CertificatePair, 'expiresAt'>
 }
 
-/** Whether the files hold what is served, and that has not expired. */
+/** Whether the files contain the certificate in use, and it has not expired. */
 export const isWell = ({ current, pair }: ServedCertificate): boolean => current && pair.expiresAt > Date.now()
 
 const readPair = async ({ certFile, keyFile }: TlsSettings) => {

@@ -1,33 +1,33 @@
 // Counts the connections of each client address across all processes, and refuses those over the limit.
 import type { ClientAddressOf } from '../http/client-address.ts'
 
-/** A client address and how many connections it has at all processes, as far as the one that says so knows. */
+/** A client address and the number of its connections in all processes, as far as the reporting process knows. */
 type Claim = readonly [key: string, total: number]
 
 export interface ConnectionPlaces {
-  /** Takes a place for a connection of this peer; false: its address has as many as it may. */
+  /** Reserves a place for a connection of this peer; false: its address has reached the limit. */
   enter(peer: string | undefined): boolean
   leave(peer: string | undefined): void
-  /** Another process asks: gives what is held here, for each claim in turn. */
+  /** Another process asks: returns the number held here, for each claim in turn. */
   answer(claims: unknown): number[]
 }
 
 interface PlacesOptions {
   readonly most: number
-  /** Trusted proxies are exempt: whom they speak for is not known yet. */
+  /** Trusted proxies are exempt, because the client behind them is not known yet. */
   readonly clientAddress: ClientAddressOf
-  /** Asks all other processes; each gives its `answer`. */
+  /** Asks all other processes; each returns its `answer`. */
   readonly ask?: ((claims: readonly Claim[]) => Promise<readonly unknown[]>) | undefined
-  /** Told at most once a minute, with how many were refused since. */
+  /** Called at most once a minute, with the number of connections refused since. */
   readonly onRefused?: (key: string, count: number) => void
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
-/** An address with this part of its places at one process is asked about at the others. */
+/** An address that uses this share of its places in one process is looked up in the others. */
 const TOLD_PART = 16
 const ASK_EVERY_MS = 100
-/** What others hold is forgotten unless they say so again. */
+/** What others hold is dropped unless they report it again. */
 const KNOWN_MS = 1000
 const TOLD_EVERY_MS = 60_000
 

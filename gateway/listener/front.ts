@@ -1,4 +1,4 @@
-// Accepts connections on a port and passes on those that may speak HTTP, after their PROXY header and inside TLS.
+// Accepts connections on a port and passes on those that may use HTTP, after their PROXY header and inside TLS.
 import { constants } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'
@@ -9,29 +9,29 @@ import { takeProxyHeader } from './proxied-connection.ts'
 interface Accepted {
   /** A TLSSocket when the connection is secure. */
   readonly socket: Socket
-  /** Whom the connection comes from: the socket's own peer, or whom its PROXY header names. */
+  /** The peer of the connection: the socket's own, or the one that its PROXY header names. */
   readonly peer: string | undefined
   readonly isSecure: boolean
 }
 
 export interface FrontParts {
-  /** What it is given has a place, which it leaves when the connection is no more. */
+  /** Each connection passed on occupies a place, which is released when the connection is gone. */
   readonly accept: (accepted: Accepted) => void
   readonly places: ConnectionPlaces
   /** undefined: plain HTTP. */
   readonly certificate: CertificateState | undefined
-  /** Peers that must send a PROXY header; undefined: none does. */
+  /** Peers that must send a PROXY header; undefined: no peer sends one. */
   readonly sendsProxyHeader: ((peer: string | undefined) => boolean) | undefined
-  /** A connection was closed before it spoke HTTP, for this reason. */
+  /** A connection was closed for this reason before it used HTTP. */
   readonly onRefused: (reason: string, peer: string | undefined) => void
 }
 
 export interface Front {
   /** Not listening yet. */
   readonly server: Server
-  /** For connections to come; those that are open keep theirs. */
+  /** Applies to new connections; open ones keep their own. */
   useCertificate(state: CertificateState): void
-  /** Resolves when all connections have got as far as HTTP; those that have not after `graceMs` are ended. */
+  /** Resolves when all connections have reached HTTP; those that have not after `graceMs` are closed. */
   endEarly(graceMs?: number): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
   const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
     early.add(socket)
     socket.on('close', () => leaveEarly(socket))
-    // Until the connection is handed over, a reset matters to no one else.
+    // Until the connection is handed over, a reset concerns no other part.
     socket.on('error', () => socket.destroy())
     const peer = socket.remoteAddress
     if (sendsProxyHeader?.(peer) !== true) return greet(socket, peer)
@@ -90,7 +90,7 @@ const secureContext = ({ pair, ticketKeys }: CertificateState): SecureContextOpt
   cert: pair.cert,
   key: pair.key,
   minVersion: 'TLSv1.2',
-  // A client that asks for new keys again and again costs us more than it costs itself.
+  // A client that requests renegotiation again and again costs us more than itself.
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   ticketKeys: Buffer.from(ticketKeys, 'latin1')
 })
@@ -102,7 +102,7 @@ const createTls = (
 ): { server: TlsServer; greet: (connection: Socket, peer: string | undefined) => void } => {
   const greeted = new Map<string, { connection: Socket; peer: string | undefined }>()
   const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
-  // It listens nowhere: connections are brought to it.
+  // It listens on no port; connections are passed to it.
   const server = createTlsServer(options, socket => {
     const key = connectionKey(socket)
     const known = greeted.get(key)

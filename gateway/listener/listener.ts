@@ -13,7 +13,7 @@ interface ListenerParts {
   readonly settings: Pick<Settings, 'port' | 'host' | 'redirectPort' | 'publicUrl' | 'proxyProtocol'>
   /** undefined: plain HTTP. */
   readonly certificates: Certificates | undefined
-  /** Whether a peer is one of TRUST_PROXY. */
+  /** Whether a peer is in TRUST_PROXY. */
   readonly isTrusted: (peer: string | undefined) => boolean
   /** Both listeners count together. */
   readonly places: ConnectionPlaces
@@ -22,11 +22,11 @@ interface ListenerParts {
 
 interface Listener {
   readonly port: number
-  /** Of the listener that redirects; undefined without one. */
+  /** Port of the redirecting listener; undefined if there is none. */
   readonly redirectPort: number | undefined
-  /** From now on every answer is the last on its connection, and says so; new connections are still taken. */
+  /** From now on every response is the last on its connection, and says so; new connections are still accepted. */
   announceEnd(): void
-  /** Takes no more connections; requests under way may finish, and after `timeoutMs` what is left is cut. */
+  /** Stops accepting connections; requests in progress may finish, and after `timeoutMs` the rest is cut. */
   drain(timeoutMs: number): Promise<void>
 }
 
@@ -77,11 +77,11 @@ const open = async (
   return { front, http, port: await listen(front.server, port, settings.host) }
 }
 
-/** Connections that the kernel holds until they are taken; beyond that a client tries again after a second. */
+/** Connections that the kernel queues until they are accepted; beyond that a client retries after a second. */
 const BACKLOG = 1024
-/** What a drain spends on taking them at most; milliseconds. */
+/** The longest that a drain spends on accepting them; milliseconds. */
 const BACKLOG_MS = 500
-/** For connections in their TLS handshake, or whose PROXY header is due, when a drain begins; milliseconds. */
+/** For connections that are in their TLS handshake, or waiting for a PROXY header, when a drain begins; milliseconds. */
 const EARLY_GRACE_MS = 500
 
 const listen = (server: Server, port: number, host: string): Promise<number> =>
@@ -102,14 +102,14 @@ const drain = async ({ front, http }: Open, timeoutMs: number): Promise<void> =>
   await closed
 }
 
-/** Takes what the kernel has accepted, one connection in a turn of the event loop: closed with the listener, it would be reset. */
+/** Accepts what the kernel has queued, one connection per turn of the event loop; closing the listener would reset them. */
 const takeBacklog = async (server: Server): Promise<void> => {
   let isTaking = true
   const note = () => {
     isTaking = true
   }
   server.on('connection', note)
-  // The turn that this begins in may have looked already.
+  // The turn in which this begins may have polled already.
   await setImmediate()
   const until = performance.now() + BACKLOG_MS
   for (let taken = 0; isTaking && taken < BACKLOG && performance.now() < until; taken++) {

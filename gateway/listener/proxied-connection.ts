@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import { type NamedPeer, readProxyHeader } from './proxy-protocol.ts'
 
 /**
- * Calls `done` once with whom the header names, or destroys the socket and calls `onRefused`. A connection that ends
- * before its header does is no violation: balancers look whether the port is open.
+ * Calls `done` once with the peer that the header names, or destroys the socket and calls `onRefused`. A connection that
+ * ends before its header is complete is no violation, because balancers check whether the port is open.
  */
 export const takeProxyHeader = (
   socket: Socket,

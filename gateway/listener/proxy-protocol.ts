@@ -10,16 +10,16 @@ export interface NamedPeer {
 }
 
 type ProxyHeader =
-  /** All bytes so far are the beginning of a header. */
+  /** All bytes so far are a prefix of a header. */
   | { readonly state: 'incomplete' }
-  /** `peer` undefined: LOCAL or UNKNOWN, the connection speaks for itself. The bytes behind `length` are the client's. */
+  /** `peer` undefined: LOCAL or UNKNOWN, so the connection's own address counts. Bytes after `length` are the client's. */
   | { readonly state: 'complete'; readonly length: number; readonly peer: NamedPeer | undefined }
-  /** The connection must be closed; the reason holds none of its bytes. */
+  /** The connection must be closed; the reason contains none of its bytes. */
   | { readonly state: 'refused'; readonly reason: string }
 
-/** §2.1: a whole header of version 1 has at most so many bytes, its CRLF included. */
+/** §2.1: maximum length of a version 1 header, including its CRLF. */
 export const MAX_V1_BYTES = 107
-/** Of a header of version 2, TLVs included; real ones carry a client certificate's names at most. */
+/** Maximum length of a version 2 header, including TLVs; real ones contain at most the names in a client certificate. */
 export const MAX_V2_BYTES = 4096
 
 const V1_START = Buffer.from('PROXY ', 'latin1')
@@ -29,14 +29,14 @@ const V2_FIXED_BYTES = 16
 const INCOMPLETE: ProxyHeader = Object.freeze({ state: 'incomplete' })
 const refused = (reason: string): ProxyHeader => ({ state: 'refused', reason })
 
-/** @param bytes everything that came on this connection so far; asked again, with more, while `incomplete`. */
+/** @param bytes everything received on this connection so far; called again with more while `incomplete`. */
 export const readProxyHeader = (bytes: Buffer): ProxyHeader => {
   if (startsAs(bytes, V1_START)) return bytes.length < V1_START.length ? INCOMPLETE : readV1(bytes)
   if (startsAs(bytes, V2_SIGNATURE)) return bytes.length < V2_FIXED_BYTES ? judgeV2Start(bytes) : readV2(bytes)
   return refused('no PROXY header')
 }
 
-/** Whether the bytes agree with a signature as far as both go. */
+/** Whether the bytes match a signature as far as both go. */
 const startsAs = (bytes: Buffer, signature: Buffer): boolean => {
   const known = Math.min(bytes.length, signature.length)
   return bytes.compare(signature, 0, known, 0, known) === 0
@@ -48,7 +48,7 @@ const readV1 = (bytes: Buffer): ProxyHeader => {
   if (end >= MAX_V1_BYTES || bytes[end - 1] !== 0x0d) return refused('a PROXY line without its CRLF')
   const line = bytes.toString('latin1', 0, end - 1)
   const length = end + 1
-  // Whatever stands between UNKNOWN and the CRLF is ignored (§2.1).
+  // Anything between UNKNOWN and the CRLF is ignored (§2.1).
   if (/^PROXY UNKNOWN(?: |$)/.test(line)) return { state: 'complete', length, peer: undefined }
   const [, family, source = '', destination = '', sourcePort = '', destinationPort = ''] =
     /^PROXY (TCP[46]) ([0-9A-Fa-f:.]+) ([0-9A-Fa-f:.]+) (0|[1-9]\d{0,4}) (0|[1-9]\d{0,4})$/.exec(line) ?? []
@@ -59,7 +59,7 @@ const readV1 = (bytes: Buffer): ProxyHeader => {
   return { state: 'complete', length, peer: { address: source, port: Number(sourcePort) } }
 }
 
-// Addresses of version 2 by family and transport (§2.2): bytes of the whole block. UDP never comes over a TCP connection.
+// Version 2 addresses by family and transport (§2.2): size of the whole block. UDP never arrives over a TCP connection.
 const UNSPECIFIED = 0x00
 const TCP4 = 0x11
 const TCP6 = 0x21
@@ -69,7 +69,7 @@ const ADDRESS_BYTES: Readonly<Record<number, number>> = { [UNSPECIFIED]: 0, [TCP
 const LOCAL = 0x20
 const PROXY = 0x21
 
-/** What the fixed part says wrong as early as it has come. */
+/** Detects an error in the fixed part as soon as it has arrived. */
 const judgeV2Start = (bytes: Buffer): ProxyHeader => {
   const [command, family] = [bytes[12], bytes[13]]
   if (command !== undefined && command !== LOCAL && command !== PROXY)

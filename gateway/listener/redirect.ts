@@ -2,10 +2,10 @@
 import { createHttpServer, type HttpServer } from '../http/server/server.ts'
 
 const REFUSED = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'
-/** More would be a redirect loop of somebody else, or an attack. */
+/** More would be someone else's redirect loop, or an attack. */
 const MAX_TARGET_LENGTH = 8192
 
-/** @param publicUrl without a slash at its end */
+/** @param publicUrl without a trailing slash */
 export const createRedirectServer = (publicUrl: string): HttpServer =>
   createHttpServer({
     handler: {
@@ -18,7 +18,7 @@ export const createRedirectServer = (publicUrl: string): HttpServer =>
     }
   })
 
-/** Path and query of a request target (RFC 9112 §3.2) on another origin; only its origin where it has no path. */
+/** Path and query of a request target (RFC 9112 §3.2) on another origin; only the origin if there is no path. */
 export const redirectLocation = (publicUrl: string, target: string): string => {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
   if (path.length > MAX_TARGET_LENGTH || !/^[/?]/.test(path)) return `${publicUrl}/`

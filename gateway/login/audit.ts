@@ -1,4 +1,4 @@
-// Records every login; refused ones name a person only if there is one, and a flood of them is summed up.
+// Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
@@ -14,14 +14,14 @@ export interface LoginAudit {
 interface LoginAuditParts {
   readonly audit: Pick<AuditLog, 'append'>
   readonly names: Pick<LoginNames, 'personOf'>
-  /** JWT_SECRET: the key of the hash of unknown names is derived from it. */
+  /** JWT_SECRET; the key for hashing unknown names is derived from it. */
   readonly secret: string
   readonly log: Pick<Logger, 'info' | 'debug' | 'error'>
   /** Monotonic ms. */
   readonly clock?: () => number
 }
 
-/** So many refusals have an entry of their own at once, and one more every now and then. */
+/** This many refusals get an entry of their own at once, and one more from time to time. */
 const BURST = 60
 const REFILL_MS = 5_000
 const SUM_EVERY_MS = 60_000
@@ -72,7 +72,7 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
         const target = userId === undefined ? '' : `user:${userId}`
         keep(append({ actor, action: 'login', target, details: { provider, reason } }))
       } else if (reason === 'ldap-not-active') {
-        // Anybody can ask for what is switched off, as often as they like.
+        // Anyone can request what is switched off, as often as they like.
         log.debug({ requestId, provider, reason, ip, ok }, 'login refused')
       } else if (isAffordable()) keep(refuse(outcome))
       else sums.add(provider, reason)
@@ -84,7 +84,7 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
   }
 }
 
-/** What is said of somebody who was refused: a password typed as a name must be written nowhere. */
+/** How a refused login is named: a password typed as a user name must not be written anywhere. */
 const createNames = ({ names, secret }: LoginAuditParts) => {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login names', 32))
   const hashOf = (name: string): string => {
@@ -96,7 +96,7 @@ const createNames = ({ names, secret }: LoginAuditParts) => {
     username,
     userId
   }: LoginOutcome): Promise<{ name: string; userId: number | undefined }> => {
-    // The others do not pass on what was typed: an ID token or a proven identifier said it.
+    // The other reasons do not involve typed text: the identifier comes from an ID token or has been proven.
     if (provider !== 'ldap' || userId !== undefined) return { name: username, userId }
     const person = await names.personOf(username).catch(() => undefined)
     return person === undefined
@@ -105,7 +105,7 @@ const createNames = ({ names, secret }: LoginAuditParts) => {
   }
 }
 
-/** Refusals beyond those that have an entry of their own: one entry a minute for each reason. */
+/** Summarises refusals without an entry of their own: one entry a minute per reason. */
 const createSums = (append: (entry: Parameters<AuditLog['append']>[0]) => void, clock: () => number) => {
   const counts = new Map<string, { provider: string; reason: string; count: number }>()
   let since = clock()

@@ -1,6 +1,6 @@
 // Reads a token request of a service account: grant type first, then credentials (RFC 6749 §2.3.1, §4.4, §5.2).
 
-/** An error of RFC 6749 §5.2; `reason` is for the log alone. */
+/** An error of RFC 6749 §5.2; `reason` is for the log only. */
 export class TokenRequestError extends Error {
   readonly error: 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'slow_down'
   readonly status: 400 | 401 | 429
@@ -23,7 +23,7 @@ interface ClientCredentials {
 const MAX_LENGTH = 512
 
 /**
- * The credentials of a client credentials request. Parameters without a value count as omitted; a repeated one is
+ * The credentials of a client credentials request. Parameters without a value count as omitted. Repeated parameters are
  * refused (RFC 6749 §3.2), and so are credentials in two places (§2.3). Throws TokenRequestError.
  */
 export const readTokenRequest = (form: string, authorization: string | undefined): ClientCredentials => {
@@ -93,6 +93,6 @@ const bounded = (credentials: ClientCredentials): ClientCredentials => {
 
 const noCredentials = () => wrongCredentials('no-credentials')
 
-/** One answer for whatever is wrong with the client: unknown, wrong secret, expired, or from elsewhere. */
+/** The same response whatever is wrong with the client: unknown, wrong secret, expired, or a foreign address. */
 export const wrongCredentials = (reason: string): TokenRequestError =>
   new TokenRequestError('invalid_client', 'Client authentication failed', reason, 401)

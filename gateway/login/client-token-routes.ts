@@ -15,16 +15,16 @@ import { createTurnstile, NoPermit } from './throttle/turnstile.ts'
 interface ClientTokenParts {
   clients: Pick<Clients, 'prove'>
   tokens: Pick<AccessTokens, 'issue' | 'verify'>
-  /** Failed secrets of an address, counted for all instances. */
+  /** Failed secrets per address, counted across all instances. */
   failures: PermitStore
   loginFailures: { readonly perIp: number; readonly windowMs: number }
-  /** JWT_SECRET; what addresses are counted by is derived from it. */
+  /** JWT_SECRET; the keys under which addresses are counted are derived from it. */
   secret: string
-  /** Every outcome, for the audit log and the metrics; the reason is a stable word. */
+  /** Called with every outcome, for the audit log and the metrics; the reason is a stable word. */
   onOutcome: (outcome: LoginOutcome) => void
 }
 
-/** How long a request waits while as many others of its address are being judged as may fail. */
+/** How long a request waits while as many others from its address are in progress as may fail. */
 const PATIENCE_MS = 5000
 
 const tokenSchema = {
@@ -96,7 +96,7 @@ const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId,
   return { access_token: token, token_type: 'Bearer', expires_in: identity.expiresAt - identity.issuedAt }
 }
 
-/** A refused request is logged like any other; only its body is RFC 6749's (§5.2). */
+/** A refused request is logged like any other; only its body follows RFC 6749 (§5.2). */
 const refuse = (reply: FastifyReply, exchange: Exchange, error: TokenRequestError, byHeader: boolean) => {
   const { status, reason } = error
   const Refusal = status === 401 ? Unauthenticated : status === 429 ? LoginThrottled : BadRequest
@@ -124,7 +124,7 @@ const createFailureTurnstile = ({ failures, loginFailures: { perIp, windowMs } }
     clock: () => performance.now()
   })
 
-/** Runs `work` with a permit of the client's address, which is used up when the credentials are wrong. */
+/** Runs `work` with a permit of the client's address, which is used up if the credentials are wrong. */
 const counted = async <T>(
   turnstile: FailureTurnstile,
   secret: string,

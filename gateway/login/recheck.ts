@@ -1,4 +1,4 @@
-// Looks people with a live session up again in the directory, spread over the interval, on one instance for all.
+// Rechecks people with a live session in the directory, spread over the interval, on one instance for all.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Directory } from '../directory/directory.ts'
@@ -8,9 +8,9 @@ import { createReports } from './reports.ts'
 interface RecheckParts {
   readonly directory: Pick<Directory, 'lookUp'>
   readonly accounts: DirectoryAccounts
-  /** The groups of a person, as the directory says them now. */
+  /** The person's current groups in the directory. */
   readonly applyGroups: (userId: number, groups: readonly string[]) => Promise<unknown>
-  /** What was ended is known to this instance afterwards. */
+  /** Makes this instance aware of what was ended. */
   readonly catchUp: () => Promise<void>
   /** LDAP_RECHECK. */
   readonly intervalMs: number
@@ -21,11 +21,11 @@ interface Recheck {
   close(): Promise<void>
 }
 
-/** Everybody's turn comes a little before the interval is over. */
+/** Everyone's turn comes a little before the interval is over. */
 const SHARE_OF_INTERVAL = 0.9
 const LEASE_MS = 10_000
 const MOST_AT_ONCE = 50
-/** So many at once may be gone for good; more is more likely a mistake of the directory. */
+/** This many people at once may really be gone; more probably mean a mistake in the directory. */
 const MOST_GONE = 5
 const MOST_GONE_SHARE = 0.1
 const ACTOR = { id: null, username: 'directory' }
@@ -48,7 +48,7 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
     return isHeld
   }
 
-  /** How many look-ups are due by the even spread of all over the interval. */
+  /** The number of lookups that are due when all are spread evenly over the interval. */
   const allowance = async (now: number): Promise<number> => {
     if (now >= live.countAt)
       live = { count: (await accounts.count()).live, countAt: now + Math.min(10_000, turnMs / 10) }
@@ -61,7 +61,7 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
     const now = performance.now()
     if (!(await isLeader(now))) return
     const regular = await allowance(now)
-    // Somebody whose turn is over, since this instance has just taken over or a session is new, is not made to wait.
+    // Overdue people (because this instance has just taken over, or a session is new) do not wait any longer.
     const due = regular > 0 ? await accounts.due(0, regular) : await accounts.due(turnMs, 1)
     for (const account of due) await recheck(parts, account, isNews)
   }
@@ -121,7 +121,7 @@ const end = async ({ accounts, catchUp, log }: RecheckParts, userId: number, rea
   )
 }
 
-/** Everybody else has been looked up since this person was first missed: were many of them missed as well? */
+/** Everyone else has been looked up since this person was first missed: were many of them missed as well? */
 const isPlausible = async ({ accounts, log }: RecheckParts, isNews: (topic: string) => boolean): Promise<boolean> => {
   const { live, missing } = await accounts.count()
   if (missing <= MOST_GONE || missing <= live * MOST_GONE_SHARE) return true

@@ -4,7 +4,7 @@ import { boundedMap } from '../values/bounded-map.ts'
 const QUIET_MS = 60_000
 const MAX_TOPICS = 10_000
 
-/** Whether a topic is due to be reported; asked, it counts as reported. `clock`: monotonic ms. */
+/** Whether a topic is due to be reported; calling this counts as reporting. `clock`: monotonic ms. */
 export const createReports = (clock: () => number): ((topic: string) => boolean) => {
   const reported = boundedMap<string, number>(MAX_TOPICS)
   return topic => {

@@ -17,7 +17,7 @@ interface LoginRoutesParts {
   /** undefined: directory login is not active. */
   directory: Directory | undefined
   throttle: LoginThrottle
-  /** Remembers where a login succeeded, for the throttle. */
+  /** Remembers the address of a successful login, for the throttle. */
   rememberAddress: (login: string, ipKey: string, userId: number) => Promise<void>
   signIn: SignIn
   onOutcome: (outcome: LoginOutcome) => void
@@ -88,7 +88,7 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
         person = await throttle.attempt(attempt, guard => directory.authenticate(username, password, guard))
       } catch (error) {
         if (error instanceof DirectoryFailure) throw refused(error.reason, error)
-        // The access log has a line for each; a flood of them must not become one of the audit log.
+        // The access log has a line for each; a flood of them must not flood the audit log too.
         const { reason = '' } = error instanceof LoginThrottled ? error : {}
         const flood = reason === 'login-throttled-client' ? client.key : (login ?? '')
         if (reason !== '' && isNews(`${reason} ${flood}`)) report(reason)

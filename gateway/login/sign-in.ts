@@ -1,4 +1,4 @@
-// Records someone whom a provider has confirmed as a person, and issues the gateway's own token.
+// Records a person whom a provider has authenticated, and issues the gateway's own token.
 import { LoginFailed } from '../errors.ts'
 import type { AccountProvider, ProvenPerson, User } from '../identity.ts'
 import type { StoredPerson } from '../store/users.ts'
@@ -10,7 +10,7 @@ export interface LoginContext {
   userAgent?: string | undefined
 }
 
-/** What became of a login attempt, for the audit log and the metrics. `reason` is a stable word. */
+/** The outcome of a login attempt, for the audit log and the metrics. `reason` is a stable word. */
 export interface LoginOutcome extends LoginContext {
   provider: AccountProvider
   ok: boolean
@@ -21,12 +21,12 @@ export interface LoginOutcome extends LoginContext {
 
 interface SignInParts {
   tokens: Pick<AccessTokens, 'issue'>
-  /** Creates or updates the person and the link, and loads profiles and areas. Throws `GW_UNAVAILABLE` when the database is away. */
+  /** Creates or updates the person and the link, and loads profiles and areas. Throws `GW_UNAVAILABLE` without a database. */
   syncPerson: (
     person: ProvenPerson,
     context: LoginContext
   ) => Promise<Pick<StoredPerson, 'user' | 'version' | 'disabled'>>
-  /** The login is listed among the person's sessions from now on; never throws. */
+  /** Lists the login among the person's sessions from now on; never throws. */
   beginSession: (token: string, context: LoginContext, person: ProvenPerson) => Promise<void>
   onOutcome: (outcome: LoginOutcome) => void
 }

@@ -1,4 +1,4 @@
-// Starts directory logins: watches whether the directory can be reached, and looks people up again while it can.
+// Starts directory logins: watches whether the directory can be reached, and rechecks people while it can.
 
 import type { Logger } from 'pino'
 import { createDirectory, type Directory } from '../directory/directory.ts'
@@ -66,7 +66,7 @@ export const startDirectory = async (
   }
 }
 
-/** Without entries to read, people known by a stable subject would be new people. */
+/** If entries cannot be read, people known by a stable subject would become new people. */
 const warnOfLinks = async ({ ldap }: Settings, database: Database, log: Logger): Promise<void> => {
   const { byLogin, bySubject } = await countDirectoryLinks(database)
   const readsEntries = ldap.searchBase !== undefined || mayHaveTwoNames(ldap)

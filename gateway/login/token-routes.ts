@@ -16,11 +16,11 @@ interface PersonToday {
 
 interface TokenRoutesParts {
   tokens: AccessTokens
-  /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` when it is away. */
+  /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` without a database. */
   loadPerson: (id: number) => Promise<PersonToday | undefined>
-  /** Ends a login durably and everywhere. */
+  /** Ends a login permanently, on all instances. */
   revokeLogin: (identity: Identity, context: { requestId: string; ip: string }) => Promise<void>
-  /** Where a browser ends its session at the cloud provider; undefined: nowhere, or not known just now. */
+  /** Where a browser ends its session at the cloud provider; undefined: nowhere, or currently unknown. */
   providerLogoutUrl: () => Promise<string | undefined>
   /** BROWSER_SESSION: the login may also be kept in a cookie. */
   sessionCookies?: SessionCookies | undefined
@@ -34,14 +34,14 @@ const logoutSchema = {
   }
 } as const
 
-/** Somebody who came from the cloud provider, and asks in so many words to be logged out there too. */
+/** Whether the person came from the cloud provider and explicitly asks to be logged out there too. */
 const wantsProviderLogout = ({ body, headers }: FastifyRequest, { user }: Identity): boolean =>
   user.provider === 'cloudidp' &&
   isRecord(body) &&
   body.provider === true &&
   /(?:^|,)\s*application\/json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
 
-/** When the session ends, in seconds since the epoch: pages that cannot read a cookie can warn in time. */
+/** When the session ends, in seconds since the epoch, so that pages that cannot read the cookie can warn in time. */
 const tellExpiry = (reply: FastifyReply, { expiresAt }: Identity) => reply.header('portaria-session-expires', expiresAt)
 
 export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void => {
@@ -68,14 +68,14 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
     async (request, reply) => {
       const login = identityOf(request.exchange)
       const person = await loadPerson(login.user.id)
-      // The id alone is no proof: a restored or re-filled database may give it to somebody else.
+      // The id alone is no proof: a restored database may have assigned it to someone else.
       const same = person?.user.provider === login.user.provider && person.user.username === login.user.username
       if (person === undefined || !same) throw new Unauthenticated({ reason: 'person-unknown' })
       if (person.disabled || login.version < person.lowestAccepted) throw new TokenRevoked({ reason: 'person-revoked' })
       const token = await tokens.reissue(person.user, person.version, login)
       tellExpiry(reply, login)
       if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.renew(request.exchange, token))
-      // What scripts could not read before they do not get to read now.
+      // A token that scripts could not read before is not revealed to them now.
       const hidden = sessionCookies?.isByCookie(request.exchange) === true
       return { token: hidden ? '' : token, user: person.user }
     }

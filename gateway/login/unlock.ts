@@ -6,7 +6,7 @@ import { releasePermits } from '../store/login-permits.ts'
 import { getPerson } from '../store/people.ts'
 import { accountKey } from './throttle/account-permits.ts'
 
-/** The logins that are free again. Throws NotFound. */
+/** The logins that were released. Throws NotFound. */
 export const unlockPerson = (database: Database, actor: Actor, id: number): Promise<readonly string[]> =>
   database.write(async manager => {
     const { user } = await getPerson(manager, id)

@@ -1,4 +1,4 @@
-// Writes one line per request: who, where to, the decision and its reason, and the time taken. Never a query, header or body.
+// Writes one line per request: person, destination, decision with its reason, and times. Never a query, header or body.
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import { parseTraceparent } from '../http/trace-context.ts'
@@ -7,7 +7,7 @@ import type { Route } from '../routes/route.ts'
 import { lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'
 
-/** `fail`: allowed, but the upstream or the gateway could not do it. */
+/** `fail`: allowed, but the upstream or the gateway could not serve it. */
 export const OUTCOMES = ['allow', 'refuse', 'fail'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
@@ -18,7 +18,7 @@ export const outcomeOf = ({ error }: Exchange): Outcome => {
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100
 
-/** The words of a chain of causes, for the log alone. */
+/** The messages of a chain of causes, for the log only. */
 const causes = (error: unknown): string[] => {
   const words: string[] = []
   for (let cause = error; cause instanceof Error && words.length < 5; cause = cause.cause) {
@@ -28,7 +28,7 @@ const causes = (error: unknown): string[] => {
   return words
 }
 
-// The same for every request of a route or a token: written once.
+// The same for every request of a route or a token, so they are built once.
 const routeFields = new WeakMap<Route, string>()
 const identityFields = new WeakMap<Identity, string>()
 
@@ -46,7 +46,7 @@ const routeField = ({ id }: Route): string => `,"route":${JSON.stringify(id)}`
 const identityField = ({ user }: Identity): string =>
   `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"`
 
-/** A path may be a link with a token in it. What could not be read as a path is cut and shown as it came. */
+/** A path may be a link that contains a token. A path that could not be parsed is truncated and logged as received. */
 const pathOf = ({ path, request }: Exchange): string =>
   JSON.stringify(redactText(redactUrl(path === '' ? (request.target.split('?', 1)[0]?.slice(0, 256) ?? '') : path)))
 
@@ -62,7 +62,7 @@ const whyFields = ({ error, response, upgraded }: Exchange): string => {
   return `,"code":"${error.code}"${reason}${chain.length === 0 ? '' : `,"causes":${JSON.stringify(chain)}`}`
 }
 
-/** Of our own span; with tracing off, of the trace that the client says it is part of. Hexadecimal digits alone. */
+/** The trace of our own span; with tracing off, the one in the client's traceparent. Contains only hexadecimal digits. */
 const traceField = ({ trace, head }: Exchange): string => {
   if (trace !== undefined) return `,"traceId":"${trace.traceId}"`
   const parent = head.traceparent === undefined ? undefined : parseTraceparent(head.traceparent)
@@ -70,8 +70,8 @@ const traceField = ({ trace, head }: Exchange): string => {
 }
 
 /**
- * The line's fields as JSON text, each after a comma. By hand, because copying and judging an object of known shape field
- * by field costs several times the writing: all values but the path are the gateway's own words, numbers and ids.
+ * The line's fields as JSON text, each after a comma. Built by hand, because inspecting an object of known shape field
+ * by field costs several times the writing: all values except the path are the gateway's own words, numbers and ids.
  */
 const fieldsOf = (exchange: Exchange): string => {
   const { route, identity, client, upstreamMs, headMs } = exchange
@@ -88,7 +88,7 @@ const fieldsOf = (exchange: Exchange): string => {
   )
 }
 
-/** The observer of finished exchanges that writes the access log; costs nothing where its level is off. */
+/** Writes the access log for finished exchanges; costs nothing if its level is off. */
 export const createAccessLog = (log: Logger) => {
   const info = log.isLevelEnabled('info') ? lineWriter(log, 'info', 'request') : undefined
   const warn = log.isLevelEnabled('warn') ? lineWriter(log, 'warn', 'request') : undefined

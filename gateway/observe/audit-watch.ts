@@ -6,23 +6,23 @@ import type { AuditLog } from '../store/audit-log.ts'
 export interface AuditState {
   readonly state: 'unknown' | 'ok' | 'broken'
   readonly entries: number
-  /** Number of the first entry that is not what was written; undefined when all are. */
+  /** Number of the first entry that differs from what was written; undefined if none does. */
   readonly firstBroken: number | undefined
-  /** When it was found; undefined before the first check. */
+  /** Time of the check; undefined before the first one. */
   readonly checkedAt: Date | undefined
 }
 
 interface AuditWatch {
-  /** What the last check found. */
+  /** The result of the last check. */
   last(): AuditState
-  /** Gives up a check under way. */
+  /** Aborts a check in progress. */
   close(): void
 }
 
 interface AuditWatchOptions {
-  /** From the end of one check to the next; milliseconds. */
+  /** Time between the end of one check and the next; milliseconds. */
   readonly everyMs?: number
-  /** Between two pages of entries: a long log is read slowly rather than in the way of requests. */
+  /** Pause between two pages of entries, because a long log must not be read at the expense of requests. */
   readonly pauseMs?: number
 }
 
@@ -49,14 +49,14 @@ export const createAuditWatch = (
           'the audit log is broken: an entry does not match the hash chain'
         )
     } catch (error) {
-      // What was found before stands; its time says how old it is.
+      // The previous result stays; its time shows how old it is.
       if (!signal.aborted) log.warn({ err: error, reason: 'audit-unreadable' }, 'the audit log could not be checked')
     }
   }
   const watch = async (): Promise<void> => {
     while (!signal.aborted) {
       await check()
-      // Jitter: instances that were started together need not read together.
+      // Jitter, so that instances that were started together do not read together.
       await delay(everyMs * (0.9 + Math.random() * 0.2), undefined, { signal, ref: false }).catch(() => undefined)
     }
   }

@@ -1,4 +1,4 @@
-// Reports the health of the gateway and of what it depends on, without names, hosts or versions.
+// Reports the health of the gateway and its dependencies, without names, hosts or versions.
 import type { FastifyInstance } from 'fastify'
 import type { LimiterStatus } from '../limits/limiter.ts'
 import { isWell, type ServedCertificate } from '../listener/certificates.ts'
@@ -9,8 +9,8 @@ import type { AuditState } from './audit-watch.ts'
 import type { Reachability } from './reachability.ts'
 
 /**
- * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off. `away`, `refused` and `unknown` are states
- * of other systems, as the last check in the background found them.
+ * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off.
+ * `away`, `refused` and `unknown` are states of other systems, as found by the last background check.
  */
 type Check = 'ok' | 'degraded' | 'broken' | 'insecure' | 'away' | 'refused' | 'unknown'
 
@@ -25,13 +25,13 @@ const CHECKS = [
 ] as const satisfies readonly Check[]
 const UNWELL: ReadonlySet<string> = new Set<Check>(['degraded', 'broken', 'away', 'refused'])
 
-/** Whether a word among the checks makes the whole unwell. */
+/** Whether one of the checks makes the whole degraded. */
 export const isUnwell = (check: string): boolean => UNWELL.has(check)
 
 export interface HealthParts {
-  /** One word per thing that can be unwell. */
+  /** One word per check. */
   checks: () => Promise<Record<string, Check>>
-  /** When the audit log was last read as a whole; undefined before the first time. */
+  /** When the audit log was last read completely; undefined before the first time. */
   auditCheckedAt: () => Date | undefined
 }
 
@@ -63,27 +63,27 @@ export const healthRoutes = (app: FastifyInstance, { checks, auditCheckedAt }: H
 const REMEMBERED_MS = 1000
 const REVOCATIONS_OLD_MS = 10_000
 
-/** What the parts of the gateway know of themselves: read by metrics, health checks and the status that Admins see. */
+/** The state of the gateway's parts, as read by metrics, health checks and the status page for Admins. */
 export interface Known {
   readonly streams: () => Readonly<Record<string, number>>
   /** Socket.IO events that rules refused. */
   readonly refusedEvents: () => readonly { route: string; namespace: string; count: number }[]
   readonly limiter: () => LimiterStatus
-  /** `ok`: the files on disk are those in use; `count`: routes. */
+  /** `ok`: the files on disk are the ones in use; `count`: number of routes. */
   readonly routes: () => TableStatus & { count: number }
   readonly tokenCache: () => TokenCacheCounts
   /** Verified tokens by the secret that signed them, the current one first. */
   readonly tokensByKey: () => readonly number[]
   readonly revocations: () => { known: number; stalenessMs: number }
   readonly upstreams: () => readonly UpstreamStatus[]
-  /** Of the listener; undefined: it speaks no TLS. */
+  /** The listener's certificate; undefined: no TLS. */
   readonly certificate: () => ServedCertificate | undefined
-  /** Connections closed over their PROXY header. */
+  /** Connections closed because of their PROXY header. */
   readonly proxyViolations: () => number
   /** undefined: no cloud login. */
   readonly provider: () => Reachability | undefined
   readonly audit: () => AuditState
-  /** Whether the database answers; asked at most once a second. */
+  /** Whether the database responds; checked at most once a second. */
   readonly databaseOk: () => Promise<boolean>
   /** undefined: directory login is not active. */
   readonly directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
@@ -99,7 +99,7 @@ interface Checked
   directoryInsecure: boolean
 }
 
-/** However often somebody asks, the database is asked once a second at most. */
+/** However often this is called, the database is checked at most once a second. */
 export const rememberPing = (ping: () => Promise<boolean>): (() => Promise<boolean>) => {
   let pinged = { at: Number.NEGATIVE_INFINITY, ok: Promise.resolve(true) }
   return () => {

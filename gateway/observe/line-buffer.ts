@@ -1,24 +1,24 @@
-// Holds log lines until the output takes them, and passes them on in blocks of whole lines.
+// Buffers log lines until the output accepts them, and passes them on in blocks of whole lines.
 
 interface LineBuffer {
-  /** UTF-16 units of the lines that are in no block yet. */
+  /** UTF-16 units of the lines that are not in a block yet. */
   readonly size: number
   isEmpty(): boolean
   keep(line: string): void
-  /** The block under way, or the next one; undefined when there is nothing to write. */
+  /** The block in progress, or the next one; undefined if there is nothing to write. */
   nextBlock(): Buffer | undefined
-  /** The output has taken so many bytes of the block. */
+  /** The output has accepted this many bytes of the block. */
   taken(bytes: number): void
-  /** Somebody else finishes the block under way. */
+  /** Another writer finishes the block in progress. */
   dropBlock(): void
-  /** Forgets everything; how many lines that were. */
+  /** Discards everything; returns the number of lines. */
   discard(): number
 }
 
-/** @param maxWrite bytes of a block at most, unless one line is longer */
+/** @param maxWrite maximum bytes of a block, unless one line is longer */
 export const createLineBuffer = (maxWrite: number): LineBuffer => {
   let lines: string[] = []
-  /** What has not been taken yet of the block under way, and how many lines it began with. */
+  /** The unwritten rest of the block in progress, and the number of lines it began with. */
   let block: Buffer | undefined
   let blockLines = 0
 
@@ -33,7 +33,7 @@ export const createLineBuffer = (maxWrite: number): LineBuffer => {
     return count
   }
 
-  // Plain: asked for each line that is written.
+  // A plain property, because it is read for every line.
   const buffer: LineBuffer & { size: number } = {
     size: 0,
     isEmpty: () => lines.length === 0,

@@ -3,41 +3,41 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { createLineBuffer } from './line-buffer.ts'
 
-// Not pino's own destination: its flush at exit retries ENOSPC and EPIPE without end, and a stopped reader of a pipe
-// holds a thread of the pool, which also keeps the process from ending.
+// Not pino's own destination, whose flush at exit retries ENOSPC and EPIPE without end. With it, a stopped reader of a pipe
+// also occupies a thread of the pool, which keeps the process from ending.
 
 export interface LogSink {
-  /** Takes a line; drops it when the buffer is full. Never throws. */
+  /** Takes a line; drops it if the buffer is full. Never throws. */
   write(line: string): void
   /** Calls back when all lines so far are written or given up, after `patienceMs` (1 s) at the latest. */
   flush(done?: () => void): void
-  /** Last attempt while the process ends: writes what can be written within 200 ms. */
+  /** Last attempt while the process exits: writes what can be written within 200 ms. */
   flushSync(): void
-  /** Lines lost since the start: the buffer was full, or the output is gone for good. */
+  /** Lines lost since the start: the buffer was full, or the output is gone permanently. */
   dropped(): number
 }
 
 interface LogSinkOptions {
   /** File descriptor; default 1, standard output. */
   fd?: number
-  /** Bytes (UTF-16 units) kept while the output does not take them; default 8 MiB. */
+  /** Bytes (UTF-16 units) buffered while the output accepts none; default 8 MiB. */
   maxBuffered?: number
-  /** Told once when the output breaks and once when it works again; default: one line on standard error. */
+  /** Called once when the output breaks and once when it works again; default: one line on standard error. */
   onChange?: (state: 'broken' | 'working', code: string, lost: number) => void
-  /** The line that says, once the output works again, how many were lost; default: none. */
+  /** The line that reports, once the output works again, how many were lost; default: none. */
   lostLine?: (lost: number) => string
   patienceMs?: number
-  /** Bytes written at once at most, unless one line is longer; default 64 KiB. */
+  /** Maximum bytes per write, unless one line is longer; default 64 KiB. */
   maxWrite?: number
 }
 
 const MAX_WRITE = 64 * 1024
-/** What a pipe takes whole or not at all (PIPE_BUF): lines of several writers do not break each other. */
+/** What a pipe accepts completely or not at all (PIPE_BUF), so that lines of several writers are not interleaved. */
 export const SHARED_PIPE_WRITE = 4096
 const RETRY_MS = 100
 const LAST_ATTEMPT_MS = 200
 
-/** A sink over a file descriptor. It lives as long as the process; at `exit` it writes what is left. */
+/** A sink for a file descriptor. It lives as long as the process; at `exit` it writes what is left. */
 export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const fd = withoutBlocking(options.fd ?? 1)
   const maxBuffered = options.maxBuffered ?? 8 * 1024 * 1024
@@ -45,7 +45,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const losses = createLosses(options, lines)
   const flushes = createFlushes(options.patienceMs ?? 1000)
   let isWriting = false
-  /** Whether a thread of the pool has the block just now. */
+  /** Whether a thread of the pool is currently writing the block. */
   let isHandedOver = false
   let isGone = false
 
@@ -60,7 +60,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
       losses.change(true, code)
       return flushes.settle()
     }
-    // EAGAIN alone is a slow reader: it is broken only once lines are lost.
+    // EAGAIN alone means a slow reader; the output counts as broken only once lines are lost.
     if (code !== 'EAGAIN') losses.change(true, code)
     isWriting = true
     setTimeout(pump, RETRY_MS).unref()
@@ -88,7 +88,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
       lines.keep(line)
       if (isWriting) return
       isWriting = true
-      // One write for all that this turn of the loop has to say.
+      // One write for everything logged in this turn of the loop.
       setImmediate(pump)
     },
     flush(done = () => {}) {
@@ -97,7 +97,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
     },
     flushSync() {
       const deadline = performance.now() + LAST_ATTEMPT_MS
-      // A thread of the pool still finishes what it has; written here too, those lines would stand there twice.
+      // A thread of the pool will finish its block; writing it here too would duplicate those lines.
       if (isHandedOver) lines.dropBlock()
       for (let block = lines.nextBlock(); !isGone && block !== undefined; block = lines.nextBlock()) {
         const code = attempt(fd, block, taken)
@@ -111,7 +111,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   return sink
 }
 
-/** Counts the lines lost, and says once when the output breaks and once when it works again. */
+/** Counts lost lines, and reports once when the output breaks and once when it works again. */
 const createLosses = (
   { onChange = complain, lostLine }: LogSinkOptions,
   lines: { readonly keep: (line: string) => void }
@@ -169,11 +169,11 @@ const attempt = (fd: number, block: Buffer, taken: (bytes: number) => void): str
   }
 }
 
-/** The reader is gone or the descriptor is closed: nothing will ever be written again. */
+/** The reader is gone or the descriptor is closed, so nothing can be written any more. */
 const isFinal = (code: string): boolean => code === 'EPIPE' || code === 'EBADF' || code === 'ECONNRESET'
 
-// A pipe is opened once more, because O_NONBLOCK belongs to the open file description, which stdout shares with others.
-// A socket (journald, a parent that is Node) cannot be; libuv sets the flag when it takes the descriptor.
+// A pipe is reopened, because O_NONBLOCK belongs to the open file description, which stdout shares with others.
+// A socket (journald, a Node parent) cannot be reopened; libuv sets the flag when it takes the descriptor.
 const withoutBlocking = (fd: number): number => {
   try {
     const kind = fstatSync(fd)

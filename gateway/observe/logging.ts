@@ -10,8 +10,8 @@ export { createLogSink, redactUrl, SHARED_PIPE_WRITE }
  * The logger. Fields named like secrets are replaced at any depth; `err`, `error` and `cause` are written with their
  * `code`, `reason` and causes; `req` is only its method and its URL without secrets.
  *
- * @param options a pino level, as LOG_LEVEL has it.
- * @param sink where the lines go; pass one's own to read `dropped()` for a metric. Default: standard output.
+ * @param options a pino level, as in LOG_LEVEL.
+ * @param sink where the lines go; pass your own to read `dropped()` for a metric. Default: standard output.
  */
 export const createLog = (
   options: { readonly logLevel?: string; readonly level?: string } = {},
@@ -29,12 +29,12 @@ export const createLog = (
         res: describeResponse
       },
       formatters: { log: redactFields },
-      // The last net, for text that no field name gives away.
+      // The last safeguard, for text that no field name identifies as secret.
       hooks: { streamWrite: redactText }
     },
     sink
   )
-  // pino leaves out formatters.bindings for children; every logger further down inherits this method.
+  // pino omits formatters.bindings for children; all loggers further down inherit this method.
   const child = log.child
   log.child = function (this: Logger, bindings: Bindings, ...rest: unknown[]) {
     return Reflect.apply(child, this, [redactFields(bindings), ...rest])
@@ -53,11 +53,11 @@ export const lostLine = (lost: number): string =>
   })}\n`
 
 /**
- * Writes lines of one level and message whose other fields are JSON text already (`,"name":value…`), to the same output
- * and with the same bindings. Nothing is redacted here: only for fields that cannot hold a secret.
+ * Writes lines of one level and message whose other fields are already JSON text (`,"name":value…`), to the same output
+ * and with the same bindings. Nothing is redacted here, so the fields must not be able to contain a secret.
  */
 export const lineWriter = (log: Logger, level: 'info' | 'warn', message: string): ((fields: string) => void) => {
-  // What pino writes itself: its output and its bindings as text.
+  // What pino itself writes: its output, and its bindings as text.
   const { [pino.symbols.streamSym]: sink, [pino.symbols.chindingsSym]: bindings } = log as unknown as {
     [pino.symbols.streamSym]: Pick<LogSink, 'write'>
     [pino.symbols.chindingsSym]: string
@@ -67,7 +67,7 @@ export const lineWriter = (log: Logger, level: 'info' | 'warn', message: string)
   return fields => sink.write(`${start}${Date.now()}${bindings}${fields}${end}`)
 }
 
-/** Lines that the logger's output has lost so far; 0 when it does not tell. */
+/** Lines that the logger's output has lost so far; 0 if it does not report any. */
 export const droppedLines = (log: Logger): number => {
   const { [pino.symbols.streamSym]: sink } = log as unknown as { [pino.symbols.streamSym]: Partial<LogSink> }
   return sink.dropped?.() ?? 0
@@ -90,8 +90,8 @@ interface ErrorDescription {
 const MAX_CAUSES = 5
 
 /**
- * An error for the log: chosen fields only, because libraries hang requests, bodies and queries with values on their
- * errors. Whatever else was thrown is named by its type.
+ * An error for the log: selected fields only, because libraries attach requests, bodies and queries with values to their
+ * errors. Anything else that was thrown is logged as its type.
  */
 export const describeError = (error: unknown, depth = 0): ErrorDescription => {
   if (!isObject(error)) return { type: typeof error, message: redactText(String(error)).slice(0, 500) }
@@ -118,7 +118,7 @@ const describeRequest = (request: unknown) =>
 
 const describeResponse = (response: unknown) => (isObject(response) ? { statusCode: read(response, 'statusCode') } : {})
 
-/** Fields that a serializer of this file describes keep their object; every other object is copied without secrets. */
+/** Fields with a serializer in this file keep their object; every other object is copied without secrets. */
 const redactFields = (fields: Record<string, unknown>): Record<string, unknown> => {
   const described: Record<string, unknown> = {}
   const others: Record<string, unknown> = {}
@@ -132,7 +132,7 @@ const redactFields = (fields: Record<string, unknown>): Record<string, unknown> 
 
 const DESCRIBED: ReadonlySet<string> = new Set(['err', 'error', 'cause', 'req', 'res'])
 
-// A getter that throws must not cost the log line, let alone the request.
+// A getter that throws must not lose the log line, let alone the request.
 const read = (value: object, name: string): unknown => {
   try {
     return (value as Record<string, unknown>)[name]

@@ -6,11 +6,11 @@ import type { Family } from './metric-requests.ts'
 export interface Metrics {
   readonly contentType: string
   text(): Promise<string>
-  /** As prom-client adds them up over processes. */
+  /** How prom-client combines them across processes. */
   json(): Promise<MetricObject[]>
 }
 
-/** How the values of several processes become one, where it is not their sum. */
+/** How the values of several processes are combined, if not by their sum. */
 const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_ready: 'min',
   portaria_limiter_mode: 'max',
@@ -32,7 +32,7 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
   portaria_insecure: 'max'
 }
 
-/** prom-client asks a metric for its values with `get`: ours are read from where they are counted anyway. */
+/** prom-client calls `get` for a metric's values; ours are read from the counters that exist anyway. */
 const asMetric = ({ name, help, type, read }: Family) => ({
   name,
   help,
@@ -42,7 +42,7 @@ const asMetric = ({ name, help, type, read }: Family) => ({
   reset: () => undefined
 })
 
-/** @param sources undefined as long as the gateway starts: then there are only metrics of the process itself. */
+/** @param sources returns undefined while the gateway is starting; then there are only metrics of the process itself. */
 export const createMetrics = (sources: () => MetricSources | undefined): Metrics => {
   const registry = new Registry()
   // Process, heap, garbage collection and event-loop lag.

@@ -1,4 +1,4 @@
-// Observes every exchange in one place: counters, live traffic, access log, traces, and the listener that shows them.
+// Observes every exchange in one place: counters, live traffic, access log, traces, and the listener that serves them.
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
@@ -15,7 +15,7 @@ import { createRequestCounters } from './request-counters.ts'
 import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
 
 export interface Observation {
-  /** Opens a request's span; undefined when tracing is off. */
+  /** Opens the span of a request; undefined if tracing is off. */
   readonly onOpen: ((exchange: Exchange) => void) | undefined
   /** A request is over. */
   readonly onClose: (exchange: Exchange) => void
@@ -24,15 +24,15 @@ export interface Observation {
   /** A new table is in use. */
   readonly onTable: (table: RouteTable) => void
   readonly traffic: { stepMs: number } & Pick<Traffic, 'counts'>
-  /** Names of settings that switch a protection off. */
+  /** Names of settings that switch off a protection. */
   readonly insecure: readonly string[]
   /** Of the ops listener; undefined without one. */
   readonly opsPort: number | undefined
-  /** All metrics as prom-client's JSON, for a process that adds up those of several. */
+  /** All metrics as prom-client's JSON, for a process that combines those of several. */
   metrics(): Promise<unknown>
-  /** From now on all metrics can be told. */
+  /** From now on all metrics are available. */
   attach(known: Known): void
-  /** `/ready` says so; before it says `starting`. */
+  /** Shown by `/ready`; before the first call it shows `starting`. */
   nowReady(): void
   nowDraining(): void
   close(): Promise<void>
@@ -52,7 +52,7 @@ const openOps = async (
   readiness: () => string
 ): Promise<OpsListener | undefined> => {
   if (port === undefined) return undefined
-  // Loaded only where it is used: the start is waited for.
+  // Loaded only if needed, because loading it delays the start.
   const [{ createMetrics }, { openOpsListener }] = await Promise.all([
     import('./metrics.ts'),
     import('./ops-listener.ts')
@@ -66,7 +66,7 @@ const openTracing = async (settings: Settings) => {
   return createTracing(settings.otelSampler)
 }
 
-/** Opens the ops listener at once: to start is to live already. Rejects when its port cannot be had. */
+/** Opens the ops listener at once, because a starting process is already alive. Rejects if its port is unavailable. */
 export const startObservation = async (settings: Settings, log: Logger): Promise<Observation> => {
   const requests = createRequestCounters()
   const traffic = createTraffic()

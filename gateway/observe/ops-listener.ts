@@ -7,7 +7,7 @@ interface OpsListenerOptions {
   readonly port: number
   readonly host: string
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
-  /** `ready`, or a word that says why not yet or no more. */
+  /** `ready`, or a word that says why it is not ready. */
   readonly readiness: () => Promise<string> | string
 }
 
@@ -31,7 +31,7 @@ const PLAIN = 'text/plain; charset=utf-8'
 const answer = async (req: IncomingMessage, res: ServerResponse, options: OpsListenerOptions): Promise<void> => {
   if (req.method !== 'GET' && req.method !== 'HEAD') return send(res, 405, PLAIN, 'only GET\n')
   switch (req.url?.split('?', 1)[0]) {
-    // To be able to answer is to live: a stopped event loop is silent.
+    // A response is proof of life: a blocked event loop sends none.
     case '/live':
       return send(res, 200, PLAIN, 'live\n')
     case '/ready': {
@@ -45,7 +45,7 @@ const answer = async (req: IncomingMessage, res: ServerResponse, options: OpsLis
   }
 }
 
-/** Rejects when the port cannot be had. Never keeps the process alive. */
+/** Rejects if the port is unavailable. Never keeps the process alive. */
 export const openOpsListener = async (options: OpsListenerOptions): Promise<OpsListener> => {
   const server = http.createServer({ maxHeaderSize: 8 * 1024, requestTimeout: 10_000 }, (req, res) => {
     answer(req, res, options).catch(() => {

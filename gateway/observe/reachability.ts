@@ -9,10 +9,10 @@ interface ReachabilityWatch {
 }
 
 interface WatchParts {
-  /** Resolves when it can be reached; it bounds its own time. */
+  /** Resolves if the service can be reached; must limit its own time. */
   reach: () => Promise<void>
   log: Log
-  /** What is said when it is away, and when it is back. */
+  /** The messages for when it becomes unreachable and when it recovers. */
   away: string
   back: string
   okPauseMs?: number

@@ -6,20 +6,20 @@ const MAX_DEPTH = 6
 const MAX_ITEMS = 50
 const MAX_URL = 2048
 
-/** Names without `-`, `_` and case; of fields, headers and URL parameters alike. */
+/** Names without `-`, `_` and case; for fields, headers and URL parameters alike. */
 const SECRET_NAMES: ReadonlySet<string> = new Set(
   `authorization proxyauthorization cookie setcookie password passwd pwd token accesstoken idtoken refreshtoken authtoken
   clientsecret secret jwtsecret previoussecrets clientassertion codeverifier sid sessionstate auth jwt apikey xapikey
   signature sig credentials secwebsocketprotocol secwebsocketkey`.split(/\s+/)
 )
-/** `code` and `state` are secrets of an OAuth redirect, and words of everyday logs: told apart by their looks. */
+/** `code` and `state` are secrets in an OAuth redirect but ordinary words in logs, so their values decide. */
 const EVERYDAY: Readonly<Record<string, RegExp>> = {
   code: /^(?:[A-Z]{2,8}(?:_[A-Z0-9]{1,24}){1,5}|E[A-Z0-9]{2,20}|[0-9A-Z]{5})$/,
   state: /^[a-z][a-z -]{0,23}$/
 }
 const URL_NAMES: ReadonlySet<string> = new Set(['url', 'originalurl', 'location', 'referer', 'referrer', 'path'])
 
-/** A copy of what is to be logged, with the values of secret names replaced, at any depth and in any spelling. */
+/** A copy of what is to be logged, with the values of secret names replaced at any depth and in any spelling. */
 export const redact = (value: unknown, depth = 0): unknown => {
   if (value === null || typeof value !== 'object') return value
   if (depth > MAX_DEPTH) return '[deep]'
@@ -31,7 +31,7 @@ export const redact = (value: unknown, depth = 0): unknown => {
   return copy
 }
 
-/** A URL or request target for the log: values of secret parameters, userinfo and the fragment are left out. */
+/** A URL or request target for the log, without the values of secret parameters, userinfo and the fragment. */
 export const redactUrl = (url: unknown): string => {
   if (typeof url !== 'string') return ''
   const text = url.length > MAX_URL ? url.slice(0, MAX_URL) : url
@@ -47,7 +47,7 @@ export const redactUrl = (url: unknown): string => {
   return `${place}?${beforeFragment.slice(question + 1).replace(/[^&;]+/g, redactParameter)}${fragment}`
 }
 
-/** Text of an error or a finished line: tokens, bearer credentials and passwords in URLs are replaced. */
+/** Text of an error or a finished line, with tokens, bearer credentials and passwords in URLs replaced. */
 export const redactText = (text: string): string => {
   const withoutTokens = text.includes('eyJ') ? text.replace(JWT, REDACTED) : text
   const withoutBearer = BEARER_HINT.test(withoutTokens)
@@ -77,7 +77,7 @@ const redactParameter = (parameter: string): string => {
   return equals !== -1 && isSecretParameter(name) ? `${name}=${REDACTED}` : parameter
 }
 
-// `auth[token]` and `%74oken` reach a backend's parser as the plain name does; what cannot be decoded is not trusted.
+// `auth[token]` and `%74oken` reach a backend's parser as the plain name does; undecodable names are treated as secret.
 const isSecretParameter = (name: string): boolean => {
   try {
     const parts = decodeURIComponent(name.replaceAll('+', ' ')).split(/[[\].]/)
@@ -87,7 +87,7 @@ const isSecretParameter = (name: string): boolean => {
   }
 }
 
-/** Names seen so far: an application logs few, a client can send any, so they are bounded. */
+/** Names seen so far. An application logs few, but a client can send any, so their number is limited. */
 const plainNames = boundedMap<string, string>(1000)
 const plainName = (name: string): string => {
   const known = plainNames.get(name)

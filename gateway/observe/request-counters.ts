@@ -5,14 +5,14 @@ import type { LoginOutcome } from '../login/sign-in.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { OUTCOMES, type Outcome, outcomeOf } from './access-log.ts'
 
-/** Upper bounds in milliseconds; one more bucket follows for all that took longer. */
+/** Upper bounds in milliseconds; one more bucket follows for everything slower. */
 export const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000] as const
 
-/** First digit of the status; `none`: the client was gone before an answer began. */
+/** First digit of the status; `none`: the client left before the response began. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
 export interface Times {
-  /** Not cumulated: one entry a bucket of BUCKETS_MS, one for the rest. */
+  /** Not cumulative: one entry per bucket of BUCKETS_MS, and one for the rest. */
   readonly buckets: Float64Array
   sumMs: number
 }
@@ -24,22 +24,22 @@ export interface RouteCounts {
   readonly requests: Float64Array
   /** Until the response head, without the upstream's share. */
   readonly gateway: Times
-  /** From the request's first byte written to the response head. */
+  /** From the first byte sent to the upstream to its response head. */
   readonly upstream: Times
 }
 
 export interface RequestCounters {
-  /** Costs well under a microsecond. @param now monotonic ms */
+  /** Takes well under a microsecond. @param now monotonic ms */
   record(exchange: Exchange, now: number): void
   recordLogin(outcome: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void
-  /** A new table is in use: forgets the routes that it no longer has. */
+  /** A new table is in use: drops the routes that it no longer contains. */
   retain(table: RouteTable): void
   routes(): RouteCounts[]
   refusals(): { code: string; reason: string; count: number }[]
   logins(): { provider: string; result: 'ok' | 'refused'; reason: string; count: number }[]
 }
 
-/** More routes than these share the counts of `other`. */
+/** Routes beyond this number share the counts of `other`. */
 const MAX_ROUTES = 500
 const MAX_REASONS = 500
 
@@ -59,13 +59,13 @@ const addTime = (times: Times, ms: number): void => {
   times.sumMs += ms
 }
 
-/** Milliseconds until the client could get its response head. */
+/** Milliseconds until the response head was ready for the client. */
 export const answeredAfterMs = (exchange: Exchange, now: number): number =>
   exchange.headMs < 0 ? now - exchange.startedAt : exchange.headMs
 
 const OUTCOME_INDEX: Record<Outcome, number> = { allow: 0, refuse: 1, fail: 2 }
 
-/** Counts by two words; words beyond the bound share one entry. */
+/** Counts by two words; words beyond the limit share one entry. */
 const createPairCounts = () => {
   const counts = new Map<string, Map<string, number>>()
   let size = 0
@@ -87,9 +87,9 @@ const createPairCounts = () => {
 export const createRequestCounters = (): RequestCounters => {
   const other = createRouteCounts('other')
   const byId = new Map<string, RouteCounts>()
-  /** 0: not yet known; 1: more routes than are counted. */
+  /** 0: not known yet; 1: beyond the number of routes that are counted. */
   const noSlots = (): (RouteCounts | undefined)[] => [undefined, other]
-  // Where in `bySlot` the counts of each route of the table are: thousands of routes fit in few cache lines.
+  // The position in `bySlot` of the counts of each route of the table: thousands of routes fit into few cache lines.
   let slots = new Uint16Array(0)
   let firstNumber = 0
   let bySlot = noSlots()
@@ -108,7 +108,7 @@ export const createRequestCounters = (): RequestCounters => {
   const countsOf = (route: Route | undefined): RouteCounts => {
     if (route === undefined) return other
     const index = route.number - firstNumber
-    // A request under way may have a route of the table before.
+    // A request in progress may have a route of the previous table.
     return (index < 0 ? undefined : bySlot[slots[index] ?? 0]) ?? enterCounts(route, index)
   }
 

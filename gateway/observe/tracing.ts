@@ -22,17 +22,17 @@ import { outcomeOf } from './access-log.ts'
 import { redactText } from './redaction.ts'
 
 interface Tracing {
-  /** Opens the request's span and notes what goes upstream in place of the client's traceparent. */
+  /** Opens the span of a request, and records what replaces the client's traceparent upstream. */
   begin(exchange: Exchange): void
   end(exchange: Exchange): void
-  /** Sends what is left, for two seconds at most. */
+  /** Sends what is left, for at most two seconds. */
   close(): Promise<void>
 }
 
 const CLOSE_MS = 2000
 
 const contextOf = (exchange: Exchange): Context => {
-  // Joined with a comma when sent twice: then it is none (§3.2).
+  // Joined with a comma if sent twice, which makes it invalid (§3.2).
   const parent = parseTraceparent(exchange.head.traceparent)
   if (parent === undefined) return ROOT_CONTEXT
   const { traceId, spanId, flags } = parent
@@ -53,7 +53,7 @@ const describe = (span: Span, exchange: Exchange) => {
   if (error.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
 }
 
-/** The exporter reads OTEL_EXPORTER_OTLP_*, the resource OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. */
+/** The exporter reads OTEL_EXPORTER_OTLP_*; the resource reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. */
 export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing => {
   const root = new TraceIdRatioBasedSampler(ratio)
   const provider = new TracerProvider({

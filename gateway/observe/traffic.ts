@@ -5,16 +5,16 @@ import { outcomeOf } from './access-log.ts'
 import { answeredAfterMs } from './request-counters.ts'
 
 export interface TrafficPoint {
-  /** Begin of the step, ms since the epoch. */
+  /** Start of the step, ms since the epoch. */
   readonly at: number
   readonly requests: number
   readonly allowed: number
   readonly refused: number
-  /** Allowed, but the upstream or the gateway could not do it. */
+  /** Allowed, but the upstream or the gateway could not serve it. */
   readonly failed: number
-  /** Refused and failed ones by code. */
+  /** Refused and failed requests by code. */
   readonly codes: Readonly<Record<string, number>>
-  /** Until the response head, within a quarter; 0 without requests. */
+  /** Until the response head, accurate to a quarter; 0 without requests. */
   readonly p50Ms: number
   readonly p95Ms: number
   readonly logins: number
@@ -32,12 +32,12 @@ export interface Traffic {
 
 export const STEP_MS = 5000
 const STEPS = 720
-/** Bounds of latency buckets grow by a quarter from 0.1 ms; the last is beyond a minute. */
+/** Bounds of latency buckets grow by a quarter from 0.1 ms; the last is over a minute. */
 const LEAST_MS = 0.1
 const GROWTH = Math.log(1.25)
 const BUCKETS = 62
 
-/** What a step counted, as it can be sent to another process and added up there. */
+/** The counts of a step in a form that can be sent to another process and added up there. */
 export interface StepCounts {
   readonly number: number
   readonly allow: number
@@ -50,7 +50,7 @@ export interface StepCounts {
 }
 
 interface Step {
-  /** Begin ÷ STEP_MS. */
+  /** Start ÷ STEP_MS. */
   number: number
   allow: number
   refuse: number
@@ -108,7 +108,7 @@ const addTo = (step: Step, counts: StepCounts): void => {
   })
 }
 
-/** The traffic of several processes as if one had seen it all, oldest first. */
+/** The combined traffic of several processes, oldest first. */
 export const addTraffic = (processes: readonly (readonly StepCounts[])[]): TrafficPoint[] => {
   const steps = new Map<number, Step>()
   for (const counts of processes.flat()) {
@@ -126,7 +126,7 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
   const current = (): Step => {
     const number = Math.floor(now() / STEP_MS)
     const last = steps.at(-1)
-    // A clock set back must not open the same step twice.
+    // A clock that is set back must not open the same step twice.
     if (last !== undefined && last.number >= number) return last
     const step = emptyStep(number)
     steps.push(step)

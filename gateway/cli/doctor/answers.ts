@@ -90,7 +90,7 @@ export const ANSWER_CHECKS: readonly Check[] = [
     severity: 'medium',
     title: 'Cookies can be read by scripts, or are sent where they should not be',
     fix: 'Set HttpOnly, SameSite and Secure on every cookie.',
-    // Last, when all answers have been seen.
+    // This runs last, when all responses have been seen.
     look: async ({ client }) => [...client.cookies].flatMap(cookie => judgeCookie(cookie, client.url.protocol))
   }
 ]
@@ -135,16 +135,16 @@ async function spoofedAddress({ client, closed, notes }: DoctorWorld): Promise<s
   const before = await remaining()
   const claimed = [await remaining('198.51.100.7'), await remaining('198.51.100.8')]
   const after = await remaining()
-  // A window that ends in between resets the count for everybody, also for who claims nothing.
+  // If a window ends in between, the count is reset for all requests, including those without the header.
   const isReset = claimed.every(one => one > before) && after < Math.min(...claimed)
   if (!isReset) return []
-  // A listed proxy is believed from the right only: what it appended counts, and what stands left of that does not.
+  // From a listed proxy only the rightmost element counts, which the proxy itself appended; anything left of it must not.
   const appended = await remaining('198.51.100.20')
   const behindForged = await remaining('203.0.113.99, 198.51.100.20')
   const forgedFirst = await remaining('198.51.100.20, 203.0.113.98')
   if (behindForged < appended && forgedFirst >= appended) {
     notes.push(TRUSTED)
-    // Some proxies append the port too (Azure, IIS): it is not part of who asks.
+    // Some proxies also append the port (Azure, IIS), which is not part of the address.
     const withPort = await remaining('198.51.100.20:4711')
     if (withPort < behindForged) return []
     return [`remaining ${behindForged} for 198.51.100.20, but ${withPort} for 198.51.100.20:4711`]

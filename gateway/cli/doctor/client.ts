@@ -3,27 +3,27 @@ import net from 'node:net'
 import tls from 'node:tls'
 
 export interface Probe {
-  /** Only harmless ones (RFC 9110 §9.2.1). */
+  /** Only safe methods (RFC 9110 §9.2.1). */
   readonly method?: 'GET' | 'HEAD' | 'OPTIONS'
   readonly target: string
-  /** In order; `Host` and `Connection` are added when they are missing. */
+  /** In order; `Host` and `Connection` are added if they are missing. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
 }
 
 export interface ProbeAnswer {
-  /** 0: no answer that can be read. */
+  /** 0: no readable response. */
   readonly status: number
-  /** Names in lower case; several values joined by a line break. */
+  /** Names in lower case; multiple values are joined by a line break. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: string
 }
 
-/** No more probes may be sent; says why. */
+/** No more probes may be sent; the message says why. */
 export class ProbesEnded extends Error {}
 
 export interface DoctorClient {
   readonly url: URL
-  /** Waits as long as a 429 asks for. Throws {@link ProbesEnded} beyond the bounds. */
+  /** Waits as long as a 429 demands. Throws {@link ProbesEnded} beyond the limits. */
   ask(probe: Probe): Promise<ProbeAnswer>
   /** Requests sent so far. */
   asked(): number
@@ -70,7 +70,7 @@ export const createDoctorClient = (url: URL, { maxRequests, maxTimeMs }: Bounds)
   }
 }
 
-/** RFC 9110 §10.2.3, in seconds; throws {@link ProbesEnded} when there is no such time left. */
+/** RFC 9110 §10.2.3, in seconds; throws {@link ProbesEnded} if that would exceed the time limit. */
 const waitAsTold = async ({ headers }: ProbeAnswer, deadline: number): Promise<void> => {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const isInTime = seconds >= 0 && performance.now() + seconds * 1000 < deadline
@@ -86,13 +86,13 @@ const render = (url: URL, { method = 'GET', target, headers = [] }: Probe): Buff
   return Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
 }
 
-/** Where to connect to: brackets around an IPv6 address belong to the URL only. */
+/** Where to connect: the brackets around an IPv6 address belong only to the URL. */
 export const endpointOf = (url: URL) => ({
   host: url.hostname.replace(/^\[|\]$/g, ''),
   port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
 })
 
-// Whether the certificate is good is a question of its own; here it only must not hide the answers.
+// Whether the certificate is valid is checked separately; here it must not hide the responses.
 const connect = (url: URL): net.Socket => {
   const endpoint = endpointOf(url)
   if (url.protocol !== 'https:') return net.connect(endpoint)

@@ -104,7 +104,7 @@ const targetOf = (address: string, isOwned: boolean): URL => {
   return url
 }
 
-/** Which of the paths refuse us; one that should and does not is a finding by itself. */
+/** The paths that refuse us; one that should refuse us but does not is a finding in itself. */
 const findClosed = async (client: DoctorClient, { candidates }: Surroundings) => {
   const closed: ClosedPath[] = []
   const evidence: string[] = []
@@ -127,7 +127,7 @@ const OPEN: Omit<Finding, 'evidence'> = {
   fix: 'Look for a wider public route with `explain`, and make paths private by default.'
 }
 
-/** Adds to `findings`; returns why it had to stop, if it had to. */
+/** Adds to `findings`; returns the reason if it had to stop early. */
 const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string | undefined> => {
   for (const { look, ...check } of CHECKS) {
     try {

@@ -5,7 +5,7 @@ import { type Check, collect, type DoctorWorld, getsIn, isSuccess, show } from '
 
 type Header = readonly [name: string, value: string]
 
-/** Closed paths asked with headers of the client's own. */
+/** Requests closed paths with headers chosen by the client. */
 const believed = (world: DoctorWorld, sets: readonly (readonly Header[])[], method: Probe['method'] = 'GET') =>
   collect(sets, async headers => {
     const path = world.closed[0]?.path ?? '/'
@@ -141,7 +141,7 @@ const FOREIGN_NAMES = [
   'X-Original-Forwarded-For'
 ]
 
-/** Seen only where a backend's answer repeats what it was sent. */
+/** Visible only if a backend's response repeats what it received. */
 async function tokenOnPublic({ client, open, token }: DoctorWorld): Promise<string[]> {
   if (token === undefined) return []
   const wrapped: readonly Header[] = [
@@ -165,7 +165,7 @@ function forgedIdentity(world: DoctorWorld): Promise<string[]> {
   return forged(world, IDENTITY_NAMES)
 }
 
-/** Seen only where a backend's answer repeats what it was sent. */
+/** Visible only if a backend's response repeats what it received. */
 async function forged({ client, open, closed, token }: DoctorWorld, names: readonly string[]): Promise<string[]> {
   const authorization: Header[] = token === undefined ? [] : [['Authorization', `Bearer ${token}`]]
   const carriers = [

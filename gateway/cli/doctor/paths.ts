@@ -1,13 +1,13 @@
 // Probes other spellings of a private path, which lax backends read as that path, one family after the other.
 import { type Check, collect, getsIn } from './world.ts'
 
-/** Targets for a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
+/** Spellings of a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
 type Spell = (path: string, open: string, host: string) => string[]
 
 const CANONICAL =
   'Decide on one canonical spelling of the path, refuse all others with 400, and forward the path that was decided on.'
 
-/** How many closed paths each family is tried on. */
+/** Number of closed paths on which each family is tried. */
 const MAX_PATHS = 2
 
 const family = (id: string, title: string, spell: Spell, fix = CANONICAL): Check => ({
@@ -20,7 +20,7 @@ const family = (id: string, title: string, spell: Spell, fix = CANONICAL): Check
     const evidence: string[] = []
     for (const { path } of world.closed.slice(0, MAX_PATHS)) {
       const targets = spell(path, open, world.client.url.host)
-      // What the spelling does not change is the closed path itself.
+      // A spelling that changes nothing is the closed path itself.
       const changed = [...targets.keys()].filter(index => targets[index] !== path)
       const found = await collect(changed, index =>
         getsIn(world, path, other => ({ target: spell(other, open, world.client.url.host)[index] ?? '/' }))

@@ -19,7 +19,7 @@ interface GivenPaths {
   readonly websocket?: readonly string[]
 }
 
-/** The gateway's own; other gateways may not have them. */
+/** The gateway's own endpoints; other gateways may lack them. */
 const OWN = ['/auth/admin/users', '/auth/me']
 const MAX_PATHS = 3
 
@@ -44,7 +44,7 @@ export const surroundingsOf = async (given: GivenPaths): Promise<Surroundings> =
 
 const isProxied = (route: Route): boolean => route.upstream !== undefined && takesMethod(route, 'GET')
 
-// The fewer roles, the more there is to lose; routes without roles last.
+// Routes with the fewest roles first, because most is at stake there; routes without roles last.
 const byRoles = (a: Route, b: Route): number => (a.roles?.length ?? 99) - (b.roles?.length ?? 99)
 
 const example = ({ path }: Route): string =>

@@ -7,7 +7,7 @@ type Part = Readonly<Record<string, unknown>>
 
 const encode = (part: Part): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
-/** Claims that would be an Admin's. Seconds since the epoch. */
+/** Claims that an Admin would have. Seconds since the epoch. */
 const claims = (more: Part = {}): Part => {
   const now = Math.floor(Date.now() / 1000)
   return {
@@ -43,13 +43,13 @@ const sign = (secret: string, header: Part = {}, payload: Part = claims()): stri
 const unsigned = (alg: string, signature = ''): string =>
   `${encode({ alg, typ: 'JWT' })}.${encode(claims())}.${signature}`
 
-/** Secrets of manuals, starter kits and bored administrators. */
+/** Secrets from manuals and starter kits, and ones that are easily guessed. */
 const WEAK =
   `secret password changeme jwt_secret jwtsecret your-256-bit-secret supersecret mysecret secretkey secret-key
   secret123 123456 admin test default key private shhhhh token jwt development
   your-secret-key a-string-secret-at-least-256-bits-long`.split(/\s+/)
 
-/** Long enough for HS256, and not made by chance. */
+/** Long enough for HS256, but not random. */
 const MADE = [
   'a'.repeat(32),
   '0'.repeat(32),
@@ -64,7 +64,7 @@ interface Named {
   readonly token: string
 }
 
-/** Accepted is whatever is not answered as no token is: also "you lack a role", "not found", "the backend is away". */
+/** Any response that differs from the one to no token counts as accepted: also a missing role, 404 or an unavailable backend. */
 const accepted = ({ client, closed }: DoctorWorld, tokens: readonly Named[]): Promise<string[]> => {
   const target = closed.find(({ status }) => status === 401) ?? closed[0]
   const means = target?.status === 401 ? [403, 404, 502] : [404, 502]
@@ -192,9 +192,9 @@ async function misplaced({ client, closed, token }: DoctorWorld): Promise<string
     })),
     { where: 'in X-Access-Token', target: path, headers: [['X-Access-Token', token]] }
   ]
-  // The token itself is not repeated in what is reported.
+  // The report does not repeat the token itself.
   return collect(probes, async probe => (isSuccess(await client.ask(probe)) ? `${path} ${probe.where}` : undefined))
 }
 
-/** For probes beyond HTTP. */
+/** For probes other than HTTP. */
 export const unsignedToken = (): string => unsigned('none')

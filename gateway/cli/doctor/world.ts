@@ -4,34 +4,34 @@ import type { DoctorClient, Probe, ProbeAnswer } from './client.ts'
 
 export interface DoctorWorld {
   readonly client: DoctorClient
-  /** Paths that refuse whoever has no token; at least one. */
+  /** Paths that refuse requests without a token; at least one. */
   readonly closed: readonly ClosedPath[]
-  /** Paths that need no token. */
+  /** Paths that require no token. */
   readonly open: readonly string[]
   readonly sockets: readonly string[]
-  /** An accepted token, when one was given. */
+  /** A valid token, if one was given. */
   readonly token: string | undefined
-  /** What is worth knowing and no weakness. */
+  /** Observations that are not weaknesses. */
   readonly notes: string[]
-  /** The gateway's secret, when it may be used to sign what must be refused all the same. */
+  /** The gateway's secret, if it may be used to sign tokens that must nevertheless be refused. */
   readonly secret: string | undefined
 }
 
 export interface ClosedPath {
   readonly path: string
-  /** What it answers without a token: 401 or 403. */
+  /** The status without a token: 401 or 403. */
   readonly status: number
 }
 
 type Severity = 'high' | 'medium' | 'low'
 
-/** One known weakness, and how to see it. */
+/** One known weakness, and how to detect it. */
 export interface Check {
   readonly id: string
   readonly severity: Severity
   readonly title: string
   readonly fix: string
-  /** Evidence, one line each; none: the gateway is sound here. */
+  /** Evidence, one line each; empty: the gateway is safe in this respect. */
   readonly look: (world: DoctorWorld) => Promise<string[]>
 }
 
@@ -44,7 +44,7 @@ export const isSuccess = ({ status }: ProbeAnswer): boolean => status >= 200 && 
 export const show = ({ method = 'GET', target }: Probe, { status }: ProbeAnswer): string =>
   `${method} ${target} → ${status}`
 
-/** What was left out for want of something, and what to add to try it. */
+/** What was not tried because an argument is missing, and which argument that is. */
 export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonly string[] => [
   ...(token === undefined ? ['what a backend receives, and what else a valid token allows (--token)'] : []),
   ...(secret === undefined
@@ -54,13 +54,13 @@ export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonl
   ...(sockets.length === 0 ? ['WebSockets (--websocket or --config)'] : [])
 ]
 
-/** Letters that stand for nothing on any gateway, as long as `text`. */
+/** Random letters of the same length as `text`, so that the path exists on no gateway. */
 const noise = (text: string): string =>
   text.replace(/[A-Za-z0-9]/g, () => String.fromCharCode(97 + ((randomBytes(1)[0] ?? 0) % 26)))
 
 /**
- * Whether a way to write a closed path gets in: an answer of success that the same way to write a path which does not
- * exist does not get. A page that is served for any path is so no evidence.
+ * Whether a spelling of a closed path gets in: a successful response that the same spelling of a nonexistent path does
+ * not get. A page that is served for every path is therefore no evidence.
  */
 export const getsIn = async (
   { client }: DoctorWorld,
@@ -89,17 +89,17 @@ const looksTheSame = async (
     if (other.status !== answer.status) return false
     seen.add(essence(other.body, nowhere))
   }
-  // Bodies that change from one request to the next say nothing.
+  // Bodies that change from one request to the next prove nothing.
   return seen.size > 1 || seen.has(essence(answer.body, path))
 }
 
-// Bodies may repeat the path that was asked for, and number their requests.
+// Bodies may repeat the requested path, and number their requests.
 const essence = (body: string, path: string): string =>
   [path, ...path.split('/').filter(part => part.length > 1)]
     .reduce((text, part) => text.replaceAll(part, ''), body)
     .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+/gi, '')
 
-/** Evidence from many probes, one after the other. */
+/** Collects evidence from several probes, one after the other. */
 export const collect = async <T>(
   items: readonly T[],
   look: (item: T) => Promise<string | undefined>

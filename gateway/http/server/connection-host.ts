@@ -1,4 +1,4 @@
-// Declares what all connections of a server share: who handles requests, how long things may take, and their turns.
+// Declares what all connections of a server share: request handlers, time limits, and their turns.
 import type { FieldKinds } from '../flood-memory.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { Llhttp } from './llhttp.ts'
@@ -6,19 +6,19 @@ import type { ClientConnection, HttpRequest } from './request.ts'
 
 export type MessageFault = 'malformed' | 'too-large' | 'too-slow'
 
-/** What is done about requests; each connection is given the same one. */
+/** How requests are handled; shared by all connections. */
 export interface MessageHandler {
   onRequest(request: HttpRequest): void
-  /** What came is no request. The text answers it before the connection ends; '' : nothing does. */
+  /** Received something that is not a request. The text is sent before the connection ends; '': nothing is sent. */
   onFault(connection: ClientConnection, fault: MessageFault): string
 }
 
 export interface ConnectionLimits {
-  /** From the first byte of a head, or the beginning of a connection, to the end of the head. */
+  /** From the first byte of a head, or the start of a connection, to the end of the head. */
   readonly headMs: number
-  /** Silence between two requests. */
+  /** Idle time between two requests. */
   readonly idleMs: number
-  /** What is read and dropped behind an answer that ends a connection (RFC 9112 §9.6). */
+  /** What is read and discarded after a response that ends a connection (RFC 9112 §9.6). */
   readonly lingerMs: number
   readonly lingerBytes: number
 }
@@ -32,6 +32,6 @@ export interface ConnectionHost {
   /** Milliseconds of a coarse monotonic clock. */
   readonly now: number
   flushSoon(waiting: Waiting): void
-  /** Lets a connection go on with what it holds, in the next turn of the event loop or a later one. */
+  /** Lets a connection continue with what it has buffered, in the next turn of the event loop or later. */
   goOnSoon(connection: { goOn(): void }): void
 }

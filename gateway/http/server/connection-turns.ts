@@ -1,8 +1,8 @@
-// Lets connections process what they hold a little in each turn of the event loop, so that new ones are accepted meanwhile.
+// Lets connections process a little of what they have buffered in each turn of the event loop, so that new ones are accepted.
 
-/** In a turn in which no connection was accepted; milliseconds. */
+/** Time limit in a turn in which no connection was accepted; milliseconds. */
 const TURN_MS = 1
-/** In a turn in which one was, a single request: libuv accepts one connection in a turn, and more of them may wait. */
+/** In a turn in which one was, a single request: libuv accepts one connection per turn, and others may be waiting. */
 const ARRIVAL_TURN_MS = 0
 
 interface Waiting {
@@ -10,14 +10,14 @@ interface Waiting {
 }
 
 interface ConnectionTurns {
-  /** Lets a connection go on behind those that already wait, in the next turn at the earliest. */
+  /** Queues a connection behind those that already wait, for the next turn at the earliest. */
   add(connection: Waiting): void
   /** A connection was accepted in this turn. */
   noteArrival(): void
 }
 
 /**
- * Each connection reads one request when its turn comes: a client that pipelines thousands waits behind all others.
+ * Each connection reads one request when its turn comes, so a client that pipelines thousands waits behind all others.
  *
  * @param now milliseconds of a monotonic clock
  */
@@ -28,7 +28,7 @@ export const createConnectionTurns = (now: () => number = () => performance.now(
   const goOn = () => {
     const until = now() + (hasArrival ? ARRIVAL_TURN_MS : TURN_MS)
     hasArrival = false
-    // What is added meanwhile waits for the next turn.
+    // Whatever is added meanwhile waits for the next turn.
     const count = waiting.length
     let done = 0
     try {

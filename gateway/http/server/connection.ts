@@ -1,4 +1,4 @@
-// Reads one request at a time from a client connection; the next one follows when the response was handed over (RFC 9112 §9).
+// Reads one request at a time from a client connection; the next follows when the response is handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
 import { ownBytes } from '../../values/own-text.ts'
 import { readHead } from '../head.ts'
@@ -21,7 +21,7 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly peer: string | undefined
   readonly isTls: boolean
-  /** Nothing has been answered on it yet. */
+  /** No response has been sent on it yet. */
   isNew = true
   /** When `expire` is to be called, by the host's clock. */
   deadline: number
@@ -29,16 +29,16 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly #socket: ClientSocket
   readonly #outbox: Outbox
   #phase = HEAD
-  /** Bytes that have not been taken yet: a head that is not whole, a body without a consumer, requests that follow. */
+  /** Bytes not consumed yet: an incomplete head, a body without a consumer, requests that follow. */
   #held = EMPTY
-  /** `#held` is memory that the next read uses again. */
+  /** `#held` is memory that the next read reuses. */
   #isLent = false
   #isTaking = false
   #isPaused = false
   #hasPeerEnded = false
   #pieces: HeadInPieces | undefined
   #request: HttpRequest | undefined
-  /** The request's body, while it is still arriving. */
+  /** The request's body, while it is arriving. */
   #body: RequestBody | undefined
   #lingered = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
@@ -52,12 +52,12 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.deadline = host.now + host.limits.headMs
   }
 
-  /** No request is under way, and none has begun to arrive. */
+  /** No request is in progress, and none has begun to arrive. */
   get isIdle(): boolean {
     return this.#phase === HEAD && this.#held.length === 0
   }
 
-  /** The request's body has not come whole: what is left of it is not waited for behind an answer (RFC 9112 §9.3). */
+  /** The body has not arrived completely: after a response, the rest of it is not waited for (RFC 9112 §9.3). */
   get isBodyDue(): boolean {
     return this.#phase === BODY
   }
@@ -66,7 +66,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     return this.#host.isDraining
   }
 
-  /** Takes bytes, which are copied where they are kept if they are lent. Returns whether to go on reading. */
+  /** Takes bytes, which are copied before being kept if they are lent. Returns whether to keep reading. */
   take(bytes: Buffer, isLent: boolean): boolean {
     if (this.#phase === TUNNEL) this.#tunnel?.(isLent ? Buffer.from(bytes) : bytes)
     else if (this.#phase === LINGER) {
@@ -88,7 +88,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#isLent = false
   }
 
-  /** Reads the next request, if it is time for one, out of what is held. */
+  /** Reads the next request from the buffered bytes, if it is time for one. */
   goOn(): void {
     this.#isTaking = true
     this.#goOn()
@@ -137,7 +137,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#host.handler.onRequest(request)
   }
 
-  /** Gives what has come of the body to its consumer. */
+  /** Passes on to its consumer what has arrived of the body. */
   pump(): void {
     if (this.#phase === BODY) this.#giveBody()
     this.#readOn()
@@ -165,7 +165,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   #failBody(request: HttpRequest) {
-    // Behind an answer that has begun there is nothing to say.
+    // After a response has begun, nothing more can be said.
     if (request.response.hasBegun) request.response.keepAlive = false
     else request.owner?.onBodyFault()
   }
@@ -222,7 +222,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#readOn()
   }
 
-  /** What still comes is dropped for a while, so that no reset takes away what was answered (RFC 9112 §9.6). */
+  /** Whatever still arrives is discarded for a while, so that no reset destroys the response (RFC 9112 §9.6). */
   #linger() {
     this.#release()
     this.#held = EMPTY
@@ -238,8 +238,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   /**
-   * The peer sends no more. Nothing tells one that only says so from one that has left, so its request is given up, but not
-   * in the turn that it came in: what is answered at once still leaves.
+   * The peer has half-closed. Nothing distinguishes this from a client that has left, so its request is given up, but not
+   * in the same turn: a response that is ready immediately is still sent.
    */
   onPeerEnd(): void {
     this.#hasPeerEnded = true
@@ -273,7 +273,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     request.owner?.onClosed()
   }
 
-  /** Hands the connection over; its request gets no answer from here any more. */
+  /** Hands the connection over; its request gets no response from here any more. */
   takeOver(): Takeover {
     const rest = this.#held
     this.#outbox.flush()

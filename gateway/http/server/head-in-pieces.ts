@@ -9,7 +9,7 @@ export class HeadInPieces {
     this.#probe = llhttp.createHeadProbe()
   }
 
-  /** @param held all of it so far @returns whether it is still not whole */
+  /** @param held all of it so far @returns whether it is still incomplete */
   take(held: Buffer): boolean {
     const isUndecided = this.#probe.take(held.subarray(this.#probed)) === 'incomplete'
     this.#probed = held.length

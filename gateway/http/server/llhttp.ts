@@ -6,7 +6,7 @@ export const MAX_REQUEST_HEAD_BYTES = 16 * 1024
 /** Chunk extensions of one chunk, or trailers. */
 const MAX_FRAMING_BYTES = 16 * 1024
 
-/** What `readHead` and the readers give when there is no end of a head or body to tell. */
+/** What `readHead` and the readers return if the end of a head or body was not found. */
 export const INCOMPLETE = 0
 export const MALFORMED = -1
 export const TOO_LARGE = -2
@@ -15,7 +15,7 @@ export const TOO_LARGE = -2
 const REQUEST = 1
 const OK = 0
 const PAUSED = 21
-// Most heads are shorter: the rest of a read, other messages perhaps, is then not copied.
+// Most heads are shorter; the rest of a read, which may be other messages, is then not copied.
 const FIRST_COPY_BYTES = 2048
 const INPUT_BYTES = 64 * 1024
 const POSITIONS_PER_FIELD = 4
@@ -41,35 +41,35 @@ interface Exports {
   llhttp_get_http_minor(parser: number): number
 }
 
-/** A request head as it was sent; llhttp has judged each byte of it. */
+/** A request head as sent; llhttp has validated each byte of it. */
 interface ParsedHead {
   readonly method: string
   readonly target: string
   readonly versionMajor: number
   readonly versionMinor: number
-  /** Whether the client wants the connection to go on (RFC 9112 §9.3). */
+  /** Whether the client wants to keep the connection (RFC 9112 §9.3). */
   readonly keepAlive: boolean
   /** `[name, value, …]`, Latin-1, without blanks around the values. */
   readonly fields: string[]
 }
 
-/** Tells early that a head which arrives in pieces is complete, or can no longer become good. */
+/** Detects early that a head which arrives in pieces is complete or invalid. */
 export interface HeadProbe {
-  /** Gives whether the head may still become good: true until its end has come. */
+  /** Returns whether the head may still be valid: true until its end has arrived. */
   take(bytes: Buffer): 'complete' | 'incomplete' | 'malformed'
   release(): void
 }
 
 export interface ChunkedReader {
   /**
-   * Takes bytes of a chunked body and gives what is data to `onData`, as parts of `bytes`. Returns where the body ended,
+   * Takes bytes of a chunked body and passes the data to `onData`, as parts of `bytes`. Returns where the body ended,
    * {@link INCOMPLETE} or {@link MALFORMED}.
    */
   take(bytes: Buffer, onData: (data: Buffer) => void): number
   release(): void
 }
 
-/** One instance serves all connections: each call is over before the next begins. */
+/** One instance serves all connections, because each call ends before the next begins. */
 export class Llhttp {
   readonly #exports: Exports
   readonly #heads: number
@@ -96,7 +96,7 @@ export class Llhttp {
     this.#view = this.#viewInput()
   }
 
-  // A span that the end of a copied part cuts goes on with the next call, as in node:http's own parser.
+  // A span that is cut by the end of a copied part continues with the next call, as in node:http's own parser.
   #callbacks(): Record<string, (...values: number[]) => number> {
     const goOn = () => OK
     return {
@@ -145,7 +145,7 @@ export class Llhttp {
 
   /**
    * Reads the head at the start of `bytes`. Returns its length, {@link INCOMPLETE}, {@link MALFORMED} or
-   * {@link TOO_LARGE}; {@link takeHead} then gives what it says.
+   * {@link TOO_LARGE}; {@link takeHead} then returns its contents.
    */
   readHead(bytes: Buffer): number {
     this.#exports.llhttp_reset(this.#heads)
@@ -167,7 +167,7 @@ export class Llhttp {
   }
 
   /**
-   * Where llhttp takes more than RFC 9112 §2.2 and §3 allow: bare CR and LF before the request line, several spaces in it,
+   * Where llhttp accepts more than RFC 9112 §2.2 and §3 allow: bare CR and LF before the request line, several spaces in it,
    * and protocols other than HTTP.
    */
   #isStrict(): boolean {
@@ -176,7 +176,7 @@ export class Llhttp {
     while (text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF) at += 2
     this.#methodStart = at
     if (text.charCodeAt(at) <= SPACE || text.charCodeAt(this.#targetStart - 2) === SPACE) return false
-    // No version at all is HTTP/0.9, which counts as a version that is not supported.
+    // A missing version means HTTP/0.9, which counts as an unsupported version.
     return text.charCodeAt(this.#targetEnd) !== SPACE || text.startsWith(' HTTP/', this.#targetEnd)
   }
 
@@ -199,18 +199,18 @@ export class Llhttp {
       target: text.slice(this.#targetStart, this.#targetEnd),
       versionMajor,
       versionMinor,
-      // What follows a message of another protocol is framed by rules that are not ours (RFC 9112 §2.3).
+      // What follows a message of another protocol is not framed by our rules (RFC 9112 §2.3).
       keepAlive: this.#keepAlive && versionMajor === 1 && (versionMinor === 1 || !saysClose(fields)),
       fields
     }
   }
 
-  /** For a head that has not come whole: each byte is judged once, however small the pieces are. */
+  /** For an incomplete head: each byte is checked once, however small the pieces are. */
   createHeadProbe(): HeadProbe {
     const parser = this.#exports.llhttp_alloc(REQUEST)
     return {
       take: bytes => {
-        // Where this stands is known; what it says is read from the whole head.
+        // Only the position is known here; the contents are read from the complete head.
         this.#fieldCount = this.#valueCount = 0
         for (let at = 0; at < bytes.length; at += INPUT_BYTES) {
           const code = this.#execute(parser, bytes.subarray(at, at + INPUT_BYTES), 0)
@@ -268,7 +268,7 @@ export class Llhttp {
         if (isReleased) free()
         return end
       },
-      // The consumer of the data may end the connection meanwhile.
+      // The consumer of the data may end the connection in the meantime.
       release() {
         isReleased = true
         if (!isTaking) free()
@@ -277,7 +277,7 @@ export class Llhttp {
   }
 }
 
-/** For HTTP/1.0: llhttp lets `keep-alive` win over `close` there, against RFC 9112 §9.3. */
+/** For HTTP/1.0, where llhttp lets `keep-alive` win over `close`, against RFC 9112 §9.3. */
 const saysClose = (fields: readonly string[]): boolean =>
   fields.some((value, i) => i % 2 === 1 && /^connection$/i.test(fields[i - 1] ?? '') && /\bclose\b/i.test(value))
 

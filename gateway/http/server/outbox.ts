@@ -1,7 +1,7 @@
-// Collects the parts of a response, writes them at the end of the turn, and knows when the other side has taken them all.
+// Collects the parts of a response, writes them at the end of the turn, and tracks whether the other side has taken them all.
 import type { Waiting } from '../write-batch.ts'
 
-/** What the outbox needs of a socket. */
+/** The parts of a socket that the outbox uses. */
 interface Outlet {
   write(text: string, encoding: 'latin1'): boolean
   write(bytes: Uint8Array, written?: (error?: Error | null) => void): boolean
@@ -14,11 +14,11 @@ interface Outlet {
 export interface OutboxOwner {
   /** Flushes the outbox at the end of this turn of the event loop. */
   flushSoon(outbox: Waiting): void
-  /** All that was sent has been taken. */
+  /** Everything that was sent has been taken. */
   onTaken(): void
 }
 
-/** Smaller parts of a body travel in one text with what is before them. */
+/** Smaller parts of a body are joined with the text before them. */
 const MAX_COPIED_BYTES = 8 * 1024
 const MAX_TEXT_LENGTH = 64 * 1024
 const NOTHING = new Uint8Array()
@@ -44,7 +44,7 @@ export class Outbox implements Waiting {
     this.#owner.flushSoon(this)
   }
 
-  /** Bytes between two texts. Returns whether all was taken; else the owner hears of it. */
+  /** Bytes between two texts. Returns whether everything was taken; otherwise the owner is notified. */
   sendBytes(before: string, bytes: Buffer, after: string): boolean {
     if (this.#isClosed) return true
     if (bytes.length <= MAX_COPIED_BYTES && this.#text.length < MAX_TEXT_LENGTH) {
@@ -72,7 +72,7 @@ export class Outbox implements Waiting {
     if (this.#isTaken()) this.#owner.onTaken()
   }
 
-  /** Nothing is written any more. */
+  /** Stops writing. */
   close(): void {
     this.#isClosed = true
     this.#text = ''

@@ -5,7 +5,7 @@ import type { BodyConsumer } from './request.ts'
 
 const CHUNKED = -3
 
-/** 0: none; below it: not known, or {@link MALFORMED}. A length that a number does not hold exactly can't be counted. */
+/** 0: none; negative: unknown, or {@link MALFORMED}. A length that a number cannot represent exactly is refused. */
 export const bodyLengthOf = ({ transferEncoding, contentLength }: RequestHead): number => {
   if (transferEncoding !== undefined) return CHUNKED
   if (contentLength === undefined) return 0
@@ -24,8 +24,8 @@ export class RequestBody {
   }
 
   /**
-   * Where the body ends in these bytes: what lies behind is not its own. INCOMPLETE: all of them are, and more is due. Lent
-   * bytes are copied.
+   * Where the body ends in these bytes; what follows is not part of it. INCOMPLETE: all of them belong to it, and more is
+   * expected. Lent bytes are copied.
    */
   take(bytes: Buffer, isLent: boolean, consumer: BodyConsumer): number {
     if (this.#chunked !== undefined)

@@ -1,19 +1,19 @@
-// Holds a request as read from its connection: line and fields at once, the body on demand.
+// Holds a request as read from its connection: request line and fields at once, the body on demand.
 import type { Duplex } from 'node:stream'
 import type { RequestHead } from '../head.ts'
 import type { HttpResponse } from './response.ts'
 
-/** Takes a request's body. What it is given belongs to it. */
+/** Consumes a request's body, and owns the bytes that it is given. */
 export interface BodyConsumer {
   onUpload(chunk: Buffer): void
   onUploadEnd(): void
 }
 
-/** What a request was given to. */
+/** The handler that a request was given to. */
 export interface ExchangeOwner {
-  /** Once: the answer was handed over whole, or the client has gone. */
+  /** Called once, when the response was handed over completely or the client has gone. */
   onClosed(): void
-  /** The body is malformed, and the request has no answer yet: it must be answered or cut. */
+  /** The body is malformed, and there is no response yet: the handler must send one or cut the connection. */
   onBodyFault(): void
 }
 
@@ -21,7 +21,7 @@ export interface ExchangeOwner {
 export interface Takeover {
   /** For writing, pausing and ending; it emits no `data`. */
   readonly socket: Duplex
-  /** What came behind the request. */
+  /** Bytes that arrived after the request. */
   readonly rest: Buffer
   /** From now on every byte goes here, in memory that may be kept. */
   read(take: (bytes: Buffer) => void): void
@@ -29,12 +29,12 @@ export interface Takeover {
 
 /** The connection that a request came on. */
 export interface ClientConnection {
-  /** Address of the peer, as the socket or a PROXY header names it; undefined when the socket has none. */
+  /** Address of the peer, from the socket or a PROXY header; undefined if the socket has none. */
   readonly peer: string | undefined
   readonly isTls: boolean
-  /** Gives what has come of the body to its consumer, and reads on. */
+  /** Passes on to its consumer what has arrived of the body, and continues reading. */
   pump(): void
-  /** Hands the connection over; the request under way gets no answer from here any more. */
+  /** Hands the connection over; the request in progress gets no response from here any more. */
   takeOver(): Takeover
 }
 
@@ -59,7 +59,7 @@ export class HttpRequest implements RequestParts {
   readonly head: RequestHead
   readonly connection: ClientConnection
   readonly response: HttpResponse
-  /** The whole body has been given to its consumer; at once when there is none. */
+  /** The whole body has been consumed; true at once if there is none. */
   isComplete: boolean
   consumer: BodyConsumer | undefined
   owner: ExchangeOwner | undefined
@@ -86,7 +86,7 @@ export class HttpRequest implements RequestParts {
     this.owner = undefined
   }
 
-  /** Gives the body to a consumer, beginning with what is already here; its end too. */
+  /** Passes the body to a consumer, beginning with what has already arrived; also its end. */
   read(consumer: BodyConsumer): void {
     this.consumer = consumer
     if (this.isComplete) consumer.onUploadEnd()

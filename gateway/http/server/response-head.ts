@@ -3,7 +3,7 @@
 let dateText = ''
 let dateUntil = 0
 
-/** The Date field as a line (RFC 9110 §6.6.1), made once a second; anew also when the clock was set back. */
+/** The Date field as a line (RFC 9110 §6.6.1), built once per second, and again if the clock is set back. */
 export const dateLine = (): string => {
   const now = Date.now()
   if (now >= dateUntil || now < dateUntil - 1000) {
@@ -13,7 +13,7 @@ export const dateLine = (): string => {
   return dateText
 }
 
-/** `[name, value, …]` as lines of a head, each ended by CRLF. */
+/** `[name, value, …]` as lines of a head, each ending in CRLF. */
 export const headerLines = (headers: readonly string[]): string => {
   let lines = ''
   for (let i = 0; i < headers.length; i += 2) {

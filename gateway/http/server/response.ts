@@ -1,8 +1,8 @@
-// Writes the response to one request: framed for its client, in one piece if it is complete (RFC 9112 §6, §9).
+// Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §6, §9).
 import { STATUS_CODES } from 'node:http'
 import { dateLine, headerLines, isDated } from './response-head.ts'
 
-/** What clients may rely on; the listener keeps its connections for as long. */
+/** The keep-alive time that clients may rely on; the listener honours it. */
 export const CLIENT_KEEP_ALIVE_MS = 75_000
 
 const KEEP_ALIVE = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n`
@@ -14,13 +14,13 @@ const LENGTH = 1
 const CHUNKS = 2
 const UNTIL_CLOSE = 3
 
-/** Where an answer's bytes go. */
+/** The destination of a response's bytes. */
 export interface AnswerSink {
   /** Latin-1; leaves at the end of this turn of the event loop. */
   send(text: string): void
-  /** Returns whether the client's side has taken it, else the response's taker hears of it. */
+  /** Returns whether the client's side has taken it; otherwise the response's taker is notified. */
   sendBytes(before: string, bytes: Buffer, after: string): boolean
-  /** Cuts the connection; `isAmbiguous` when its end alone would end the answer. */
+  /** Cuts the connection; `isAmbiguous` if its end alone would mark the end of the response. */
   cut(isAmbiguous: boolean): void
   readonly isDraining: boolean
   readonly isBodyDue: boolean
@@ -30,7 +30,7 @@ export interface AnswerTaker {
   onTaken(): void
 }
 
-/** What an answer needs to know of its request. */
+/** The properties of its request that a response depends on. */
 interface Asked {
   readonly isHead: boolean
   readonly versionMinor: number
@@ -39,26 +39,26 @@ interface Asked {
 
 interface AnswerHead {
   readonly status: number
-  /** The usual one when absent. */
+  /** The standard phrase if absent. */
   readonly reason?: string
-  /** Field lines made before, each ended by CRLF; no Date among them. */
+  /** Prebuilt field lines, each ending in CRLF, without Date. */
   readonly lines?: string
-  /** `[name, value, …]`, judged already; Content-Length among them where the length is known. */
+  /** `[name, value, …]`, already validated; includes Content-Length if the length is known. */
   readonly headers: readonly string[]
 }
 
 export class HttpResponse {
-  /** 0 until a final head has been given. */
+  /** 0 until a final head has been written. */
   status = 0
-  /** All of it was given. */
+  /** The response is complete. */
   isEnded = false
-  /** All of it was taken by the client's side. */
+  /** The client's side has taken all of it. */
   isDelivered = false
   /** The client has gone, or was cut off. */
   isGone = false
-  /** Whether the connection goes on behind this answer. */
+  /** Whether the connection is kept after this response. */
   keepAlive: boolean
-  /** Hears when all that was written has been taken. */
+  /** Notified when everything written has been taken. */
   taker: AnswerTaker | undefined
   readonly #sink: AnswerSink
   readonly #isHead: boolean
@@ -77,14 +77,14 @@ export class HttpResponse {
     return this.status !== 0
   }
 
-  /** An answer in one piece. `body` is Latin-1, and what Content-Length says, but for HEAD. */
+  /** A response in one piece. `body` is Latin-1 and matches Content-Length, except for HEAD. */
   whole(head: AnswerHead, body: string): void {
     if (this.#isOver) return
     this.isEnded = true
     this.#sink.send(`${this.#headText(head, '')}${this.#isHead ? '' : body}`)
   }
 
-  /** @param bodyLength -1: not known, the answer is framed here */
+  /** @param bodyLength -1: unknown, so the response is framed here */
   begin(head: AnswerHead, bodyLength: number): void {
     if (this.#isOver) return
     const hasBody = !this.#isHead && head.status !== 204 && head.status !== 304
@@ -95,7 +95,7 @@ export class HttpResponse {
     this.#sink.send(this.#headText(head, this.#framing === CHUNKS ? CHUNKED : ''))
   }
 
-  /** More of the body. Returns false when the client does not take it: the taker hears once it has. */
+  /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
   write(chunk: Buffer): boolean {
     if (this.isEnded || this.isGone || chunk.length === 0 || this.#framing === WHOLE) return true
     return this.#framing === CHUNKS
@@ -103,20 +103,20 @@ export class HttpResponse {
       : this.#sink.sendBytes('', chunk, '')
   }
 
-  /** @param trailers field lines, each ended by CRLF; left out where the framing has no room for them */
+  /** @param trailers field lines, each ending in CRLF; omitted if the framing does not allow them */
   end(trailers = ''): void {
     if (this.isEnded || this.isGone) return
     this.isEnded = true
     this.#sink.send(this.#framing === CHUNKS ? `0\r\n${trailers}\r\n` : '')
   }
 
-  /** An interim answer (RFC 9110 §15.2), which 1.0 clients do not know. */
+  /** An interim response (RFC 9110 §15.2), which HTTP/1.0 clients do not know. */
   interim(status: number, reason: string, lines: string): void {
     if (this.#versionMinor === 0 || this.#isOver) return
     this.#sink.send(`HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`)
   }
 
-  /** Breaks off an answer that has begun, so that it does not look complete. */
+  /** Aborts a response that has begun, so that it does not look complete. */
   abort(): void {
     if (this.isEnded || this.isGone) return
     this.#sink.cut(this.#framing === UNTIL_CLOSE)

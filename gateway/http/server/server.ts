@@ -12,7 +12,7 @@ import { readEvents, readShared } from './shared-reading.ts'
 import { leadEvents } from './socket-events.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
-  /** A client that takes nothing of what waits for it is cut off after that time, or twice that at most. */
+  /** A client that takes none of the data waiting for it is cut off after this time, or after twice as long at most. */
   readonly stallMs: number
 }
 
@@ -27,37 +27,37 @@ export const DEFAULT_LIMITS: HttpServerLimits = {
 interface HttpServerOptions {
   readonly handler: MessageHandler
   readonly limits?: Partial<HttpServerLimits>
-  /** Of the gateway whose requests these are; absent: its own. */
+  /** The memory of the gateway that these requests belong to; its own if absent. */
   readonly fieldKinds?: FieldKinds
 }
 
 interface AcceptOptions {
-  /** The client's address; the socket's own where it is absent. */
+  /** The client's address; the socket's own if absent. */
   readonly peer?: string | undefined
-  /** The client speaks TLS, which the socket has already decrypted. */
+  /** The client uses TLS, which the socket has already decrypted. */
   readonly isTls?: boolean
-  /** The connection is no more; also called when it is not taken. */
+  /** The connection is gone; also called if it was not accepted. */
   readonly onClosed?: ((peer: string | undefined) => void) | undefined
 }
 
 export interface HttpServer {
   /** Takes a socket whose next byte is the first of a request. It must be half-open (`allowHalfOpen`). */
   accept(socket: net.Socket, options?: AcceptOptions): void
-  /** Connections, those that another protocol has taken over among them. */
+  /** Connections, including those that another protocol has taken over. */
   count(): number
-  /** From now on every answer is the last on its connection, and says so; new connections are still taken. */
+  /** From now on every response is the last on its connection, and says so; new connections are still accepted. */
   announceEnd(): void
-  /** Requests under way may finish, each as the last on its connection; after `timeoutMs` what is left is cut. */
+  /** Lets requests in progress finish, each as the last on its connection; after `timeoutMs` the rest is cut. */
   drain(timeoutMs: number): Promise<void>
-  /** Cuts everything. */
+  /** Cuts all connections. */
   close(): void
 }
 
 const TICK_MS = 500
-/** For requests on their way over connections that are new, or that were promised an end; milliseconds. */
+/** For requests in transit on new connections, or on those whose end was announced; milliseconds. */
 const ON_THE_WAY_MS = 500
 
-/** One for each event loop: connections are judged by one timer, and go on in turns. */
+/** One per event loop: connections share one timer, and take turns. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const connections = new Map<Connection, net.Socket>()
@@ -136,8 +136,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     drain: timeoutMs =>
       new Promise(resolve => {
         host.isDraining = true
-        // A client that has just connected, or a proxy that was promised an answer, may have sent a request by now: cut
-        // unread, it fails.
+        // A client that has just connected, or a proxy that was promised a response, may have sent a request by now, which would
+        // fail if the connection were cut before it is read.
         if (!isAnnounced) closeIdle(true)
         const unused = setTimeout(closeIdle, ON_THE_WAY_MS, false)
         const late = setTimeout(closeAll, timeoutMs)
@@ -153,11 +153,11 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   }
 }
 
-/** What the kernel has taken of this socket's bytes; -1 when nothing waits. */
+/** How many of this socket's bytes the kernel has taken; -1 if nothing is waiting. */
 const taken = (socket: net.Socket): number =>
   socket.writableLength === 0 ? -1 : socket.bytesWritten - socket.writableLength
 
-/** Cuts connections on which bytes wait and none has left for `stallMs`, in the middle of an answer and after it. */
+/** Cuts connections whose bytes have not moved for `stallMs`, in the middle of a response and after it. */
 const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: number): NodeJS.Timeout => {
   const lastTaken = new WeakMap<Connection, number>()
   return setInterval(() => {

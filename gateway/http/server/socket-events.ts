@@ -25,7 +25,7 @@ export const leadEvents = (socket: Duplex, connection: Ended): void => {
   socket.on('end', onEnd).on('error', onError)
 }
 
-/** Whoever takes the socket over hears of its end from now on; errors still destroy it. */
+/** The new owner of the socket handles its end from now on; errors still destroy it. */
 export const leaveEvents = (socket: Duplex): void => {
   socket.off('end', onEnd)
 }

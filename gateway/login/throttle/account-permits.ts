@@ -11,12 +11,12 @@ import type { Turnstile } from './turnstile.ts'
 
 type Settle = (outcome: PermitOutcome) => Promise<void>
 
-/** Not keyed: after a change of JWT_SECRET the same accounts must still be found. */
+/** Not keyed: the same accounts must be found after a change of JWT_SECRET. */
 export const accountKey = (login: string): string => hash('sha256', `login\0${login}`, 'base64url')
 
 /**
- * Active Directory binds `maria@corp.example` for the sAMAccountName and for the userPrincipalName alike. Until a login
- * has shown whose a name is, each name has half of the permits of an account: two names together lock no account.
+ * Active Directory binds `maria@corp.example` both as sAMAccountName and as userPrincipalName. Until a login has shown
+ * which account a name belongs to, each name gets half of an account's permits, so that two names together cannot lock it.
  */
 export const takePermit = async (
   turnstile: Turnstile,
@@ -38,14 +38,14 @@ export const takePermit = async (
   const account = await names.accountOf(name)
   if (account !== undefined) return enter(account)
   const settle = await enter(name, half)
-  // A login that ended meanwhile may have shown whose name it is.
+  // A login that ended in the meantime may have shown which account the name belongs to.
   const joined = await names.accountOf(name)
   if (joined === undefined || joined === name) return settle
   await settle('returned')
   return enter(joined)
 }
 
-/** After a success: its names are one account's, and so are the permits that were used under them. */
+/** After a success: its names belong to one account, and so do the permits that were used under them. */
 export const joinNames = async (
   turnstile: Turnstile,
   {

@@ -1,15 +1,15 @@
-// Lets one caller do work that several want at the same time, and gives the others its result.
+// Lets one caller do work that several need at the same time, and gives the others its result.
 import { NoPermit } from './turnstile.ts'
 
 interface Leader {
-  /** Whether it came to a result; waits until `deadline` by `performance.now()`. @throws {NoPermit} */
+  /** Whether the work had a result; waits until `deadline` by `performance.now()`. @throws {NoPermit} */
   accepted(deadline: number): Promise<boolean>
 }
 
 interface Leaders {
-  /** Who is at work on `key` now. */
+  /** The caller that currently works on `key`. */
   of(key: string): Leader | undefined
-  /** Runs `work` ahead of all who ask for `key` meanwhile; undefined and errors are no result. */
+  /** Runs `work` on behalf of all who ask for `key` in the meantime; undefined and errors are no result. */
   lead<T>(key: string, work: () => Promise<T | undefined>): Promise<T | undefined>
 }
 

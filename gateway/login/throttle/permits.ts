@@ -1,9 +1,9 @@
-// Decides how many more failed logins an account or a client may cause, without any store, clock or network.
+// Decides how many more failed logins an account or a client may cause, without a store, clock or network.
 
 /**
- * One login that was begun and may stand in somebody's count of failures: `open` while under way, `failed` once refused,
- * `lost` when its end will never be known. `at`: ms since the epoch of its last change. `count`: how many such logins,
- * one after the other, this one stands for.
+ * One login that has begun and may count as a failure: `open` while in progress, `failed` once refused,
+ * `lost` if its outcome will never be known. `at`: ms since the epoch of its last change. `count`: how many such
+ * consecutive logins this one represents.
  */
 interface Permit {
   readonly id: string
@@ -12,52 +12,52 @@ interface Permit {
   readonly count: number
 }
 
-/** All permits of one account or client in use, in the order of their last change. */
+/** All permits of one account or client that are in use, in the order of their last change. */
 export type Permits = readonly Permit[]
 
 export interface PermitRules {
-  /** Logins that may fail. */
+  /** Number of logins that may fail. */
   readonly max: number
-  /** The same for addresses from which this person never logged in. */
+  /** The same for addresses from which this person has never logged in. */
   readonly maxForStrangers: number
   readonly windowMs: number
-  /** A login that has not ended after this never will (its instance died): it counts as failed. */
+  /** A login that has not ended after this time never will (its instance died), so it counts as failed. */
   readonly patienceMs: number
   /**
-   * `singly`: each failure counts for windowMs. `together`: all count until there was none for windowMs, for in Active
-   * Directory (lockOutObservationWindow) each failure prolongs the life of those before it.
+   * `singly`: each failure counts for windowMs. `together`: all count until windowMs pass without another one, because in
+   * Active Directory (lockOutObservationWindow) each failure extends the life of the earlier ones.
    */
   readonly forget: 'singly' | 'together'
 }
 
-/** What the directory itself said of an account's failures. */
+/** The directory's own report about an account's failures. */
 export interface DirectoryReading {
   readonly failures: number
-  /** Since it was asked. */
+  /** Time since it was read. */
   readonly ageMs: number
-  /** From then on, until it forgets them. */
+  /** From that moment on, until the directory forgets them. */
   readonly forgottenInMs: number
 }
 
 interface PermitRequest {
   readonly id: string
   readonly known: boolean
-  /** Not more than so many, whatever the rules allow. */
+  /** An upper limit, whatever the rules allow. */
   readonly most?: number | undefined
-  /** The stricter of it and our own permits holds. */
+  /** The stricter of this and our own permits applies. */
   readonly reading?: DirectoryReading | undefined
 }
 
 export type PermitVerdict =
   | { readonly kind: 'granted' }
-  /** None is free, and the end of one under way may free it. */
+  /** None is free, but one may become free when a login in progress ends. */
   | { readonly kind: 'wait' }
   | { readonly kind: 'refused'; readonly retryAfterMs: number }
 
-/** `accepted`: the password was right. `returned`: it was not judged. `lost`: it may have been judged, or may yet be. */
+/** `accepted`: the password was right. `returned`: it was not checked. `lost`: it may have been checked, or may yet be. */
 export type PermitOutcome = 'accepted' | 'returned' | 'failed' | 'lost'
 
-/** Those that still count. */
+/** The permits that still count. */
 export const livePermits = (permits: Permits, now: number, rules: PermitRules): Permits => {
   const lives = (permit: Permit) => isUnderWay(permit, now, rules) || now < endOf(permit, rules)
   return rules.forget === 'singly' ? permits.filter(lives) : permits.some(lives) ? permits : []
@@ -81,23 +81,23 @@ export const reservePermit = (
   const ownEnd = rules.forget === 'together' ? endOfAll(judged, rules) : endOfSome(judged, used - max + 1, rules)
   const theirEnd = reading === undefined || counted < max ? now : now - reading.ageMs + reading.forgottenInMs
   const end = Math.max(used < max ? now : ownEnd, theirEnd)
-  // A clock that was set back must not make anybody wait for longer than the window.
+  // A clock that was set back must not make anyone wait longer than the window.
   const retryAfterMs = Math.min(Math.max(1, end - now), rules.windowMs)
   return { permits, verdict: { kind: 'refused', retryAfterMs } }
 }
 
-/** A bind that was given up may still be judged for so long, once the directory responds again. */
+/** How long an abandoned bind may still be processed, once the directory responds again. */
 const LOST_SETTLES_MS = 1000
-/** By which the two clocks may differ that say when a login ended and when the directory was asked. */
+/** Possible difference between the clock that times logins and the one that times reads of the directory. */
 const READING_SLACK_MS = 5
 
-/** Whether a login may have failed without being in what the directory counted. */
+/** Whether a login may have failed without being included in the directory's count. */
 const isUnseen =
   (now: number, { ageMs }: DirectoryReading) =>
   ({ kind, at }: Permit): boolean =>
     kind === 'open' || at >= now - ageMs - (kind === 'lost' ? LOST_SETTLES_MS : READING_SLACK_MS)
 
-/** Binds without an answer did no harm as far as the directory counts no more than the failures that are known. */
+/** Binds without a response did no harm if the directory counts no more failures than are known. */
 const withoutHarmless = (permits: Permits, now: number, reading: DirectoryReading): Permits => {
   const failed = sumOf(permits.filter(({ kind }) => kind === 'failed'))
   let harmful = Math.max(0, reading.failures - failed)
@@ -112,9 +112,9 @@ const withoutHarmless = (permits: Permits, now: number, reading: DirectoryReadin
 const sumOf = (permits: Permits): number => permits.reduce((sum, { count }) => sum + count, 0)
 
 /**
- * What is left of `permits` when a login ends. A directory forgets earlier failures when it accepts a password, so an
- * accepted login frees those that had failed, or were given up, before it began. Later ones may have been judged after
- * it and stay.
+ * The permits that remain when a login ends. A directory forgets earlier failures when it accepts a password, so an
+ * accepted login releases those that had failed, or were abandoned, before it began. Later ones may have been checked
+ * after it, and stay.
  */
 export const settlePermit = (
   permits: Permits,
@@ -133,7 +133,7 @@ export const settlePermit = (
   )
 }
 
-/** Neighbours of one kind and nearly one time become one, so that a high limit costs no more than a low one. */
+/** Adjacent permits of one kind and nearly the same time are merged, so that a high limit costs no more than a low one. */
 const compact = (permits: Permits, { windowMs }: PermitRules): Permits => {
   if (permits.length <= MAX_EXACT) return permits
   const compacted: Permit[] = []
@@ -149,14 +149,14 @@ const compact = (permits: Permits, { windowMs }: PermitRules): Permits => {
 
 const MAX_EXACT = 100
 
-/** All permits of two names that have turned out to be one account's. */
+/** All permits of two names that turn out to belong to one account. */
 export const mergePermits = (one: Permits, other: Permits): Permits =>
   [...one, ...other].toSorted((left, right) => left.at - right.at)
 
 const endOfAll = (permits: Permits, rules: PermitRules): number =>
   Math.max(0, ...permits.map(permit => endOf(permit, rules)))
 
-/** When the first `wanted` are over. */
+/** When the first `wanted` permits will be over. */
 const endOfSome = (permits: Permits, wanted: number, rules: PermitRules): number => {
   const ends = permits.map(permit => ({ end: endOf(permit, rules), count: permit.count })).sort((a, b) => a.end - b.end)
   let over = 0
@@ -176,11 +176,11 @@ const endOf = ({ kind, at }: Permit, { windowMs, patienceMs }: PermitRules): num
 const LETTERS = { open: 'o', failed: 'f', lost: 'l' } as const
 const KINDS: Readonly<Record<string, Permit['kind']>> = { o: 'open', f: 'failed', l: 'lost' }
 
-/** As text for a store: `o1763683200000.id` and so on, blank-separated; `*3` behind one that stands for three. */
+/** As text for a store: `o1763683200000.id` and so on, separated by blanks; `*3` follows one that represents three. */
 export const encodePermits = (permits: Permits): string =>
   permits.map(({ id, kind, at, count }) => `${LETTERS[kind]}${at}.${id}${count === 1 ? '' : `*${count}`}`).join(' ')
 
-/** What is no permit is left out. */
+/** Skips anything that is not a permit. */
 export const decodePermits = (text: string): Permits =>
   text.split(' ').flatMap(word => {
     const [, letter = '', at, id = '', count = 1] =

@@ -10,7 +10,7 @@ export interface SharedLog {
   info(fields: object, message: string): void
 }
 
-/** Runs `ask` against Redis; undefined when there is none, it is away, or it failed less than a second ago. */
+/** Runs `ask` against Redis; undefined if there is none, it is unavailable, or it failed less than a second ago. */
 export type AskRedis = <T>(ask: (redis: RedisStore) => Promise<T>) => Promise<{ readonly answer: T } | undefined>
 
 const PAUSE_MS = 1000
@@ -55,7 +55,7 @@ return 1
 `
 const MAX_ENTRIES = 100_000
 
-/** Permits in memory, those used last. `now`: ms since the epoch. */
+/** The most recently used permits in memory. `now`: ms since the epoch. */
 const createMemoryPermits = (
   now: () => number
 ): PermitStore & { keep(key: string, text: string | undefined): void } => {
@@ -76,8 +76,8 @@ const createMemoryPermits = (
 }
 
 /**
- * Permits in Redis. What was last seen of them is kept in memory, so that an instance whose Redis goes away goes on
- * from there and not from nothing.
+ * Permits in Redis. Their last known state is kept in memory, so that an instance that loses Redis continues from there
+ * instead of starting from nothing.
  */
 export const createSharedPermits = (ask: AskRedis, now: () => number): PermitStore => {
   const local = createMemoryPermits(now)
@@ -99,7 +99,7 @@ export const createSharedPermits = (ask: AskRedis, now: () => number): PermitSto
   }
 }
 
-/** One key a script: any slot of a cluster will do. */
+/** One key per script, so any slot of a cluster will do. */
 const redisKey = (key: string): string => `portaria:login:{${key}}`
 
 const readAnswer = (answer: unknown): { text: string | undefined; now: number } => {

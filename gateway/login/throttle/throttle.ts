@@ -17,24 +17,24 @@ import { createAskRedis, createSharedPermits, type SharedLog } from './shared-pe
 import { createTurnstile, NoPermit } from './turnstile.ts'
 import { createWrongPasswords } from './wrong-passwords.ts'
 
-/** One try of one client with one name and password. */
+/** One attempt of one client with one name and password. */
 interface LoginAttempt {
-  /** The name as the directory sees it; undefined when no bind would be tried. */
+  /** The name as the directory sees it; undefined if no bind would be tried. */
   readonly login: string | undefined
   readonly password: string
-  /** What limits count by: the client's address, IPv6 as its /64. */
+  /** The key that limits count by: the client's address, IPv6 as its /64. */
   readonly ipKey: string
 }
 
 export interface LoginThrottle {
   /**
    * Runs `authenticate` as soon as this client may try, and lets each of its binds begin as soon as that account may,
-   * at the latest after LDAP_TIMEOUT_MS. Throws what `authenticate` throws, DirectoryFailure `repeated-wrong-password`
+   * after LDAP_TIMEOUT_MS at the latest. Throws whatever `authenticate` throws, DirectoryFailure `repeated-wrong-password`
    * without a bind, or `GW_LOGIN_THROTTLED` with Retry-After and one of the reasons `login-throttled-client`,
    * `login-throttled-account`, `login-throttled-busy`.
    */
   attempt(attempt: LoginAttempt, authenticate: (guard: BindGuard) => Promise<DirectoryPerson>): Promise<DirectoryPerson>
-  /** No failure of these logins counts any more; other instances know it within a second. */
+  /** Failures of these logins no longer count; other instances know within a second. */
   release(logins: readonly string[]): Promise<void>
 }
 
@@ -42,15 +42,15 @@ interface LoginThrottleParts {
   readonly ldap: LdapSettings
   readonly names: LoginNames
   readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
-  /** JWT_SECRET: the key that wrong passwords are hashed with is derived from it. */
+  /** JWT_SECRET; the key for hashing wrong passwords is derived from it. */
   readonly secret: string
   /**
-   * Permits of accounts. They must outlive a crash of any part and be the same for all instances, or two of them could
-   * together lock an account: so they lie in Postgres, without which nobody can log in anyway, and not in Redis, which
-   * may be emptied, fail over or be away while the directory's own count goes on.
+   * Permits of accounts. They must survive a crash of any part and be the same for all instances, or two of them could
+   * together lock an account. They are therefore in Postgres, without which nobody can log in anyway, and not in Redis, which
+   * may be flushed, fail over or be unavailable while the directory's own count continues.
    */
   readonly accountPermits: PermitStore
-  /** Counts clients and remembers wrong passwords for all instances; without it each does so alone. */
+  /** Counts clients and remembers wrong passwords for all instances; without it each instance does so alone. */
   readonly redis: RedisStore | undefined
   readonly knowsAddress: (login: string, ipKey: string) => Promise<boolean>
   readonly log: SharedLog
@@ -58,15 +58,15 @@ interface LoginThrottleParts {
   readonly now?: () => number
   /** Monotonic ms. */
   readonly clock?: () => number
-  /** Earliest answer to a repeated wrong password, in ms. */
+  /** Earliest response to a repeated wrong password, in ms. */
   readonly failureFloorMs?: number
 }
 
-/** Attempts under way at once on one instance; those beyond wait for nothing. */
+/** Attempts in progress at once on one instance; further ones fail immediately. */
 const MAX_UNDER_WAY = 2000
-/** What a bind may take beyond LDAP_TIMEOUT_MS, with all that surrounds it, on a busy machine. */
+/** Time that a bind and everything around it may take beyond LDAP_TIMEOUT_MS on a busy machine. */
 const GRACE_MS = 2000
-/** Clocks of directories that count in whole seconds. */
+/** For directories whose clocks count whole seconds. */
 const CLOCK_MARGIN_MS = 1000
 
 export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle => {
@@ -74,7 +74,7 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
   const { failureFloorMs = FAILURE_FLOOR_MS } = parts
   const digest = digester(parts.secret)
   const half = Math.floor((ldap.lockoutThreshold - 1) / 2)
-  // After a corrected setting a password is asked about again.
+  // After a setting has been corrected, the directory is asked about a password again.
   const settingsText = JSON.stringify(ldap)
   const ask = createAskRedis(parts.redis, clock, parts.log)
   const wrongPasswords = createWrongPasswords(ask, clock)
@@ -166,7 +166,7 @@ export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle =>
 
 const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LdapSettings) => ({
   max: lockoutThreshold - 1,
-  // A directory that locks at the second failure leaves one permit, which must do for strangers too.
+  // A directory that locks at the second failure leaves one permit, which then has to be available to strangers too.
   maxForStrangers: Math.max(1, lockoutThreshold - 2),
   windowMs: lockoutWindowMs + CLOCK_MARGIN_MS,
   patienceMs: timeoutMs + GRACE_MS,
@@ -177,7 +177,7 @@ const clientRules = ({ ldap, loginFailures: { perIp, windowMs } }: LoginThrottle
   max: perIp,
   maxForStrangers: perIp,
   windowMs,
-  // Waiting for the account's permit, then for the directory.
+  // Waits for the account's permit, then for the directory.
   patienceMs: 2 * (ldap.timeoutMs + GRACE_MS),
   forget: 'singly' as const
 })
@@ -223,11 +223,11 @@ const REFUSED_BY_US: ReadonlySet<DirectoryReason> = new Set([
 const isWrongPassword = (error: unknown): boolean =>
   error instanceof DirectoryFailure && error.bind === 'refused' && WRONG_PASSWORD.has(error.reason)
 
-/** A directory that is away or late must not use up what a whole office behind one address may fail. */
+/** A directory that is unavailable or slow must not use up the failures allowed to a whole office behind one address. */
 const isClientsFault = (error: unknown): boolean =>
   error instanceof DirectoryFailure && (error.bind === 'refused' || REFUSED_BY_US.has(error.reason))
 
-/** A keyed hash (HMAC-SHA-256, RFC 2104) under a key of its own (HKDF, RFC 5869); parts cannot run into each other. */
+/** A keyed hash (HMAC-SHA-256, RFC 2104) under a derived key (HKDF, RFC 5869); parts are unambiguously separated. */
 const digester = (secret: string) => {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login throttle', 32))
   return (...parts: string[]): string => createHmac('sha256', key).update(JSON.stringify(parts)).digest('base64url')

@@ -19,32 +19,32 @@ import {
 } from './permits.ts'
 
 interface PermitEntry {
-  /** Fixed length and alphabet, whatever it stands for. */
+  /** Fixed length and alphabet, whatever it represents. */
   readonly key: string
   /** Whether the last permit may be used. */
   readonly known: boolean
   /** When to stop waiting, by `performance.now()`. */
   readonly deadline: number
-  /** Not more permits than so many, whatever the rules allow. */
+  /** An upper limit on permits, whatever the rules allow. */
   readonly most?: number | undefined
   /** The directory's own count; `readAt` by the turnstile's clock. */
   readonly count?: Omit<DirectoryReading, 'ageMs'> & { readonly readAt: number }
 }
 
 export interface Turnstile {
-  /** @returns what ends the permit. @throws {NoPermit}, and what the store throws. */
+  /** @returns the function that ends the permit. @throws {NoPermit}, and whatever the store throws. */
   enter(entry: PermitEntry): Promise<(outcome: PermitOutcome) => Promise<void>>
-  /** Whether anybody was refused a moment ago. */
+  /** Whether anyone was refused a moment ago. */
   mayRefuse(): boolean
-  /** What `enter` would throw by what it threw a moment ago, without asking the store. */
+  /** What `enter` would throw, judging by what it threw a moment ago, without asking the store. */
   refusal(key: string, known: boolean): NoPermit | undefined
   /** Adds the permits in use under `from` to those under `to`. */
   merge(from: string, to: string): Promise<void>
-  /** No permit of `key` is in use any more. */
+  /** Releases all permits of `key`. */
   release(key: string): Promise<void>
 }
 
-/** No permit, and no sooner than in `retryAfterMs`. */
+/** No permit now, and none before `retryAfterMs`. */
 export class NoPermit extends Error {
   readonly retryAfterMs: number
 
@@ -62,10 +62,10 @@ interface TurnstileParts {
   readonly clock: () => number
 }
 
-/** A refusal is repeated without asking for so long: another instance may meanwhile have freed a permit. */
+/** How long a refusal is repeated without asking the store: another instance may have released a permit by then. */
 const REMEMBERED_MS = 1000
 const MAX_REMEMBERED = 10_000
-/** Waiting for the same account on the same terms at once. */
+/** Callers that wait at once for the same account on the same terms. */
 const MAX_QUEUE = 250
 const FIRST_POLL_MS = 20
 const LAST_POLL_MS = 200
@@ -143,7 +143,7 @@ export const createTurnstile = ({ store, rules, clock }: TurnstileParts): Turnst
 
 const laneOf = (key: string, known: boolean): string => `${known ? 'known' : 'stranger'} ${key}`
 
-/** The first who waits asks the store for all behind them, so that a crowd costs no more than one. */
+/** The first waiter asks the store on behalf of all behind it, so that a crowd costs no more than one. */
 const createQueues = () => {
   const lanes = new Map<string, { last: Promise<unknown>; length: number }>()
   return async <T>(name: string, work: () => Promise<T>): Promise<T> => {
@@ -178,7 +178,7 @@ type Change = <Result>(
   next: (permits: Permits, now: number) => readonly [Permits, Result]
 ) => Promise<Result>
 
-/** Reads, decides, swaps; again when another instance was faster. Within this instance one after the other. */
+/** Reads, decides and swaps; retries if another instance was faster. One at a time within this instance. */
 const createChanges = (store: PermitStore, rules: PermitRules): Change => {
   const last = new Map<string, Promise<unknown>>()
   const ttlMs = rules.windowMs + rules.patienceMs

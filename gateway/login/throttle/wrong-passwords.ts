@@ -1,4 +1,4 @@
-// Recognises for two minutes a password that the directory has just refused, by a keyed hash only.
+// Remembers for two minutes, as a keyed hash only, a password that the directory has just refused.
 import { boundedMap } from '../../values/bounded-map.ts'
 import type { AskRedis } from './shared-permits.ts'
 
@@ -9,8 +9,8 @@ interface WrongPasswords {
 }
 
 /**
- * So long, a password that has only now become right is still refused. An earlier success with another password would
- * say nothing about this one, so nothing but time makes it forgotten.
+ * For this long, a password that has just become right is still refused. An earlier success with another password would
+ * prove nothing about this one, so only time clears it.
  */
 const REMEMBERED_MS = 2 * 60_000
 const MAX_REMEMBERED = 10_000
