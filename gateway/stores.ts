@@ -15,24 +15,24 @@ import { createTokenState } from './store/token-state.ts'
 import { type AccessRules, createUsers, type Users } from './store/users.ts'
 
 const REDIS_WAIT_MS = 1000
-/** Of the ten connections to Postgres: however many log in, refreshing, logging out and revoking go on. */
+/** Out of ten connections to Postgres, so that refreshing, logging out and revoking continue however many people log in. */
 const LOGIN_SHARE = { connections: 4, mostWaiting: 256 }
-/** Entries of the audit log are written one after the other in any case, and none is given up for those before it. */
+/** Entries of the audit log are written one after the other anyway, and none is given up because of those before it. */
 const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, waitMs: 60_000 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
-/** @param rules of the route files in use; not asked for before they are read. */
+/** @param rules of the route files in use; not called before they are read. */
 export const openStores = async (settings: Settings, log: Logger, rules: () => AccessRules) => {
   const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
-  // Or the first requests would find it away.
+  // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
   const forLogins = shareOf(database, LOGIN_SHARE)
   const limiter = createLimiter(redis === undefined ? { log } : { redis, log })
   return {
     database,
-    /** What logins use of the database. */
+    /** The part of the database that logins use. */
     logins: {
       database: forLogins,
       users: createUsers(forLogins, rules),
@@ -66,25 +66,25 @@ const afterwards =
     return result
   }
 
-/** Sessions that are ended through this instance are known to be ended before that is answered. */
+/** Sessions ended through this instance are known to be ended before the response is sent. */
 export const endedAtOnce = (sessions: Sessions, catchUp: () => Promise<void>): Sessions => {
   const after = afterwards(catchUp)
   return { ...sessions, end: after(sessions.end), endAll: after(sessions.endAll) }
 }
 
-/** An access token can be used here as soon as it is answered, and no longer once its end is. */
+/** A new access token works on this instance as soon as the response is sent, and no longer once its end is confirmed. */
 export const tokensKnownAtOnce = (store: PersonalTokenStore, catchUp: () => Promise<void>): PersonalTokenStore => {
   const after = afterwards(catchUp)
   return { ...store, create: after(store.create), end: after(store.end) }
 }
 
-/** What ends or stales tokens of service accounts is known here before it is answered. */
+/** This instance knows about ended or stale tokens of service accounts before the response is sent. */
 export const clientsKnownAtOnce = (clients: Clients, catchUp: () => Promise<void>): Clients => {
   const after = afterwards(catchUp)
   return { ...clients, update: after(clients.update), remove: after(clients.remove) }
 }
 
-/** Changes of access by an Admin of this instance are felt here before they are answered. */
+/** Access changed by an Admin through this instance takes effect here before the response is sent. */
 export const knownAtOnce = (users: Users, catchUp: () => Promise<void>): Users => {
   const after = afterwards(catchUp)
   return {

@@ -23,7 +23,7 @@ const GATEWAY_ACTOR = { id: null, username: 'gateway' }
 
 export type TokenParts = Awaited<ReturnType<typeof startTokens>>
 
-/** Resolves when everything that has been ended before is known here. */
+/** Resolves when this instance knows everything that has been ended so far. */
 export const startTokens = async (
   settings: Settings,
   { database, tokenState, sessions, logins, providerSessions, clients, personalTokens: personalTokenStore }: Stores,
@@ -74,7 +74,7 @@ export const startTokens = async (
     uses,
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
-    /** A session that cannot be written down now is, once its token is used. */
+    /** A session that cannot be stored now is stored once its token is used. */
     async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson) {
       try {
         for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() })) {
@@ -95,7 +95,7 @@ export const startTokens = async (
         action: 'logout',
         target: `user:${user.id}`
       })
-      // Here at once; the others hear of it.
+      // Effective here at once; the other instances are notified.
       revocations.learn({ tokens: [{ jti: tokenId, expiresAt }] })
     },
     async close() {

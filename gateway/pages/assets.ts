@@ -8,18 +8,18 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { stripTypes } from './stripped-types.ts'
 
 export interface Asset {
-  /** `login.3f9a….js`; the part in the middle is of the content. */
+  /** `login.3f9a….js`; the middle part is a hash of the content. */
   readonly file: string
   readonly type: string
   readonly content: Buffer
-  /** Compressed as the client accepts it; the same bytes for everybody who accepts the same. */
+  /** Compressed as the client accepts it; the same bytes for everyone who accepts the same encoding. */
   encoded(accepted: string | undefined): Promise<{ encoding: 'br' | 'gzip' | undefined; body: Buffer }>
 }
 
 export interface PageAssets {
   readonly script: string
   readonly styles: readonly string[]
-  /** Modules that the script needs at once. */
+  /** Modules that the script needs immediately. */
   readonly preloads: readonly string[]
 }
 
@@ -29,7 +29,7 @@ interface Assets {
   readonly console: PageAssets
   readonly account: PageAssets
   readonly icon: string
-  /** For pages of backends; its name carries no fingerprint. */
+  /** For pages of backends, so its name contains no fingerprint. */
   readonly sessionScript: Asset
 }
 
@@ -46,7 +46,7 @@ const PACKAGES: Record<string, () => string> = {
   preact: () => readPackage('preact'),
   'preact/hooks': () => readPackage('preact/hooks'),
   htm: () => readPackage('htm'),
-  // Its module form is not minified; the script form makes one global of the same name.
+  // Its module form is not minified; the script form defines one global of the same name.
   uplot: () => `${read(packageFile('uplot', 'uPlot.iife.min.js'))}\nexport default uPlot\n`
 }
 
@@ -81,7 +81,7 @@ const createModules = (add: (name: string, text: string) => string) => {
   const addresses = new Map<string, string>()
   const needs = new Map<string, ReadonlySet<string>>()
 
-  /** Adds a module after those it imports, whose names are part of its own fingerprint. */
+  /** Adds a module after its imports, whose names are part of its own fingerprint. */
   const addressOf = (specifier: string): string => {
     const known = addresses.get(specifier)
     if (known === '') throw new Error(`browser modules import each other in a circle at ${specifier}`)
@@ -110,7 +110,7 @@ const createModules = (add: (name: string, text: string) => string) => {
   }
 }
 
-// `from "x"`, `import "x"`, `import("x")`: the only forms that the modules here and their packages use.
+// `from "x"`, `import "x"`, `import("x")`: the only forms that our modules and their packages use.
 const IMPORT = /(\bfrom\s*|\bimport\s+|\bimport\()(["'])([a-z./-]+)\2/g
 
 const read = (file: string): string => readFileSync(file, 'utf8')

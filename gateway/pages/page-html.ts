@@ -6,7 +6,7 @@ interface PageDocument {
   readonly brand: string
   readonly page: PageAssets
   readonly icon: string
-  /** What the script has to know from the start: `<meta name="portaria:NAME" content="VALUE">`. */
+  /** What the script needs from the start: `<meta name="portaria:NAME" content="VALUE">`. */
   readonly facts: Readonly<Record<string, string>>
 }
 

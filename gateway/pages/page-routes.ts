@@ -7,7 +7,7 @@ import { pageHtml } from './page-html.ts'
 interface PageRoutesParts {
   /** Whether logins are also kept in a cookie. */
   browserSession: boolean
-  /** CONTACT: whom somebody without access may ask. */
+  /** CONTACT: whom a person without access can contact. */
   contact: string | undefined
   /** BRAND_NAME. */
   brandName: string
@@ -17,7 +17,7 @@ interface PageRoutesParts {
   }
 }
 
-// CSP Level 3 and Trusted Types: scripts and styles by file from here, no markup from text, no frame around it.
+// CSP Level 3 and Trusted Types: scripts and styles only from files here, no markup from text, no framing.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,4 +1,4 @@
-// Strips the types of browser modules, and keeps the result beside the compiled code: stripping is a sixth of a start.
+// Strips the types of browser modules, and caches the result beside the compiled code: stripping takes a sixth of a start.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { getCompileCacheDir, stripTypeScriptTypes } from 'node:module'
@@ -6,13 +6,13 @@ import { join } from 'node:path'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** Types become blanks; lines that are only a comment or blank are of no use to a browser. */
+/** Types become blanks; lines that are blank or only a comment are useless to a browser. */
 export const stripTypes = (source: string): string => withoutTypes(source).replace(/^\s*(?:\/\/.*)?\n/gm, '')
 
 const withoutTypes = (source: string): string => {
   const folder = getCompileCacheDir()
   if (folder === undefined) return strip(source)
-  // The folder is of one version of Node, which is what strips.
+  // The directory belongs to one version of Node, which does the stripping.
   const file = join(folder, 'browser', sha256(source))
   const kept = readKept(file)
   if (kept !== undefined) return kept
@@ -23,7 +23,7 @@ const withoutTypes = (source: string): string => {
 
 const strip = (source: string): string => {
   const { emitWarning } = process
-  // The function warns that it is experimental; Node itself runs every file of ours through the same stripping.
+  // The function warns that it is experimental; Node itself runs all our files through the same stripping.
   process.emitWarning = () => undefined
   try {
     return stripTypeScriptTypes(source)
@@ -32,7 +32,7 @@ const strip = (source: string): string => {
   }
 }
 
-/** Undefined when there is none, or when it is not what was written. */
+/** Undefined if there is none, or if it differs from what was written. */
 const readKept = (file: string): string | undefined => {
   try {
     const [, sum, text = ''] = /^([0-9a-f]{64})\n([\s\S]*)$/.exec(readFileSync(file, 'utf8')) ?? []
@@ -42,7 +42,7 @@ const readKept = (file: string): string | undefined => {
   }
 }
 
-/** Whole or not at all, as others may write or read it now; where nothing can be kept, nothing is. */
+/** Written atomically, because others may write or read it now; if nothing can be stored, nothing is. */
 const keep = (file: string, text: string): void => {
   const unfinished = `${file}.${process.pid}`
   try {

@@ -7,7 +7,7 @@ export class RedisTimeout extends Error {
   }
 }
 
-/** What is wrong, in one stable word for logs, metrics and /health. */
+/** The problem as one stable word for logs, metrics and /health. */
 export const redisFailure = (error: unknown): string => {
   if (error instanceof RedisTimeout) return 'timeout'
   const message = error instanceof Error ? error.message : ''
@@ -20,7 +20,7 @@ const SERVER_FAILURES = new Set(
   'READONLY OOM LOADING CLUSTERDOWN MASTERDOWN NOAUTH WRONGPASS NOPERM MISCONF BUSY NOREPLICAS'.split(' ')
 )
 
-/** A reply that already lies in the socket when the time is up still counts: the poll phase comes before setImmediate. */
+/** A reply that is already in the socket when the time is up still counts: the poll phase comes before setImmediate. */
 export const within = <T>(reply: Promise<T>, timeoutMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => setImmediate(() => reject(new RedisTimeout(timeoutMs))), timeoutMs)

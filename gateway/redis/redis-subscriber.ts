@@ -3,8 +3,8 @@ import type { Redis } from 'ioredis'
 
 export interface ChannelSubscriber {
   /**
-   * Hears a channel until the returned function is called. `onConnectionChange(true)` comes after Redis has confirmed the
-   * subscription, each time: what was published before it may have been missed. `false` comes when the connection ends.
+   * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called after Redis has
+   * confirmed the subscription, each time: earlier messages may have been missed. `false` follows when the connection ends.
    */
   subscribe(
     channel: string,
@@ -20,7 +20,7 @@ interface Listener {
   hears: boolean
 }
 
-/** A silent connection is found out within two of these. */
+/** A silent connection is detected within two of these. */
 const PING_INTERVAL_MS = 1000
 
 /**

@@ -13,9 +13,9 @@ interface RedisLog {
 
 export interface RedisStore extends ChannelSubscriber {
   /**
-   * Runs a Lua script by its digest, sends its text once where the server does not know it (NOSCRIPT). All keys must lie
-   * in one slot. Rejects with {@link RedisTimeout} after `timeoutMs`, at once when there is no connection, and with
-   * Redis's own error otherwise; a script that timed out may have run or may still run.
+   * Runs a Lua script by its digest; sends its text once if the server does not know it (NOSCRIPT). All keys must be
+   * in one slot. Rejects with {@link RedisTimeout} after `timeoutMs`, at once if there is no connection, and with
+   * Redis's own error otherwise; a script that timed out may have run or may yet run.
    */
   evalScript(
     script: string,
@@ -27,21 +27,21 @@ export interface RedisStore extends ChannelSubscriber {
   set(key: string, value: string, ttlMs: number): Promise<void>
   /** SET NX PX: whether the key was absent and now is ours. */
   setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
-  /** How many of the keys were there. */
+  /** How many of the keys existed. */
   del(key: string): Promise<number>
   publish(channel: string, message: string): Promise<void>
   isReady(): boolean
-  /** Resolves to true once commands can be sent, to false when that took longer than `timeoutMs`. */
+  /** Resolves to true once commands can be sent, to false if that took longer than `timeoutMs`. */
   ready(timeoutMs: number): Promise<boolean>
   close(): Promise<void>
 }
 
 const COMMAND_TIMEOUT_MS = 1000
 const CONNECT_TIMEOUT_MS = 1000
-/** A connection silent for so long under unanswered commands is dead (a host that vanished sends no RST). */
+/** A connection that is silent for this long despite pending commands is dead (a host that vanished sends no RST). */
 const SILENCE_MS = 5000
 
-/** Delay before the nth attempt to reconnect: doubles to one second, spread so that instances do not return as one. */
+/** Delay before the nth reconnection attempt: doubles up to one second, with jitter so that instances spread out. */
 const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
 
@@ -67,7 +67,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore =>
   const connected = (): Promise<void> =>
     isReady() ? Promise.resolve() : new Promise(resolve => void client.once('ready', () => resolve()))
 
-  /** A cluster client connects to a node when it first needs it: here, so that no request waits for that. */
+  /** A cluster client connects to a node when it first needs it; done here, so that no request waits for that. */
   const warm = () => Promise.all(client instanceof Cluster ? client.nodes('master').map(node => node.ping()) : [])
 
   const ready = (timeoutMs: number): Promise<boolean> =>
@@ -103,7 +103,7 @@ const digestOf = (script: string): string => {
   return digest
 }
 
-/** Nothing is queued while Redis is away and nothing is sent twice: callers decide, not the client. */
+/** Nothing is queued while Redis is unavailable and nothing is sent twice: that is for the callers to decide, not the client. */
 const common = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
@@ -125,7 +125,7 @@ const connect = (settings: RedisSettings): Redis | Cluster => {
   return new Cluster([...settings.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectDelayMs,
-    // Redirections are followed; everything else is reported at once, and the topology is read anew by itself.
+    // Redirections are followed; everything else is reported at once, and the topology is refreshed automatically.
     maxRedirections: 4,
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
@@ -155,7 +155,7 @@ const connectOne = (
   })
 }
 
-/** One connection that ends for good when it breaks; in a cluster any node will do, for it relays to all others. */
+/** One connection that ends for good if it breaks; in a cluster any node will do, because it relays to all others. */
 const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Redis => {
   if (settings.kind !== 'cluster') return connectOne(settings, null)
   const known = client instanceof Cluster ? client.nodes('all').map(node => node.options) : []

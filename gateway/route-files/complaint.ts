@@ -1,7 +1,7 @@
 // Reports the mistakes in route files, each with its place, all of them together.
 import type { Place } from '../routes/route.ts'
 
-/** One mistake (or, among warnings, one oddity). Lines and columns count from 1. */
+/** One mistake (or, among warnings, one questionable entry). Lines and columns count from 1. */
 export interface Complaint extends Place {
   readonly message: string
 }
@@ -9,7 +9,7 @@ export interface Complaint extends Place {
 /** The route files cannot be used; `complaints` lists every mistake found, in order of place. */
 export class RouteFileError extends Error {
   readonly complaints: readonly Complaint[]
-  /** What is odd beside them. */
+  /** Warnings beside the mistakes. */
   readonly warnings: readonly Complaint[]
 
   constructor(complaints: readonly Complaint[], warnings: readonly Complaint[] = []) {
@@ -24,15 +24,15 @@ export class RouteFileError extends Error {
 export const formatComplaint = ({ file, line, column, message }: Complaint): string =>
   `${file}:${line}:${column}: ${message}`
 
-/** Place of a part of an entry by its path from there. */
+/** Location of a part of an entry, by its path from there. */
 export type PlaceOf = (...path: (string | number)[]) => Place
 
-/** Complains about a part of an entry by its path from there. */
+/** Reports a part of an entry, by its path from there. */
 export type Complain = (message: string, ...path: (string | number)[]) => void
 
 export const complain = ({ file, line, column }: Place, message: string): Complaint => ({ file, line, column, message })
 
-/** In order of place, each once. */
+/** In order of location, without duplicates. */
 export const sortComplaints = (complaints: readonly Complaint[]): Complaint[] => {
   const unique = new Map(complaints.map(complaint => [formatComplaint(complaint), complaint]))
   return [...unique.values()].sort(

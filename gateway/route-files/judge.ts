@@ -12,9 +12,9 @@ import { HEADER_RULES } from './schema/upstream-schema.ts'
 
 interface Judgement {
   readonly complaints: readonly Complaint[]
-  /** Whether the part at this path, and all below it, has the right form. */
+  /** Whether the part at this path, with everything below it, has the right form. */
   isSound(...path: (string | number)[]): boolean
-  /** A map without the keys that have a wrong form; undefined when it is no map. */
+  /** A map without the keys that have a wrong form; undefined if it is not a map. */
   soundPart<T extends object>(value: T, ...path: (string | number)[]): Partial<T> | undefined
 }
 
@@ -27,7 +27,7 @@ export interface RouteFile {
 
 type Path = readonly string[]
 
-// Optimising the code takes a third of the time that making it does, at every start, and it runs once a file.
+// Optimising the code takes a third as long as generating it, at every start, and it runs once per file.
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, code: { optimize: false } })
 const validate = ajv.compile(routeFileSchema)
 
@@ -37,7 +37,7 @@ const SOUND: Judgement = {
   soundPart: value => (isRecord(value) ? value : undefined)
 }
 
-/** Judges the value of a document by the schema. Nothing is coerced and no default is filled in. */
+/** Validates the value of a document against the schema. Nothing is coerced, and no defaults are filled in. */
 export const judgeSchema = (document: YamlDocument): Judgement => {
   if (validate(document.value)) return SOUND
   const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames' && keyword !== 'if')
@@ -73,7 +73,7 @@ const toComplaint = (document: YamlDocument, path: Path, error: ErrorObject): Co
   return complain(document.placeOf(locate(document.value, path), isAboutKey ? 'key' : 'value'), sentence(path, error))
 }
 
-// Steps into lists are numbers.
+// Indexes of lists are numbers.
 const locate = (value: unknown, path: Path): (string | number)[] => {
   let part = value
   return path.map(step => {
@@ -111,7 +111,7 @@ const sentence = (path: Path, error: ErrorObject): string => {
   return `${name} must be ${title ?? error.message}${example}${hint}`
 }
 
-/** What a map or a list looks like, where its title alone does not say so. */
+/** The form of a map or list, if its title alone does not say so. */
 const exampleOf = (schema: ErrorObject['parentSchema'], lead = ', such as'): string => {
   const isShown = (schema?.type === 'object' || schema?.type === 'array') && !String(schema.title).includes('{}')
   const example: unknown = isShown && Array.isArray(schema.examples) ? schema.examples[0] : undefined

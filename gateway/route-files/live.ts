@@ -1,4 +1,4 @@
-// Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is right.
+// Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is valid.
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import type { GroupSources } from '../settings/group-sources.ts'
@@ -10,40 +10,40 @@ import { createTableInUse, type ReloadLog, type TableStatus } from './table-in-u
 import { fingerprint, watchFolder } from './watch.ts'
 
 export interface LiveRoutes {
-  /** The table in use. Requests keep the route they matched, so that a swap never changes one midway. */
+  /** The table in use. Requests keep the route they matched, so a swap never changes one midway. */
   current(): RouteTable
-  /** Gives a follower the table in use now, and each that takes its place. */
+  /** Passes a follower the current table, and each later one. */
   follow(follower: (table: RouteTable) => void): void
   /**
-   * Reads the files now; reloads never overlap. True when a table was swapped in or nothing had changed.
-   * @param isAsked somebody wants to know: the log then also says that nothing has changed
+   * Reads the files now; reloads never overlap. True if a table was swapped in or nothing had changed.
+   * @param isAsked someone requested it, so the log also says when nothing has changed
    */
   reload(isAsked?: boolean): Promise<boolean>
   /**
-   * Reads the files and keeps what they say aside, for several processes that swap together.
-   * Their checksum; undefined when something is wrong with them.
+   * Reads the files and holds the result back, for several processes that swap together.
+   * Returns their checksum; undefined if they have errors.
    */
   prepare(): Promise<string | undefined>
-  /** What was prepared comes into use, or is dropped. True when nothing is wrong with the files. */
+  /** Puts the prepared table into use, or drops it. True if the files have no errors. */
   settle(isAgreed: boolean, isAsked?: boolean): boolean
   status(): TableStatus
-  /** Stops watching and waits for a reload under way, whose outcome is dropped. */
+  /** Stops watching and waits for a reload in progress, whose result is dropped. */
   close(): Promise<void>
 }
 
 export interface LiveRoutesOptions {
   readonly folder: string
   readonly ownRoutes: readonly WrittenRoute[]
-  /** As `LoadOptions` has it. */
+  /** See `LoadOptions`. */
   readonly publicUrlGiven?: boolean
   readonly log: ReloadLog
-  /** Who can say in which groups people are; undefined: not judged. */
+  /** The providers that can report people's groups; undefined: not checked. */
   readonly groupSources?: GroupSources
-  /** As `LoadOptions` has it. */
+  /** See `LoadOptions`. */
   readonly browserSession?: boolean
-  /** After each reload, whatever its outcome. */
+  /** Called after each reload, whatever its result. */
   readonly onReload?: (ok: boolean) => void
-  /** Instead of `reload`, when the files have changed. */
+  /** Called instead of `reload` when the files have changed. */
   readonly onChange?: (() => Promise<boolean>) | undefined
   readonly debounceMs?: number
   readonly pollMs?: number
@@ -52,7 +52,7 @@ export interface LiveRoutesOptions {
 
 /**
  * Loads the routes and keeps them current.
- * @throws {RouteFileError} when the first load fails: there is no table to go on with
+ * @throws {RouteFileError} if the first load fails, because there is no earlier table to keep
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
   const {
@@ -66,10 +66,10 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     debounceMs = 100,
     pollMs = 2000
   } = options
-  // Taken before the files are read: a save in between is seen as a change.
+  // Taken before the files are read, so that a save in between is seen as a change.
   const since = await fingerprint(folder)
   const reader = createRouteFileReader()
-  /** A certificate that was replaced takes effect although no route file has changed. */
+  /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
   const read = async (from: string) => {
     const definitions = await reader.read(from)
@@ -88,7 +88,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   let preparing = 0
   const prepare = async (): Promise<string | undefined> => {
     const mine = ++preparing
-    // A primary that waits no longer for one may have asked for another: what is settled is what was asked for last.
+    // A primary that has stopped waiting for one may have requested another: the latest request is the one to settle.
     const keep = (apply: (isAsked: boolean) => void) => {
       if (mine === preparing) prepared = apply
     }

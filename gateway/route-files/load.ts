@@ -17,21 +17,21 @@ export interface LoadedRoutes {
 }
 
 export interface LoadOptions {
-  /** Upstreams in use, by name: a new one with the same definition is replaced by the old object. */
+  /** Upstreams in use, by name; a new one with the same definition is replaced by the existing object. */
   readonly upstreamsInUse?: ReadonlyMap<string, Upstream>
-  /** Whether PUBLIC_URL is set: `preserveHost` needs to know which hosts are ours. Not judged when absent. */
+  /** Whether PUBLIC_URL is set, because `preserveHost` needs the gateway's hosts. Not checked if absent. */
   readonly publicUrlGiven?: boolean
-  /** Who can say in which groups people are; undefined: not judged. */
+  /** The providers that can report people's groups; undefined: not checked. */
   readonly groupSources?: GroupSources | undefined
-  /** Whether logins leave a session cookie (BROWSER_SESSION). Not judged when absent. */
+  /** Whether logins set a session cookie (BROWSER_SESSION). Not checked if absent. */
   readonly browserSession?: boolean
   /** Reads the files, here or in another thread. */
   readonly read?: (folder: string) => Promise<RouteDefinitions>
 }
 
 /**
- * The table of a folder of route files (`*.yaml`, `*.yml`) and the gateway's own routes.
- * @throws {RouteFileError} with every mistake; no table then
+ * The table of a directory of route files (`*.yaml`, `*.yml`) and the gateway's own routes.
+ * @throws {RouteFileError} with all mistakes, in which case there is no table
  */
 export const loadRoutes = async (
   folder: string,
@@ -45,7 +45,7 @@ export const loadRoutes = async (
   }: LoadOptions = {}
 ): Promise<LoadedRoutes> => {
   const definitions = keepUpstreams(await read(folder), upstreamsInUse)
-  // Taking in what a thread has read took its time: requests come first.
+  // Receiving what a thread has read took a while, so requests go first.
   await setImmediate()
   const complaints = [...definitions.complaints, ...(publicUrlGiven ? [] : hostComplaints(definitions))]
   const warnings = [
@@ -63,7 +63,7 @@ export const loadRoutes = async (
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
   })
   const table = await inTurns(building)
-  // Beside other mistakes, a test is judged as long as it is known which route it meets, and that route is as meant.
+  // A test is run despite other mistakes if the route that it matches is known and valid.
   const isJudged = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
   if (definitions.isComplete) complaints.push(...runRouteTests(table, definitions.tests, isJudged))
   const usable = judgeGroupSources(definitions.grants, groupSources, complaints, warnings)
@@ -71,7 +71,7 @@ export const loadRoutes = async (
   return { table: { ...table, grants: createGrants(usable) }, warnings: sortComplaints(warnings) }
 }
 
-/** The grants that can give anything. Groups that were read once and are read no more must not go on counting. */
+/** The grants that can have an effect. Groups that are no longer read must not continue to count. */
 const judgeGroupSources = (
   grants: readonly Grant[],
   sources: GroupSources | undefined,
@@ -108,7 +108,7 @@ const hostComplaints = ({ upstreams }: RouteDefinitions): Complaint[] =>
     .filter(({ preserveHost }) => preserveHost)
     .map(({ name, place }) => complain(place, `"preserveHost" of the upstream "${name}" needs PUBLIC_URL to be set`))
 
-// Reported at the place that comes second, whatever order the routes were found in.
+// Reported at the later location, whatever the order in which the routes were found.
 const tie = (one: Route, other: Route): Complaint => {
   const [first, second] = comesBefore(one.place, other.place) ? [one, other] : [other, one]
   return complain(

@@ -1,4 +1,4 @@
-// Parses YAML into plain data with a place for every part, or complaints, without YAML's surprises.
+// Parses YAML into plain data with a location for every part, or complaints, without YAML's surprises.
 import {
   type Alias,
   isAlias,
@@ -18,10 +18,10 @@ import { type Complaint, complain } from './complaint.ts'
 import { yamlSentence } from './hints/yaml.ts'
 
 export interface YamlDocument {
-  /** Objects have no prototype; undefined when the text could not be read. */
+  /** Objects have no prototype; undefined if the text could not be parsed. */
   readonly value: unknown
   readonly complaints: readonly Complaint[]
-  /** Place of a value, or of its key, by its path from the root; the nearest known part when there is none. */
+  /** Location of a value, or of its key, by its path from the root; the nearest known part if there is none. */
   placeOf(path: readonly (string | number)[], part?: 'key' | 'value'): Place
 }
 
@@ -30,14 +30,14 @@ interface Reading {
   readonly open: Set<unknown>
   readonly complaints: Complaint[]
   readonly at: (node: Node | null) => Place
-  /** Nodes that aliases may still repeat. */
+  /** Number of nodes that aliases may still repeat. */
   budget: number
 }
 
 const MAX_DEPTH = 32
 const MAX_REPEATED_NODES = 10_000
 
-/** Core schema of YAML 1.2 without tags, merge keys, cycles, exploding aliases, duplicate keys or second documents. */
+/** YAML 1.2 core schema without tags, merge keys, cycles, exploding aliases, duplicate keys or further documents. */
 export const readYaml = (text: string, file: string): YamlDocument => {
   const lineCounter = new LineCounter()
   const placeAt = (offset: number): Place => {
@@ -46,9 +46,9 @@ export const readYaml = (text: string, file: string): YamlDocument => {
   }
   try {
     const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false, lineCounter })
-    // Unknown tags are warnings to the parser; every tag is refused below.
+    // The parser reports unknown tags as warnings; all tags are refused below.
     const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')
-    // Beyond the first error the parser guesses what was meant: one slip would be a hundred complaints.
+    // After the first error the parser guesses, so one slip would cause a hundred complaints.
     const errors = document.errors.slice(0, 1)
     const faults = [...errors, ...warnings].map(({ pos: [offset], message, code }) => {
       const placeholder = placeholderBeside(text, offset)
@@ -72,7 +72,7 @@ export const readYaml = (text: string, file: string): YamlDocument => {
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    // The parser recurses; thousands of nested brackets exhaust its stack.
+    // The parser is recursive, and thousands of nested brackets exhaust its stack.
     const start = { file, line: 1, column: 1 }
     return { value: undefined, complaints: [complain(start, TOO_DEEP)], placeOf: () => start }
   }
@@ -90,7 +90,7 @@ const PLACEHOLDER = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/
 const notExpanded = (placeholder: string): string =>
   `"${placeholder}" is not expanded: route files have no variables; write the value itself`
 
-/** The first one of the line on which an error was found: unquoted, in `{…}` or `[…]`, it ends the text before it. */
+/** The first one on the line with the error: unquoted, in `{…}` or `[…]`, it ends the text before it. */
 const placeholderBeside = (text: string, offset: number): { text: string; index: number } | undefined => {
   const start = text.lastIndexOf('\n', offset - 1) + 1
   const end = text.indexOf('\n', offset)
@@ -178,7 +178,7 @@ const inSequence = (sequence: YAMLSeq, step: string | number): Node | null | und
 const inMap = (map: YAMLMap, step: string | number, wantsKey: boolean): Node | null | undefined => {
   const pair = pairsOf(map).get(step)
   const value = pair?.value as Node | null | undefined
-  // A key without value is shown where the key stands.
+  // A key without a value is reported at the key.
   const isAbsent = value === undefined || value === null || value.range?.[0] === value.range?.[1]
   return wantsKey || isAbsent ? (pair?.key as Node | undefined) : value
 }

@@ -1,4 +1,4 @@
-// Reads a directory of route files into definitions that can be sent to another thread, and every mistake with its place.
+// Reads a directory of route files into definitions that can be sent to another thread, and all mistakes with their locations.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,16 +15,16 @@ import type { RouteFileData } from './schema/route-file-schema.ts'
 import type { RouteData } from './schema/route-schema.ts'
 import { judgeTestLine, type RouteTest } from './test-lines.ts'
 
-/** What the files say, as data that `structuredClone` carries. */
+/** The contents of the files, as data that `structuredClone` can copy. */
 export interface RouteDefinitions {
-  /** Every route of which it is known what it matches. */
+  /** All routes for which it is known what they match. */
   readonly routes: readonly WrittenRoute[]
-  /** Places of those among them that are not what they should be. */
+  /** Locations of the invalid ones among them. */
   readonly unsound: ReadonlySet<Place>
-  /** Whether `routes` are all that were written. */
+  /** Whether `routes` contains all routes in the files. */
   readonly isComplete: boolean
   readonly upstreams: ReadonlyMap<string, Upstream>
-  /** Every profile that there is. */
+  /** All existing profiles. */
   readonly profiles: readonly string[]
   readonly grants: readonly Grant[]
   readonly tests: readonly RouteTest[]
@@ -38,7 +38,7 @@ export interface RouteDefinitions {
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const START = { line: 1, column: 1 }
 
-/** Reads `*.yaml` and `*.yml` of a folder, by name; dot files (as of mounted ConfigMaps) do not count. Never rejects. */
+/** Reads `*.yaml` and `*.yml` of a directory, by name; dot files (as in mounted ConfigMaps) are ignored. Never rejects. */
 export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> => {
   const complaints: Complaint[] = []
   const texts = await readTexts(folder, complaints)
@@ -70,7 +70,7 @@ export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> 
   }
 }
 
-/** Names of the route files in a folder, in their order. Rejects when the folder cannot be read. */
+/** Names of the route files in a directory, in order. Rejects if the directory cannot be read. */
 export const listRouteFiles = async (folder: string): Promise<string[]> =>
   (await readdir(folder)).filter(name => /^[^.].*\.ya?ml$/.test(name)).sort()
 
@@ -112,7 +112,7 @@ const judgeFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteF
     return []
   }
   const judgement = judgeSchema(document)
-  // What the reader could not read, and left out, is not complained of twice.
+  // What could not be read, and was left out, is not reported twice.
   const places = new Set(document.complaints.map(formatPlace))
   complaints.push(...judgement.complaints.filter(complaint => !places.has(formatPlace(complaint))))
   const isMap = typeof document.value === 'object' && !Array.isArray(document.value)
@@ -154,7 +154,7 @@ const collectUpstreams = async (files: readonly RouteFile[], complaints: Complai
   return { names: new Set(names.keys()), sound }
 }
 
-/** `file:line:column` of a place. */
+/** `file:line:column` of a location. */
 export const formatPlace = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
 
 const entriesOf = <T>(record: Readonly<Record<string, T>> | undefined): [string, T][] =>

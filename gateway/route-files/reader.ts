@@ -5,7 +5,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
 
 interface RouteFileReader {
-  /** As `readRouteFiles`. Rejects only when the thread cannot run, or is closed. */
+  /** See `readRouteFiles`. Rejects only if the thread cannot run, or is closed. */
   read(folder: string): Promise<RouteDefinitions>
   close(): Promise<void>
 }
@@ -47,7 +47,7 @@ export const createRouteFileReader = (): RouteFileReader => {
 }
 
 const answerOf = async (worker: Worker, folder: string): Promise<RouteDefinitions> => {
-  // A thread that waits for work must not keep the process alive.
+  // An idle thread must not keep the process alive.
   worker.ref()
   const { promise, resolve, reject } = Promise.withResolvers<RouteDefinitions>()
   const onExit = (): void => reject(new Error('the thread that reads route files ended'))

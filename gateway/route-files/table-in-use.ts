@@ -1,4 +1,4 @@
-// Holds the route table in use: swaps in one that differs, tells its followers, and remembers what is wrong with the files.
+// Holds the route table in use: swaps in changed ones, notifies its followers, and remembers what is wrong with the files.
 import type { RouteTable } from '../routes/route.ts'
 import type { Complaint } from './complaint.ts'
 import type { LoadedRoutes } from './load.ts'
@@ -7,13 +7,13 @@ export interface TableStatus {
   /** When the table in use was loaded. */
   readonly loadedAt: Date
   readonly checksum: string
-  /** Whether the files on disk are those in use. */
+  /** Whether the files on disk are the ones in use. */
   readonly ok: boolean
   /** What is wrong with the files on disk. */
   readonly lastError?: readonly Complaint[]
 }
 
-/** The part of a pino logger that is needed. */
+/** The part of a pino logger that is used here. */
 export interface ReloadLog {
   info(details: object, message: string): void
   warn(details: object, message: string): void
@@ -33,7 +33,7 @@ export const createTableInUse = (first: LoadedRoutes, { log, now }: { log: Reloa
       follower(table)
       followers.push(follower)
     },
-    /** @param isAsked somebody wants to know: the log then also says that nothing has changed */
+    /** @param isAsked someone requested it, so the log also says when nothing has changed */
     accept({ table: next, warnings }: LoadedRoutes, isAsked: boolean) {
       const wasBroken = lastError !== undefined
       lastError = undefined
@@ -51,7 +51,7 @@ export const createTableInUse = (first: LoadedRoutes, { log, now }: { log: Reloa
       for (const follower of followers) follower(next)
     },
     refuse(complaints: readonly Complaint[]) {
-      // The poll and the watcher may both report one save: what was said once is not said again.
+      // The poll and the watcher may both report one save; the message is not repeated.
       const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
       lastError = complaints
       if (!isKnown) log.error({ complaints }, 'route files not reloaded; the previous table stays in use')
@@ -65,6 +65,6 @@ export const createTableInUse = (first: LoadedRoutes, { log, now }: { log: Reloa
   }
 }
 
-// A changed CA file leaves the route files as they were, but not the upstreams.
+// A changed CA file leaves the route files unchanged, but not the upstreams.
 const haveSameUpstreams = (a: RouteTable, b: RouteTable): boolean =>
   [...a.upstreams].every(([name, upstream]) => b.upstreams.get(name) === upstream)

@@ -19,17 +19,17 @@ const GROUP = /^(group|claim):"((?:[^"\\]|\\.)+)"$/
 const LINE = /^([A-Z][A-Z0-9-]*)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
 const EVENT_LINE = /^EVENT\s+(\S+)\s+(\S+)\s+as\s+((?:group|claim):"(?:[^"\\]|\\.)+"|\S+)\s+->\s+(\S+)$/
 const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
-/** WHO without roles. */
+/** WHO, without roles. */
 const ALONE = ['anonymous', 'unassigned', 'cloud-unassigned']
-/** Tests mean the same wherever the files are judged, so that settings take no part: no tenant is trusted. */
+/** Tests must mean the same wherever the files are checked, so they ignore settings: no tenant is trusted. */
 const OPTIONS = { cloudUnassignedMayPass: false }
 
 /**
- * Judges every line `METHOD PATH as WHO -> OUTCOME`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
+ * Runs every line `METHOD PATH as WHO -> OUTCOME`, or `EVENT NAMESPACE NAME as WHO -> OUTCOME` on each route that lists
  * the namespace. WHO is `anonymous`, `unassigned` or `cloud-unassigned` (a user of the directory, or of the cloud
  * provider, without profile and area; the latter as if no tenant were trusted), one or several roles joined by `+` (an assigned directory user), or `group:"DN"` and `claim:"VALUE"`
- * (somebody who is in this group alone, with what `grants:` give); OUTCOME is `allow` or the status of the
- * refusal. A query is allowed and takes no part. A line whose match `isJudged` turns down says nothing.
+ * (a person in this group only, with what `grants:` give); OUTCOME is `allow` or the status of the
+ * refusal. A query is allowed but ignored. A line whose match `isJudged` rejects has no result.
  */
 export const runRouteTests = (
   table: RouteTable,
@@ -41,7 +41,7 @@ export const runRouteTests = (
     return message === undefined ? [] : [complain(place, message)]
   })
 
-/** Whether a line can be read at all; says what is wrong with it. */
+/** Whether a line can be parsed; reports what is wrong with it. */
 export const judgeTestLine = (line: string, profiles: readonly string[] = PROFILES): string | undefined => {
   const isEvent = /^EVENT\s/.test(line.trim())
   const [, method = '', target, who, outcome] = (isEvent ? eventParts(line) : LINE.exec(line.trim())) ?? []
@@ -63,7 +63,7 @@ export const judgeTestLine = (line: string, profiles: readonly string[] = PROFIL
 const judgeGroup = (kind: string, group: string): string | undefined =>
   kind === 'claim' || (dnKey(group) ?? '[]') !== '[]' ? undefined : `"${group}" is no distinguished name`
 
-/** In the places of a plain line's: the namespace is its target. */
+/** Mapped to the parts of an ordinary line: the namespace is its target. */
 const eventParts = (line: string): (string | undefined)[] | undefined => {
   const [all, namespace, event, who, outcome] = EVENT_LINE.exec(line.trim()) ?? []
   return all === undefined ? undefined : [all, event, namespace, who, outcome]
@@ -123,14 +123,14 @@ const runEventLine = (
   return undefined
 }
 
-/** The match of a request target in origin-form; its query takes no part. */
+/** The match of a request target in origin-form; its query is ignored. */
 export const matchTarget = (table: RouteTable, method: string, target: string): RouteMatch => {
   const split = splitTarget(target)
   if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal }
   return table.match(method, split.path)
 }
 
-/** A made-up person as test lines and `explain` name them. */
+/** A fictitious person, as named in test lines and `explain`. */
 export const askerOf = (who: string, grants: Grants = NO_GRANTS): Asker => {
   if (who === 'anonymous') return {}
   if (who === 'unassigned' || who === 'cloud-unassigned') {
@@ -142,7 +142,7 @@ export const askerOf = (who: string, grants: Grants = NO_GRANTS): Asker => {
   return { user: { profiles: who.split('+'), accessStatus: 'assigned', provider: 'ldap' } }
 }
 
-/** Somebody who is in one group and was assigned nothing. A claim is one of whichever tenant the grant is for. */
+/** A person in one group, to whom nothing is assigned. A claim belongs to the tenant that the grant is for. */
 const memberOf = (provider: Provider, group: string, grants: Grants): Asker => {
   const key = groupKey(provider, group) ?? ''
   const given = grants.list.filter(grant => grant.provider === provider && groupKey(provider, grant.group) === key)

@@ -1,4 +1,4 @@
-// Calls back once, shortly after the route files of a directory have changed, however they changed.
+// Calls back once, shortly after the route files of a directory have changed, in whatever way.
 import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
 import { stampOf } from '../values/file-stamp.ts'
@@ -10,13 +10,13 @@ interface FolderWatch {
 
 interface WatchOptions {
   readonly folder: string
-  /** Further files whose changes count: those that the route files name. */
+  /** Further files to watch: those that the route files name. */
   readonly alsoWatched: () => readonly string[]
-  /** Several saves within this time are one change. */
+  /** Several saves within this time count as one change. */
   readonly debounceMs: number
-  /** How often names, inodes, sizes and times are compared: for swapped links and mounts that do not notify. */
+  /** How often names, inodes, sizes and times are compared, for swapped links and mounts without notifications. */
   readonly pollMs: number
-  /** Fingerprint of what is in use; what has changed since then is announced at once. */
+  /** Fingerprint of what is in use; changes made since then are reported at once. */
   readonly since: string
   readonly onChange: () => void
 }
@@ -36,7 +36,7 @@ export const watchFolder = (options: WatchOptions): FolderWatch => {
   const startWatcher = (): void => {
     try {
       watcher = watch(folder, { persistent: false }, announce)
-      // A removed folder ends its watcher; the poll starts a new one when it is back.
+      // If the directory is removed, its watcher ends; the poll starts a new one when it is back.
       watcher.on('error', stopWatcher)
     } catch {
       watcher = undefined
@@ -72,11 +72,11 @@ export const watchFolder = (options: WatchOptions): FolderWatch => {
   }
 }
 
-/** The folder's own identity in the first line, then one line a file, following links. Never rejects. */
+/** The directory's own identity in the first line, then one line per file, following links. Never rejects. */
 export const fingerprint = async (folder: string, further: readonly string[] = []): Promise<string> => {
   const names = await listRouteFiles(folder).catch(() => [])
   const paths = [folder, ...names.map(name => join(folder, name)), ...further]
   const stamps = await Promise.all(paths.map(stampOf))
-  // Of the folder only which one it is: its times change with files that are none of ours.
+  // Only the identity of the directory: its times change with unrelated files.
   return stamps.map((stamp, i) => `${paths[i]} ${stamp?.identity ?? '-'} ${i === 0 ? '' : stamp?.version}`).join('\n')
 }

@@ -1,4 +1,4 @@
-// Finds routes next to which a less strict one serves what people would expect to be covered: paths below, and other methods.
+// Finds routes beside which a less strict one serves what people would expect to be covered: paths below, and other methods.
 import type { Route, RouteTable } from '../routes/route.ts'
 import { type Complaint, complain } from './complaint.ts'
 import { formatPlace } from './read.ts'
@@ -6,13 +6,13 @@ import { formatPlace } from './read.ts'
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Oddities worth a look before the files are used; none is a mistake for certain. */
+/** Findings worth a look before the files are used; none is necessarily a mistake. */
 export const weakerNeighbours = (table: RouteTable): Complaint[] =>
   table.routes
     .filter(route => (route.upstream !== undefined || route.external) && !route.coversBelow)
     .flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
 
-/** Backends that match prefixes (nginx, PHP, Jetty) run what serves `/api/admin` for `/api/admin/x` too. */
+/** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (/\/:[^/]*$/.test(route.path)) return []
   const method = [...(route.methods ?? METHODS)].find(each => {
@@ -45,7 +45,7 @@ const probeOf = ({ path }: Route): string =>
 
 const sharesUpstream = (a: Route, b: Route): boolean => a.upstream?.name === b.upstream?.name
 
-/** Whether somebody may pass `route` who may not pass `stronger`. */
+/** Whether someone may pass `route` who may not pass `stronger`. */
 const isWeaker = (route: Route, stronger: Route): boolean => {
   if (stronger.public || stronger.socketio !== undefined) return false
   if (route.public) return true

@@ -1,28 +1,28 @@
-// Reduces a raw path to the one spelling that is matched and forwarded, or refuses it and says why.
+// Reduces a raw path to the one spelling that is matched and forwarded, or refuses it with a reason.
 import type { BadPathReason, PathException } from './route.ts'
 
 type CanonicalPath =
   | { readonly path: string; readonly refusal?: undefined }
   | { readonly path?: undefined; readonly refusal: BadPathReason }
 
-/** Lower case, nothing encoded, neither dot nor plus: canonical, and no lax backend reads it differently. */
+/** Lower case, nothing encoded, no dot or plus: canonical, and no lax backend reads it differently. */
 const PLAIN = /^(?:\/[a-z0-9_~!$&'()*,=:@-]+)*\/?$/
-/** With dots, but none at the end of a segment: a backend may only take the end of the last one for a format. */
+/** With dots, but none at the end of a segment: a backend can at most take the end of the last one for a format. */
 const DOTTED = /^(?:\/[a-z0-9._~!$&'()*,=:@-]*[a-z0-9_~!$&'()*,=:@-])*\/?$/
-/** Canonical as it stands: nothing encoded, no dot segment, no empty segment (RFC 3986 §3.3 `pchar`). */
+/** Canonical as written: nothing encoded, no dot segment, no empty segment (RFC 3986 §3.3 `pchar`). */
 const CLEAN = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\/?$/
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
 const NO_EXCEPTIONS: readonly PathException[] = []
 
-/** Whether a path is canonical and free of anything that could be read in two ways. Costs one regular expression. */
+/** Whether a path is canonical and contains nothing that could be read in two ways. Costs one regular expression. */
 export const isPlainPath = (rawPath: string): boolean => PLAIN.test(rawPath) && rawPath !== ''
 
-/** Whether a path is canonical, and the format at its end is all that could be read in two ways. */
+/** Whether a path is canonical, and only the format at its end could be read in two ways. */
 export const isDottedPath = (rawPath: string): boolean => DOTTED.test(rawPath) && rawPath !== ''
 
 /**
  * The canonical spelling of a path: unreserved characters decoded once (RFC 3986 §2.3, §6.2.2.2), other escapes in
- * upper case (§6.2.2.1); everything that backends read in several ways is refused, not repaired. Idempotent.
+ * upper case (§6.2.2.1). Everything that backends read in several ways is refused, not repaired. Idempotent.
  * `rawPath` has no query. `allow` lists what a route may permit; dot segments and a leading `//` never are.
  */
 export const canonicalPath = (rawPath: string, allow: readonly PathException[] = NO_EXCEPTIONS): CanonicalPath => {
@@ -36,8 +36,8 @@ export const canonicalPath = (rawPath: string, allow: readonly PathException[] =
 }
 
 /**
- * A request target in origin-form as its path and its query (`''` or `?…`), RFC 9112 §3.2.1. Only the path takes part
- * in matching. A `#` anywhere is refused: it is no legal character of a request target (§3.2).
+ * Splits a request target in origin-form into its path and its query (`''` or `?…`), RFC 9112 §3.2.1. Only the path is
+ * matched. A `#` anywhere is refused, because it is not allowed in a request target (§3.2).
  */
 export const splitTarget = (
   target: string
@@ -62,7 +62,7 @@ const decodeUnreserved = (encoded: string): string => {
   return UNRESERVED.test(character) ? character : encoded.toUpperCase()
 }
 
-// Judged after decoding, so that `%25%34%31`, which would become `%2541`, is seen as what it is.
+// Checked after decoding, so that `%25%34%31`, which would become `%2541`, is recognised.
 const judgeEscapes = (path: string): BadPathReason | undefined => {
   if (!path.includes('%')) return undefined
   if (/%25[0-9A-Fa-f]{2}/.test(path)) return 'double-encoding'
@@ -76,12 +76,12 @@ const judgeStructure = (path: string, allow: readonly PathException[]): BadPathR
   if (path.includes('%2F') && !allow.includes('encodedSlash')) return 'encoded-slash'
   if (/;|%3B/.test(path) && !allow.includes('semicolon')) return 'semicolon'
   const slashes = path.replaceAll('%2F', '/')
-  // `//host/x` at the start is a network-path reference to many parsers (RFC 3986 §4.2).
+  // Many parsers read `//host/x` at the start as a network-path reference (RFC 3986 §4.2).
   if (slashes.startsWith('//')) return 'double-slash'
   return slashes.includes('//') && !allow.includes('doubleSlash') ? 'double-slash' : undefined
 }
 
-// `..;x`, `..%20` and `a%2F..` become dot segments in backends that cut parameters, trim, or decode once more.
+// `..;x`, `..%20` and `a%2F..` become dot segments in backends that cut parameters, trim, or decode twice.
 const judgeDots = (path: string): BadPathReason | undefined => {
   if (!path.includes('.')) return undefined
   for (const segment of (decode(path) ?? path).split('/')) {
@@ -92,7 +92,7 @@ const judgeDots = (path: string): BadPathReason | undefined => {
   return undefined
 }
 
-/** Percent-decoded as UTF-8; undefined when that is not valid (overlong forms and surrogates included). */
+/** Percent-decoded as UTF-8; undefined if that is invalid (including overlong forms and surrogates). */
 export const decode = (text: string): string | undefined => {
   if (!text.includes('%')) return text
   try {
@@ -105,7 +105,7 @@ export const decode = (text: string): string | undefined => {
 const BLANK = /[\s\p{Zs}\u00ad\u180e\u200b-\u200f\u2060\ufeff]/u
 const isBlank = (character: string): boolean => BLANK.test(character)
 
-/** Without blanks (Unicode ones and invisible ones too) at both ends, and without what `isTail` says at the end. */
+/** Without blanks at both ends (including Unicode and invisible ones), and without what `isTail` matches at the end. */
 export const trimBlanks = (text: string, isTail: (character: string) => boolean = isBlank): string => {
   let start = 0
   let end = text.length

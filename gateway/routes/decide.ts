@@ -3,15 +3,15 @@ import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned, Unauthentica
 import type { TokenKind, User } from '../identity.ts'
 import type { Route, RouteMatch } from './route.ts'
 
-/** Who asks; no user: without a valid token. */
+/** The sender of the request; no user: without a valid token. */
 export interface Asker {
   readonly user?: Pick<User, 'profiles' | 'accessStatus' | 'provider'> | undefined
-  /** Absent: the token of a login. */
+  /** Absent: a login token. */
   readonly kind?: TokenKind | undefined
 }
 
 export interface DecideOptions {
-  /** Whether cloud accounts without profile and area pass routes that declare no roles (CLOUDIDP_ALLOWED_TENANTS). */
+  /** Whether cloud accounts without profile and area pass routes without roles (CLOUDIDP_ALLOWED_TENANTS). */
   readonly cloudUnassignedMayPass: boolean
 }
 
@@ -19,11 +19,11 @@ export type Decision =
   | { readonly decision: 'allow'; readonly code: undefined; readonly reason: AllowReason }
   | { readonly decision: RefusalStatus; readonly code: string; readonly reason: string }
 
-/** `socketio`: the HTTP side of a Socket.IO route needs no token; its namespaces are judged at CONNECT. */
+/** `socketio`: the HTTP side of a Socket.IO route needs no token; its namespaces are checked at CONNECT. */
 type AllowReason = 'public' | 'socketio' | 'any-valid-token' | 'has-role'
 type RefusalStatus = 400 | 401 | 403 | 404 | 405
 
-/** The decision for a match and an asker. The code is that of the error contract; the reason is a stable word. */
+/** The decision for a match and an asker. The code comes from the error contract; the reason is a stable word. */
 export const decide = (
   match: RouteMatch,
   { user, kind = 'login' }: Asker,
@@ -31,7 +31,7 @@ export const decide = (
 ): Decision => {
   if (match.refusal === 'bad-path') return refuse(400, BadPath.code, match.reason)
   if (match.refusal === 'method') {
-    // Without a token a private path answers as an unknown one does: which paths exist is not revealed.
+    // Without a token, a private path gets the same response as an unknown one, so that existing paths are not revealed.
     if (user === undefined && !match.public) return refuse(401, Unauthenticated.code, 'no-token')
     return refuse(405, MethodNotAllowed.code, 'method')
   }
@@ -57,7 +57,7 @@ const decideRoute = (route: Route, user: Asker['user'], cloudUnassignedMayPass: 
   return judgePerson(user, route, cloudUnassignedMayPass || !isProxied)
 }
 
-/** Whether somebody with a valid token passes: a route's rule, or that of a Socket.IO namespace of it. */
+/** Whether a person with a valid token passes: by a route's rule, or that of one of its Socket.IO namespaces. */
 export const judgePerson = (
   user: NonNullable<Asker['user']>,
   rule: Pick<Route, 'roles' | 'requireAssigned'>,

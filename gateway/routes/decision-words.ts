@@ -1,4 +1,4 @@
-// Describes a decision in a sentence that needs no knowledge of the code.
+// Describes a decision in a sentence that requires no knowledge of the code.
 
 import type { Asker, Decision } from './decide.ts'
 import type { RouteMatch } from './route.ts'
@@ -36,7 +36,7 @@ const TOKEN: Readonly<Record<string, string>> = {
   'lives-too-long': 'The token is valid for longer than any token that this gateway issues.'
 }
 
-/** One or two sentences on why; what a client gets is not repeated. */
+/** Explains the decision in one or two sentences, without repeating the response. */
 export const reasonInWords = (decision: Decision, match: RouteMatch, asker: NamedAsker): string => {
   const { reason } = decision
   const roles = match.route?.roles?.join(' or ') ?? ''

@@ -1,9 +1,9 @@
-// Compares distinguished names as the directory would, whatever their spelling.
+// Compares distinguished names as the directory would, in any spelling.
 
 /** One RDN: its attribute-value pairs as `type=value`, normalised and sorted. */
 type Rdn = readonly string[]
 
-/** Short names that several spellings share (RFC 4514 §3, RFC 4519 §2), by lower-case spelling. */
+/** Canonical short names for attribute types that have several spellings (RFC 4514 §3, RFC 4519 §2), by lower-case spelling. */
 const TYPE_ALIASES: Readonly<Record<string, string>> = {
   commonname: 'cn',
   '2.5.4.3': 'cn',
@@ -27,13 +27,13 @@ const TYPE_ALIASES: Readonly<Record<string, string>> = {
   '0.9.2342.19200300.100.1.1': 'uid'
 }
 
-/** Whether both are the same name: without case, spacing and escapes (distinguishedNameMatch, RFC 4517 §4.2.15). */
+/** Whether both are the same name, ignoring case, spacing and escapes (distinguishedNameMatch, RFC 4517 §4.2.15). */
 export const isSameDn = (one: string, other: string): boolean => {
   const key = dnKey(one)
   return key !== undefined && key === dnKey(other)
 }
 
-/** A text that all spellings of one name share, and no other name; undefined when the text is no name. */
+/** A text that all spellings of one name share, and no other name does; undefined if the text is not a name. */
 export const dnKey = (text: string): string | undefined => {
   const rdns = parseDn(text)
   return rdns === undefined ? undefined : JSON.stringify(rdns)
@@ -46,7 +46,7 @@ export const isParentDn = (parent: string, child: string): boolean => {
   return JSON.stringify(above) === JSON.stringify(name.slice(1))
 }
 
-/** The RDNs of a name in normal form (RFC 4514 §3), or undefined when it is none. The empty name has no RDN. */
+/** The RDNs of a name in normal form (RFC 4514 §3), or undefined if it is not a name. The empty name has no RDN. */
 export const parseDn = (text: string): readonly Rdn[] | undefined => {
   if (text.trim() === '') return []
   const rdns: string[][] = [[]]
@@ -75,7 +75,7 @@ const normaliseType = (type: string): string => {
 const readValue = (escaped: string): string | undefined => {
   const text = escaped.trimStart()
   if (text.startsWith('#')) return readHexValue(text.trimEnd().slice(1))
-  // A blank that is escaped belongs to the value, but blanks at the ends do not matter when names are compared.
+  // An escaped blank belongs to the value, but blanks at the ends are ignored when names are compared.
   const bytes: Buffer[] = []
   for (const [piece] of text.matchAll(/\\[0-9A-Fa-f]{2}|\\.|[^\\]+/gsu)) {
     if (/^\\[0-9A-Fa-f]{2}$/.test(piece)) bytes.push(Buffer.from(piece.slice(1), 'hex'))
@@ -88,7 +88,7 @@ const readValue = (escaped: string): string | undefined => {
 
 const STRING_TAGS: ReadonlySet<number> = new Set([0x04, 0x0c, 0x13, 0x14, 0x16])
 
-/** `#` and the BER encoding in hex: read as text when it is a short string, else kept as it is. */
+/** `#` and the BER encoding in hex: read as text if it is a short string, otherwise kept as it is. */
 const readHexValue = (hex: string): string | undefined => {
   if (!/^(?:[0-9A-Fa-f]{2})+$/.test(hex)) return undefined
   const bytes = Buffer.from(hex, 'hex')
@@ -96,7 +96,7 @@ const readHexValue = (hex: string): string | undefined => {
   return isShortString ? foldValue(bytes.subarray(2)) : `#${hex.toLowerCase()}`
 }
 
-/** RFC 4518 preparation as far as names of people and places need it. */
+/** RFC 4518 preparation, as far as names of people and places need it. */
 const foldValue = (bytes: Buffer): string | undefined => {
   const text = decodeUtf8(bytes)
   if (text === undefined) return `#${bytes.toString('hex')}`

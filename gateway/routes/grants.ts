@@ -6,11 +6,11 @@ import { dnKey } from './distinguished-names.ts'
 
 /** One entry of `grants:` in a route file. */
 export interface Grant {
-  /** Whose groups are meant: those of the directory (`group:`), or values of CLOUDIDP_GROUPS_CLAIM (`claim:`). */
+  /** The kind of group: of the directory (`group:`), or a value of CLOUDIDP_GROUPS_CLAIM (`claim:`). */
   readonly provider: Provider
   /** As written: the DN of the group, or the value of the claim. */
   readonly group: string
-  /** Members of other tenants get nothing (`tid` of the ID token, in lower case); undefined: whatever the tenant. */
+  /** Members of other tenants get nothing (`tid` of the ID token, in lower case); undefined: any tenant. */
   readonly tenant: string | undefined
   readonly profiles: readonly string[]
   readonly areas: readonly string[]
@@ -20,7 +20,7 @@ export interface Grant {
 /** The groups in which a provider last saw a person, in the form in which they are compared. */
 export interface SeenGroups {
   readonly provider: Provider
-  /** In lower case; `''` when none was named. */
+  /** In lower case; `''` if none was named. */
   readonly tenant: string
   readonly groups: readonly string[]
 }
@@ -28,13 +28,13 @@ export interface SeenGroups {
 export interface Grants {
   /** In the order of the files. */
   readonly list: readonly Grant[]
-  /** Changes whenever people could be granted something else. */
+  /** Changes whenever a person could be granted something else. */
   readonly checksum: string
-  /** What these groups are given, in the order of the files. */
+  /** What these groups are granted, in the order of the files. */
   of(seen: readonly SeenGroups[]): readonly Grant[]
 }
 
-/** The form in which groups are compared: a DN by RFC 4517, a claim exactly. undefined: no name of a group. */
+/** The form in which groups are compared: a DN by RFC 4517, a claim exactly. undefined: not the name of a group. */
 export const groupKey = (provider: Provider, group: string): string | undefined =>
   provider === 'ldap' ? dnKey(group) : group
 
@@ -63,7 +63,7 @@ export const createGrants = (list: readonly Grant[]): Grants => {
   return { list, checksum: checksumOf(list), of }
 }
 
-// Places take no part: a comment above a grant changes nothing for anybody.
+// Locations are excluded: a comment above a grant changes nothing for anyone.
 const checksumOf = (list: readonly Grant[]): string =>
   createHash('sha256')
     .update(JSON.stringify(list.map(({ place: _, ...grant }) => grant)))

@@ -1,10 +1,10 @@
-// Runs long work in parts, so that waiting work can run in between.
+// Runs long work in parts, so that other work can run in between.
 import { setImmediate } from 'node:timers/promises'
 
-/** Work that may be interrupted wherever it yields. */
+/** Work that may be interrupted at each yield. */
 export type Parts<T> = Generator<undefined, T>
 
-/** How long what waits may have to, in milliseconds. */
+/** How long one part may delay other work, in milliseconds. */
 const TURN_MS = 4
 
 /** Does the work with turns of the event loop in between. */
@@ -19,10 +19,10 @@ export const inTurns = async <T>(work: Parts<T>): Promise<T> => {
   }
 }
 
-/** Even before V8 has compiled anything, so many routes or segments take less than a millisecond. */
+/** Even before V8 has compiled anything, this many routes or segments take less than a millisecond. */
 const PART = 64
 
-/** The same for each item, with a part ended after some of them. */
+/** Does the same for each item, and ends a part after some of them. */
 export function* inParts<T>(items: Iterable<T>, each: (item: T) => void): Parts<void> {
   let count = 0
   for (const item of items) {

@@ -2,10 +2,10 @@
 import { decode, isBlankOrDot, trimBlanks } from './canonical-path.ts'
 
 /**
- * Segments as a backend may see them after decoding once more, merging slashes, cutting `;…` or what follows an encoded
- * `?` or `#`, taking `+` for a blank, and trimming blanks at the ends or dots at the end of a segment: each alone and all
- * combined. Case is the caller's. Empty segments are dropped. `depth` is the number of segments after which no route
- * looks any further.
+ * Segments as a backend may see them after decoding again, merging slashes, cutting `;…` or what follows an encoded
+ * `?` or `#`, reading `+` as a blank, and trimming blanks at the ends or dots at the end of a segment: each alone and all
+ * combined. The caller handles case. Empty segments are dropped. No route looks further than `depth`
+ * segments.
  */
 export const laxReadings = (path: string, depth: number): string[][] => readingsOf(path, depth, false)
 
@@ -49,7 +49,7 @@ export const formatReadings = (segments: readonly string[], depth: number): stri
   const firstDot = last.indexOf('.')
   const cuts = firstDot === dot ? [last.slice(0, dot)] : [last.slice(0, dot), last.slice(0, firstDot)]
   return cuts.flatMap(withoutBlanks).map(name => {
-    // `...` and `...json` leave a dot segment, which leads up.
+    // `...` and `...json` leave a dot segment, which leads upwards.
     if (name === '..') return before.slice(0, -1)
     return name === '' ? before : [...before, name]
   })
@@ -62,7 +62,7 @@ const withoutBlanks = (cut: string): string[] => {
 }
 
 /**
- * Case folded as a case-insensitive backend would: `ı` and `ſ`, the Kelvin sign and `ß` too, and `İ` (U+0130) as Java
+ * Case folded as a case-insensitive backend would: also `ı` and `ſ`, the Kelvin sign and `ß`, and `İ` (U+0130) as Java
  * folds it, character by character.
  */
 export const foldCase = (text: string): string => text.replaceAll('\u0130', 'i').toUpperCase().toLowerCase()
@@ -73,7 +73,7 @@ const STRUCTURAL: readonly ((path: string) => string)[] = [
   path => path.replace(/%(?:23|3F).*$/s, '')
 ]
 
-// Each step only shortens the text, so that the set is small and complete after a few rounds.
+// Each step only shortens the text, so the set is small and complete after a few rounds.
 const structures = (path: string): Set<string> => {
   const found = new Set([path])
   if (!/[;%]/.test(path)) return found
@@ -104,7 +104,7 @@ const readSegments = (
 ): string[] => {
   const segments: string[] = []
   let start = 1
-  // One more than routes look at, so that it is seen whether the last one is the path's.
+  // One more than routes look at, so that it is known whether the last one is the path's.
   while (start <= path.length && segments.length <= depth + 1) {
     const slash = path.indexOf('/', start)
     const end = slash === -1 ? path.length : slash

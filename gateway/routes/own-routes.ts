@@ -6,7 +6,7 @@ import type { Reserved } from './route-trie.ts'
 /** `login`: a person's login token; access tokens and service accounts are refused. */
 type Access = 'public' | 'any-token' | 'login' | 'login-or-client' | 'admin'
 
-/** What of the public origin belongs to the gateway: `/health`, and `/auth` with everything below. */
+/** The parts of the public origin that belong to the gateway: `/health`, and `/auth` with everything below. */
 export const RESERVED: readonly Reserved[] = [
   { segment: 'health', extent: 'self' },
   { segment: 'auth', extent: 'subtree' }
@@ -39,7 +39,7 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   [undefined, '/auth/admin/*', 'admin']
 ]
 
-/** Every endpoint of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
+/** All endpoints of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
 export const ownRoutes = (): WrittenRoute[] => OWN.map(([method, path, access]) => ownRoute(method, path, access))
 
 const TOKEN_KINDS: Record<Access, readonly TokenKind[] | undefined> = {

@@ -22,10 +22,10 @@ export interface RouteTableParts {
   readonly routes: readonly WrittenRoute[]
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly checksum: string
-  /** Those that are always there, unless given. */
+  /** The built-in ones, unless given. */
   readonly profiles?: readonly string[]
   readonly grants?: Grants
-  /** Called for each pair of routes that nothing tells apart; without it the earlier one stays. */
+  /** Called for each pair of routes that nothing distinguishes; by default the earlier one stays. */
   readonly onTie?: (earlier: Route, later: Route) => void
   /** Called for each pair of routes that differ in case only. */
   readonly onCaseTie?: (kept: Route, hidden: Route) => void
@@ -35,18 +35,18 @@ interface Spellings {
   readonly exact: RouteTrie
   readonly decoded: RouteTrie
   readonly folded: RouteTrie
-  /** Everything that some route lets a path contain. */
+  /** Everything that some route allows a path to contain. */
   readonly exceptions: readonly PathException[]
-  /** Segments after which no route looks any further. */
+  /** Number of segments beyond which no route looks. */
   readonly depth: number
 }
 
 const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
-/** A table from routes that are each valid. Its answers do not depend on the order of the routes. */
+/** Builds a table from individually valid routes. Its results do not depend on their order. */
 export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
-  // In one part: the numbers of a table follow each other, whatever else is built meanwhile.
+  // Without interruption, so that the numbers of a table are consecutive even if other tables are built at the same time.
   const routes = parts.routes.map(numbered)
   const spellings = yield* createSpellings(routes, parts)
   return {
@@ -64,7 +64,7 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
 
 let nextNumber = 0
 
-// The copy of a literal keeps its layout, and what is assigned to it then fills it in.
+// The copy of a literal keeps its layout, which the assignments then fill in.
 const numbered = (route: WrittenRoute): Route =>
   Object.assign({ ...ROUTE_DEFAULTS }, route, { number: nextNumber++, coversBelow: route.path.endsWith('/*') })
 
@@ -143,7 +143,7 @@ const writtenSegments = (route: Route, path: string, { depth }: RouteTrie) => {
   }
 }
 
-/** Whether no backend, however lax, could take this path for another route's; a reading that no route has is harmless. */
+/** Whether no backend, however lax, could mistake this path for another route's; a reading without a route is harmless. */
 const isReadOneWay = (spellings: Spellings, method: string, path: string, route: Route): boolean => {
   const { decoded, folded, depth } = spellings
   const leadsHere = (trie: RouteTrie, segments: readonly string[]): boolean => {
@@ -172,7 +172,7 @@ const segmentsOf = (path: string, depth: number): string[] => {
   return segments
 }
 
-// Most tables are written in lower case without escapes: then one tree serves as all three.
+// Most tables are written in lower case without escapes, so that one tree serves all three purposes.
 function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteTableParts): Parts<Spellings> {
   const statics = new Set<string>()
   yield* inParts(routes, route => {

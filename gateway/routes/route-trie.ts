@@ -2,36 +2,36 @@
 import { inParts, type Parts } from './in-parts.ts'
 import type { Route } from './route.ts'
 
-/** One spelling of the routes: exact, decoded, or folded to one case. */
+/** One view of the routes: exact, decoded, or folded to one case. */
 export interface RouteTrie {
   readonly root: TrieNode
-  /** Segments of the longest route, `*` not counted. */
+  /** Number of segments of the longest route, without `*`. */
   readonly depth: number
 }
 
 /**
- * Most routes serve every method and share their last named segment with no other: they lie beside the nodes, and there
- * is a map only where something is in it. Among thousands of routes every object between them is memory that no cache
- * holds.
+ * Most routes serve every method and share their last literal segment with no other. They are stored beside the nodes, and
+ * a map exists only if it is not empty: among thousands of routes, every additional object is memory outside the CPU's
+ * caches.
  */
 interface TrieNode {
-  /** Segments that lead to nothing but this route, for all methods. */
+  /** Segments that lead only to this route, for all methods. */
   leaves: Map<string, Route> | undefined
   statics: Map<string, TrieNode> | undefined
   param: TrieNode | undefined
   /** The route that ends here, for all methods. */
   exact: Route | undefined
   exactByMethod: Map<string, Route> | undefined
-  /** The route that ends in `/*` here, for all methods; it also covers this very node. */
+  /** The route that ends in `/*` here, for all methods; it also covers this node itself. */
   rest: Route | undefined
   restByMethod: Map<string, Route> | undefined
-  /** What lies here is the gateway's own, alone or with everything below: wider routes never take over. */
+  /** Whether this path is the gateway's own, alone or with everything below: wider routes never apply. */
   reserved: 'self' | 'subtree' | undefined
 }
 
 export type Spelling = (segment: string) => string
 
-/** Called when two routes have the same shape and method; returns the one that stays. */
+/** Called if two routes have the same shape and method; returns the one that stays. */
 export type OnTie = (earlier: Route, later: Route) => Route
 
 export interface Reserved {
@@ -61,12 +61,12 @@ export function* createTrie(
   return { root, depth }
 }
 
-/** Segments of a route's path; a slash at the end says nothing. */
+/** Segments of a route's path; a trailing slash is ignored. */
 export const shapeOf = (path: string): string[] => path.split('/').filter(segment => segment !== '')
 
 /**
- * The most specific route for a method: static over `:param` over `*`, segment by segment from the left; where a
- * branch has no route for this method, the next wider one is asked. `'reserved'`: only the gateway itself lives there.
+ * The most specific route for a method: static before `:param` before `*`, segment by segment from the left; if a
+ * branch has no route for this method, the next wider one is tried. `'reserved'`: only the gateway itself is there.
  */
 export const findRoute = (
   trie: RouteTrie,
@@ -90,7 +90,7 @@ const findBelow = (
     if (found !== undefined) return found
     if (isReserved(child, segments, index)) return 'reserved'
   }
-  // An empty segment is no value of a `:param`.
+  // An empty segment is no value for a `:param`.
   if (node.param !== undefined && segment !== '') {
     const found = findBelow(node.param, method, segments, index + 1)
     if (found !== undefined) return found
@@ -98,7 +98,7 @@ const findBelow = (
   return restRoute(node, method)
 }
 
-/** Every route whose path matches, whatever its methods. */
+/** All routes whose path matches, whatever their methods. */
 export const routesAt = (trie: RouteTrie, segments: readonly string[]): Route[] => {
   const found: Route[] = []
   collect(trie.root, segments, 0, found)
@@ -121,7 +121,7 @@ const collect = (node: TrieNode, segments: readonly string[], index: number, fou
 
 const some = (route: Route | undefined): Route[] => (route === undefined ? [] : [route])
 
-/** The most nodes that any path can make `findRoute` visit. */
+/** The largest number of nodes that any path can make `findRoute` visit. */
 export const worstCaseSteps = (node: TrieNode): number => {
   let deepest = node.leaves === undefined ? 0 : 1
   for (const child of node.statics?.values() ?? []) deepest = Math.max(deepest, worstCaseSteps(child))
@@ -138,14 +138,14 @@ const exactRoute = (node: TrieNode, method: string): Route | undefined => pick(n
 
 const restRoute = (node: TrieNode, method: string): Route | undefined => pick(node.restByMethod, method) ?? node.rest
 
-// RFC 9110 §9.3.2: HEAD is GET without content, so what may GET may HEAD, unless HEAD has a route of its own.
+// RFC 9110 §9.3.2: HEAD is GET without content, so GET includes HEAD unless HEAD has a route of its own.
 const pick = (byMethod: Map<string, Route> | undefined, method: string): Route | undefined =>
   byMethod === undefined ? undefined : (byMethod.get(method) ?? (method === 'HEAD' ? byMethod.get('GET') : undefined))
 
 const nodeBelow = (node: TrieNode, segment: string, spelling: Spelling): TrieNode =>
   segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))
 
-/** Returns whether nothing else is known of this segment, and the route serves all methods. */
+/** Returns whether nothing else is known about this segment, and the route serves all methods. */
 const addLeaf = (node: TrieNode, segment: string, route: Route, spelling: Spelling): boolean => {
   if (segment.startsWith(':') || route.methods !== undefined) return false
   const spelt = spelling(segment)
@@ -178,7 +178,7 @@ const createNode = (): TrieNode => ({
   reserved: undefined
 })
 
-/** The node of a segment; what was a leaf hangs from it from now on. */
+/** The node of a segment; a former leaf is attached to it. */
 const childOf = (node: TrieNode, segment: string): TrieNode => {
   const known = node.statics?.get(segment)
   if (known !== undefined) return known

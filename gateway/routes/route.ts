@@ -1,4 +1,4 @@
-// Describes a route table: what route files are turned into, and all that the rest of the gateway knows of them.
+// Describes a route table: the result of reading route files, and all that the rest of the gateway knows about them.
 import type { TokenKind } from '../identity.ts'
 import type { Place } from '../values/place.ts'
 import type { Grants } from './grants.ts'
@@ -12,23 +12,23 @@ export interface Upstream {
   readonly targets: readonly Target[]
   /** How long the upstream may be silent before its response head. */
   readonly timeoutMs: number
-  /** The same within an answer that has begun; event streams are exempt. */
+  /** The same within a response that has begun; event streams are exempt. */
   readonly idleTimeoutMs: number
   readonly connectTimeoutMs: number
-  /** PEM text of `caFile`, when given. */
+  /** PEM text of `caFile`, if given. */
   readonly ca: string | undefined
-  /** PEM texts of `clientCertFile` and `clientKeyFile`, when given. */
+  /** PEM texts of `clientCertFile` and `clientKeyFile`, if given. */
   readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
-  /** The name asked for by SNI and looked for in the certificate; undefined: the target's host. */
+  /** The name for SNI and for verifying the certificate; undefined: the target's host. */
   readonly serverName: string | undefined
-  /** The backend gets the Host that the client asked for, not the target's. */
+  /** The backend receives the Host that the client requested, not the target's. */
   readonly preserveHost: boolean
-  /** Requests carry who asks as a signed JWT. */
+  /** Requests carry the person's identity as a signed JWT. */
   readonly assertion: boolean
   readonly requestHeaders: HeaderRules | undefined
   readonly responseHeaders: HeaderRules | undefined
   readonly identityHeaders: readonly IdentityHeader[] | undefined
-  /** Shared caches may keep what its answers mark as public, on private routes too. */
+  /** Shared caches may store responses marked as public, on private routes too. */
   readonly sharedCache: boolean
   readonly healthCheck: { readonly path: string; readonly intervalMs: number } | undefined
   readonly place: Place
@@ -36,13 +36,13 @@ export interface Upstream {
 
 /** Fields of a message that an upstream's entry changes. */
 export interface HeaderRules {
-  /** `[name, value]`, as written; in place of all that had such a name in any spelling. */
+  /** `[name, value]`, as written; they replace all fields with such a name in any spelling. */
   readonly set: readonly (readonly [name: string, value: string])[]
-  /** Names that do not pass, in any spelling. */
+  /** Names to remove, in any spelling. */
   readonly remove: readonly string[]
 }
 
-/** What an identity header of the upstream's own may carry. */
+/** What an additional identity header may contain. */
 export const IDENTITY_ATTRIBUTES = [
   'id',
   'name',
@@ -82,14 +82,14 @@ export interface WebSocketOptions {
   readonly origins: readonly string[]
   readonly tokenInQuery: boolean
   readonly maxMessageBytes: number
-  /** Of one client's socket; 0: no limit of its own. */
+  /** Per client's socket; 0: no limit of its own. */
   readonly messagesPerSecond: number
   readonly idleTimeoutMs: number
   /** 0: as long as the token. */
   readonly maxLifetimeMs: number
 }
 
-/** A namespace that may be connected to: exact name, or a pattern written `/regex/`. */
+/** A namespace that clients may connect to: exact name, or a pattern written as `/regex/`. */
 export interface SocketIoNamespace {
   readonly name: string
   readonly pattern: RegExp | undefined
@@ -99,18 +99,18 @@ export interface SocketIoNamespace {
   readonly events: readonly SocketIoEvent[] | undefined
 }
 
-/** An event that clients may send in a namespace: exact name, or a pattern written `/regex/`. */
+/** An event that clients may send in a namespace: exact name, or a pattern written as `/regex/`. */
 export interface SocketIoEvent {
   readonly name: string
   readonly pattern: RegExp | undefined
-  /** undefined: everybody in the namespace. */
+  /** undefined: everyone in the namespace. */
   readonly roles: readonly string[] | undefined
 }
 
 export interface SocketIoOptions {
   readonly namespaces: readonly SocketIoNamespace[]
   readonly maxMessageBytes: number
-  /** Of one client's session. */
+  /** Per client's session. */
   readonly messagesPerSecond: number
 }
 
@@ -128,13 +128,13 @@ export const ROUTE_FLAGS = {
 
 export type RouteFlags = Readonly<Record<keyof typeof ROUTE_FLAGS, boolean>>
 
-/** A route before it is in a table. */
+/** A route before it is added to a table. */
 export type WrittenRoute = Omit<Route, 'number' | 'coversBelow'>
 
 export interface Route extends RouteFlags {
-  /** Of no other table's routes in this process; those of one table count upwards, in its order. Copies keep it. */
+  /** Unique in this process; the routes of one table are numbered consecutively, in its order. Copies keep the number. */
   readonly number: number
-  /** The path ends in `/*`: it serves all that lies below it too. */
+  /** The path ends in `/*`: it also serves everything below. */
   readonly coversBelow: boolean
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string
@@ -145,7 +145,7 @@ export interface Route extends RouteFlags {
   readonly upstream: Upstream | undefined
   /** undefined: any valid token. */
   readonly roles: readonly string[] | undefined
-  /** Tokens that may ask the gateway's own endpoint; undefined: any. */
+  /** Kinds of token accepted by the gateway's own endpoint; undefined: any. */
   readonly tokenKinds: readonly TokenKind[] | undefined
   /** Prefix removed from the path before it is forwarded; undefined: nothing is removed. */
   readonly stripPrefix: string | undefined
@@ -161,8 +161,8 @@ export interface Route extends RouteFlags {
 }
 
 /**
- * What a route is unless it is said otherwise. Every route is laid out in this order: what requests read comes first, since
- * of thousands of routes no cache holds more than is read together.
+ * The defaults of a route. Every route is laid out in this order, with the fields that requests read first, because with
+ * thousands of routes no CPU cache holds more than what is read together.
  */
 export const ROUTE_DEFAULTS: Route = {
   number: 0,
@@ -189,7 +189,7 @@ export const ROUTE_DEFAULTS: Route = {
   place: { file: '', line: 1, column: 1 }
 }
 
-/** The canonical path without the route's `stripPrefix`, cut on a segment boundary; always begins with `/`. */
+/** The canonical path without the route's `stripPrefix`, cut at a segment boundary; always begins with `/`. */
 export const forwardedPath = ({ stripPrefix }: Pick<Route, 'stripPrefix'>, path: string): string => {
   if (stripPrefix === undefined || stripPrefix === '/') return path
   if (path === stripPrefix) return '/'
@@ -210,12 +210,12 @@ export type BadPathReason =
   | 'percent-encoding'
   | 'utf-8'
   | 'raw-character'
-  /** A lax backend (case, blanks, dots, `;…`, decoding) could read this path as one of another route. */
+  /** A lax backend (case, blanks, dots, `;…`, decoding) could read this path as that of another route. */
   | 'lax-reading'
 
 export type RouteMatch =
   /**
-   * `path` is the canonical path that is to be forwarded; the prefix is not yet stripped (see `forwardedPath`).
+   * `path` is the canonical path to forward, before the prefix is stripped (see `forwardedPath`).
    * `alsoReadAs`: routes that a backend may take it for which cuts the format off its end, or routes by what follows a script;
    * they must admit the request too.
    */
@@ -226,7 +226,7 @@ export type RouteMatch =
       readonly refusal?: undefined
     }
   | { readonly route?: undefined; readonly refusal: 'bad-path'; readonly reason: BadPathReason }
-  /** The path matches, the method does not; `allowed` is what would; `public` when every route at this path is public. */
+  /** The path matches but not the method; `allowed` lists those that would; `public` if every route at this path is public. */
   | {
       readonly route?: undefined
       readonly refusal: 'method'
@@ -237,14 +237,14 @@ export type RouteMatch =
 
 export interface RouteTable {
   /**
-   * The most specific route for a method and a path as it came (no query). Costs O(path length), however many routes.
-   * Canonicalises the path, applies `allowInPath`, and refuses what a lax backend could read as another route.
+   * The most specific route for a method and a path as received (no query). Costs O(path length), however many routes there are.
+   * Canonicalises the path, applies `allowInPath`, and refuses anything that a lax backend could read as another route.
    */
   match(method: string, rawPath: string): RouteMatch
-  /** In a stable order: as written, files by name. The gateway's own endpoints first. */
+  /** In a stable order: as written, with files sorted by name. The gateway's own endpoints first. */
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>
-  /** Every profile that there is: the three that are always there, then those of the files. */
+  /** All existing profiles: the three built-in ones, then those of the files. */
   readonly profiles: readonly string[]
   readonly grants: Grants
   /** SHA-256 over names and bytes of the files, hex. */

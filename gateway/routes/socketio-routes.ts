@@ -1,8 +1,8 @@
-// Gives each namespace and event of a Socket.IO route a route of its own for decisions.
+// Represents each namespace and event of a Socket.IO route as a route of its own for decisions.
 import type { Route, SocketIoEvent, SocketIoNamespace } from './route.ts'
 import { findEvent, findNamespace } from './socketio-rules.ts'
 
-/** Made once for each rule; the rules live as long as their table. */
+/** Created once per rule; the rules live as long as their table. */
 const routes = new WeakMap<SocketIoNamespace | SocketIoEvent, Route>()
 const rules = new WeakMap<Route, SocketIoNamespace>()
 
@@ -14,7 +14,7 @@ const judgedBy = (route: Route, rule: SocketIoNamespace | SocketIoEvent): Route 
   return judged
 }
 
-/** The route that a connection to this namespace is judged by; undefined: the namespace is not listed. */
+/** The route by which a connection to this namespace is decided; undefined: the namespace is not listed. */
 export const namespaceRoute = (route: Route, name: string): Route | undefined => {
   const namespace = findNamespace(route, name)
   if (namespace === undefined) return undefined
@@ -23,10 +23,10 @@ export const namespaceRoute = (route: Route, name: string): Route | undefined =>
   return judged
 }
 
-/** Name as the route file has it, of the namespace that a route stands for. */
+/** The name, as in the route file, of the namespace that a route represents. */
 export const namespaceName = (governing: Route): string => rules.get(governing)?.name ?? ''
 
-/** The route that an event is judged by in a namespace: its own, the namespace's where all may pass; undefined: it is not listed. */
+/** The route by which an event in a namespace is decided: its own, or the namespace's if all may pass; undefined: not listed. */
 export const eventRoute = (governing: Route, event: string): Route | undefined => {
   const events = rules.get(governing)?.events
   if (events === undefined) return governing

@@ -4,9 +4,9 @@ import { type Asker, type DecideOptions, type Decision, judgePerson } from './de
 import type { Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
 
 /**
- * Names that mean something else to a server than an event of that name. socket.io refuses them all but `*`;
- * python-socketio would run its own connect handler for `["connect", {}, {"user": …}]`, with the person that the client
- * put there, and its catch-all handler for `*` with arguments that the client chose.
+ * Names that servers do not treat as ordinary events. socket.io refuses all of them except `*`;
+ * python-socketio would run its own connect handler for `["connect", {}, {"user": …}]`, with a person of the client's
+ * choice, and its catch-all handler for `*` with arguments of the client's choice.
  */
 const RESERVED: ReadonlySet<string> = new Set([
   'connect',
@@ -25,7 +25,7 @@ interface Rule {
   readonly pattern: RegExp | undefined
 }
 
-/** An exact name counts before any pattern; of several patterns the first. */
+/** An exact name takes precedence over patterns; of several patterns, the first one applies. */
 const findRule = <T extends Rule>(rules: readonly T[], name: string): T | undefined =>
   rules.find(rule => rule.pattern === undefined && rule.name === name) ??
   rules.find(({ pattern }) => pattern?.test(name) === true)
@@ -34,11 +34,11 @@ const findRule = <T extends Rule>(rules: readonly T[], name: string): T | undefi
 export const findNamespace = (route: Route, name: string): SocketIoNamespace | undefined =>
   findRule(route.socketio?.namespaces ?? [], name)
 
-/** undefined: the event is not listed, so it is refused where there are `events` at all. */
+/** undefined: the event is not listed, so it is refused if there are `events` at all. */
 export const findEvent = (events: readonly SocketIoEvent[], name: string): SocketIoEvent | undefined =>
   findRule(events, name)
 
-/** Whether somebody may send an event of this name in a namespace of a Socket.IO route. */
+/** Whether a person may send an event of this name in a namespace of a Socket.IO route. */
 const decideEvent = (
   route: Route,
   { namespace, event }: { namespace: string; event: string },
@@ -63,7 +63,7 @@ interface EventDecision {
   readonly decision: Decision
 }
 
-/** The same on every route that lists the namespace, in the order of the table; at least one answer. */
+/** The same for every route that lists the namespace, in the order of the table; at least one result. */
 export const decideEventOnRoutes = (
   { routes }: RouteTable,
   what: { namespace: string; event: string },

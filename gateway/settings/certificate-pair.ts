@@ -2,13 +2,13 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 
-/** A chain and the private key of its first certificate: they belong together, and OpenSSL takes them. */
+/** A chain and the private key of its first certificate, which match and are accepted by OpenSSL. */
 export interface CertificatePair {
   /** PEM text. */
   readonly cert: string
   /** PEM text. */
   readonly key: string
-  /** Milliseconds since 1970: the first end of validity within the chain. */
+  /** Milliseconds since 1970: the earliest end of validity within the chain. */
   readonly expiresAt: number
 }
 
@@ -33,7 +33,7 @@ export const judgePair = (cert: string | undefined, key: string | undefined): Ce
   return { cert, key, expiresAt: Math.min(...[leaf, ...issuers].map(({ validToDate }) => validToDate.getTime())) }
 }
 
-/** Undefined when one of them is none. */
+/** Undefined if either of them is invalid. */
 const certificatesOf = (text: string): X509Certificate[] | undefined => {
   try {
     const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []

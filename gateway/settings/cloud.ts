@@ -5,10 +5,10 @@ import { isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
 import type { CloudIdpSettings } from './settings.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
-/** Tenants of Microsoft in which anybody can have an account. */
+/** Microsoft tenants in which anyone can have an account. */
 export const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
 
-/** Where anybody can have a cloud account, an unassigned one passes nothing unless its tenant is named. */
+/** If anyone can have a cloud account, unassigned accounts pass nothing unless their tenant is listed. */
 export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
   allowedTenants !== undefined || !OPEN_TENANTS.includes(tenantId)
 
@@ -94,7 +94,7 @@ const readEndpoint = (
   return text
 }
 
-// Kept as written: the provider compares it byte by byte with the registered one (RFC 6749 §3.1.2.3, RFC 9700 §2.1).
+// Kept as written, because the provider compares it byte by byte with the registered one (RFC 6749 §3.1.2.3, RFC 9700 §2.1).
 const readRedirect = (
   reader: Reader,
   name: 'CLOUDIDP_REDIRECT_URI' | 'CLOUDIDP_SUCCESS_REDIRECT_URL'

@@ -1,4 +1,4 @@
-// Reads the directory's settings: if enabled they must be complete, verified and encrypted, or cause a warning.
+// Reads the directory's settings: if enabled, they must be complete, verified and encrypted, or cause a warning.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
@@ -80,9 +80,9 @@ const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: strin
     if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is required with LDAP_BIND_PASSWORD')
     return
   }
-  // LDAP libraries take these for a SASL bind.
+  // LDAP libraries read these as a SASL bind.
   if (/^(?:EXTERNAL|PLAIN|DIGEST-MD5|SCRAM-SHA-1)$/i.test(bindDn)) reader.mistake('LDAP_BIND_DN', 'must be a DN')
-  // A bind with a name and no password succeeds for any name (RFC 4513 §5.1.2).
+  // A bind with a name and an empty password succeeds for any name (RFC 4513 §5.1.2).
   if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is required with LDAP_BIND_DN')
   if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_BIND_DN')
   if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is ignored because LDAP_BIND_DN is set')
@@ -96,8 +96,8 @@ const judgeGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): 
 }
 
 /**
- * Active Directory knows an account by two names. Before its first login the gateway can't tell that both are one, so
- * that each gets half of the failures that lock no account, which must be one at least.
+ * Active Directory knows an account by two names. Before its first login the gateway cannot know that they belong together,
+ * so each gets half of the failures that are safe, which must be at least one.
  */
 const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
   if (!ldap.active || ldap.lockoutThreshold >= 3 || !mayHaveTwoNames(ldap)) return
@@ -107,7 +107,7 @@ const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
   )
 }
 
-/** Whether two names could be bound for one account, and the gateway can't tell before the first login. */
+/** Whether two names could be bound for one account, which the gateway cannot know before the first login. */
 export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boolean => {
   if (bindDn !== undefined) return false
   const template = userDnTemplate ?? '{{username}}@'
@@ -128,7 +128,7 @@ const judgeSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings)
 
 type TemplateName = 'LDAP_USER_DN_TEMPLATE' | 'LDAP_SEARCH_FILTER' | 'LDAP_GROUP_FILTER'
 
-/** At least one of `names` must be in it, and no other. */
+/** At least one of `names` must be in it, and no other name. */
 const judgeTemplate = (
   reader: Reader,
   name: TemplateName,
@@ -147,7 +147,7 @@ const judgeFilter = (reader: Reader, name: TemplateName, filter: string, example
   if (!isBalanced(filter)) reader.mistake(name, `must be one filter in parentheses (RFC 4515), e.g. ${example}`)
 }
 
-// Within values parentheses are escaped (RFC 4515 §3), so counting is enough to find a filter cut short.
+// Parentheses within values are escaped (RFC 4515 §3), so counting them detects a truncated filter.
 const isBalanced = (filter: string): boolean => {
   let depth = 0
   for (let index = 0; index < filter.length; index++) {

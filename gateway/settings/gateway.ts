@@ -1,4 +1,4 @@
-// Reads the gateway's own settings, together with those of its providers.
+// Reads the gateway's own settings, together with those of the providers.
 
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
@@ -11,7 +11,7 @@ import { readSecrets } from './secrets.ts'
 import type { BootstrapAdmin, Settings } from './settings.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
 
-/** All settings; what is wrong is noted with the reader, what is merely worth saying in `warnings`. */
+/** All settings. Mistakes are recorded with the reader, anything less in `warnings`. */
 export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {
   const listener = readListeners(reader)
   const origins = readOrigins(reader, listener, warnings)
@@ -80,7 +80,7 @@ const readAllowedHosts = (reader: Reader): string[] => {
   return hosts
 }
 
-// `*` would let any page act for anybody who pastes a token into it; `null` is what every sandboxed page sends.
+// `*` would let any page use a token pasted into it; `null` is the origin of every sandboxed page.
 const readCorsOrigins = (reader: Reader): string[] =>
   reader.list('CORS_ORIGINS').flatMap(text => {
     if (text !== '*') return judgeUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? []
@@ -136,7 +136,7 @@ const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 
   }
 }
 
-// A hop count or "all" would let a client choose its own address; so would a block that holds every address.
+// A hop count or "all" would let clients choose their own address; so would a block that contains every address.
 const readTrustProxy = (reader: Reader): string[] => {
   const entries = reader.list('TRUST_PROXY')
   const networks = entries.map(parseNetwork)
@@ -171,7 +171,7 @@ const readLogLevel = (reader: Reader): string => {
   return level
 }
 
-// The cookie is Secure (`__Host-`, RFC 6265bis §4.1.3.2): over plain HTTP browsers keep it for loopback only.
+// The cookie is Secure (`__Host-`, RFC 6265bis §4.1.3.2); over plain HTTP, browsers accept it for loopback only.
 const readBrowserSession = (reader: Reader, publicUrl: string): boolean => {
   const browserSession = reader.boolean('BROWSER_SESSION')
   if (browserSession && publicUrl.startsWith('http:') && !isLoopbackHost(new URL(publicUrl).hostname)) {

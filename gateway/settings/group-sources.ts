@@ -4,7 +4,7 @@ import type { Settings } from './settings.ts'
 
 export interface GroupSources {
   readonly directory: boolean
-  /** `by-tenant`: anybody can have an account, and other tenants choose their own claims (PRODUCT §5). */
+  /** `by-tenant`: anyone can have an account, and other tenants choose their own claims. */
   readonly claims: 'none' | 'any' | 'by-tenant'
 }
 

@@ -25,7 +25,7 @@ export const readListeners = (reader: Reader): ListenerSettings => {
   }
 }
 
-/** What is worth saying of them beside the address that browsers see. */
+/** Warnings about them in relation to the address that browsers see. */
 export const listenerWarnings = ({ tls, redirectPort }: ListenerSettings, publicUrl: string): string[] => {
   const warnings: string[] = []
   if (publicUrl.startsWith('https:')) return warnings

@@ -1,13 +1,13 @@
-// Reads the environment once and checks it whole: a frozen Settings, or every mistake by name.
+// Reads and validates the whole environment once: returns frozen Settings, or all mistakes by name.
 import { readGateway } from './gateway.ts'
 import { createReader, type Environment, type Mistake } from './reader.ts'
 import type { Settings } from './settings.ts'
 import { judgeNames, judgeNode } from './surroundings.ts'
 
-/** Every mistake in the environment, sorted by variable. No mistake repeats a value. */
+/** All mistakes in the environment, sorted by variable. None contains a value. */
 export class SettingsError extends Error {
   readonly mistakes: readonly Mistake[]
-  /** What is odd beside them. */
+  /** Warnings beside the mistakes. */
   readonly warnings: readonly string[]
 
   constructor(mistakes: readonly Mistake[], warnings: readonly string[] = []) {
@@ -18,15 +18,15 @@ export class SettingsError extends Error {
   }
 }
 
-/** One line for each mistake: `VARIABLE message`. */
+/** One line per mistake: `VARIABLE message`. */
 export const formatMistakes = (mistakes: readonly Mistake[]): string =>
   mistakes.map(({ variable, message }) => `${variable} ${message}`).join('\n')
 
 /**
- * Reads all settings, frozen to the bottom.
+ * Reads all settings, deeply frozen.
  *
  * @param environment variables; an empty one counts as unset.
- * @param execArgv options of the Node process, judged like NODE_OPTIONS.
+ * @param execArgv options of the Node process, checked like NODE_OPTIONS.
  * @throws SettingsError with all mistakes together.
  */
 export const readSettings = (

@@ -1,4 +1,4 @@
-// Reads the text of a variable as a value, or records its mistake under its name, never repeating the value.
+// Reads the text of a variable as a value, or records its mistake under its name, never including the value.
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { DURATION_UNITS, MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
@@ -19,9 +19,9 @@ interface Range {
 export interface Reader {
   readonly mistakes: Mistake[]
   mistake(variable: string, message: string): void
-  /** Whether somebody set it; an empty string counts as unset. */
+  /** Whether it is set; an empty string counts as unset. */
   given(name: VariableName): boolean
-  /** Blanks at both ends are left out, for secrets only line breaks at the end. The default when unset. */
+  /** Trimmed; for secrets, only line breaks at the end are removed. The default if unset. */
   text(name: VariableName): string | undefined
   boolean(name: VariableName): boolean
   integer(name: VariableName, range: Range): number
@@ -29,13 +29,13 @@ export interface Reader {
   /** Milliseconds. */
   duration(name: VariableName, range?: Range): number
   optionalDuration(name: VariableName, range?: Range): number | undefined
-  /** A percentage as a part of 1. */
+  /** A percentage as a fraction of 1. */
   share(name: VariableName): number
-  /** Comma-separated entries, without blanks around them. */
+  /** Comma-separated entries, trimmed. */
   list(name: VariableName): string[]
 }
 
-/** Reads the variables of the table from an environment. After a mistake a harmless value is returned. */
+/** Reads the variables of the table from an environment. After a mistake, a harmless value is returned. */
 export const createReader = (environment: Environment): Reader => {
   const mistakes: Mistake[] = []
   const mistake = (variable: string, message: string): void => {
@@ -50,7 +50,7 @@ export const createReader = (environment: Environment): Reader => {
     mistake(name, 'contains a placeholder that was not filled in')
   }
 
-  // A placeholder reads as unset: its own mistake is enough.
+  // A placeholder reads as unset, because its own mistake is enough.
   const own = (name: VariableName) => (placeholders.has(name) ? undefined : raw(name))
   const text = (name: VariableName) => own(name) ?? ROWS.get(name)?.fallback
   const number = <T>(
@@ -108,7 +108,7 @@ export const createReader = (environment: Environment): Reader => {
 
 const ROWS = new Map(VARIABLES.map(variable => [variable.name, variable]))
 
-/** Values of `<NAME>_FILE`, as container platforms hand over secrets. One line break at the end is left out. */
+/** Values of `<NAME>_FILE`, as container platforms provide secrets. One line break at the end is removed. */
 const readFiles = (environment: Environment, mistake: Reader['mistake']): ReadonlyMap<string, string> => {
   const values = new Map<string, string>()
   for (const { name, file } of VARIABLES as readonly Variable[]) {
@@ -156,7 +156,7 @@ const formatDuration = (milliseconds: number): string => {
 
 const parseInteger = (text: string): number => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN)
 
-// A secret read from a file often ends in a line break; blanks may be meant.
+// A secret read from a file often ends in a line break; blanks may be part of it.
 const clean = (value: string | undefined, isSecret: boolean): string | undefined => {
   const cleaned = isSecret ? value?.replace(/[\r\n]+$/, '') : value?.trim()
   return cleaned === '' ? undefined : cleaned
@@ -169,13 +169,13 @@ const entriesOf = (value: string | undefined, complain: () => void): string[] =>
   return entries.filter(entry => entry !== '')
 }
 
-// `${NAME}` and `$(NAME)` that no shell, Compose or Kubernetes expanded, `$NAME` alone, `<NAME>` of a manual.
+// `${NAME}` and `$(NAME)` that no shell, Compose or Kubernetes expanded, a bare `$NAME`, or `<NAME>` from a manual.
 const isPlaceholder = (value: string): boolean =>
   /\$\{[A-Za-z_][^}]*\}/.test(value) || value.split(',').some(entry => NAME_ALONE.test(entry.trim()))
 
 const NAME_ALONE = /^\$(?:\([A-Za-z_]\w*\)|[A-Z_][A-Z0-9_]*)$|^<[^<>]+>$/
 
-/** A URL of a setting, or undefined after noting the mistake. Never with userinfo or a fragment. */
+/** A URL from a setting, or undefined after recording the mistake. Never with userinfo or a fragment. */
 export const judgeUrl = (
   reader: Reader,
   name: VariableName,
@@ -208,5 +208,5 @@ export const baseUrl = (reader: Reader, name: VariableName, text: string, path: 
   return url === undefined ? 'http://localhost' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-/** Whether what is sent there can be read on the way. */
+/** Whether traffic to it can be read in transit. */
 export const isPlainBeyondLoopback = (url: URL): boolean => url.protocol === 'http:' && !isLoopbackHost(url.hostname)

@@ -1,4 +1,4 @@
-// Reads REDIS_URL as a structure: one server, a Sentinel group or a Cluster.
+// Parses REDIS_URL into a structure: one server, a Sentinel group or a Cluster.
 
 interface RedisNode {
   readonly host: string
@@ -30,7 +30,7 @@ export type RedisSettings =
  * - `redis-sentinel://[user:password@]host[:26379],host[:26379]/master[/db][?sentinelUsername=…&sentinelPassword=…]`
  * - `redis-cluster://[user:password@]host[:6379],host[:6379]`
  *
- * @returns the structure, or the mistake in words that hold nothing of the URL.
+ * @returns the structure, or the mistake in words that contain nothing of the URL.
  */
 export const parseRedisUrl = (url: string): RedisSettings | { readonly mistake: string } => {
   const { scheme, userinfo, hosts, path, query } = FORM.exec(url)?.groups ?? {}

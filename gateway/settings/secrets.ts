@@ -1,4 +1,4 @@
-// Refuses token secrets that are short, a sample from a manual, or a repetition of one.
+// Refuses token secrets that are short, a sample from a manual, or repetitive.
 import type { Reader } from './reader.ts'
 
 const MIN_BYTES = 32
@@ -31,7 +31,7 @@ const weaknessOf = (secret: string): string | undefined => {
 const MIN_DISTINCT = 10
 const LONGEST_UNIT = 16
 
-/** Few different characters, a short text repeated, or mostly runs such as 0123456789 and qwertyuiop. */
+/** Few different characters, a short repeated text, or mostly sequences such as 0123456789 and qwertyuiop. */
 const looksMade = (secret: string): boolean =>
   new Set(secret).size < MIN_DISTINCT || isRepetition(secret) || isMostlyRuns(secret.toLowerCase())
 
@@ -53,7 +53,7 @@ const isMostlyRuns = (text: string): boolean => {
   return steps * 2 > text.length
 }
 
-/** Samples of manuals and starter kits, compared without case and punctuation. */
+/** Samples from manuals and starter kits, compared ignoring case and punctuation. */
 const SAMPLES: ReadonlySet<string> = new Set(
   `astringsecretatleast256bitslong yoursupersecretjwttokenwithatleast32characterslong supersecretjwttokenwithatleast32characterslong
   your256bitsecretyour256bitsecret thisisaverylongsecretkeyforjwtauthentication thisisasecretkeythatshouldbechanged

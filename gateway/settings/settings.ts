@@ -6,27 +6,27 @@ import type { SamplerSettings } from './tracing.ts'
 export interface Settings {
   readonly port: number
   readonly host: string
-  /** undefined: the listener speaks plain HTTP. */
+  /** undefined: the listener uses plain HTTP. */
   readonly tls: TlsSettings | undefined
-  /** Of the plain listener that leads to publicUrl; undefined without one. */
+  /** Port of the plain listener that redirects to publicUrl; undefined if there is none. */
   readonly redirectPort: number | undefined
   /** Whether peers in `trustProxy` begin connections with a PROXY header. */
   readonly proxyProtocol: boolean
   /** Origin that browsers see, without a trailing slash. */
   readonly publicUrl: string
-  /** Whether PUBLIC_URL was given. */
+  /** Whether PUBLIC_URL is set. */
   readonly publicUrlGiven: boolean
-  /** Hosts beside publicUrl's that backends may get, in lower case; `*`: any. */
+  /** Hosts in addition to publicUrl's that backends may receive, in lower case; `*`: any. */
   readonly allowedHosts: readonly string[]
-  /** Origins beside frontendUrl's whose pages may call. */
+  /** Origins in addition to frontendUrl's whose pages may call the gateway. */
   readonly corsOrigins: readonly string[]
-  /** Origin and perhaps path of the frontend, without a trailing slash; equals publicUrl when unset. */
+  /** Origin and optional path of the frontend, without a trailing slash; equals publicUrl if unset. */
   readonly frontendUrl: string
-  /** Whether FRONTEND_URL was given. */
+  /** Whether FRONTEND_URL is set. */
   readonly frontendUrlGiven: boolean
   readonly databaseUrl: string | undefined
   readonly dataDir: string
-  /** REDIS_URL taken apart. */
+  /** REDIS_URL, parsed. */
   readonly redis: RedisSettings | undefined
   readonly upstreamConfig: string
   /** IPs and CIDRs. */
@@ -48,7 +48,7 @@ export interface Settings {
   readonly logLevel: string
   readonly workers: number
   readonly connectionsPerIp: number
-  /** After SIGTERM, with the readiness already failing. */
+  /** Time after SIGTERM in which readiness already fails. */
   readonly drainDelayMs: number
   readonly drainTimeoutMs: number
   readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
@@ -58,10 +58,10 @@ export interface Settings {
   readonly contact: string | undefined
   /** BRAND_NAME. */
   readonly brandName: string
-  /** Whether any OTEL_* variable asks for trace export. */
+  /** Whether any OTEL_* variable requests trace export. */
   readonly otel: boolean
   readonly otelSampler: SamplerSettings
-  /** Things to say at start that are no errors, e.g. no active login provider. */
+  /** Warnings at startup, e.g. that no login provider is active. */
   readonly warnings: readonly string[]
 }
 
@@ -73,7 +73,7 @@ export interface RateLimit {
 export interface TlsSettings {
   readonly certFile: string
   readonly keyFile: string
-  /** What the files held at the start. */
+  /** Contents of the files at startup. */
   readonly pair: CertificatePair
 }
 
@@ -84,7 +84,7 @@ export interface BootstrapAdmin {
 }
 
 export interface LdapSettings {
-  /** LDAP_ENABLED is true and AUTH_PROVIDERS, where set, lists `ldap`. */
+  /** LDAP_ENABLED is true and AUTH_PROVIDERS, if set, lists `ldap`. */
   readonly active: boolean
   /** One address, or several separated by commas, in the order in which they are tried. */
   readonly url: string
@@ -97,7 +97,7 @@ export interface LdapSettings {
   readonly searchFilter: string | undefined
   readonly groupBase: string | undefined
   readonly groupFilter: string | undefined
-  /** How often people with a live session are looked up again; 0: never. */
+  /** Interval at which people with a live session are looked up again; 0: never. */
   readonly recheckMs: number
   readonly timeoutMs: number
   /** PEM text. */
@@ -126,6 +126,6 @@ export interface CloudIdpSettings {
   readonly scope: string
   /** Claim that lists groups or roles. */
   readonly groupsClaim: string
-  /** Of the provider, for the login button. */
+  /** Name of the provider, for the login button. */
   readonly name: string | undefined
 }

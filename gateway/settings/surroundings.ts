@@ -12,8 +12,8 @@ const EXEMPT = /^(?:HOME|PATH|SSL_CERT_FILE|SSL_CERT_DIR)$|_SERVICE_HOST$|_SERVI
 const SHORT_LENGTH = 8
 
 /**
- * An unknown name with one of our prefixes is a mistake that names the nearest known one; another that is a typing mistake
- * away from a known one is worth a warning.
+ * An unknown name with one of our prefixes is a mistake, reported with the closest known name; any other that could be a
+ * typing mistake causes a warning.
  */
 export const judgeNames = (reader: Reader, environment: Environment, warnings: string[]): void => {
   const known: ReadonlySet<string> = new Set(
@@ -35,7 +35,7 @@ export const judgeNames = (reader: Reader, environment: Environment, warnings: s
   }
 }
 
-/** Parser and TLS switches of Node that take away what the gateway relies on. */
+/** Parser and TLS options of Node that disable what the gateway relies on. */
 export const judgeNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
   if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED', 'must not disable the verification of certificates')
@@ -45,7 +45,7 @@ export const judgeNode = (reader: Reader, environment: Environment, execArgv: re
 }
 
 const judgeOptions = (reader: Reader, place: string, options: readonly string[]): void => {
-  // Node takes `_` for `-` in the names of its options.
+  // Node treats `_` like `-` in the names of its options.
   const flags = options.map(option => option.replaceAll('"', '').replaceAll('_', '-'))
   if (flags.some(flag => flag === '--insecure-http-parser')) {
     reader.mistake(place, 'must not contain --insecure-http-parser, which makes request smuggling possible')
@@ -58,7 +58,7 @@ const judgeOptions = (reader: Reader, place: string, options: readonly string[])
   }
 }
 
-/** The names of our variables in other gateways and libraries. */
+/** Our variables' names in other gateways and libraries. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   LDAP_BASE: 'LDAP_SEARCH_BASE',
   LDAP_BASE_DN: 'LDAP_SEARCH_BASE',
@@ -87,7 +87,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   RATE_LIMIT_WINDOW_MS: 'RATE_LIMIT_TTL_MS'
 }
 
-/** The known variable that takes the fewest edits to reach. */
+/** The known variable with the smallest edit distance. */
 export const nearestName = (name: string): string =>
   nearest(
     name,

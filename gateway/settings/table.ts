@@ -3,11 +3,11 @@
 interface Row {
   readonly name: string
   readonly meaning: string
-  /** The default as one would write it into the environment; absent: unset. */
+  /** The default as written in the environment; absent: unset. */
   readonly fallback?: string
-  /** The default in words, where it is not a fixed value. */
+  /** The default in words, if it is not a fixed value. */
   readonly shown?: string
-  /** Its value may hold a secret. */
+  /** Its value may contain a secret. */
   readonly secret?: true
   /** Its value may be read from the file that `<name>_FILE` names. */
   readonly file?: true
@@ -280,7 +280,7 @@ export interface Variable extends Row {
 /** All variables, in the order of docs/settings.md. */
 export const VARIABLES: readonly Variable[] = TABLE
 
-/** The table in docs/settings.md; `npm run docs` writes it there. */
+/** The table in docs/settings.md, written by `npm run docs`. */
 export const settingsTable = (): string =>
   [
     '| variable | meaning | default |',

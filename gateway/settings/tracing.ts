@@ -1,7 +1,7 @@
 // Reads the OpenTelemetry variables as the standard defines them; the exporter reads its own address and headers.
 import type { Environment } from './reader.ts'
 
-/** Which requests are traced: all, none, or a share; `parentBased`: a client's decision counts first. */
+/** Which requests are traced: all, none, or a fraction; `parentBased`: the client's decision takes precedence. */
 export interface SamplerSettings {
   readonly parentBased: boolean
   /** From 0 to 1. */
@@ -17,7 +17,7 @@ export const isTracing = (environment: Environment): boolean => {
   )
 }
 
-/** What the variables ask for and is not done, to be said at start. */
+/** Requested features that are not supported, reported at startup. */
 export const tracingWarnings = (environment: Environment): string[] => {
   if (!isTracing(environment)) return []
   const { OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = environment
@@ -32,7 +32,7 @@ export const tracingWarnings = (environment: Environment): string[] => {
   ]
 }
 
-/** OTEL_TRACES_SAMPLER and its argument; what is not known means the standard's default, parentbased_always_on. */
+/** OTEL_TRACES_SAMPLER and its argument; unknown values mean the standard's default, parentbased_always_on. */
 export const readSampler = ({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG }: Environment): SamplerSettings => {
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(OTEL_TRACES_SAMPLER) ?? []
   if (kind === undefined) return { parentBased: true, ratio: 1 }

@@ -1,13 +1,13 @@
 // Lets two processes call each other by name over the channel between them; every call ends with a result or an error.
 
 export interface Calls {
-  /** Rejects when the other side fails, goes away, or does not answer within `timeoutMs`. */
+  /** Rejects if the other side fails, ends, or does not respond within `timeoutMs`. */
   call(name: string, args?: readonly unknown[], timeoutMs?: number): Promise<unknown>
-  /** How the other side's questions of this name are answered. */
+  /** Registers the handler for calls of this name from the other side. */
   answer(name: string, handler: Handler): void
-  /** Takes what came over the channel; leaves alone what is not ours. */
+  /** Processes a message from the channel; ignores messages that are not ours. */
   receive(message: unknown): void
-  /** The other side is gone: open questions end, further ones end at once. */
+  /** The other side has ended: pending calls are rejected, and so are later ones. */
   close(): void
 }
 

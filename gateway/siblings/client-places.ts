@@ -1,4 +1,4 @@
-// Finds the address of each client, and counts its connections over all processes behind the listener.
+// Finds the address of each client, and counts its connections across all processes behind the listener.
 import type { Logger } from 'pino'
 import { createClientAddress } from '../http/client-address.ts'
 import { createConnectionPlaces } from '../listener/connection-places.ts'

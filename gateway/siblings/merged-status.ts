@@ -11,7 +11,7 @@ const addCounts = <K extends string>(all: readonly Readonly<Record<K, number>>[]
   return sum as Record<K, number>
 }
 
-/** The first of the words that anybody says; the first who says it. */
+/** The first word that is reported, together with its first reporter. */
 const worst = <T>(all: readonly T[], wordOf: (one: T) => string, words: readonly string[]): T | undefined => {
   for (const word of words) {
     const found = all.find(one => wordOf(one) === word)
@@ -45,7 +45,7 @@ const mergeUpstreams = (all: readonly Status[]): UpstreamView[] =>
     ({ name }) => name
   ).map(group => ({ name: group[0]?.name ?? '', targets: mergeTargets(group.flatMap(({ targets }) => targets)) }))
 
-/** From the word that matters most to the one that matters least; all others lie between. */
+/** Words from the most to the least severe; all others rank in between. */
 const badness = (word: string): number => (isUnwell(word) ? 2 : word === 'ok' ? 0 : 1)
 
 const mergeChecks = (all: readonly Status[]): Record<string, string> => {

@@ -1,4 +1,4 @@
-// Shows open streams, state and traffic of all processes behind the listener, whichever of them is asked.
+// Shows open streams, state and traffic of all processes behind the listener, whichever process is asked.
 import type { Status } from '../admin/status-routes.ts'
 import type { OpenStreams, StreamItem } from '../forward/open-streams.ts'
 import { addTraffic, type StepCounts } from '../observe/traffic.ts'
@@ -7,19 +7,19 @@ import type { Siblings } from './siblings.ts'
 
 interface WorkerViewParts {
   siblings: Siblings
-  /** Of this process, like the others. */
+  /** The views of this process. */
   streams: () => Pick<OpenStreams, 'list' | 'end'>
   status: () => Promise<Status>
   traffic: { stepMs: number; counts: (since: number) => StepCounts[] }
 }
 
-// Serials grow with time: among streams of one millisecond the shorter id is the older one.
+// Serials increase with time: among streams of one millisecond, the shorter id is the older one.
 const olderFirst = (a: StreamItem, b: StreamItem): number => {
   if (a.since !== b.since) return a.since < b.since ? -1 : 1
   return a.id.length - b.id.length || (a.id < b.id ? -1 : 1)
 }
 
-/** What siblings send has the types that they were given here: all run the same program. */
+/** Data from siblings has the types declared here, because all run the same program. */
 export const createWorkerViews = ({ siblings, streams, status, traffic }: WorkerViewParts) => {
   const oldest = (count: number) => {
     const { items, total } = streams().list(1, count)

@@ -1,14 +1,14 @@
-// Lets a gateway call the other processes behind its listener, without knowing whether there are any.
+// Lets a gateway call the other processes behind its listener, whether or not there are any.
 import type { Certificates } from '../listener/certificates.ts'
 import type { Calls, Handler } from './channel.ts'
 
 export interface Siblings {
-  /** The answers of all others that gave one in time; never rejects. */
+  /** The responses of all others that responded in time; never rejects. */
   ask(name: string, ...args: unknown[]): Promise<unknown[]>
   answer(name: string, handler: Handler): void
-  /** Reads the route files on all processes at once; undefined: there is only this one. */
+  /** Reads the route files in all processes at once; undefined: there is only this process. */
   readonly reload: ((isAsked?: boolean) => Promise<boolean>) | undefined
-  /** Those of the listener, followed by the process that knows all workers; undefined: there is none, or no TLS. */
+  /** The listener's certificates, followed by the primary process; undefined: there is no primary, or no TLS. */
   readonly certificates: Certificates | undefined
 }
 
@@ -19,11 +19,11 @@ export const alone: Siblings = {
   certificates: undefined
 }
 
-/** How long the others may take together; the process between them waits less. */
+/** How long all others may take together; the primary in between waits less. */
 const ASK_TIMEOUT_MS = 1000
 const RELOAD_TIMEOUT_MS = 60_000
 
-/** @param primary the process that knows all workers */
+/** @param primary the process that manages the workers */
 export const siblingsThrough = (primary: Calls, certificates: Certificates | undefined): Siblings => ({
   async ask(name, ...args) {
     const answers = await primary.call('ask', [name, args], ASK_TIMEOUT_MS).catch(() => [])

@@ -1,4 +1,4 @@
-// Forwards well-formed Engine.IO requests of a Socket.IO route, in sessions that prove themselves in time.
+// Forwards well-formed Engine.IO requests of a Socket.IO route, in sessions that must prove themselves in time.
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
@@ -13,7 +13,7 @@ interface ForwardSocketIo {
   close(): void
 }
 
-/** Sessions that did not prove themselves end, and those that are not polled any more are forgotten, so often. */
+/** Interval at which unproven sessions are ended, and sessions that are no longer polled are dropped. */
 const SWEEP_MS = 1000
 
 export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {

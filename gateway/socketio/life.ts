@@ -1,8 +1,8 @@
 // Defines the phases of a Socket.IO session and the transitions between them, without side effects.
 
 /**
- * `opening`: nothing carries it yet. `polling`: requests do. `probing`: they still do, while a WebSocket is being tried.
- * `websocket`: that carries it. `over`: nothing more can be said.
+ * `opening`: no transport yet. `polling`: carried by requests. `probing`: still by requests, while a WebSocket is being tried.
+ * `websocket`: carried by a WebSocket. `over`: nothing more can be sent.
  */
 export type Phase = 'opening' | 'polling' | 'probing' | 'websocket' | 'over'
 
@@ -14,7 +14,7 @@ export interface Life {
   readonly isProven: boolean
   /** When it ends unless a namespace is open by then; milliseconds since the epoch. */
   readonly proveUntil: number
-  /** Taken from the client while nothing was proven. */
+  /** Bytes accepted from the client before anything was proven. */
   readonly unprovenBytes: number
 }
 
@@ -37,7 +37,7 @@ export const begin = (atMs: number): Life => ({
   unprovenBytes: 0
 })
 
-/** undefined: there is no such step from where it stands. */
+/** undefined: this transition does not exist in the current phase. */
 export const advance = (life: Life, step: Step): Life | undefined => {
   const phase = NEXT[life.phase][step]
   return phase === undefined ? undefined : { ...life, phase }
@@ -45,19 +45,19 @@ export const advance = (life: Life, step: Step): Life | undefined => {
 
 export const proved = (life: Life): Life => (life.isProven ? life : { ...life, isProven: true })
 
-/** Its last namespace is gone, or it began at another time than this instance knew: the clock runs again from then. */
+/** Its last namespace was left, or its start time is corrected: the clock starts again from then. */
 export const provableFrom = (life: Life, atMs: number): Life => ({ ...life, proveUntil: atMs + PROVE_MS })
 
 export const tookBytes = (life: Life, bytes: number): Life =>
   life.isProven ? life : { ...life, unprovenBytes: life.unprovenBytes + bytes }
 
-/** Takes up what another instance has seen of it. */
+/** Adopts what another instance has recorded about it. */
 export const joined = (life: Life, { proven, bytes }: { proven: boolean; bytes: number }): Life => ({
   ...life,
   isProven: life.isProven || proven,
   unprovenBytes: Math.max(life.unprovenBytes, bytes)
 })
 
-/** How many bytes it may still send before it proves anything. */
+/** How many bytes it may still send before it proves itself. */
 export const bytesLeft = ({ isProven, unprovenBytes }: Life): number =>
   isProven ? Number.POSITIVE_INFINITY : UNPROVEN_BYTES - unprovenBytes

@@ -1,4 +1,4 @@
-// Registers each namespace of a Socket.IO session as an open stream, so that it ends with the access that it was opened with.
+// Registers each namespace of a Socket.IO session as an open stream, so that it ends with the access that opened it.
 import { GatewayError } from '../errors.ts'
 import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
 import type { Identity } from '../identity.ts'
@@ -12,7 +12,7 @@ import type { NamespaceState, SidRecord } from './sid-store.ts'
 export interface SessionRightsParts {
   readonly streams: OpenStreams
   readonly log: SocketLog
-  /** @param namespace as the route file names it */
+  /** @param namespace as written in the route file */
   readonly countRefusedEvent: (routeId: string, namespace: string) => void
 }
 
@@ -22,7 +22,7 @@ interface SessionControl {
   readonly bytes: () => number
 }
 
-/** Of one session; all are counted. */
+/** Refused events of one session; all are counted. */
 const MAX_LOGGED_EVENTS = 10
 
 export const createSessionRights = (parts: SessionRightsParts, source: SessionSource, session: SessionControl) => {
@@ -32,7 +32,7 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
   let refusedEvents = 0
   let leavePlace: (() => void) | undefined
 
-  /** A session is one person's: its place counts for them from the first namespace that they ask for. */
+  /** A session belongs to one person: its place counts for them from the first namespace that they request. */
   const takePlace = (userId: number) => {
     const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
     if (taken instanceof GatewayError) throw taken
@@ -64,9 +64,9 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
   }
 
   return {
-    /** Throws when the right has ended meanwhile, or no place is left. */
+    /** Throws if the access has ended in the meantime, or no place is left. */
     register,
-    /** Takes up the namespaces that another instance has opened; throws as `register` does. */
+    /** Adopts the namespaces that another instance has opened; throws as `register` does. */
     adopt(namespaces: Map<string, NamespaceState>, written: SidRecord['namespaces']) {
       for (const [name, namespace] of Object.entries(written)) {
         const judgedBy = namespaceRoute(route, name)
@@ -76,7 +76,7 @@ export const createSessionRights = (parts: SessionRightsParts, source: SessionSo
       }
     },
     of: (namespace: string): Right | undefined => rights.get(namespace),
-    /** The namespace was left; false: it was the last. */
+    /** The namespace was left; false: it was the last one. */
     release(namespace: string): boolean {
       handles.get(namespace)?.close()
       drop(namespace)

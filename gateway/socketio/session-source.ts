@@ -1,4 +1,4 @@
-// Describes where a Socket.IO session comes from and where it goes.
+// Describes the client and the destination of a Socket.IO session.
 import type { Exchange } from '../http/exchange.ts'
 import { forwardedPath, type Route, type Target, type Upstream } from '../routes/route.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'
@@ -11,7 +11,7 @@ export interface SessionSource {
   readonly path: string
   readonly requestId: string
   readonly ip: string
-  /** What limits count by. */
+  /** The key that limits count by. */
   readonly ipKey: string
 }
 
@@ -25,7 +25,7 @@ export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, t
   ipKey: exchange.client.key
 })
 
-/** The head of a POST of the gateway's own, that carries packets to the upstream. */
+/** The head of one of the gateway's own POSTs, which carries packets to the upstream. */
 export const ownPostHead = (
   { route, upstream, path, target, requestId }: SessionSource,
   sid: string,

@@ -12,18 +12,18 @@ import { createSessionRights, type SessionRightsParts } from './session-rights.t
 import type { SessionSource } from './session-source.ts'
 import type { SidRecord, SidStore } from './sid-store.ts'
 
-/** What carries packets to both sides; packets are Engine.IO text packets. */
+/** The transport to both sides; packets are Engine.IO text packets. */
 export interface Carrier {
   toClient(packets: readonly string[]): void
   toUpstream(packets: readonly string[]): void
-  /** The session is over; `code` is that of a WebSocket close. Packets given before still go. */
+  /** The session is over; `code` is a WebSocket close code. Packets passed earlier are still sent. */
   close(code: number): void
   bytes(): number
 }
 
 export interface SessionParts extends SessionRightsParts {
   readonly sidStore: SidStore
-  /** Who a token that came from this address says is asking; throws 401. */
+  /** The identity behind a token that came from this address; throws 401. */
   readonly identify: (token: string, ip: string) => Identity
   readonly judge: (route: Route, user: User) => GatewayError | undefined
   /** Milliseconds since the epoch. */
@@ -34,35 +34,35 @@ export interface Session {
   readonly source: SessionSource
   readonly gate: PacketGate
   readonly state: GateState
-  /** Where it stands; changed here alone, by the steps below. */
+  /** The current phase, changed only here by the steps below. */
   readonly life: Life
   readonly isOver: boolean
-  /** The polling transport carries it. @param createdAt as the instance that opened it knows */
+  /** Polling carries it. @param createdAt as recorded by the instance that opened it */
   poll(carrier: Carrier, createdAt: number): void
   /** A WebSocket carries it from the start. */
   openSocket(carrier: Carrier): void
-  /** A WebSocket is tried while requests carry it; false: not now. */
+  /** A WebSocket is tried while requests carry it; false: not possible now. */
   probe(): boolean
   abandonProbe(): void
-  /** The WebSocket that was tried carries it from now on; false: it was not being tried any more. */
+  /** The WebSocket that was tried carries it from now on; false: it was no longer being tried. */
   upgrade(carrier: Carrier): boolean
   /** Counts what the client sent; false: too much before anything was proven. */
   takeBytes(bytes: number): boolean
-  /** Ends everything: the upstream gets a DISCONNECT, so that nothing can be recovered. */
+  /** Ends everything: the upstream receives a DISCONNECT, so that nothing can be recovered. */
   end(code: number): void
-  /** Ends it for a packet that must not pass, and says so in the log. */
+  /** Ends it because of a forbidden packet, and logs that. */
   violate(reason: string): void
-  /** The carrier is gone: nothing more can be told. */
+  /** The transport is gone, so nothing more can be sent. */
   leave(): void
-  /** Where instances share sessions: whether an ended namespace is ours to tell the upstream of; undefined: all are. */
+  /** If instances share sessions: whether this one must tell the upstream about an ended namespace; undefined: always. */
   claimBy(claim: Claim | undefined): void
-  /** Takes up what another instance has written; throws when a right in it has ended. */
+  /** Adopts what another instance has written; throws if one of its accesses has ended. */
   adopt(record: SidRecord): void
 }
 
 type Claim = (namespace: string) => Promise<boolean>
 
-/** The same, as its owner changes it. */
+/** The same, in a form that its owner can change. */
 type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boolean }
 
 export const createSession = (
@@ -74,7 +74,7 @@ export const createSession = (
   let claim: Claim | undefined
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
-  /** undefined: there is no such step from where it stands; whether it was taken. */
+  /** Performs a transition; undefined: it does not exist in the current phase. Returns whether it was performed. */
   const become = (next: Life | undefined): boolean => {
     if (next === undefined) return false
     session.life = next
@@ -89,7 +89,7 @@ export const createSession = (
   const endNamespace = (namespace: string, code: StreamEnd) => {
     if (session.isOver || !gate.end(namespace)) return
     if (claim === undefined) return tellEnd(namespace, code)
-    // Several instances may learn of it; a second DISCONNECT would cost the session its other namespaces.
+    // Several instances may notice; a second DISCONNECT would cost the session its other namespaces.
     claim(namespace)
       .catch(() => true)
       .then(isOurs => isOurs && tellEnd(namespace, code))
@@ -97,7 +97,7 @@ export const createSession = (
 
   const tellEnd = (namespace: string, code: StreamEnd) => {
     if (session.isOver) return
-    // Neither side may take our word for an attachment that it waits for: then the whole session ends.
+    // Neither side may mistake our packet for an attachment that it expects, so the whole session ends.
     const endsAlone = state.namespaces.size > 0 && !owesUpstream(state) && !owesClient(state)
     if (endsAlone) disconnect(carrier, state, [namespace])
     else close([namespace, ...state.namespaces.keys()], code)
@@ -119,7 +119,7 @@ export const createSession = (
     onOver(session, from)
   }
 
-  /** Whether the step could be taken; `by` carries the session from then on. */
+  /** Whether the transition could be performed; `by` carries the session from then on. */
   const carryBy = (step: 'poll' | 'open-socket' | 'upgrade', by: Carrier): boolean => {
     if (!become(advance(session.life, step))) return false
     carrier = by
@@ -192,7 +192,7 @@ const logViolation = (log: SocketLog, { requestId, route, upstream }: SessionSou
   else log.info(fields, 'ended a Socket.IO session because of what its client sent')
 }
 
-/** Tells both sides, in order, that namespaces are over; a side that waits for an attachment would take it for that. */
+/** Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. */
 const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: readonly string[]) => {
   const packets = namespaces.map(disconnectPacket)
   if (!owesUpstream(state)) carrier?.toUpstream(packets)

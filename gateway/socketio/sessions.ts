@@ -16,22 +16,22 @@ import { hashId, type SidSource } from './sid-store.ts'
 import { createUnproven, isProving } from './unproven.ts'
 
 const FAREWELL_MS = 5000
-/** Requests carry the session. */
+/** Carried by requests. */
 const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
 
 export interface SocketIoSessions {
-  /** Counts a handshake of this address; throws when it has too many sessions that proved nothing. Returns how to stop counting it. */
+  /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */
   enterUnproven(ipKey: string): () => void
-  /** @param onOver is given the phase that its end ended */
+  /** @param onOver receives the phase in which it ended */
   start(source: SessionSource, onOver: (from: Phase) => void): Session
   /** Makes a polling session known on this instance. */
   hold(sid: string, source: SessionSource, record: SidSource): PollingSession
   isHeld(sid: string): boolean
-  /** The session of a sid, as its last request left it, wherever that was. */
+  /** The session of a sid, as its last request left it, on whichever instance that was. */
   known(exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession>
-  /** Ends sessions that did not prove themselves, and forgets those that are no longer polled. */
+  /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
   sweep(): void
   close(): void
 }
@@ -100,7 +100,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     try {
       await taken.share?.reload()
     } catch (error) {
-      // A right in it has ended while this instance did not know of it.
+      // An access of the session ended while this instance did not know about it.
       taken.session.end(4401)
       throw error
     }
@@ -116,14 +116,14 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
       const { session, sessionMs, lastSeen } = entry
       if (session.isOver && at - lastSeen > FAREWELL_MS) forget(sid)
       else if (POLLED.has(session.life.phase) && at - lastSeen > sessionMs) {
-        // Another instance may have its requests now.
+        // Another instance may now receive its requests.
         entry.isElsewhere = shared !== undefined
         session.leave()
       }
     }
   }
 
-  /** Where instances share sessions, another may have proved this one. */
+  /** If instances share sessions, another one may have proved this session. */
   const endUnproven = async (session: Session) => {
     const entry = [...polled.values()].find(other => other.session === session)
     await entry?.share?.reload().catch(() => undefined)

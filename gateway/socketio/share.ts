@@ -1,9 +1,9 @@
-// Keeps one session of this instance in step with what other instances know of it.
+// Keeps one session of this instance in step with what other instances know about it.
 import { BadRequest, Unavailable } from '../errors.ts'
 import type { Session } from './session.ts'
 import type { NamespaceState, SharedSids } from './sid-store.ts'
 
-/** What instances share of one session; see `SharedSids`. */
+/** The shared state of one session; see `SharedSids`. */
 export interface PollingShare {
   reload(): Promise<void>
   persist(): Promise<void>
@@ -15,7 +15,7 @@ export interface PollingShare {
   release(): Promise<void>
 }
 
-/** A store that can't be asked is a 503: nothing is let through on a guess. */
+/** An unavailable store results in 503, because nothing may be allowed on a guess. */
 export const storeAway = (cause: unknown): never => {
   throw new Unavailable({ cause, reason: 'sid-store' })
 }
@@ -24,14 +24,14 @@ interface ShareParts {
   readonly sid: string
   readonly session: Session
   readonly pollMs: number
-  /** A WebSocket at another instance carries the session now: forgets it here, and throws a refusal. */
+  /** A WebSocket at another instance carries the session now: drops it here, and throws a refusal. */
   readonly letGo: () => never
 }
 
-/** Reads and writes what the instances share of one session; all but mail rejects with a refusal. */
+/** Reads and writes the shared state of one session; everything except mail rejects with a refusal. */
 export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }: ShareParts): PollingShare => {
   const { state } = session
-  // As last read or written: only differences are written.
+  // As last read or written, so that only differences are written.
   let seen = new Map(state.namespaces)
   let due = { ...state.due }
   let isCarriedHere = false

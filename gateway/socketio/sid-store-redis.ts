@@ -25,13 +25,13 @@ const keysOf = (hash: string) => ({
 
 const CREATE = `redis.call('HSET', KEYS[1], 'o', ARGV[1], 'ttl', ARGV[2]) redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 
-// Reading a session is also what keeps it.
+// Reading a session also prolongs its life.
 const LOAD = `local all = redis.call('HGETALL', KEYS[1])
 local ttl = redis.call('HGET', KEYS[1], 'ttl')
 if ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
 return all`
 
-// Never brings back a session that was removed meanwhile. ARGV: number of fields set, then them, then fields to delete.
+// Never restores a session that has been removed. ARGV: number of fields to set, the fields, then the fields to delete.
 const SAVE = `if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local set = tonumber(ARGV[1]) * 2
 for i = 2, set + 1, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
@@ -49,7 +49,7 @@ const COLLECT = `local all = redis.call('LRANGE', KEYS[1], 0, -1) redis.call('DE
 const isStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every(item => typeof item === 'string')
 
-/** What this gateway wrote: read back without judging it again. */
+/** Written by this gateway, so it is read back without validation. */
 const parse = <T>(text: string | undefined, otherwise: T): T =>
   text === undefined ? otherwise : (JSON.parse(text) as T)
 

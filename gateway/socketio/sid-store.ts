@@ -3,43 +3,43 @@ import { createHash } from 'node:crypto'
 import type { Identity } from '../identity.ts'
 
 export interface NamespaceState {
-  /** `asked`: let through to the upstream, which has not answered yet. */
+  /** `asked`: forwarded to the upstream, which has not responded yet. */
   readonly phase: 'asked' | 'open'
   readonly identity: Identity
-  /** While asked: packets that the upstream has sent already, in order, as a payload would hold them. */
+  /** While asked: packets that the upstream has already sent, in order, in payload form. */
   readonly held?: readonly string[]
 }
 
 export interface AttachmentsDue {
   client: number
-  /** Those due from the client belong to a packet that was not passed on. */
+  /** The attachments expected from the client belong to a packet that was not forwarded. */
   clientDropped: boolean
   upstream: number
-  /** What became of the packet to which those due from the upstream belong. */
+  /** What happened to the packet to which the attachments expected from the upstream belong. */
   upstreamFate: 'pass' | 'drop' | 'hold'
   /** The namespace for whose confirmation it is held. */
   heldFor?: string
 }
 
-/** What never changes of a polling session. Times in milliseconds (since the epoch). */
+/** The immutable part of a polling session. Times in milliseconds (since the epoch). */
 export interface SidSource {
   readonly routeId: string
-  /** `url` of the target that knows the session. */
+  /** `url` of the target that has the session. */
   readonly target: string
   readonly createdAt: number
   /** How long the server keeps a session that is not polled, and how long it may hold a poll. */
   readonly sessionMs: number
   readonly pollMs: number
-  /** `[name, value, …]` of answers to this client. */
+  /** `[name, value, …]` of responses to this client. */
   readonly fields: readonly string[]
 }
 
-/** A polling session as any instance can take it up. */
+/** A polling session in the form in which any instance can adopt it. */
 export interface SidRecord extends SidSource {
-  /** Bytes taken from the client before its first open namespace. */
+  /** Bytes accepted from the client before its first open namespace. */
   readonly bytes: number
   readonly proven: boolean
-  /** A WebSocket carries it: no request of the polling transport is part of it any more. */
+  /** Carried by a WebSocket: no request of the polling transport belongs to it any more. */
   readonly upgraded: boolean
   readonly due: AttachmentsDue
   readonly namespaces: Readonly<Record<string, NamespaceState>>
@@ -49,32 +49,32 @@ export interface SidRecord extends SidSource {
 interface SidChanges {
   readonly bytes?: number
   readonly proven?: boolean
-  /** A WebSocket carries it now: its instance alone tells the upstream what ends. */
+  /** A WebSocket carries it now, and only its instance tells the upstream about endings. */
   readonly upgraded?: boolean
   readonly dueFromClient?: Pick<AttachmentsDue, 'client' | 'clientDropped'>
   readonly dueFromUpstream?: Pick<AttachmentsDue, 'upstream' | 'upstreamFate' | 'heldFor'>
-  /** undefined: not connected any more. */
+  /** undefined: no longer connected. */
   readonly namespaces: Readonly<Record<string, NamespaceState | undefined>>
 }
 
-/** The state of polling sessions where several instances serve their requests. All reject when the store is away. */
+/** The state of polling sessions if several instances serve their requests. All reject if the store is unavailable. */
 export interface SharedSids {
   create(sid: string, source: SidSource): Promise<void>
   load(sid: string): Promise<SidRecord | undefined>
   save(sid: string, changes: SidChanges): Promise<void>
-  /** Whether it was there: only who took it away tells the upstream. */
+  /** Whether it existed: only the instance that removed it tells the upstream. */
   dropNamespace(sid: string, namespace: string): Promise<boolean>
   remove(sid: string): Promise<void>
-  /** Packets for the client, for whichever instance its next or waiting poll is at. */
+  /** Packets for the client, for whichever instance has its next or waiting poll. */
   mail(sid: string, packets: readonly string[]): Promise<void>
   collect(sid: string): Promise<string[]>
-  /** Whether the session's one poll to the upstream is ours to make. */
+  /** Whether this instance is to make the session's one poll to the upstream. */
   lease(sid: string, forMs: number): Promise<boolean>
   release(sid: string): Promise<void>
   onMail(listener: (hashedSid: string) => void): void
 }
 
-/** Whose state a recovery id brings back. */
+/** The owner of the state that a recovery id restores. */
 export interface PidOwner {
   readonly userId: number
   readonly version: number
@@ -89,19 +89,19 @@ export interface SidStore {
   pidOwner(pid: string): Promise<PidOwner | undefined>
 }
 
-/** Session and recovery ids are secrets: only their hashes are stored or logged. */
+/** Session and recovery ids are secrets, so only their hashes are stored or logged. */
 export const hashId = (id: string): string => createHash('sha256').update(id).digest('base64url')
 
 const MAX_PIDS = 100_000
 
-/** For a single instance: sessions live where their requests arrive, so only recovery ids need remembering. */
+/** For a single instance: sessions live where their requests arrive, so only recovery ids need to be remembered. */
 export const createMemorySidStore = (now: () => number = Date.now): SidStore => {
   const pids = new Map<string, { owner: PidOwner; until: number }>()
   return {
     shared: undefined,
     async bindPid(pid, owner, lifetimeMs) {
       const key = hashId(pid)
-      // Insertion order is age: the oldest goes first.
+      // Insertion order is age, so the oldest goes first.
       pids.delete(key)
       pids.set(key, { owner, until: now() + lifetimeMs })
       for (const [oldest, { until }] of pids) {

@@ -6,7 +6,7 @@ const MAX_UNPROVEN_PER_IP = 20
 
 /** @param sessions those that live, by address; counts a handshake of an address, and returns how to stop counting it */
 export const createUnproven = (sessions: ReadonlyMap<string, ReadonlySet<Session>>) => {
-  // Counted from before the handshake, so that a burst can't pass all at once.
+  // Counted from before the handshake, so that a burst cannot pass all at once.
   const handshakes = new Map<string, number>()
 
   const unprovenOf = (ipKey: string): number => {
@@ -27,7 +27,7 @@ export const createUnproven = (sessions: ReadonlyMap<string, ReadonlySet<Session
   }
 }
 
-/** Whether any namespace is open or about to be. */
+/** Whether any namespace is open or about to open. */
 export const isProving = ({ state }: Session): boolean => {
   if (state.namespaces.size === 0) return true
   for (const { phase } of state.namespaces.values()) if (phase === 'open') return false

@@ -64,7 +64,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     )
   }
 
-  /** Before the upgrade is complete only the new transport is at fault. */
+  /** Before the upgrade is complete, only the new transport is affected. */
   const violationOf = (session: Session, taken: PollingSession) => (reason: string) => {
     if (session.life.phase !== 'probing') return session.violate(reason)
     taken.relay?.end({ code: 1008, reason: '' })

@@ -9,7 +9,7 @@ import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './pro
 import type { Carrier, Session } from './session.ts'
 
 interface WebSocketTransport {
-  /** Given to the relay as its message handler. */
+  /** The message handler for the relay. */
   onMessage(from: Side, isText: boolean, payload: Buffer): void
   readonly carrier: Carrier
 }
@@ -18,9 +18,9 @@ interface TransportOptions {
   readonly session: Session
   /** Known only once the sockets are joined. */
   readonly relay: () => Relay | undefined
-  /** A session begun by polling: until its packet `5` only the probe passes. */
+  /** A session begun by polling: until packet `5`, only the probe passes. */
   readonly onUpgraded?: (() => void) | undefined
-  /** Runs before the upgrade is passed on, e.g. to learn what another instance let through meanwhile. */
+  /** Runs before the upgrade is forwarded, e.g. to learn what another instance has accepted in the meantime. */
   readonly beforeUpgrade?: (() => Promise<void>) | undefined
   readonly onViolation: (reason: string) => void
 }
@@ -30,7 +30,7 @@ interface Queued {
   readonly payload: Buffer
 }
 
-/** 1001 means that the process ends at once here, not that a lifetime is over; other codes are of violations. */
+/** Here 1001 means that the process is ending, not that a lifetime is over; other codes mean violations. */
 const CLOSE_REASONS: Readonly<Record<number, string>> = { ...END_REASONS, 1001: '' }
 
 export const createWebSocketTransport = (options: TransportOptions): WebSocketTransport => {
@@ -54,7 +54,7 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
     for (const text of verdict.released ?? []) sendText(to, text)
   }
 
-  /** A packet given as text; a binary message becomes a frame of its own kind. */
+  /** A packet given as text; a binary message becomes a binary frame. */
   const sendText = (to: Side, text: string) => {
     const bytes = bytesOf(text)
     relay()?.send(to, bytes === undefined ? TEXT : BINARY, bytes ?? Buffer.from(text))
@@ -96,7 +96,7 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
 
   const upgrade = (): PacketVerdict => {
     probing = false
-    // What the polling side still holds for the client comes first on the new transport.
+    // Whatever the polling side still holds for the client goes first on the new transport.
     queueMicrotask(() => options.onUpgraded?.())
     return { verdict: 'pass' }
   }
@@ -130,7 +130,7 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
   }
 }
 
-/** A binary message written as text is read everywhere as the bytes that it stands for. */
+/** A binary message written as text is read everywhere as the bytes that it represents. */
 const readTextFrame = (payload: Buffer): EnginePacket | undefined => {
   const packet = readEnginePacket(payload.toString('utf8'))
   const bytes = packet === undefined ? undefined : bytesOf(packet.text)

@@ -9,7 +9,7 @@ import { query } from './query.ts'
 
 const MANY = 50
 
-/** Tells all instances when the transaction of `manager` commits. */
+/** Notifies all instances when the transaction of `manager` commits. */
 export const announce = async (manager: EntityManager, changes: AccessChange[]): Promise<void> => {
   const told: AccessChange[] = changes.length > MANY ? [{ kind: 'many' }] : changes
   const payloads = told.map(change => JSON.stringify(change))
@@ -17,8 +17,8 @@ export const announce = async (manager: EntityManager, changes: AccessChange[]):
 }
 
 /**
- * Raises the access version of people, so that their tokens are stale; with `end` their earlier tokens are revoked
- * too. Announced at commit.
+ * Raises the access version of people, so that their tokens become stale; with `end`, their earlier tokens are also
+ * revoked. Announced at commit.
  */
 export const raiseVersions = async (manager: EntityManager, ids: number[], end = false): Promise<PersonVersion[]> => {
   if (ids.length === 0) return []
@@ -43,7 +43,7 @@ interface AccessListenerOptions {
   onChange(change: AccessChange): void
   /** Changes may be missed from now on. */
   onLost?(): void
-  /** Listening (also the first time): re-read what may have been missed with `changesSince`. */
+  /** Listening (also the first time): read what may have been missed with `changesSince`. */
   onRestored?(): void
   log: Log
 }
@@ -52,7 +52,7 @@ const CONNECT_TIMEOUT_MS = 2_000
 const HEARTBEAT_MS = 2_000
 const MAX_PAUSE_MS = 2_000
 
-/** Listens until closed; a lost connection is opened again with back-off (at most 2 s between tries). */
+/** Listens until closed; a lost connection is reopened with back-off (at most 2 s between attempts). */
 export const listenAccessChanges = (database: Database, options: AccessListenerOptions): { close(): Promise<void> } => {
   const { connection, notifications } = database
   if (notifications !== undefined) {
@@ -86,7 +86,7 @@ const listenAgain = async (
     client.on('notification', message => hear(message.payload, options))
     try {
       const lost = lossOf(client, signal)
-      // Kept handled from here on: it may come before anybody waits for it.
+      // Its rejection counts as handled from here on, because it may come before anything waits for it.
       lost.catch(() => undefined)
       await Promise.race([client.connect().then(() => client.query(`LISTEN ${ACCESS_CHANNEL}`)), lost])
       if (signal.aborted) break
@@ -115,7 +115,7 @@ const lossOf = (client: pg.Client, signal: AbortSignal) =>
     signal.addEventListener('abort', () => resolve('closed'), { once: true })
   })
 
-/** A server that froze says nothing; asking it is the only way to know. Throws when the connection is lost. */
+/** A frozen server is silent, and only a query can detect that. Throws when the connection is lost. */
 const heartbeatUntil = async (client: pg.Client, lost: Promise<'closed'>) => {
   for (;;) {
     const beat = new AbortController()

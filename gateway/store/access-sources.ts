@@ -1,4 +1,4 @@
-// Describes where the parts of a person's access come from, as JSON Schema: what lists of Admins and the person's own page show.
+// Describes where the parts of a person's access come from, as JSON Schema, for the lists of Admins and the person's own page.
 const strings = { type: 'array', items: { type: 'string' } } as const
 
 export const accessSourceProperties = {

@@ -3,20 +3,20 @@ import type { EntityManager } from 'typeorm'
 import { LastAdmin } from '../errors.ts'
 import { query } from './query.ts'
 
-/** Any constant; the same for all versions of the gateway. */
+/** An arbitrary constant; the same for all versions of the gateway. */
 const ACCESS_LOCK = 7_263_544_002
 
 export interface AccessNames {
   profiles: string[]
   areas: string[]
-  /** null only without areas. */
+  /** null only if there are no areas. */
   areaPrincipal: string | null
 }
 
-/** Until the end of the transaction no other change of access, area or state runs, on any instance. */
+/** Until the end of the transaction, no other change of access, area or state runs, on any instance. */
 export const lockAccess = (manager: EntityManager) => query(manager, 'SELECT pg_advisory_xact_lock($1)', [ACCESS_LOCK])
 
-/** Throws LastAdmin when this person is the only enabled Admin by assignment. Needs the access lock. */
+/** Throws LastAdmin if this person is the only enabled Admin by assignment. Requires the access lock. */
 export const refuseLastAdmin = async (manager: EntityManager, id: number): Promise<void> => {
   const admins = await query<{ id: number }>(manager, ENABLED_ADMINS)
   if (admins.length === 1 && admins[0]?.id === id) throw new LastAdmin()

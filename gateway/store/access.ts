@@ -1,4 +1,4 @@
-// Changes a person's access, ends what their older tokens may do, and records who changed it.
+// Changes a person's access, makes their older tokens stale or ends them, and records who changed it.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
@@ -9,8 +9,8 @@ import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entitie
 import { getPerson, type StoredPerson } from './people.ts'
 
 /**
- * Assigns a person exactly these profiles and areas, by name, beside what is granted to their groups. Earlier tokens
- * become stale, unless nothing changes.
+ * Assigns a person exactly these profiles and areas, by name, in addition to what their groups are granted. Earlier
+ * tokens become stale, unless nothing changes.
  * Throws NotFound, BadRequest (unknown or repeated names, a main area that is not among the areas), LastAdmin.
  */
 export const setAccess = (
@@ -28,9 +28,9 @@ export const setAccess = (
   })
 
 export interface SetAccessOptions {
-  /** Profiles that can be given; undefined: all that the database holds. */
+  /** Profiles that can be assigned; undefined: all in the database. */
   profiles?: readonly string[] | undefined
-  /** Whether an access version is the one that the caller has seen; else Conflict is thrown. */
+  /** Whether an access version is the one that the caller has seen; otherwise Conflict is thrown. */
   isCurrent?: ((version: number) => boolean) | undefined
 }
 
@@ -46,7 +46,7 @@ export const changeAccess = async (
   const before = person.assigned
   const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
   if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
-  // A profile that no file names any more can be kept or taken away, not given.
+  // A profile that no file names any more can be kept or removed, but not assigned.
   await replaceAccess(manager, id, access, profiles && [...profiles, ...before.profiles])
   const { assigned: after } = await getPerson(manager, id)
   if (JSON.stringify(before) === JSON.stringify(after)) return person
@@ -64,7 +64,7 @@ export const revokePerson = (database: Database, actor: Actor, id: number): Prom
     await appendAudit(manager, { actor, action: 'person.revoke', target: `user:${id}` })
   })
 
-/** Ends every token of the person and lets them in no more. Nothing happens when already disabled. Throws LastAdmin. */
+/** Ends all tokens of the person and prevents further logins. Does nothing if already disabled. Throws LastAdmin. */
 export const disablePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
   database.write(async manager => {
     await lockAccess(manager)
@@ -76,7 +76,7 @@ export const disablePerson = (database: Database, actor: Actor, id: number): Pro
     await appendAudit(manager, stateEntry(actor, 'person.disable', id, true))
   })
 
-/** Lets the person log in again; tokens from before stay ended. */
+/** Lets the person log in again; earlier tokens stay ended. */
 export const enablePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
   database.write(async manager => {
     await lockAccess(manager)

@@ -1,4 +1,4 @@
-// Creates, renames and deletes areas; people who have them keep consistent access and get fresh tokens.
+// Creates, renames and deletes areas; people who have them keep consistent access and get new tokens.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { type Grants, namesIn } from '../routes/grants.ts'
@@ -11,7 +11,7 @@ import { isUniqueViolation } from './database-errors.ts'
 import { Area, type AreaRow, ProfileTable } from './entities.ts'
 import { isRowId, type Page, pageBounds, query } from './query.ts'
 
-/** By name. */
+/** Sorted by name. */
 export const listAreas = (
   database: Database,
   bounds: { page?: number; pageSize?: number } = {}
@@ -24,7 +24,7 @@ export const listAreas = (
   })
 }
 
-/** Profiles that can be assigned, in the order Admin, Supervisor, Agente, then as they came; all when none are named. */
+/** Profiles that can be assigned, in the order Admin, Supervisor, Agente, then as defined; all if none are named. */
 export const listProfiles = async (
   database: Database,
   known?: readonly string[]
@@ -33,7 +33,7 @@ export const listProfiles = async (
   return known === undefined ? rows : rows.filter(({ name }) => known.includes(name))
 }
 
-/** Throws BadRequest for an unusable name, Conflict for one that exists in any case. */
+/** Throws BadRequest for an unusable name, Conflict for one that already exists in any case. */
 export const createArea = (database: Database, actor: Actor, name: string): Promise<AreaRow> =>
   database.write(async manager => {
     const wanted = usableName(name)
@@ -43,7 +43,7 @@ export const createArea = (database: Database, actor: Actor, name: string): Prom
     return { id: area.id, name: area.name }
   })
 
-/** A new name is a change of access of everybody in the area. Throws NotFound, BadRequest, Conflict. */
+/** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */
 export const renameArea = (
   database: Database,
   actor: Actor,
@@ -71,7 +71,7 @@ export const renameArea = (
     return { id, name: wanted }
   })
 
-/** People whose main area it was get the first of their others as main area, or none. Throws NotFound, Conflict. */
+/** People whose main area it was get the first of their other areas as main area, or none. Throws NotFound, Conflict. */
 export const deleteArea = (database: Database, actor: Actor, id: number, grants: Grants): Promise<void> =>
   database.write(async manager => {
     await lockAccess(manager)
@@ -97,7 +97,7 @@ const NEXT_MAIN_AREA = `
     WHERE ua.user_id = u.id ORDER BY lower(a.name) LIMIT 1
   ) WHERE u.main_area_id = $1`
 
-/** An area that a grant names would come back with the next login of a member of that group. */
+/** An area named by a grant would return with the next login of a member of that group. */
 const refuseGranted = ({ name }: AreaRow, { list }: Grants): void => {
   const isGranted = namesIn(list, 'areas').some(area => area.toLowerCase() === name.toLowerCase())
   if (!isGranted) return
@@ -113,7 +113,7 @@ const getArea = async (manager: EntityManager, id: number): Promise<AreaRow> => 
   return area
 }
 
-// In order of id, as every statement over several people, so that two of them cannot deadlock.
+// Ordered by id, like every statement over several people, so that no two of them can deadlock.
 const membersOf = async (manager: EntityManager, id: number): Promise<number[]> => {
   const members = `
     SELECT user_id AS id FROM user_areas WHERE area_id = $1

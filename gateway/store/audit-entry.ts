@@ -40,13 +40,13 @@ interface AuditContent {
 export const contentHash = (content: AuditContent): string =>
   sha256(canonicalJson({ ...content, at: content.at.toISOString() }))
 
-/** SHA-256 over the previous link and an entry's content: what the trigger `audit_link` computes (migration 0001). */
+/** SHA-256 over the previous link and an entry's content, as the trigger `audit_link` computes it (migration 0001). */
 export const linkHash = (previousHash: string, content: string): string => sha256(previousHash + content)
 
 export const GENESIS_HASH = '0'.repeat(64)
 
 /**
- * Appends an entry: one INSERT. Entries of all instances stand in one queue until their transactions end, so within a
+ * Appends an entry with one INSERT. Entries of all instances queue until their transactions end, so within a
  * longer transaction this comes last.
  */
 export const appendAudit = (manager: EntityManager, entry: AuditEntry): Promise<void> => appendAudits(manager, [entry])

@@ -11,7 +11,7 @@ export interface AuditItem {
   actor: { id: number | null; username: string }
   action: string
   target: string
-  /** Today's name of the person, service account or area that `target` names; `''` when there is none any more. */
+  /** Current name of the person, service account or area that `target` names; `''` if it no longer exists. */
   targetName: string
   before: unknown
   after: unknown
@@ -24,9 +24,9 @@ export interface AuditFilter {
   /** An id (as actor or as target `user:<id>`), or a username in any case. */
   user?: number | string | undefined
   action?: string | undefined
-  /** From then on. */
+  /** From this time on. */
   since?: Date | undefined
-  /** Before then. */
+  /** Before this time. */
   until?: Date | undefined
 }
 
@@ -46,7 +46,7 @@ export const listAudit = async (database: Database, filter: AuditQuery = {}): Pr
 
 const PORTION = 1_000
 
-/** The same without pages, newest first; undefined when there are more than `most`. */
+/** The same without pages, newest first; undefined if there are more than `most`. */
 export const collectAudit = async (
   database: Database,
   filter: AuditFilter,
@@ -90,7 +90,7 @@ const ofUser = (user: number | string): [string, Record<string, unknown>] => {
   return [`(lower(entry.actorUsername) = lower(:user) OR entry.target IN (${known}))`, { user: storableText(user) }]
 }
 
-/** No id is 0: beyond int4 it can mean no person. */
+/** No person has id 0, so it stands for ids beyond int4. */
 const clampId = (id: number) => (Number.isInteger(id) && id <= 2_147_483_647 ? id : 0)
 
 const toItems = async (manager: EntityManager, rows: readonly AuditEventRow[]): Promise<AuditItem[]> => {

@@ -9,26 +9,26 @@ import { storableJson } from './storable.ts'
 
 interface AuditVerdict {
   ok: boolean
-  /** Entries that the head of the chain counts. */
+  /** Number of entries according to the head of the chain. */
   entries: number
-  /** Number of the first entry that is missing or not what was written. */
+  /** Number of the first entry that is missing or differs from what was written. */
   firstBroken?: number
 }
 
 export interface AuditLog {
-  /** One INSERT, within `transaction` when given. Throws DatabaseUnavailable. */
+  /** One INSERT, within `transaction` if given. Throws DatabaseUnavailable. */
   append(entry: AuditEntry, transaction?: EntityManager): Promise<void>
   /**
-   * Reads the whole chain in pages; entries written meanwhile are left for the next time.
-   * @param between awaited before each page but the first: whoever serves requests too pauses, or gives up by throwing
+   * Reads the whole chain in pages; entries written in the meantime are left for the next time.
+   * @param between awaited before each page but the first, to pause for the sake of requests, or to abort by throwing
    */
   verify(between?: () => Promise<void>): Promise<AuditVerdict>
   list(filter?: AuditQuery): Promise<Page<AuditItem>>
-  /** Everything that the filter finds, newest first; undefined when that is more than `most`. */
+  /** Everything that the filter finds, newest first; undefined if that is more than `most`. */
   collect(filter: AuditFilter, most: number): Promise<AuditItem[] | undefined>
 }
 
-/** Checking so many takes a few milliseconds, for which nothing else is done. */
+/** Checking this many takes a few milliseconds, during which nothing else runs. */
 const VERIFY_PAGE = 200
 
 export const createAuditLog = (database: Database): AuditLog => ({
@@ -40,8 +40,8 @@ export const createAuditLog = (database: Database): AuditLog => ({
 })
 
 /**
- * Whether every entry follows from the one before, and the last is the one that the head names: a changed, removed,
- * inserted or reordered entry breaks the chain, a cut tail leaves the head behind.
+ * Whether every entry follows from the previous one, and the last is the one that the head names: a changed, removed,
+ * inserted or reordered entry breaks the chain, and a truncated tail does not match the head.
  */
 const verifyAuditLog = async (database: Database, between?: () => Promise<void>): Promise<AuditVerdict> => {
   const head = await database.read(manager => query<{ entries: string; last_hash: string }>(manager, HEAD))
@@ -66,7 +66,7 @@ const verifyAuditLog = async (database: Database, between?: () => Promise<void>)
 }
 
 const HEAD = 'SELECT entries, last_hash FROM audit_head'
-/** More entries than the (newest) head counts: only a hand outside the gateway writes these. */
+/** More entries than the (newest) head counts; only something outside the gateway writes these. */
 const BEYOND = 'SELECT id FROM audit_events WHERE id > $1 AND id > (SELECT entries FROM audit_head) LIMIT 1'
 
 const nextEntries = (manager: EntityManager, after: number): Promise<AuditEventRow[]> =>

@@ -40,7 +40,7 @@ export const applyBootstrap = async (
   return true
 }
 
-/** A directory login is known by its text in any case, a cloud subject only exactly. */
+/** A directory login is compared ignoring case, a cloud subject exactly. */
 const meets = (entry: BootstrapAdmin, { provider, subject, username }: BootstrapCandidate): boolean => {
   if (entry.provider !== provider) return false
   return provider === 'ldap' ? normal(entry) === username.trim().toLowerCase() : entry.subject === subject

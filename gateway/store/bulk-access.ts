@@ -17,22 +17,22 @@ export interface BulkChange {
   ids: readonly number[]
   profiles?: Names
   areas?: Names
-  /** One of the areas of everybody afterwards; without it main areas stay where they can. */
+  /** One of the areas that everyone then has; without it, main areas stay where possible. */
   areaPrincipal?: string
 }
 
 interface BulkOutcome {
-  /** People whose assigned access is no longer what it was. */
+  /** The people whose assigned access has changed. */
   changed: number
   failed: { id: number; code: string }[]
 }
 
-/** A transaction holds the access lock: others wait for so many people at most. */
+/** A transaction holds the access lock, so others wait for at most this many people. */
 const PORTION = 50
 
 /**
- * Gives and takes profiles and areas, by name. What is wrong for everybody (unknown or repeated names, the same name on
- * both sides) throws BadRequest; what is wrong for one person is told with their id and changes nothing for them.
+ * Adds and removes profiles and areas, by name. What is wrong for everyone (unknown or repeated names, the same name on
+ * both sides) throws BadRequest; what is wrong for one person is reported with their id and changes nothing for them.
  */
 export const changeAccessOfMany = async (
   database: Database,
@@ -68,7 +68,7 @@ const changeOne = async (manager: EntityManager, actor: Actor, id: number, chang
     const person = await findPerson(manager, id)
     if (person === undefined || person.user.provider === 'client') return 'GW_NOT_FOUND'
     const wanted = merged(person.assigned, change)
-    // Judged before anything is written: the transaction goes on for the others.
+    // Checked before anything is written, because the transaction continues for the others.
     if (change.areaPrincipal !== undefined && !wanted.areas.includes(change.areaPrincipal)) return BadRequest.code
     const { version } = await changeAccess(manager, actor, person, wanted)
     return version === person.version ? 'same' : 'changed'

@@ -14,7 +14,7 @@ import { isRowId, type Page, pageBounds, query } from './query.ts'
 import { sha256, storableKey, storableText } from './storable.ts'
 
 export interface ClientItem {
-  /** Of the row in users, which its tokens carry as `sub`. */
+  /** Id of the row in users, which its tokens carry as `sub`. */
   id: number
   clientId: string
   name: string
@@ -23,9 +23,9 @@ export interface ClientItem {
   areaPrincipal: string
   /** ISO 8601, UTC; `''`: never. */
   expiresAt: string
-  /** CIDR blocks that it may come from; none: anywhere. */
+  /** CIDR blocks that it may connect from; empty: anywhere. */
   addresses: string[]
-  /** ISO 8601, UTC; `''` when never. */
+  /** ISO 8601, UTC; `''` if never. */
   lastUsedAt: string
 }
 
@@ -36,7 +36,7 @@ export interface ClientWish extends AccessNames {
   addresses?: string[]
 }
 
-/** The secret is shown once and kept as SHA-256 only: 256 random bits need no slow hash. */
+/** The secret is shown once and stored as SHA-256 only: 256 random bits need no slow hash. */
 export type ClientWithSecret = ClientItem & { clientSecret: string }
 
 export interface ProvenClient {
@@ -48,7 +48,7 @@ export interface ProvenClient {
 
 export type Clients = ReturnType<typeof createClients>
 
-/** Every change is one transaction with its audit entry, and ends or stales the tokens that it touches. */
+/** Every change is one transaction with its audit entry, and ends the affected tokens or makes them stale. */
 export const createClients = (database: Database) => ({
   list: (bounds: { page?: number; pageSize?: number } = {}): Promise<Page<ClientItem>> =>
     database.read(manager => list(manager, bounds)),
@@ -61,15 +61,15 @@ export const createClients = (database: Database) => ({
   /** Throws NotFound, Conflict, BadRequest. */
   update: (actor: Actor, id: number, change: Partial<ClientWish>): Promise<ClientItem> =>
     database.write(manager => update(manager, actor, id, change)),
-  /** A new secret; the one before it goes on working for a day. Throws NotFound. */
+  /** Creates a new secret; the previous one keeps working for a day. Throws NotFound. */
   rotate: (actor: Actor, id: number): Promise<ClientWithSecret> =>
     database.write(manager => rotate(manager, actor, id)),
-  /** Ends its tokens; its id is never used again. Throws NotFound. */
+  /** Ends its tokens; its id is never reused. Throws NotFound. */
   remove: (actor: Actor, id: number): Promise<void> => database.write(manager => remove(manager, actor, id)),
-  /** Who these credentials belong to, unless expired; takes as long for an unknown clientId as for a wrong secret. */
+  /** The owner of these credentials, unless expired; takes as long for an unknown clientId as for a wrong secret. */
   prove: (clientId: string, secret: string): Promise<ProvenClient | undefined> =>
     database.read(manager => prove(manager, clientId, secret)),
-  /** Writes down when tokens of service accounts were last used. */
+  /** Records when tokens of service accounts were last used. */
   recordUse: (uses: readonly { id: number; usedAt: number }[]): Promise<void> =>
     database.read(async manager => {
       if (uses.length === 0) return
@@ -77,7 +77,7 @@ export const createClients = (database: Database) => ({
     })
 })
 
-/** What the use of a token says of its service account; empty for tokens of people. */
+/** The service account whose token was used; empty for tokens of people. */
 export const clientUse = ({
   identity,
   usedAt
@@ -115,7 +115,7 @@ const update = async (manager: EntityManager, actor: Actor, id: number, change: 
   await replaceAccess(manager, id, access)
   const after = await getClient(manager, id)
   if (JSON.stringify(before) === JSON.stringify(after)) return after
-  // Tokens carry what they were issued under: a condition that changed ends them, other changes make them stale.
+  // Tokens contain the conditions of their issue: changing a condition ends them, other changes make them stale.
   const ends = before.expiresAt !== after.expiresAt || before.addresses.join() !== after.addresses.join()
   await raiseVersions(manager, [id], ends)
   await appendAudit(manager, { actor, action: 'client.update', target: target(id), before, after })
@@ -130,7 +130,7 @@ const rotate = async (manager: EntityManager, actor: Actor, id: number): Promise
   return { ...item, clientSecret }
 }
 
-// The row in users stays, disabled: its versions keep the tokens of before ended, and its id is not given away again.
+// The row in users stays, disabled: its versions keep earlier tokens ended, and its id is not assigned again.
 const remove = async (manager: EntityManager, actor: Actor, id: number) => {
   await lockAccess(manager)
   const before = await getClient(manager, id)

@@ -1,8 +1,8 @@
-// Copies the whole content of a database of the gateway into an empty one, in one transaction.
+// Copies the complete contents of a database of the gateway into an empty one, in one transaction.
 import pg from 'pg'
 import type { Database } from './database.ts'
 
-/** The target holds something already, or what arrived is not what was sent: nothing was changed. */
+/** The target is not empty, or what arrived differs from what was sent; nothing was changed. */
 export class CopyRefused extends Error {}
 
 export interface CopiedTable {
@@ -18,25 +18,25 @@ interface Table {
 
 const BATCH = 500
 const STATEMENT_TIMEOUT_MS = 60_000
-/** Filled by migrations, or by the triggers of what is copied. */
+/** Filled by migrations, or by triggers while copying. */
 const NOT_COPIED: ReadonlySet<string> = new Set(['schema_migrations', 'audit_head'])
 /** A database in which these are empty has not been used. */
 const PROOFS = ['users', 'areas', 'audit_events'] as const
 
 /**
- * Both are migrated already, by the same version of the gateway. Ids, versions and the chain of the audit log stay what they
- * are, so that tokens issued before remain valid.
- * @throws {CopyRefused} when the target has been used, or the copy is not complete
+ * Both have been migrated by the same version of the gateway. Ids, versions and the audit chain are unchanged, so that
+ * tokens issued earlier remain valid.
+ * @throws {CopyRefused} if the target has been used, or the copy is incomplete
  */
 export const copyDatabase = async (from: Database, to: Database): Promise<readonly CopiedTable[]> => {
   const [source, target] = await Promise.all([connect(from), connect(to)])
   try {
     await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
     await target.query('BEGIN')
-    // A gateway that starts on it meanwhile waits with its first login.
+    // A gateway that starts on it in the meantime has to wait with its first login.
     await target.query('LOCK TABLE users, areas, audit_events, profiles IN EXCLUSIVE MODE')
     await refuseUsed(target)
-    // Seeded by the migrations, with the ids of the source or without.
+    // Seeded by the migrations; replaced by the rows and ids of the source.
     await target.query('DELETE FROM profiles')
     const copied: CopiedTable[] = []
     for (const table of await tablesOf(target)) copied.push(await copyTable(table, source, target))
@@ -45,14 +45,14 @@ export const copyDatabase = async (from: Database, to: Database): Promise<readon
     await target.query('COMMIT')
     return copied
   } finally {
-    // Without COMMIT the end of the connection undoes everything.
+    // Without COMMIT, closing the connection undoes everything.
     await Promise.allSettled([source.end(), target.end()])
   }
 }
 
 const connect = async ({ connection }: Database): Promise<pg.Client> => {
   const client = new pg.Client({ ...connection, statement_timeout: STATEMENT_TIMEOUT_MS, application_name: 'portaria' })
-  // A connection that is lost also fails the statement under way.
+  // A lost connection also fails the statement in progress.
   client.on('error', () => undefined)
   await client.connect()
   return client
@@ -66,7 +66,7 @@ const refuseUsed = async (target: pg.Client): Promise<void> => {
   }
 }
 
-/** Tables in an order in which every reference finds what it refers to. */
+/** Tables in an order in which the targets of all references come first. */
 const tablesOf = async (target: pg.Client): Promise<Table[]> => {
   const { rows } = await target.query<Table & { needs: string[] }>(TABLES)
   const waiting = rows.filter(({ name }) => !NOT_COPIED.has(name))
@@ -80,7 +80,7 @@ const tablesOf = async (target: pg.Client): Promise<Table[]> => {
   return ordered
 }
 
-// Ids of transactions (xid8) mean nothing in another server: their columns take their defaults.
+// Transaction ids (xid8) are meaningless on another server, so their columns take their defaults.
 const TABLES = `
   SELECT t.relname AS name,
     (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
@@ -93,7 +93,7 @@ const TABLES = `
       WHERE c.conrelid = t.oid AND c.contype = 'f' AND c.confrelid <> t.oid) AS needs
   FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace ORDER BY t.relname`
 
-/** As text throughout: no value passes through a JavaScript number. */
+/** As text throughout, so that no value passes through a JavaScript number. */
 const copyTable = async ({ name, columns, key }: Table, source: pg.Client, target: pg.Client): Promise<CopiedTable> => {
   const table = pg.escapeIdentifier(name)
   await source.query(`DECLARE copied CURSOR FOR SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY ${key}`)
@@ -114,7 +114,7 @@ const copyTable = async ({ name, columns, key }: Table, source: pg.Client, targe
   return { table: name, rows }
 }
 
-/** No id is given twice, not even that of a row that was removed. */
+/** No id is assigned twice, not even that of a removed row. */
 const copySequences = async (source: pg.Client, target: pg.Client): Promise<void> => {
   const { rows } = await source.query<{ name: string }>(
     "SELECT relname AS name FROM pg_class WHERE relkind = 'S' AND relnamespace = current_schema()::regnamespace"

@@ -8,8 +8,8 @@ export interface DataDirLock {
 }
 
 /**
- * Takes the lock of a folder, or returns undefined while another process (or this one) holds it.
- * Node offers no flock(2); a SQLite file locked exclusively is the file lock it does ship.
+ * Takes the lock of a directory, or returns undefined while another process (or this one) holds it.
+ * Node does not provide flock(2); an exclusively locked SQLite file is the file lock that it does provide.
  */
 export const lockDataDir = (dataDir: string): DataDirLock | undefined => {
   const path = join(dataDir, 'portaria.lock')
@@ -23,7 +23,7 @@ export const lockDataDir = (dataDir: string): DataDirLock | undefined => {
       if (isLocked(error)) return undefined
       throw error
     }
-    // The holder removes the file as it leaves: only a lock on the file that lies there now counts.
+    // The holder removes the file when it ends, so only a lock on the file that is there now counts.
     if (before !== undefined && inode(path) === before) return { release: () => release(file, path) }
     file.close()
   }

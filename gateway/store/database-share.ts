@@ -1,14 +1,14 @@
-// Reserves a share of the database connections for some work, so that it cannot delay the rest.
+// Reserves a share of the database connections for certain work, so that it cannot delay the rest.
 import type { Database } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
 
-/** One for all, since a flood asks for many. */
+/** Shared, because a flood needs many. */
 const TOO_MANY = new DatabaseUnavailable(new Error('too much work for this share of the database connections'))
 
 interface Share {
-  /** Pieces of work at once. */
+  /** Concurrent pieces of work. */
   readonly connections: number
-  /** Pieces of work that wait; further ones fail at once, which costs less than to let them wait in vain. */
+  /** Pieces of work that may wait; further ones fail at once, which costs less than waiting in vain. */
   readonly mostWaiting: number
   /** How long one waits; by default as long as for a connection of the pool. */
   readonly waitMs?: number
@@ -33,7 +33,7 @@ export const shareOf = (database: Database, { connections, mostWaiting, waitMs =
     })
 
   const within = async <T>(run: () => Promise<T>): Promise<T> => {
-    // Work that ends hands its place over, so that new work does not overtake what waits.
+    // Finished work hands its place over, so that new work does not overtake waiting work.
     if (running < connections) running++
     else if (waiting.size < mostWaiting) await turn()
     else throw TOO_MANY

@@ -11,30 +11,30 @@ import { refuseNewerSchema } from './schema-release.ts'
 
 const POOL_SIZE = 10
 const ACQUIRE_TIMEOUT_MS = 2_000
-/** The embedded Postgres is never away, only busy. */
+/** The embedded Postgres is never unavailable, only busy. */
 const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 5_000
-/** A server that stopped answering never applies its own statement_timeout; then this ends the connection. */
+/** A server that no longer responds never applies its own statement_timeout; this then ends the connection. */
 const WORK_TIMEOUT_MS = 6_000
 const PING_TIMEOUT_MS = 2_000
 const MIGRATION_TIMEOUT_MS = 60_000
-/** Any constant; the same for all versions of the gateway. */
+/** An arbitrary constant; the same for all versions of the gateway. */
 const MIGRATION_LOCK = 7_263_544_001
 const ATTEMPTS = 3
 
-/** How a plain `pg` client reaches the same database. */
+/** How a plain `pg` client can connect to the same database. */
 type PgConnection = { connectionString: string } | { host: string; port: number; user: string; database: string }
 
 export interface Database {
-  /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds when Postgres is away. */
+  /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds if Postgres is unavailable. */
   read<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
-  /** One transaction (READ COMMITTED), run again when two of them stood in each other's way: `work` may run thrice. */
+  /** One transaction (READ COMMITTED), repeated if it conflicts with another: `work` may run up to three times. */
   write<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
-  /** Whether Postgres answers within 2 s and can be written. Never throws. */
+  /** Whether Postgres responds within 2 s and is writable. Never throws. */
   ping(): Promise<boolean>
   /** For the dedicated LISTEN client. */
   readonly connection: PgConnection
-  /** Set when this process runs the embedded Postgres: all notifications of the database arrive here. */
+  /** Set if this process runs the embedded Postgres; all notifications of the database arrive here. */
   readonly notifications: NotificationSource | undefined
   readonly embedded: boolean
   close(): Promise<void>
@@ -42,12 +42,12 @@ export interface Database {
 
 interface DatabaseOptions {
   databaseUrl?: string | undefined
-  /** Home of the embedded Postgres, used without databaseUrl. */
+  /** Directory of the embedded Postgres, which is used without databaseUrl. */
   dataDir: string
   log: Log
-  /** `gateway` owns the embedded Postgres; `command` joins one that a gateway already runs. */
+  /** `gateway` owns the embedded Postgres; `command` connects to one that a gateway already runs. */
   role?: 'gateway' | 'command'
-  /** How long to wait at start for a Postgres that is not there yet. */
+  /** How long to wait at startup for a Postgres that is not available yet. */
   startTimeoutMs?: number
   poolSize?: number
   /** False: the schema is used as it is. */
@@ -56,7 +56,7 @@ interface DatabaseOptions {
 
 /**
  * Opens Postgres (or the embedded one), waits for it with back-off up to `startTimeoutMs`, and migrates the schema.
- * Throws {@link DatabaseUnavailable} when it does not come up, at once when credentials or database name are wrong.
+ * Throws {@link DatabaseUnavailable} if it does not come up, at once if credentials or database name are wrong.
  */
 export const openDatabase = async (options: DatabaseOptions): Promise<Database> => {
   const {
@@ -89,7 +89,7 @@ const describe = (
   const ping = () =>
     use(dataSource, PING_TIMEOUT_MS, async manager => {
       const [row] = await manager.query(READ_ONLY)
-      // As any write would find; so this connection is replaced, and the next may lead to the new primary.
+      // Any write would fail too, so this connection is replaced, and the next may lead to the new primary.
       if (row?.read_only !== 'off') throw Object.assign(new Error('the database is read-only'), { code: '25006' })
       return true
     })
@@ -114,7 +114,7 @@ const describe = (
   }
 }
 
-/** Loaded only when it is used: a Postgres compiled to WebAssembly is much to carry for nothing. */
+/** Loaded only if used, because a Postgres compiled to WebAssembly needs a lot of memory. */
 const openEmbedded = async (options: EmbeddedOptions) =>
   (await import('./embedded-postgres.ts')).openEmbeddedPostgres(options)
 
@@ -138,7 +138,7 @@ const dataSourceOptions = (connection: PgConnection, poolSize: number, log: Log)
     statement_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
     idleTimeoutMillis: 30_000,
-    // Compiling a statement takes Postgres half a second where its statistics are old, and ours are all short.
+    // JIT compilation takes Postgres half a second if its statistics are outdated, and our statements are all short.
     onConnect: (client: pg.Client) => client.query('SET jit = off')
   }
 })
@@ -161,12 +161,12 @@ const connect = async (
       if (!isUnavailable(error) || isMisconfigured(error) || performance.now() > deadline) throw error
       log.warn({ err: error }, 'the database is not available yet; trying again')
     }
-    // Jitter: instances that start together must not knock together.
+    // Jitter, so that instances that start together do not connect together.
     await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random())))
   }
 }
 
-/** All pending migrations in one transaction; the lock ends with it, also when this process is killed. */
+/** Runs all pending migrations in one transaction; the lock ends with it, even if this process is killed. */
 const migrate = async (dataSource: DataSource) => {
   const runner = dataSource.createQueryRunner()
   try {
@@ -203,7 +203,7 @@ const use = async <T>(
   work: (manager: EntityManager) => Promise<T>
 ): Promise<T> => {
   const runner = dataSource.createQueryRunner()
-  // Releasing with an error makes pg destroy the connection; a statement under way then fails at once.
+  // Releasing with an error makes pg destroy the connection, so that a statement in progress fails at once.
   const recycle = (error: Error) => releaseWith(runner, error)
   const timer = setTimeout(() => recycle(new Error('the database took too long')), timeoutMs)
   try {
@@ -219,7 +219,7 @@ const use = async <T>(
   }
 }
 
-/** TypeORM keeps this one private; its public release() would hand a broken connection back to the pool. */
+/** TypeORM keeps this private; its public release() would return a broken connection to the pool. */
 const releaseWith = (runner: object, error: Error) => {
   const release: unknown = Reflect.get(runner, 'releasePostgresConnection')
   if (typeof release === 'function') Reflect.apply(release, runner, [error])

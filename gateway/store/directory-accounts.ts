@@ -8,35 +8,35 @@ import { query } from './query.ts'
 export interface DueAccount {
   readonly userId: number
   readonly subject: string
-  /** What the directory's filter was filled with. */
+  /** The value inserted into the directory's filter. */
   readonly login: string
-  /** A look-up before this one found nothing. */
+  /** An earlier lookup found nothing. */
   readonly wasMissing: boolean
 }
 
 export interface DirectoryAccounts {
   /**
-   * Whether `holder` looks people up for all instances until `leaseMs` from now. One at a time does; another takes over
-   * when it stops asking.
+   * Whether `holder` looks people up on behalf of all instances until `leaseMs` from now. Only one does at a time; another
+   * takes over when it stops asking.
    */
   lead(holder: string, leaseMs: number): Promise<boolean>
-  /** Another may lead at once. */
+  /** Releases the lease, so that another instance may take over at once. */
   resign(holder: string): Promise<void>
-  /** People with a live session or access token: how many there are, and how many of them are missing. */
+  /** People with a live session or access token: their number, and how many of them are missing. */
   count(): Promise<{ readonly live: number; readonly missing: number }>
-  /** Up to `limit` of them that were not looked at for `ageMs`, the longest first. */
+  /** Up to `limit` of them that were not looked up for `ageMs`, the longest first. */
   due(ageMs: number, limit: number): Promise<readonly DueAccount[]>
-  /** The directory said that the account is open. */
+  /** The directory reported that the account is open. */
   confirm(userId: number): Promise<void>
-  /** A look-up found nothing. */
+  /** A lookup found nothing. */
   miss(userId: number): Promise<void>
-  /** It was asked, and nothing follows. */
+  /** It was looked up, without any consequence. */
   postpone(userId: number): Promise<void>
   /** Ends all sessions, tokens and streams of the person; they may log in again. */
   end(actor: Actor, userId: number, reason: string): Promise<void>
 }
 
-/** Each throws `GW_UNAVAILABLE` when the database is away. */
+/** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
 export const createDirectoryAccounts = (database: Database): DirectoryAccounts => {
   const set = (statement: string, values: unknown[]): Promise<void> =>
     database.read(async manager => {

@@ -1,19 +1,19 @@
 // Receives the notifications of the embedded Postgres, whichever connection they were sent to.
 import type { PGlite } from '@electric-sql/pglite'
 
-/** The one channel of this database: see access-changes.ts. */
+/** The only channel of this database: see access-changes.ts. */
 export const ACCESS_CHANNEL = 'portaria_access'
 
 export interface NotificationSource {
-  /** Calls back for each NOTIFY on the channel; returns the function that ends it. */
+  /** Calls back for each NOTIFY on the channel; returns a function that stops it. */
   subscribe(channel: string, onPayload: (payload: string) => void): () => void
 }
 
 type Listener = (channel: string, payload: string) => void
 
 /**
- * PGlite is one session: all clients of its socket share it, and a NotificationResponse goes to the client that spoke last.
- * The returned database is what the socket server speaks to; it reads along.
+ * PGlite is one session: all clients of its socket share it, and a NotificationResponse goes to the client that sent the last
+ * message. The socket server uses the returned database, which also reads these responses.
  */
 export const overhearNotifications = (postgres: PGlite): { postgres: PGlite; notifications: NotificationSource } => {
   const listeners = new Set<Listener>()

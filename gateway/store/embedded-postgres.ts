@@ -17,7 +17,7 @@ const MAX_SOCKET_PATH_BYTES = 100
 
 export interface EmbeddedPostgres {
   readonly connection: { host: string; port: number; user: string; database: string }
-  /** Undefined when another process runs the database and this one only joined it. */
+  /** Undefined if another process runs the database and this one only connected to it. */
   readonly notifications: NotificationSource | undefined
   close(): Promise<void>
 }
@@ -28,7 +28,7 @@ export interface EmbeddedOptions {
   role: 'gateway' | 'command'
 }
 
-/** Starts the embedded Postgres in `dataDir`. A second gateway is refused; a command joins the one that runs. */
+/** Starts the embedded Postgres in `dataDir`. A second gateway is refused; a command connects to the one that is running. */
 export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptions): Promise<EmbeddedPostgres> => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const home = realpathSync(dataDir)
@@ -54,7 +54,7 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   const database = await PGlite.create({ dataDir: join(home, 'postgres') })
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
   const { postgres, notifications } = overhearNotifications(database)
-  // We hold the lock: whatever socket lies here belongs to a process that was killed.
+  // This process holds the lock, so any socket here belongs to a process that was killed.
   rmSync(path, { force: true })
   const server = await startEmbeddedServer(postgres, path)
   chmodSync(path, 0o600)
@@ -69,7 +69,7 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   return { connection: connectionTo(folder), notifications, close }
 }
 
-/** Waits for the owner's socket; should the owner leave meanwhile, its lock is taken and returned. */
+/** Waits for the owner's socket; if the owner ends in the meantime, its lock is taken and returned. */
 const joinOrLock = async (home: string, folder: string): Promise<DataDirLock | undefined> => {
   const deadline = performance.now() + JOIN_TIMEOUT_MS
   while (performance.now() < deadline) {
@@ -93,7 +93,7 @@ const connectionTo = (host: string) => ({ host, port: PORT, user: 'postgres', da
 
 const socketPath = (folder: string) => join(folder, `.s.PGSQL.${PORT}`)
 
-/** The data folder itself, or a private folder among the temporary ones when its path is too long for a socket. */
+/** The data directory itself, or a private temporary directory if its path is too long for a socket. */
 const socketFolder = (home: string): string => {
   if (Buffer.byteLength(socketPath(home)) <= MAX_SOCKET_PATH_BYTES) return home
   const folder = join(tmpdir(), `portaria-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`)

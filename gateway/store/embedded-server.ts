@@ -15,7 +15,7 @@ export const startEmbeddedServer = async (database: PGlite, path: string): Promi
   const turns = createTurns(database)
   const clients = new Map<PGLiteSocketHandler, Socket>()
   const server = createServer(socket => {
-    // The library wants its own class, of which it calls what Turns has.
+    // The library requires its own class, but calls only what Turns provides.
     const handler = new PGLiteSocketHandler({ queryQueue: turns as never, closeOnDetach: true })
     clients.set(handler, socket)
     for (const end of ['close', 'error']) handler.addEventListener(end, () => clients.delete(handler))
@@ -31,7 +31,7 @@ export const startEmbeddedServer = async (database: PGlite, path: string): Promi
       const closed = new Promise(resolve => server.close(resolve))
       for (const [handler, socket] of clients) {
         await handler.detach()
-        // A detached handler leaves a socket that is half closed, unread and so open.
+        // A detached handler leaves a socket that is half closed and unread, and therefore stays open.
         socket.destroy()
       }
       await closed

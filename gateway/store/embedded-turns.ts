@@ -1,9 +1,9 @@
 // Shares the single session of the embedded Postgres among its clients: one whole statement or transaction at a time.
 import type { PGlite } from '@electric-sql/pglite'
 
-/** What a handler of pglite-socket asks its queue for; names and signatures are the library's. */
+/** The methods that a handler of pglite-socket calls on its queue; names and signatures are the library's. */
 interface Turns {
-  /** Resolves to how many bytes were answered. */
+  /** Resolves to the number of bytes in the response. */
   enqueue(client: number, message: Uint8Array, onData: (data: Uint8Array) => void): Promise<number>
   clearQueueForHandler(client: number): void
   clearTransactionIfNeeded(client: number): Promise<void>
@@ -17,17 +17,17 @@ interface Turn {
   readonly reject: (error: unknown) => void
 }
 
-/** Parse, Bind, Describe, Execute, Close and Flush: a statement that is over only with Sync (protocol 3.0, extended query). */
+/** Parse, Bind, Describe, Execute, Close and Flush: a statement ends only with Sync (protocol 3.0, extended query). */
 const UNFINISHED: ReadonlySet<number> = new Set(Array.from('PBDECH', type => type.charCodeAt(0)))
 const SYNC = Uint8Array.of('S'.charCodeAt(0), 0, 0, 0, 4)
 
 /**
- * The library's own queue lets another client in between the messages of a statement whose client leaves: its answers then
- * go astray. Here the session stays with a client until its Sync, and is put in order when it leaves before that.
+ * The library's own queue lets another client in between the messages of a statement whose client disconnects, so its
+ * responses go astray. Here the session stays with a client until its Sync, and is reset if it disconnects before that.
  */
 export const createTurns = (database: PGlite): Turns => {
   const waiting: Turn[] = []
-  /** Whose statement or transaction is not over. */
+  /** The client whose statement or transaction is not finished. */
   let owner: number | undefined
   let current: { readonly client: number; readonly done: Promise<void> } | undefined
 
@@ -44,7 +44,7 @@ export const createTurns = (database: PGlite): Turns => {
       owner = UNFINISHED.has(message[0] ?? 0) || database.isInTransaction() ? client : undefined
       resolve(size)
     } catch (error) {
-      // Nothing tells how far it came: its handler leaves, and the session is put in order.
+      // Nothing shows how far it got: its handler is removed, and the session is reset.
       owner = client
       reject(error)
     }

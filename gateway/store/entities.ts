@@ -131,7 +131,7 @@ const LoginAddress = new EntitySchema<{ login: string; address: string; userId: 
   }
 })
 
-/** The order of insertion is the order of the columns in `audit-log.ts`; hashes and id are set by the database. */
+/** Rows are inserted in the order of the columns in `audit-log.ts`; hashes and id are set by the database. */
 export interface AuditEventRow {
   id: string
   at: Date

@@ -1,6 +1,6 @@
-// Folds the words of a search for people as the column users.searched is folded: without case and accents.
+// Folds the words of a search for people in the same way as the column users.searched: without case and accents.
 
-// Combining marks of Latin, Greek and Cyrillic that NFD splits off, and Latin letters that it leaves whole.
+// Combining marks of Latin, Greek and Cyrillic that NFD separates, and Latin letters that it does not decompose.
 const MARKS = '\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0326\u0327\u0328\u0331'
 const WHOLE = 'øØłŁđĐı'
 const PLAIN = 'oOlLdDi'
@@ -14,10 +14,10 @@ const fold = (text: string): string =>
     .join('')
     .toLowerCase()
 
-/** More words than a search needs are left out. */
+/** Words beyond this number are ignored. */
 const MAX_WORDS = 10
 
-/** What a search asks for, word by word. */
+/** The terms of a search, word by word. */
 export const searchWords = (text: string): string[] =>
   fold(text)
     .split(/\s+/)

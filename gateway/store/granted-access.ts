@@ -9,28 +9,28 @@ import { CREATE_AREAS, CREATE_PROFILES, type GrantedChange, replaceGranted } fro
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
-/** What a provider says about the groups of somebody. */
+/** What a provider reports about a person's groups. */
 export interface ProviderGroups {
   provider: Provider
   /** As the provider spells them: DNs of a directory, values of a claim. */
   groups: readonly string[]
   /** `tid` of the ID token. */
   tenant?: string | undefined
-  /** The provider said that it left groups out: then nothing is granted. */
+  /** The provider reported that it truncated the list, so nothing is granted. */
   isCutOff?: boolean | undefined
 }
 
-/** Who acts when route files change what people may do. */
+/** The actor when route files change what people may do. */
 const GRANTS_ACTOR: Actor = { id: null, username: 'grants' }
 
 const MAX_GROUPS = 5_000
-/** Some tens of milliseconds: the people of a batch can't log in meanwhile. */
+/** Some tens of milliseconds, during which the people of a batch cannot log in. */
 const BATCH = 100
-/** Any constant; the same for all versions of the gateway. */
+/** An arbitrary constant; the same for all versions of the gateway. */
 const GRANTS_LOCK = 7_263_544_003
 
 /**
- * Remembers the groups of a person whose row this transaction has locked, and grants what they give. The entries are for
+ * Stores the groups of a person whose row this transaction has locked, and grants what they give. The entries are for
  * the audit log, which comes last in a transaction.
  */
 export const applyGroups = async (
@@ -45,7 +45,7 @@ export const applyGroups = async (
   return regrant(manager, [id], grants, isNew)
 }
 
-/** The same for somebody who is not logging in. Undefined groups are not known: nothing changes. False for nobody. */
+/** The same for a person who is not logging in. Undefined groups are unknown, so nothing changes. False: no such person. */
 export const applyGroupsOf = (
   database: Database,
   id: number,
@@ -73,9 +73,9 @@ export const createNames = (database: Database, areas: readonly string[], profil
     await appendAudits(manager, entries)
   })
 
-/** How far a batch came. */
+/** The progress of a batch. */
 interface Regranted {
-  /** People that it looked at. */
+  /** People that it processed. */
   readonly people: number
   /** The last of their ids. */
   readonly last: number
@@ -83,7 +83,7 @@ interface Regranted {
 
 /**
  * Grants a batch of people with ids above `after` what these grants give to the groups in which they were last seen, unless
- * some instance has done so already.
+ * some instance has already done so.
  */
 export const regrantBatch = (database: Database, grants: Grants, after: number): Promise<Regranted> =>
   database.write(async manager => {
@@ -122,7 +122,7 @@ const regrant = async (
   return entries.map(({ entry }) => entry)
 }
 
-/** Of people whose access is no longer what it was. */
+/** The people whose access has changed. */
 const entriesOf = (changes: readonly GrantedChange[]): { id: number; entry: AuditEntry }[] =>
   changes.flatMap(({ id, before, after }) => {
     if (JSON.stringify(before) === JSON.stringify(after)) return []
@@ -142,7 +142,7 @@ const grantedBy = (grants: Grants, seen: readonly SeenGroups[]): Next => {
   return { profiles: namesIn(given, 'profiles').sort(), areas, main: areas[0] ?? '' }
 }
 
-// Areas are one whatever their case.
+// Area names are compared ignoring case.
 const isSame = (row: Granted, next: Next): boolean => {
   const folded = (names: readonly string[]) =>
     JSON.stringify([...new Set(names.map(name => name.toLowerCase()))].sort())
@@ -153,7 +153,7 @@ const isSame = (row: Granted, next: Next): boolean => {
   )
 }
 
-/** In the form in which they are compared; more than anybody's groups can be is as good as cut off. */
+/** In the form in which they are compared; more groups than anyone can have count as a truncated list. */
 const storableGroups = ({ provider, groups, isCutOff = false }: ProviderGroups) => {
   const keys = new Set<string>()
   for (const group of groups) {

@@ -1,4 +1,4 @@
-// Says what each group grants to a person, and to how many people.
+// Lists what each group grants to a person, and to how many people.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { type Grants, groupKey, type SeenGroups } from '../routes/grants.ts'
@@ -15,7 +15,7 @@ interface GrantedPart {
 
 export interface GrantedParts {
   granted: GrantedPart[]
-  /** The provider left groups out of its list, so that nothing is granted. */
+  /** The provider truncated its list of groups, so nothing is granted. */
   groupsCutOff: boolean
 }
 
@@ -25,11 +25,11 @@ type GrantItem = GrantedPart & {
   tenant: string
   /** `file:line:column`. */
   place: string
-  /** How many people are in the group, as last seen. */
+  /** Number of people in the group, as last seen. */
   people: number
 }
 
-/** Of several people, by id. */
+/** For several people, by id. */
 export const grantedTo = async (
   manager: EntityManager,
   ids: readonly number[],
@@ -45,7 +45,7 @@ export const grantedTo = async (
   return found
 }
 
-/** In the order of the files; and how many people have a list of groups that was cut off. */
+/** In the order of the files; and the number of people whose list of groups was truncated. */
 export const listGrants = (
   database: Database,
   { list }: Grants

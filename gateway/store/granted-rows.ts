@@ -23,7 +23,7 @@ export interface GrantedChange {
   readonly after: Effective
 }
 
-/** Names that the database lacks are created. */
+/** Names missing in the database are created. */
 export const replaceGranted = async (
   manager: EntityManager,
   people: readonly GrantedNames[]
@@ -46,7 +46,7 @@ export const replaceGranted = async (
   })
 }
 
-/** Ids of what a person has. */
+/** Ids of a person's profiles and areas. */
 interface HeldRow {
   id: number
   assignedProfiles: number[]
@@ -67,7 +67,7 @@ interface Ids {
 interface KnownNames {
   readonly profiles: ReadonlyMap<number, string>
   readonly areas: ReadonlyMap<number, string>
-  /** By the name that a grant writes, whatever its case. */
+  /** By the name in a grant, ignoring case. */
   readonly profileIds: ReadonlyMap<string, number>
   readonly areaIds: ReadonlyMap<string, number>
 }
@@ -104,7 +104,7 @@ const findNames = async (
 interface NamedRow {
   id: number
   name: string
-  /** As a grant writes it. */
+  /** As written in a grant. */
   wanted: string | null
 }
 
@@ -137,7 +137,7 @@ interface Statements {
   readonly remove: string
 }
 
-/** Only rows that differ are touched: a change of one grant leaves what the others give alone. */
+/** Only rows that differ are touched, so a changed grant does not affect what the others give. */
 const writeDifference = async (
   manager: EntityManager,
   { add, remove }: Statements,
@@ -185,7 +185,7 @@ export const CREATE_AREAS = `
   ON CONFLICT DO NOTHING RETURNING id, name`
 const FIND_PROFILES = `
   SELECT id, name, NULL AS wanted FROM profiles WHERE id = ANY($1::int[]) OR name = ANY($2::text[]) ORDER BY id`
-// Areas are one whatever their case.
+// Area names are compared ignoring case.
 const FIND_AREAS = `
   SELECT a.id, a.name, w.wanted FROM areas a LEFT JOIN unnest($2::text[]) AS w (wanted) ON lower(w.wanted) = lower(a.name)
   WHERE a.id = ANY($1::int[]) OR w.wanted IS NOT NULL ORDER BY lower(a.name)`

@@ -1,4 +1,4 @@
-// Keeps the identity of people whose account becomes known by another subject, and moves links by hand.
+// Keeps people's identity when the subject of their account changes, and moves links manually.
 import type { EntityManager } from 'typeorm'
 import { Conflict } from '../errors.ts'
 import type { Provider } from '../identity.ts'
@@ -11,19 +11,19 @@ import { query } from './query.ts'
 
 export type Link = [provider: Provider, issuer: string, subject: string]
 
-/** What a provider knows of an account beyond its subject. */
+/** What a provider knows about an account beyond its subject. */
 interface AccountHistory {
-  /** Subjects under which other settings would have linked this account: its logins. */
+  /** Subjects under which other settings would have linked this account, i.e. its logins. */
   readonly formerSubjects: readonly string[]
-  /** When the provider made the account. */
+  /** When the account was created at the provider. */
   readonly createdAt: Date
 }
 
 /**
- * Makes a link by login name one by the stable subject, if the account existed before the last login of that person: a
- * name that was given to somebody else since leads to nobody. The entry for the audit log, or undefined when there is no
- * such link. Of several people under the names of one account a disabled one goes first: nobody comes back by another
- * name.
+ * Turns a link by login name into one by the stable subject, if the account existed before the last login of that person:
+ * a name that has since been reassigned matches nobody. Returns the entry for the audit log, or undefined if there is no
+ * such link. If several people have names of one account, a disabled one takes precedence, so that nobody returns under
+ * another name.
  */
 export const upgradeLink = async (
   manager: EntityManager,
@@ -49,13 +49,13 @@ export const upgradeLink = async (
   }
 }
 
-/** How a link is known under other settings. */
+/** The form of a link under other settings. */
 interface OtherLink {
   readonly issuer: string
   readonly subject: string
 }
 
-/** Gives an account that is linked under other settings this link too. The entry for the audit log, or undefined. */
+/** Adds this link to an account that is linked under other settings. Returns the entry for the audit log, or undefined. */
 export const adoptLink = async (
   manager: EntityManager,
   link: Link,
@@ -72,7 +72,7 @@ export const adoptLink = async (
   }
 }
 
-/** So that the person stays who they are when the settings change; a link that leads to somebody already stays. */
+/** Preserves the person's identity when the settings change; a link that already belongs to a person stays. */
 export const keepOtherLink = (manager: EntityManager, id: number, { issuer, subject }: OtherLink) =>
   query(manager, KEEP, [issuer, subject, id])
 
@@ -85,13 +85,13 @@ const KEEP = `
   ON CONFLICT DO NOTHING`
 
 interface CloudLinks {
-  /** People who are linked as without CLOUDIDP_ISSUER, and in no other way. */
+  /** People whose only link is the one without CLOUDIDP_ISSUER. */
   readonly withoutIssuer: number
-  /** People who are linked by an issuer's subject only. */
+  /** People whose only link is an issuer's subject. */
   readonly withIssuer: number
 }
 
-/** @param source the issuer of links that are made without CLOUDIDP_ISSUER */
+/** @param source the issuer of links that are created without CLOUDIDP_ISSUER */
 export const countCloudLinks = (database: Database, source: string): Promise<CloudLinks> =>
   database.read(async manager => {
     const [row] = await query<CloudLinks>(manager, COUNT_CLOUD, [source])
@@ -105,7 +105,7 @@ const COUNT_CLOUD = `
 
 const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
 
-// Someone who has a stable link already has been told from others by it: a left-over login of theirs proves nothing.
+// A person who already has a stable link is distinguished by it, so a leftover login of theirs proves nothing.
 const FORMER = `
   SELECT l.subject, u.id FROM provider_links l JOIN users u ON u.id = l.user_id
   WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = ANY($3::text[]) AND u.last_login_at > $4
@@ -117,8 +117,8 @@ const FORMER = `
 const MOVE = 'UPDATE provider_links SET subject = $4 WHERE provider = $1 AND issuer = $2 AND subject = $3'
 
 /**
- * The links of `newId` lead to `oldId` from now on; access stays where it is. Both must log in again. Throws NotFound, and
- * Conflict when `newId` has access of its own, has no link, or is `oldId`.
+ * Moves the links of `newId` to `oldId`; access is not moved. Both must log in again. Throws NotFound, and
+ * Conflict if `newId` has access of its own, has no link, or is `oldId`.
  */
 export const relinkPerson = (database: Database, actor: Actor, oldId: number, newId: number): Promise<number> =>
   database.write(async manager => {

@@ -1,4 +1,4 @@
-// Reads live access tokens and their owners a few thousand at a time: all of them at startup, then only changes.
+// Reads live access tokens and their owners a few thousand at a time: all at startup, then only changes.
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import type { TokenOwner } from '../tokens/owner-table.ts'
@@ -7,16 +7,16 @@ import type { PersonalTokenRow } from '../tokens/token-table.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
-/** Rows of one statement: each ends well within its deadline, and little of it is in memory at once. */
+/** Rows per statement, so that each ends well within its deadline, and little of it is in memory at once. */
 const AT_ONCE = 4000
-/** Objects of their own until they are learnt: as few as V8 forgets before it takes more from the system for them. */
+/** Separate objects until they are processed: few enough for V8 to free them before it requests more memory from the system. */
 const OWNERS_AT_ONCE = 1000
 
 type Learn = (news: PersonalTokenNews) => void
 
 /**
- * Hands over, in parts, the tokens and owners that a transaction from `cursor` on may have changed; with `undefined` all that
- * are live. An owner comes no later than their tokens.
+ * Delivers, in parts, the tokens and owners that a transaction from `cursor` on may have changed; with `undefined`, all live
+ * ones. An owner comes no later than their tokens.
  */
 export const readLiveTokens = async (database: Database, cursor: string | undefined, learn: Learn): Promise<void> => {
   const known = new Set<number>()
@@ -48,7 +48,7 @@ async function* pagesOfTokens(database: Database, cursor: string): AsyncGenerato
   for (;;) {
     const page = await next
     const isLast = page.length < AT_ONCE
-    // Postgres works on the next page while this one is made of use.
+    // Postgres prepares the next page while this one is processed.
     if (!isLast) next = readAfter(page.reduce((last, { id }) => Math.max(last, id), 0))
     next.catch(() => undefined)
     yield page
@@ -56,7 +56,7 @@ async function* pagesOfTokens(database: Database, cursor: string): AsyncGenerato
   }
 }
 
-/** All tokens of a page that name the same profiles, one after the other in `tokens`. */
+/** All tokens of a page that name the same profiles, consecutive in `tokens`. */
 interface PackedTokens {
   /** A JSON array. */
   profiles: string
@@ -67,7 +67,7 @@ interface PackedTokens {
 const PACKED_LENGTH = 32 + 3 * 4 + 2 * 8
 
 const unpack = ({ profiles, tokens }: PackedTokens): PersonalTokenRow[] => {
-  // Our own JSON, of an array of texts.
+  // Our own JSON: an array of texts.
   const list = JSON.parse(profiles) as string[]
   return Array.from({ length: tokens.length / PACKED_LENGTH }, (_, index) => {
     const at = index * PACKED_LENGTH
@@ -132,12 +132,12 @@ interface OwnerRow {
   disabled: boolean
   confirmedAt: number
   mainArea: number | null
-  /** Ids, with commas between them. */
+  /** Ids, separated by commas. */
   profiles: string | null
   areas: string | null
 }
 
-// Packed: as a row each they take this process five times as long.
+// Packed, because one row each would take this process five times as long.
 const TOKENS = `
   SELECT array_to_json(profiles)::text AS profiles, string_agg(decode(hash, 'hex')
     || int4send(id) || int4send(user_id) || int4send(version)
@@ -147,7 +147,7 @@ const TOKENS = `
     ORDER BY id LIMIT $3) AS page
   GROUP BY profiles`
 
-// Whole sets joined: asked person by person, a hundred thousand owners take ten seconds.
+// Joined as whole sets: queried person by person, a hundred thousand owners take ten seconds.
 const idsOf = (assigned: string, granted: string, column: string) => `
   (SELECT user_id, string_agg(${column}::text, ',' ORDER BY ${column}) AS ids FROM (
     SELECT user_id, ${column} FROM ${assigned} WHERE user_id = ANY($1::int[])
@@ -164,7 +164,7 @@ const OWNERS = `
     LEFT JOIN ${idsOf('user_areas', 'granted_areas', 'area_id')} a ON a.user_id = u.id
   WHERE u.id = ANY($1::int[])`
 
-// By narrow ways instead of one wide join: this is asked every two seconds.
+// By narrow indexes instead of one wide join, because this runs every two seconds.
 const HAS_TOKEN = 'EXISTS (SELECT FROM personal_tokens t WHERE t.user_id = u.id AND t.expires_at > now())'
 const CHANGED_OWNERS = `
   SELECT u.id FROM users u

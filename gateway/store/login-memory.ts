@@ -1,4 +1,4 @@
-// Remembers which OAuth states were used, and from where each person has logged in before.
+// Remembers which OAuth states were used, and the addresses from which each person has logged in.
 import { BadRequest } from '../errors.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
@@ -7,9 +7,9 @@ import { storableKey } from './storable.ts'
 const ADDRESSES_PER_LOGIN = 20
 
 interface LoginMemory {
-  /** True for exactly one caller on all instances, until `expiresAt`; false when the nonce was used before. */
+  /** True for exactly one caller on all instances, until `expiresAt`; false if the nonce was used before. */
   useOAuthState(nonce: string, expiresAt: Date): Promise<boolean>
-  /** Remembers a success; the 20 latest addresses per login are kept. `login` is the normalised login text. */
+  /** Records a success; the 20 latest addresses per login are kept. `login` is the normalised login. */
   rememberAddress(login: string, address: string, userId: number): Promise<void>
   /** Whether this login has succeeded from this address (a client IP key) before. */
   knowsAddress(login: string, address: string): Promise<boolean>

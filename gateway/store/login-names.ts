@@ -5,15 +5,15 @@ import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
 export interface LoginNames {
-  /** The canonical login of the account that `login` leads to; undefined when no success has shown one. */
+  /** The canonical login of the account that `login` belongs to; undefined if no successful login has shown one. */
   accountOf(login: string): Promise<string | undefined>
-  /** From now on `logins` lead to `account`. Gives those that did not before. */
+  /** Assigns `logins` to `account` from now on. Returns those that were not assigned to it before. */
   join(account: string, logins: readonly string[]): Promise<readonly string[]>
-  /** The one person of the directory whom a login names; undefined when there is none, or more than one. */
+  /** The only person of the directory that a login names; undefined if there is none, or more than one. */
   personOf(login: string): Promise<{ readonly id: number; readonly username: string } | undefined>
 }
 
-/** Each throws `GW_UNAVAILABLE` when the database is away. */
+/** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
 export const createLoginNames = (database: Database): LoginNames => ({
   accountOf: login =>
     database.read(async manager => {
@@ -38,7 +38,7 @@ export const createLoginNames = (database: Database): LoginNames => ({
     })
 })
 
-/** Every login under which this person's account of the directory is known. */
+/** All logins under which this person's directory account is known. */
 export const loginsOfPerson = async (manager: EntityManager, id: number, username: string): Promise<string[]> => {
   const rows = await query<{ login: string }>(manager, LOGINS, [id, username])
   return [...new Set([username, ...rows.map(({ login }) => login)])]

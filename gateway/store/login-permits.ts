@@ -1,19 +1,19 @@
-// Keeps the permits of accounts, which count recent failed logins, where all instances see them and a restart loses nothing.
+// Stores the permits of accounts, which count recent failed logins, so that all instances see them and they survive a restart.
 import type { EntityManager } from 'typeorm'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
-/** Text by key that changes only where it still is what was read (compare and swap). */
+/** Text by key, updated by compare-and-swap. */
 export interface PermitStore {
   /** `now`: ms since the epoch by the store's own clock, the only one that counts. */
   read(key: string): Promise<{ readonly text: string | undefined; readonly now: number }>
-  /** Whether it was still `before` (undefined: absent); then it is `after`, for `ttlMs` at least. */
+  /** Replaces `before` (undefined: absent) with `after`, for at least `ttlMs`; false if it had changed. */
   swap(key: string, before: string | undefined, after: string | undefined, ttlMs: number): Promise<boolean>
 }
 
 /**
- * Rows that are over are removed with the other purges (`token-state.ts`). `now` stands in for the database's clock.
- * Throws `GW_UNAVAILABLE` when the database is away.
+ * Expired rows are removed with the other purges (`token-state.ts`). `now` replaces the database's clock.
+ * Throws `GW_UNAVAILABLE` if the database is unavailable.
  */
 export const createLoginPermits = (database: Database, now?: () => number): PermitStore => ({
   read: async key => {
@@ -30,7 +30,7 @@ export const createLoginPermits = (database: Database, now?: () => number): Perm
   }
 })
 
-/** As if no login had failed under these keys. */
+/** Resets these keys, as if no login had failed. */
 export const releasePermits = async (manager: EntityManager, keys: readonly string[]): Promise<void> => {
   await query(manager, 'DELETE FROM login_permits WHERE key = ANY($1::text[])', [keys])
 }

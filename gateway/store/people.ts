@@ -11,7 +11,7 @@ import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
 export interface StoredPerson {
-  /** With all access that the person has, assigned and granted. */
+  /** With all access of the person, assigned and granted. */
   user: User
   /** What an Admin assigned. */
   assigned: AccessNames
@@ -24,14 +24,14 @@ export interface StoredPerson {
 
 export type PersonItem = User & {
   disabled: boolean
-  /** ISO 8601, UTC; `''` when never. */
+  /** ISO 8601, UTC; `''` if never. */
   lastLoginAt: string
-  /** What an Admin assigned; a main area of `''` is none. */
+  /** What an Admin assigned; `''` means no main area. */
   assigned: { profiles: string[]; areas: string[]; areaPrincipal: string }
 } & GrantedParts
 
 export interface PeopleQuery {
-  /** Words, each a part of a name, username or e-mail; case and accents make no difference. */
+  /** Words, each part of a name, username or e-mail; case and accents are ignored. */
   search?: string | undefined
   accessStatus?: AccessStatus | undefined
   disabled?: boolean | undefined
@@ -53,7 +53,7 @@ export const getPerson = async (manager: EntityManager, id: number): Promise<Sto
   return person
 }
 
-/** People with exactly this username, in any case: one per provider and issuer at most, usually. */
+/** People with exactly this username, ignoring case: usually at most one per provider and issuer. */
 export const findByUsername = async (database: Database, username: string): Promise<StoredPerson[]> => {
   const name = storableText(username)
   if (name === '') return []
@@ -68,7 +68,7 @@ export const listPeople = (database: Database, grants: Grants, filter: PeopleQue
   return database.read(async manager => {
     const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total FROM users u ${where}`, values)
     const window = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`
-    // Which people these are comes first: what else is shown of them is looked up for this page alone.
+    // The people are selected first; the other columns are read for this page only.
     const chosen = `SELECT u.id FROM users u ${where} ORDER BY ${ORDER} ${window}`
     const statement = `${SELECT} WHERE u.id IN (${chosen}) ORDER BY ${ORDER}`
     const rows = await query<PersonRow>(manager, statement, [...values, pageSize, offset])
@@ -77,7 +77,7 @@ export const listPeople = (database: Database, grants: Grants, filter: PeopleQue
   })
 }
 
-/** The person as lists show them, and the access version that this shows. */
+/** The person as shown in lists, with the corresponding access version. */
 export const loadItem = (
   database: Database,
   grants: Grants,

@@ -1,4 +1,4 @@
-// Keeps the access tokens that people create: what each may do, until when, and the hash that identifies it.
+// Stores the access tokens that people create: their permissions, their expiry, and the hash that identifies them.
 import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
@@ -23,7 +23,7 @@ interface PersonalTokenItem {
   profiles: string[]
   /** ISO 8601, UTC. */
   expiresAt: string
-  /** To the minute; ISO 8601, UTC; `''` when never. */
+  /** To the minute; ISO 8601, UTC; `''` if never. */
   lastUsedAt: string
 }
 
@@ -39,16 +39,16 @@ export interface TokenWish {
 export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
 
 export const createPersonalTokenStore = (database: Database) => ({
-  /** Live tokens of a person, or of all; the newest first. */
+  /** Live tokens of a person, or of all people; the newest first. */
   list: (bounds: { page?: number; pageSize?: number }, userId?: number): Promise<Page<OwnedTokenItem>> =>
     database.read(manager => list(manager, bounds, userId)),
-  /** The token is in the answer and nowhere else. Throws BadRequest, Conflict (too many), NotFound. */
+  /** The token is contained only in this result. Throws BadRequest, Conflict (too many), NotFound. */
   create: (actor: Actor, userId: number, wish: TokenWish): Promise<PersonalTokenItem & { token: string }> =>
     database.write(manager => create(manager, actor, userId, wish)),
-  /** Ends a token on every instance; of this person only, when one is given. Throws NotFound. */
+  /** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
   end: (actor: Actor, id: number, userId?: number): Promise<void> =>
     database.write(manager => end(manager, actor, id, userId)),
-  /** Hands over live tokens and their owners, all of them or what a transaction from `cursor` on may have changed. */
+  /** Delivers live tokens and their owners: all of them, or what a transaction from `cursor` on may have changed. */
   readLive: (cursor: string | undefined, learn: (news: PersonalTokenNews) => void): Promise<void> =>
     readLiveTokens(database, cursor, learn),
   recordUse: (uses: readonly PersonalTokenUse[]): Promise<void> =>
@@ -155,7 +155,7 @@ const toItem = ({ id, name, profiles, expires_at, last_used_at }: ItemRow): Pers
 
 const ITEM = "t.id, t.name, t.profiles, t.expires_at, date_trunc('minute', t.last_used_at) AS last_used_at"
 
-// A token from before all tokens of its owner were ended is dead, and is not shown.
+// A token issued before all tokens of its owner were ended is dead, and is not shown.
 const LIVE = `
   FROM personal_tokens t JOIN users u ON u.id = t.user_id
   WHERE ($1::int IS NULL OR t.user_id = $1) AND t.expires_at > now() AND t.version >= u.lowest_accepted_version`

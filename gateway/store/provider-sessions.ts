@@ -1,4 +1,4 @@
-// Keeps which session at the cloud provider each login came from, and ends logins when the provider ends theirs.
+// Stores the session at the cloud provider from which each login came, and ends logins when the provider ends theirs.
 import type { EntityManager } from 'typeorm'
 import { appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
@@ -12,13 +12,13 @@ interface ProviderSession {
   readonly userId: number
   readonly issuer: string
   readonly subject: string
-  /** `sid` of the ID token; undefined when the provider names none. */
+  /** `sid` of the ID token; undefined if the provider sends none. */
   readonly sid: string | undefined
   /** Seconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** A verified logout token: at least one of subject and sid is there (OpenID Connect Back-Channel Logout 1.0 §2.4). */
+/** A verified logout token with at least one of subject and sid (OpenID Connect Back-Channel Logout 1.0 §2.4). */
 export interface ProviderLogout {
   readonly issuer: string
   readonly subject: string | undefined
@@ -30,7 +30,7 @@ export interface ProviderLogout {
 
 export interface ProviderSessions {
   begin(session: ProviderSession): Promise<void>
-  /** Ends what the token names, on every instance, and returns how many logins; undefined: the token was used before. */
+  /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
   end(logout: ProviderLogout, from: { requestId: string; ip: string }): Promise<number | undefined>
 }
 
@@ -75,12 +75,12 @@ const BEGIN = `
   SELECT $1, id, $3, $4, $5, to_timestamp($6::float8) FROM users WHERE id = $2
   ON CONFLICT (jti) DO NOTHING`
 
-// A minute of grace: clocks differ.
+// A minute of tolerance, because clocks differ.
 const USE = `
   INSERT INTO used_logout_tokens (key, expires_at) VALUES ($1, to_timestamp($2::float8) + interval '1 minute')
   ON CONFLICT DO NOTHING RETURNING key`
 
-// Without a sid all logins of the subject end; with one, those of that session, and those whose session is not known.
+// Without a sid, all logins of the subject end; with one, those of that session and those whose session is unknown.
 const NAMED = `
   SELECT jti, user_id, extract(epoch FROM expires_at)::float8 AS expires_s FROM provider_sessions
   WHERE issuer = $1 AND expires_at > now() AND ($3 = '' OR subject = $3)

@@ -1,7 +1,7 @@
-// Runs a parametrised statement and returns its rows, whatever kind of statement it is.
+// Runs a parametrised statement of any kind and returns its rows.
 import type { EntityManager } from 'typeorm'
 
-/** Rows of a statement; `Row` is the shape that our own schema gives them. Values only ever travel as parameters. */
+/** Rows of a statement; `Row` is the shape defined by our own schema. Values are passed only as parameters. */
 export const query = async <Row>(
   manager: EntityManager,
   statement: string,
@@ -14,7 +14,7 @@ export const query = async <Row>(
   return Array.isArray(first) && typeof second === 'number' ? first : result
 }
 
-/** Text for `LIKE '%' || $n || '%'` that stands for itself (PostgreSQL documentation, 9.7.1). */
+/** Escapes a text for `LIKE '%' || $n || '%'` (PostgreSQL documentation, 9.7.1). */
 export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
 export interface Page<Item> {
@@ -24,13 +24,13 @@ export interface Page<Item> {
   total: number
 }
 
-/** Page and size within what any list may ask: page from 1, size 1 to 200 (default 50). */
+/** Page and size within the limits of all lists: page from 1, size 1 to 200 (default 50). */
 export const pageBounds = (page = 1, pageSize = 50) => {
   const size = Math.min(Math.max(Math.trunc(pageSize) || 1, 1), 200)
   const number = Math.min(Math.max(Math.trunc(page) || 1, 1), 1_000_000)
   return { page: number, pageSize: size, offset: (number - 1) * size }
 }
 
-/** Ids of our tables are int4: anything else cannot exist, and must not become an error of the database. */
+/** Ids of our tables are int4: anything else cannot exist, and must not cause a database error. */
 export const isRowId = (id: unknown): id is number =>
   typeof id === 'number' && Number.isInteger(id) && id > 0 && id <= 2_147_483_647

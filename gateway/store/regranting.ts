@@ -7,11 +7,11 @@ import type { Database } from './database.ts'
 import { createNames, regrantBatch } from './granted-access.ts'
 
 interface Regranting {
-  /** Looks at everybody who was granted something else, or by other grants. Resolves when it is done, or was tried. */
+  /** Processes everyone whose granted access may have changed. Resolves when it is done, or was attempted. */
   apply(): Promise<void>
-  /** Resolves when all that was asked for is done, or was tried. */
+  /** Resolves when everything requested so far is done, or was attempted. */
   settled(): Promise<void>
-  /** Waits for the batch under way. */
+  /** Waits for the batch in progress. */
   close(): Promise<void>
 }
 
@@ -33,12 +33,12 @@ export const createRegranting = ({ database, table, log }: RegrantingParts): Reg
     const { grants, profiles } = table()
     await createNames(database, namesIn(grants.list, 'areas'), profiles.slice(PROFILES.length))
     let people = 0
-    // A table that was swapped in meanwhile has asked for its own turn.
+    // A table that was swapped in meanwhile has requested its own run.
     for (let after = 0; !isClosed && table().grants === grants; ) {
       const batch = await regrantBatch(database, grants, after)
       if (batch.people === 0 && after === 0) break
       people += batch.people
-      // From the start again until nothing is left: other instances grant too, and people log in meanwhile.
+      // Starts over until nothing is left, because other instances grant too, and people log in meanwhile.
       after = batch.people === 0 ? 0 : batch.last
     }
     if (people > 0) log.info({ people }, 'recalculated access from the groups last seen')

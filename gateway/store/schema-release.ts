@@ -3,7 +3,7 @@ import type { QueryRunner } from 'typeorm'
 import { SCHEMA_RELEASE } from '../../migrations/index.ts'
 import { query } from './query.ts'
 
-/** Waiting does not help: another release of the gateway is needed. */
+/** Waiting does not help, because a different release of the gateway is needed. */
 class SchemaTooNew extends Error {
   constructor(found: number) {
     super(
@@ -13,7 +13,7 @@ class SchemaTooNew extends Error {
   }
 }
 
-/** Migrations only add, so that the release before still works beside them; two releases ahead that is not promised. */
+/** Migrations are additive, so the previous release also works on the schema; that is not promised for two releases. */
 export const refuseNewerSchema = async (runner: QueryRunner): Promise<void> => {
   const [known] = await query<{ exists: boolean }>(
     runner.manager,
@@ -25,5 +25,5 @@ export const refuseNewerSchema = async (runner: QueryRunner): Promise<void> => {
   if (newest > SCHEMA_RELEASE + 1) throw new SchemaTooNew(newest)
 }
 
-/** `R2Something…` belongs to the second release that changed the schema; without a number to the first. */
+/** `R2Something…` belongs to the second release that changed the schema; names without a number belong to the first. */
 const releaseOf = (name: string): number => Number(/^R([1-9][0-9]*)[A-Z]/.exec(name)?.[1] ?? 1)

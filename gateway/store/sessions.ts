@@ -1,4 +1,4 @@
-// Keeps the live logins: who, from where, with which browser, and when each was last used.
+// Stores the live logins: who, from where, with which browser, and when each was last used.
 import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { Identity, Provider } from '../identity.ts'
@@ -8,7 +8,7 @@ import { isRowId, type Page, pageBounds, query } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
-/** A login as its tokens describe it; times in seconds since the epoch. */
+/** A login as described by its tokens; times in seconds since the epoch. */
 interface SessionLogin {
   readonly tokenId: string
   readonly userId: number
@@ -23,7 +23,7 @@ interface SessionUse extends SessionLogin {
   readonly usedAt: number
 }
 
-/** What the use of a token says of its session; empty for tokens that are not a person's login. */
+/** The session whose token was used; empty for tokens that do not belong to a person's login. */
 export const sessionUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }): SessionUse[] => {
   const { user, tokenId, version, issuedAt, authenticatedAt, expiresAt, kind } = identity
   if (kind !== 'login' || user.provider === 'client') return []
@@ -33,7 +33,7 @@ export const sessionUse = ({ identity, usedAt }: { identity: Identity; usedAt: n
 
 interface SessionItem {
   id: number
-  /** Whether it is the session that asks. */
+  /** Whether it is the session that sent the request. */
   current: boolean
   provider: Provider
   /** ISO 8601, UTC. */
@@ -60,15 +60,15 @@ export const sessionItemSchema = {
 } as const
 
 export interface Sessions {
-  /** A login has succeeded. */
+  /** Called after a successful login. */
   begin(login: SessionLogin, from: { ip: string; userAgent: string }): Promise<void>
-  /** Writes down when logins were last used; those unknown so far are kept from now on, ended ones are not. */
+  /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
   recordUse(uses: readonly SessionUse[]): Promise<void>
-  /** Live sessions of a person, the latest used first; `tokenId` is that of the session that asks. */
+  /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
   list(userId: number, options: { tokenId?: string; page: number; pageSize: number }): Promise<Page<SessionItem>>
   /** Ends one session of a person on every instance. Throws NotFound. */
   end(actor: Actor, userId: number, id: number): Promise<void>
-  /** Ends all sessions of a person, but the one with `exceptTokenId` when given. Returns how many. */
+  /** Ends all sessions of a person, except the one with `exceptTokenId` if given. Returns their number. */
   endAll(actor: Actor, userId: number, exceptTokenId?: string): Promise<number>
 }
 
@@ -123,7 +123,7 @@ const begin = async (
   ])
 }
 
-/** A refreshed token and the one before it are one session, and a statement may touch its row only once. */
+/** A refreshed token and the previous one belong to one session, and a statement may touch its row only once. */
 const latestOf = (uses: readonly SessionUse[]): SessionUse[] => {
   const latest = new Map<string, SessionUse>()
   for (const use of uses) if (use.usedAt >= (latest.get(use.tokenId)?.usedAt ?? 0)) latest.set(use.tokenId, use)
@@ -175,7 +175,7 @@ const BEGIN = `
   SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users WHERE id = $2
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent`
 
-// A session that was ended meanwhile must not come back: neither by its own end nor by that of all tokens of its person.
+// A session that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.
 const RECORD_USE = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
   SELECT used.jti, used.user_id, used.provider, to_timestamp(used.created), to_timestamp(used.used), to_timestamp(used.expires)

@@ -1,11 +1,11 @@
-// Keeps the keys that sign assertions, and changes them under a lock that all instances share.
+// Stores the keys that sign assertions, and changes them under a lock that all instances share.
 import type { EntityManager } from 'typeorm'
 import type { KeyPlan, SigningKeyRow } from '../tokens/signing-keys.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
-/** Any constant; the same for all versions of the gateway. */
+/** An arbitrary constant; the same for all versions of the gateway. */
 const KEY_LOCK = 7_263_544_003
 
 interface KeysRead {
@@ -16,7 +16,7 @@ interface KeysRead {
 
 type Plan = (rows: readonly SigningKeyRow[], nowS: number) => KeyPlan
 
-/** Applies what `plan` says has to change, and returns the keys as they are then. */
+/** Applies the changes that `plan` returns, and returns the resulting keys. */
 export const updateSigningKeys = async (database: Database, actor: Actor, plan: Plan): Promise<KeysRead> => {
   const seen = await database.read(readKeys)
   if (isNothing(plan(seen.rows, seen.nowS))) return seen

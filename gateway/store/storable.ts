@@ -1,4 +1,4 @@
-// Makes text and JSON from outside safe to store in Postgres: bounded and well-formed.
+// Makes text and JSON from outside safe to store in Postgres: limited in size and well-formed.
 import { createHash } from 'node:crypto'
 
 const MAX_TEXT_CODE_POINTS = 256
@@ -7,7 +7,7 @@ const SECRET_KEY = /^(password|secret|token|authorization|cookie|clientsecret|ac
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** Trimmed text without NUL (Postgres refuses it) or lone surrogates, at most `max` code points; `''` for no string. */
+/** Trimmed text without NUL (rejected by Postgres) or lone surrogates, at most `max` code points; `''` if not a string. */
 export const storableText = (value: unknown, max = MAX_TEXT_CODE_POINTS): string => {
   if (typeof value !== 'string') return ''
   const clean = value
@@ -19,14 +19,14 @@ export const storableText = (value: unknown, max = MAX_TEXT_CODE_POINTS): string
 }
 
 /**
- * Text that names somebody: kept as it is or refused (`undefined`), never bent, since two bent ones could be the same.
+ * Text that identifies someone: kept unchanged or refused (`undefined`), because two altered ones could become equal.
  */
 export const storableKey = (value: unknown, max = 512): string | undefined => {
   if (typeof value !== 'string' || value === '' || value.length > max) return undefined
   return value.includes('\0') || !value.isWellFormed() ? undefined : value
 }
 
-/** A JSON value as jsonb keeps it; secrets are blanked by key, and a value beyond 32 KiB by its size. */
+/** A JSON value for jsonb; secrets are replaced by key, and a value over 32 KiB by its size. */
 export const storableJson = (value: unknown): Json => {
   const json = clean(value, 0)
   const bytes = Buffer.byteLength(JSON.stringify(json))
@@ -51,7 +51,7 @@ const clean = (value: unknown, depth: number): Json => {
   )
 }
 
-/** JSON with its keys in code unit order and nothing between its tokens (after RFC 8785). */
+/** JSON with its keys in code unit order and no whitespace between tokens (after RFC 8785). */
 export const canonicalJson = (value: Json): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (value === null || typeof value !== 'object') return JSON.stringify(value)

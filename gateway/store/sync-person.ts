@@ -1,4 +1,4 @@
-// Creates or updates a person whom a provider has confirmed, however many of their logins arrive at once.
+// Creates or updates a person whom a provider has authenticated, however many of their logins arrive at once.
 import type { EntityManager } from 'typeorm'
 import { LoginFailed } from '../errors.ts'
 import type { ProvenPerson } from '../identity.ts'
@@ -55,7 +55,7 @@ export const syncPerson = async (
   })
 }
 
-/** Asked for the grants only now: the person's row is locked, and what a reload has granted before is not undone. */
+/** The grants are read only now, with the person's row locked, so that what a reload has granted before is not undone. */
 const grantTo = async (
   manager: EntityManager,
   id: number,
@@ -78,7 +78,7 @@ const updateKnown = async (manager: EntityManager, link: Link, names: string[]):
   return row === undefined ? undefined : { id: row.id, created: false, entries: [] }
 }
 
-/** Logins of one new person queue here: the first creates, the others find what it committed. */
+/** Logins of one new person queue here: the first creates the person, the others find what it committed. */
 const createOnce = async (
   manager: EntityManager,
   link: Link,

@@ -1,4 +1,4 @@
-// Keeps what ended early: revoked tokens, and the versions below which a person's tokens are stale.
+// Stores what ended early: revoked tokens, and the versions below which a person's tokens are stale.
 import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'
 import type { PersonVersion, RevokedToken } from '../tokens/revocations.ts'
@@ -13,25 +13,25 @@ interface TokenStateRead {
   tokens: RevokedToken[]
   /** People whose version is above 0. */
   versions: PersonVersion[]
-  /** Where the next `changesSince` goes on. */
+  /** Where the next `changesSince` continues. */
   cursor: string
   /** When this was read, milliseconds since the epoch by this process's clock. */
   at: number
-  /** Whether this is everything there is, rather than what changed. */
+  /** Whether this is the complete state, rather than a set of changes. */
   complete: boolean
 }
 
 interface TokenState {
-  /** Everything that is needed to judge tokens without asking again. */
+  /** Everything needed to check tokens without another query. */
   loadRevocations(): Promise<TokenStateRead>
   /**
-   * What was committed since `cursor`, perhaps some of it twice, never less: a transaction that commits late is found
-   * by its number. Complete again when the database was replaced by an older one.
+   * What was committed since `cursor`; some of it may be repeated, but nothing is missing: transactions that commit late are
+   * found by their number. Complete again if the database was replaced by an older one.
    */
   changesSince(cursor: string): Promise<TokenStateRead>
-  /** Ends a token on every instance; with its audit entry in the same transaction. `expiresAt` in seconds. */
+  /** Ends a token on every instance, with its audit entry in the same transaction. `expiresAt` in seconds. */
   revokeToken(jti: string, expiresAt: number, entry?: AuditEntry): Promise<void>
-  /** Forgets what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
+  /** Removes what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
   purgeExpired(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export const createTokenState = (database: Database): TokenState => ({
 
 const readSince = async (manager: EntityManager, since: string | undefined): Promise<TokenStateRead> => {
   const at = Date.now()
-  // Taken before the rows are read: whatever a transaction below this number changed is visible to what follows.
+  // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
   const [now] = await query<{ cursor: string }>(
     manager,
     'SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS cursor'
@@ -60,7 +60,7 @@ const readSince = async (manager: EntityManager, since: string | undefined): Pro
   return { tokens, versions, cursor, at, complete }
 }
 
-// A minute of grace: the gateway's clock may lag behind the database's.
+// A minute of tolerance, because the gateway's clock may lag behind the database's.
 const TOKENS = `
   SELECT jti, extract(epoch FROM expires_at)::float8 AS "expiresAt" FROM revocations
   WHERE revoked_in >= $1::text::xid8 AND expires_at > now() - interval '1 minute'`
@@ -79,7 +79,7 @@ const PURGES = [
   "DELETE FROM login_addresses WHERE last_success_at < now() - interval '180 days'"
 ]
 
-/** Ends a token on every instance, within a transaction; its session ends with it. */
+/** Ends a token and its session on every instance, within a transaction. */
 export const revokeToken = async (manager: EntityManager, jti: string, expiresAt: number, entry?: AuditEntry) => {
   const key = storableKey(jti)
   if (key === undefined || !Number.isFinite(expiresAt)) throw new BadRequest({ reason: 'bad-token-id' })
@@ -89,7 +89,7 @@ export const revokeToken = async (manager: EntityManager, jti: string, expiresAt
   if (entry !== undefined) await appendAudit(manager, entry)
 }
 
-// Refreshed copies share jti and exp; should they ever differ, the later end counts.
+// Refreshed copies share jti and exp; if they ever differ, the later expiry counts.
 const REVOKE = `
   INSERT INTO revocations (jti, expires_at) VALUES ($1, to_timestamp($2::float8))
   ON CONFLICT (jti) DO UPDATE SET

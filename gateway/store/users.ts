@@ -21,29 +21,29 @@ export type { ConfirmedPerson, SyncedPerson } from './sync-person.ts'
 export type Users = ReturnType<typeof createUsers>
 
 /** Every change is one transaction with its audit entry; see the functions for what they promise and throw. */
-/** What route files say about access beside their routes. */
+/** The rules in route files about access, apart from routes. */
 export interface AccessRules {
   readonly grants: Grants
-  /** Profiles that can be assigned; undefined: all that the database holds. */
+  /** Profiles that can be assigned; undefined: all in the database. */
   readonly profiles?: readonly string[]
 }
 
-/** @param rules those in use, asked for whenever they matter. */
+/** @param rules returns those in use, and is called whenever they matter. */
 export const createUsers = (database: Database, rules: () => AccessRules = () => ({ grants: NO_GRANTS })) => ({
   syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed, () => rules().grants),
-  /** What a provider says about the groups of a person who is not logging in. False when there is no such person. */
+  /** The groups that a provider reports for a person who is not logging in. False if there is no such person. */
   applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen, () => rules().grants),
-  /** Undefined when there is no such person. */
+  /** Undefined if there is no such person. */
   loadPerson: (id: number) => database.read(manager => findPerson(manager, id)),
   findByUsername: (username: string) => findByUsername(database, username),
   listPeople: (filter?: PeopleQuery) => listPeople(database, rules().grants, filter),
-  /** As lists show a person, with the access version. Undefined when there is no such person. */
+  /** The person as shown in lists, with the access version. Undefined if there is no such person. */
   loadItem: (id: number) => loadItem(database, rules().grants, id),
   relinkPerson: (actor: Actor, oldId: number, newId: number) => relinkPerson(database, actor, oldId, newId),
   setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: SetAccessOptions['isCurrent']) =>
     setAccess(database, actor, id, access, { profiles: rules().profiles, isCurrent }),
   setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, rules().profiles),
-  /** What groups give, in the order of the files. */
+  /** What groups are granted, in the order of the files. */
   listGrants: () => listGrants(database, rules().grants),
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => disablePerson(database, actor, id),

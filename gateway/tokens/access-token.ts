@@ -7,38 +7,38 @@ import type { Identity, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
 import { personClaims, readClaims } from './claims.ts'
 
-/** Longer tokens are refused unread (a header field holds 16 KB at most). */
+/** Longer tokens are refused unread (a header field has at most 16 KB). */
 const MAX_TOKEN_LENGTH = 8192
-/** No token lives longer than this, or than JWT_EXPIRES_IN where that is more; seconds. */
+/** No token lives longer than this, or than JWT_EXPIRES_IN if that is more; seconds. */
 const MAX_LIFE_S = 24 * 60 * 60
-/** Of an HMAC-SHA-256 in base64url, without padding. */
+/** Length of an HMAC-SHA-256 in base64url, without padding. */
 const SIGNATURE_LENGTH = 43
 
-// One for all, since a flood of forged tokens asks for many.
+// Shared, because a flood of forged tokens needs many of them.
 const BAD_SIGNATURE = new Unauthenticated({ reason: 'bad-signature' })
 
 export interface AccessTokens {
-  /** A fresh login: new `jti`, `exp` after the configured life, or before as `conditions` say. */
+  /** A new login: new `jti`, and `exp` after the configured lifetime, or earlier if `conditions` say so. */
   issue(user: User, version: number, conditions?: Conditions): Promise<string>
-  /** Today's access under an earlier login: same `jti`, same `exp`. */
+  /** Current access under an earlier login: same `jti`, same `exp`. */
   reissue(user: User, version: number, login: Identity): Promise<string>
-  /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; says nothing of revocation. Synchronous: HMAC is cheap, a thread hop is not. */
+  /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
   verify(token: string): Identity
-  /** The same, with the refusal returned. */
+  /** The same, but the refusal is returned. */
   judge(token: string): Identity | GatewayError
-  /** Whether the text is signed by this gateway, whatever it says and however old it is. */
+  /** Whether the text is signed by this gateway, whatever it contains and however old it is. */
   isOurs(token: string): boolean
-  /** Which secret signed it: 0 is the current one; -1 none. */
+  /** Index of the secret that signed it: 0 is the current one; -1: none. */
   signedBy(token: string): number
-  /** Tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
+  /** Number of tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
   readonly verified: readonly number[]
 }
 
-/** What the token of a service account is bound to. */
+/** Restrictions of a service account's token. */
 interface Conditions {
-  /** Seconds since the epoch; the latest `exp`. */
+  /** Seconds since the epoch; the latest possible `exp`. */
   expiresAt?: number | undefined
-  /** CIDR blocks that it may be used from; none: anywhere. */
+  /** CIDR blocks from which it may be used; empty: anywhere. */
   addresses?: readonly string[] | undefined
 }
 
@@ -58,7 +58,7 @@ interface Life {
   addresses?: readonly string[]
 }
 
-/** Strictly, as other verifiers would: canonical base64url (RFC 7515 §2) of well-formed UTF-8; else undefined. */
+/** Strict, like other verifiers: canonical base64url (RFC 7515 §2) of well-formed UTF-8; otherwise undefined. */
 const decodePart = (part: string): unknown => {
   const bytes = Buffer.from(part, 'base64url')
   if (bytes.toString('base64url') !== part || !isUtf8(bytes)) return undefined
@@ -74,7 +74,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
   const lifeS = Math.floor(options.expiresInMs / 1000)
   const mostLifeS = Math.max(lifeS, MAX_LIFE_S)
   const signingKey = createSecretKey(options.secret, 'utf8')
-  // Key objects, made once: importing the bytes for each token costs several times the HMAC.
+  // Key objects, created once: importing the bytes for each token costs several times the HMAC.
   const keys = [signingKey, ...options.previousSecrets.map(secret => createSecretKey(secret, 'utf8'))]
   const verified = keys.map(() => 0)
   const given = Buffer.alloc(2 * SIGNATURE_LENGTH)
@@ -94,7 +94,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
       .setExpirationTime(life.expiresAt)
       .sign(signingKey)
 
-  // Compared as text, each of its characters whole: other spellings of the same signature bytes (RFC 7515 §2 wants
+  // Compared as text, character by character, so that other spellings of the same signature bytes (RFC 7515 §2 requires
   // base64url without padding) never match.
   const signedBy = (token: string): number => {
     const dot = token.lastIndexOf('.')
@@ -114,7 +114,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
     const [headerPart, payloadPart] = parts
     if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined) return BAD_SIGNATURE
     const header = decodePart(headerPart)
-    // RFC 8725 §3.1, §3.11: one algorithm, one type; a `crit` we do not know is refused (RFC 7515 §4.1.11).
+    // RFC 8725 §3.1, §3.11: one algorithm, one type; an unknown `crit` is refused (RFC 7515 §4.1.11).
     if (
       !isRecord(header) ||
       header.alg !== 'HS256' ||

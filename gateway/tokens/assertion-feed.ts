@@ -5,12 +5,12 @@ import type { SigningKeyRow } from './signing-keys.ts'
 
 interface AssertionFeedOptions {
   assertions: Pick<Assertions, 'learn'>
-  /** Makes what is missing and reads the keys; at a start, a key that no secret opens is replaced. */
+  /** Creates missing keys and reads all; at startup, a key that no secret can decrypt is replaced. */
   read: (isStart: boolean) => Promise<{ rows: readonly SigningKeyRow[]; nowS: number }>
   log: Pick<Logger, 'warn' | 'info'>
 }
 
-/** A new key is published ten minutes before it signs. */
+/** A new key is published ten minutes before it is used for signing. */
 const EVERY_MS = 60_000
 
 export const startAssertionFeed = async ({ assertions, read, log }: AssertionFeedOptions) => {

@@ -6,11 +6,11 @@ import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
 
 export interface Assertions {
-  /** `x-user-assertion: …` with its line break, remembered for each token and upstream; '' while no key can sign. */
+  /** `x-user-assertion: …` with its line break, cached per token and upstream; '' while no key can sign. */
   lineFor(identity: Identity, audience: string): string
-  /** What /auth/jwks.json publishes. */
+  /** The content of /auth/jwks.json. */
   publicKeys(): readonly PublicJwk[]
-  /** The keys as they are now; `nowS` by the database's clock. */
+  /** The current keys; `nowS` by the database's clock. */
   learn(rows: readonly SigningKeyRow[], nowS: number): void
 }
 
@@ -36,9 +36,9 @@ interface Signed {
 }
 
 const LIFE_S = 5 * 60
-/** A backend gets at least so much of it. */
+/** An assertion is valid for at least this long when a backend receives it. */
 const RENEW_BEFORE_S = 2 * 60
-/** Backends whose clock is behind accept an assertion from its first moment. */
+/** Backends whose clock is behind accept an assertion immediately. */
 const BACKDATED_S = 5
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -48,7 +48,7 @@ export const createAssertions = (options: AssertionOptions): Assertions => {
   const signed = new WeakMap<Identity, Map<string, Signed>>()
   let rows: readonly SigningKeyRow[] = []
   let signer: Signer | undefined
-  /** The database's time at the monotonic clock's zero: a jump of this machine's clock changes nothing. */
+  /** The database's time at the zero point of the monotonic clock, so that a jump of this machine's clock has no effect. */
   let zeroS = 0
 
   const nowS = () => zeroS + clock() / 1000

@@ -1,12 +1,12 @@
-// Defines the claims of Portaria's own tokens, and validates them claim by claim (RFC 7519 §4.1).
+// Defines the claims of Portaria's own tokens, and validates them one by one (RFC 7519 §4.1).
 import { type GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { AccountProvider, Identity, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
 
-/** Seconds by which another machine's clock may be ahead of ours. */
+/** Seconds by which another machine's clock may be ahead. */
 const CLOCK_TOLERANCE_S = 30
 
-/** Who a person is, as every token of ours says it. */
+/** The person, as described in all our tokens. */
 export const personClaims = (user: User) => ({
   name: user.name,
   email: user.email,
@@ -19,7 +19,7 @@ export const personClaims = (user: User) => ({
   accessStatus: user.accessStatus
 })
 
-/** The claims of a token whose signature is ours. @param mostLifeS seconds from `iat` to `exp` at most */
+/** The claims of a token whose signature is ours. @param mostLifeS maximum seconds from `iat` to `exp` */
 export const readClaims = (claims: unknown, nowS: number, mostLifeS: number): Identity | GatewayError => {
   if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
   const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses } = claims

@@ -1,10 +1,10 @@
-// Verifies a signed token of another issuer with the keys that this issuer has published.
+// Verifies a signed token of another issuer with the issuer's published keys.
 import { createLocalJWKSet, decodeProtectedHeader, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose'
 
 interface ForeignTokenRules {
   readonly issuer: string
   readonly audience: string
-  /** `alg` values that are accepted; only those with public keys. */
+  /** Accepted values of `alg`, only those with public keys. */
   readonly algorithms: readonly string[]
   /** Seconds by which clocks may differ. */
   readonly clockToleranceS: number
@@ -12,7 +12,7 @@ interface ForeignTokenRules {
   readonly now: number
 }
 
-/** `kid` of the header, unverified; undefined without one, or when this is no JWT. */
+/** `kid` of the header, unverified; undefined if there is none, or this is not a JWT. */
 export const keyIdOf = (token: string): string | undefined => {
   try {
     return decodeProtectedHeader(token).kid

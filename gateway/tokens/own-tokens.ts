@@ -7,11 +7,11 @@ const START = 'eyJ'
 /** base64url of an HMAC-SHA-256. */
 const SIGNATURE_LENGTH = 43
 const ACCESS_TOKEN = /pt_[\w-]{43}/
-/** Also where one overlaps another. */
+/** Also finds overlapping candidates. */
 const ACCESS_TOKENS = /(?=(pt_[\w-]{43}))/g
 const BASIC = /^Basic +([A-Za-z0-9+/]+=*)$/i
 
-/** Takes time in proportion to the value, for strangers choose it. */
+/** Takes time proportional to the length of the value, because clients choose it. */
 export const holdsOwnToken = (value: string, isOurs: (token: string) => boolean): boolean => {
   if (value.length <= SIGNATURE_LENGTH) return false
   if (ACCESS_TOKEN.test(value) || holdsSigned(value, isOurs)) return true
@@ -19,7 +19,7 @@ export const holdsOwnToken = (value: string, isOurs: (token: string) => boolean)
   return basic !== undefined && holdsOwnToken(Buffer.from(basic, 'base64').toString('latin1'), isOurs)
 }
 
-/** The same of a path, which is refused as a whole: text of this shape counts only if it is a live access token. */
+/** The same for a path, which is refused as a whole: text of this shape counts only if it is a live access token. */
 export const pathHoldsOwnToken = (path: string, isOurs: (token: string) => boolean): boolean =>
   path.length > SIGNATURE_LENGTH && (holdsLive(path, isOurs) || holdsSigned(path, isOurs))
 
@@ -42,7 +42,7 @@ const runHolds = (run: string, isOurs: (token: string) => boolean): boolean => {
   return false
 }
 
-/** A query (with its `?`) without the parameters that hold a token of ours, percent-encoded or not. */
+/** A query (with its `?`) without the parameters that contain one of our tokens, percent-encoded or not. */
 export const withoutOwnTokens = (query: string, isOurs: (token: string) => boolean): string => {
   if (query.length <= SIGNATURE_LENGTH || !holdsOwnToken(percentDecoded(query), isOurs)) return query
   const pairs = query.slice(1).split('&')
@@ -50,7 +50,7 @@ export const withoutOwnTokens = (query: string, isOurs: (token: string) => boole
   return rest.length === 0 ? '' : `?${rest.join('&')}`
 }
 
-/** Byte by byte, so that what is malformed elsewhere hides nothing here. */
+/** Byte by byte, so that malformed parts elsewhere hide nothing. */
 const percentDecoded = (text: string): string =>
   text.includes('%')
     ? text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

@@ -12,28 +12,28 @@ export interface TokenOwner {
 }
 
 interface OwnerTable {
-  /** The place of a person, or -1; good until the next `retain`. */
+  /** The index of a person, or -1; valid until the next `retain`. */
   find(userId: number): number
-  /** Adds an owner, or replaces what is known of them. */
+  /** Adds an owner, or replaces the stored data. */
   set(owner: TokenOwner): void
   at(place: number): TokenOwner
   isDisabled(place: number): boolean
   lowestAccepted(place: number): number
   confirmedAt(place: number): number
-  /** Another one after each `set`. */
+  /** Changes with each `set`. */
   revision(place: number): number
-  /** Forgets those who are not in it. */
+  /** Removes those who are not in it. */
   retain(userIds: ReadonlySet<number>): void
   size(): number
 }
 
-/** What thousands of people have in common. */
+/** Fields that thousands of people share. */
 type Access = Pick<User, 'provider' | 'profiles' | 'areas' | 'areaPrincipal' | 'accessStatus'>
 
 const FIRST_CAPACITY = 256
-/** Of a UTF-16 unit. */
+/** Maximum value of a UTF-16 unit. */
 const MAX_UTF8_BYTES = 3
-/** No text of the database holds it (PostgreSQL documentation, 8.3). */
+/** No text of the database contains it (PostgreSQL documentation, 8.3). */
 const BETWEEN = '\0'
 
 const createColumns = (capacity: number) => ({
@@ -45,10 +45,10 @@ const createColumns = (capacity: number) => ({
   revisions: new Int32Array(capacity),
   disabled: new Uint8Array(capacity),
   confirmedAt: new Float64Array(capacity),
-  /** Where their texts begin, and how many bytes they have. */
+  /** Where their texts begin, and their length in bytes. */
   textAt: new Uint32Array(capacity),
   textLength: new Uint32Array(capacity),
-  /** Open addressing by the id; a place + 1, or 0: free. */
+  /** Open addressing by the id; an index + 1, or 0: free. */
   slots: new Int32Array(capacity * 2)
 })
 
@@ -66,7 +66,7 @@ const COLUMNS = [
   'textLength'
 ] as const
 
-/** The slot that holds this id, or the free one where it belongs. Fibonacci hashing: ids follow each other. */
+/** The slot that contains this id, or the free one where it belongs. Fibonacci hashing, because ids are consecutive. */
 const slotOf = ({ ids, slots }: Columns, userId: number): number => {
   const mask = slots.length - 1
   let slot = (Math.imul(userId, 0x9e3779b1) >>> 7) & mask
@@ -99,7 +99,7 @@ const isSame = (a: Access, b: Access): boolean =>
 const createAccesses = () => {
   const lists: Access[] = []
   const places = new Map<string, number>()
-  /** By the very list of areas: people who are read together share it, and need no key. */
+  /** By the identity of the list of areas: people who are read together share it, and need no key. */
   const near = new WeakMap<readonly string[], number[]>()
 
   const placeByKey = (access: Access): number => {
@@ -135,7 +135,7 @@ export const createOwnerTable = (): OwnerTable => {
   let texts = Buffer.alloc(FIRST_CAPACITY * 64)
   let textEnd = 0
 
-  /** Room for so many bytes more; what nothing refers to any longer is left behind. */
+  /** Makes room for this many more bytes; texts that nothing refers to any longer are dropped. */
   const makeRoom = (bytes: number): void => {
     if (textEnd + bytes <= texts.length) return
     let live = 0

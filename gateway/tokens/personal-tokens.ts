@@ -1,4 +1,4 @@
-// Verifies the access tokens that people create: all live ones are known here, as SHA-256, so no request looks one up.
+// Verifies the access tokens that people create. All live ones are in memory as SHA-256, so no request needs a lookup.
 import { hash } from 'node:crypto'
 import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthenticated } from '../errors.ts'
 import { type Identity, narrowedTo } from '../identity.ts'
@@ -22,13 +22,13 @@ export interface PersonalTokenNews {
 export interface PersonalTokens {
   judge(token: string): Identity | GatewayError
   learn(news: PersonalTokenNews): void
-  /** Whether a text is a token that was made here and has not been purged; says nothing of its owner. */
+  /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
   isLive(token: string): boolean
-  /** Whether this person has a live token: then a change of their access must be read again. */
+  /** Whether this person has a live token; if so, a change of their access must be read again. */
   isOwner(userId: number): boolean
-  /** Those used in this minute (minutes since the epoch) or later. */
+  /** Tokens used in this minute (minutes since the epoch) or later. */
   usedSince(minute: number): PersonalTokenUse[]
-  /** Forgets what has expired. */
+  /** Removes expired tokens. */
   purge(): void
   size(): number
 }
@@ -40,27 +40,27 @@ interface PersonalTokensOptions {
   now?: () => number
 }
 
-/** Of a token used recently, so that its hash need not be worked out for each request. */
+/** For a recently used token, so that its hash need not be computed for each request. */
 interface Known {
   readonly place: number
   readonly row: KeptToken
-  /** Of its owner, when `identity` was made; 0: not yet. */
+  /** Revision of its owner when `identity` was built; 0: not built yet. */
   revision: number
   identity: Identity | undefined
 }
 
 const PREFIX = 'pt_'
 const SHAPE = /^pt_[A-Za-z0-9_-]{43}$/
-/** Tokens used last, whose hash and identity are remembered; some 15 MB at the most. */
+/** Recently used tokens, whose hash and identity are remembered; about 15 MB at most. */
 const REMEMBERED = 16_384
 
-// One for all, since a flood of guesses asks for many.
+// Shared, because a flood of guesses needs many of them.
 const UNKNOWN = new Unauthenticated({ reason: 'unknown-access-token' })
 
-/** Whether a text claims to be one; says nothing of its validity. */
+/** Whether a text has the form of an access token; does not check its validity. */
 export const isPersonalToken = (token: string): boolean => token.startsWith(PREFIX)
 
-/** `jti` of the identity that a token gives. */
+/** `jti` of the identity behind a token. */
 export const personalTokenId = (id: number): string => `${PREFIX}${id}`
 
 export const hashPersonalToken = (token: string): string => hash('sha256', token, 'hex')
@@ -81,7 +81,7 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
     return found
   }
 
-  /** Made again only when its owner has changed. */
+  /** Rebuilt only if its owner has changed. */
   const identityFor = (known: Known, place: number): Identity => {
     const revision = owners.revision(place)
     if (known.identity !== undefined && known.revision === revision) return known.identity

@@ -1,26 +1,26 @@
-// Keeps this instance informed of every ended token and changed person within a second, and detects when it no longer is.
+// Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
 import type { Logger } from 'pino'
 import { coalesce } from '../values/coalesce.ts'
 import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
-/** News as the store reads it; `cursor` is where the next read goes on. */
+/** Changes as the store reads them; `cursor` is where the next read continues. */
 interface StateRead {
   readonly tokens: readonly RevokedToken[]
   readonly versions: readonly PersonVersion[]
   readonly cursor: string
   readonly at: number
-  /** Whether this is everything there is, rather than what changed. */
+  /** Whether this is the complete state, rather than a set of changes. */
   readonly complete: boolean
 }
 
 interface FeedSource {
   loadRevocations(): Promise<StateRead>
   changesSince(cursor: string): Promise<StateRead>
-  /** Live access tokens and their owners, all of them or those that changed since `cursor`, in parts. */
+  /** Live access tokens and their owners, in parts: all of them, or those that changed since `cursor`. */
   readLiveTokens(cursor: string | undefined, learn: (news: PersonalTokenNews) => void): Promise<void>
   purgeExpired(): Promise<void>
-  /** Hears of each change as it is committed. */
+  /** Subscribes to each change as it is committed. */
   listen(on: { onChange: (change: AccessChange) => void; onLost: () => void; onRestored: () => void }): {
     close(): Promise<void>
   }
@@ -40,14 +40,14 @@ interface FeedOptions {
   personalTokens: PersonalTokens
   log: Logger
   now?: () => number
-  /** How often to re-read whatever was heard: the safety net under the announcements. */
+  /** How often to read again regardless of notifications, as a safety net. */
   pollMs?: number
 }
 
 const POLL_MS = 2000
 const PURGE_EVERY_MS = 60 * 60 * 1000
 
-/** Resolves when everything known to the database is known here; rejects when it cannot be read. */
+/** Resolves when everything in the database is known here; rejects if it cannot be read. */
 export const startRevocationFeed = async (options: FeedOptions): Promise<RevocationFeed> => {
   const { source, revocations, personalTokens, log, now = Date.now, pollMs = POLL_MS } = options
   let cursor: string | undefined
@@ -85,7 +85,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const onChange = (change: AccessChange) => {
     if (change.kind === 'token') revocations.learn({ tokens: [change] })
     else if (change.kind === 'person') revocations.learn({ versions: [change] })
-    // Access tokens carry the access of their owner as it is now.
+    // Access tokens carry their owner's current access.
     if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) void read()
   }
 
@@ -93,7 +93,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const poll = setInterval(() => void read(), pollMs)
   const purge = setInterval(() => {
     revocations.purge()
-    // Not while owners are learnt whose tokens are still on their way.
+    // Not while reading owners whose tokens have not arrived yet.
     void read.idle().then(personalTokens.purge)
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }, PURGE_EVERY_MS)

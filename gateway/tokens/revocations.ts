@@ -1,9 +1,9 @@
-// Keeps what this instance knows of ended tokens and changed people, for a check on every request without a lookup.
+// Keeps this instance's knowledge of ended tokens and changed people, which every request checks without a lookup.
 import type { Identity } from '../identity.ts'
 
 export type Standing = 'valid' | 'stale' | 'revoked'
 
-/** What is known of one person's access; a token below `lowestAccepted` is revoked, one below `version` is stale. */
+/** What is known about a person's access: a token below `lowestAccepted` is revoked, one below `version` is stale. */
 export interface PersonVersion {
   readonly userId: number
   readonly version: number
@@ -12,11 +12,11 @@ export interface PersonVersion {
 
 export interface RevokedToken {
   readonly jti: string
-  /** Seconds since the epoch: afterwards the token is refused for its age alone. */
+  /** Seconds since the epoch; afterwards the token is refused as expired. */
   readonly expiresAt: number
 }
 
-/** A change as all instances hear of it; `many`: more than a message holds, to be read from the database. */
+/** A change as announced to all instances; `many`: too many for one message, to be read from the database. */
 export type AccessChange = ({ kind: 'token' } & RevokedToken) | ({ kind: 'person' } & PersonVersion) | { kind: 'many' }
 
 interface News {
@@ -26,15 +26,15 @@ interface News {
 
 export interface Revocations {
   standing(identity: Identity): Standing
-  /** Whether the token with this `jti` has been ended itself. */
+  /** Whether the token with this `jti` has been ended individually. */
   isRevoked(tokenId: string): boolean
-  /** Raised by every change; equal epochs mean equal answers. */
+  /** Raised by every change; equal epochs mean equal results. */
   readonly epoch: number
-  /** Merges news; never lowers a version, so order and repetition of news do not matter. */
+  /** Merges changes; never lowers a version, so their order and repetition do not matter. */
   learn(news: News): void
   /** Called after each `learn` that changed something. */
   onChange(listener: () => void): void
-  /** Forgets tokens that have expired. */
+  /** Removes tokens that have expired. */
   purge(): void
   size(): number
 }
@@ -62,7 +62,7 @@ export const createRevocations = (now: () => number = Date.now): Revocations => 
     return true
   }
 
-  // The epoch is a plain property, no accessor: V8 would keep the object as a dictionary, and every request asks it.
+  // The epoch is a plain property, not an accessor: V8 would keep the object as a dictionary, and every request reads it.
   const revocations: Revocations & { epoch: number } = {
     epoch: 0,
     standing(identity) {

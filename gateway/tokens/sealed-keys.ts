@@ -1,30 +1,30 @@
-// Encrypts signing keys under every secret in the settings, so that instances can change JWT_SECRET one after the other.
+// Encrypts signing keys under every secret in the settings, so that JWT_SECRET can be changed on one instance at a time.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
-/** A private key once per secret that opens it, by the secret's id. */
+/** A private key, encrypted once per secret, by the secret's id. */
 export type Sealed = Readonly<Record<string, SealedCopy>>
 
 interface SealedCopy {
   /** base64url of nonce, tag and ciphertext (AES-256-GCM). */
   readonly box: string
-  /** When an instance that knows the secret last said so; seconds since the epoch by the database's clock. */
+  /** When an instance that knows the secret last reported it; seconds since the epoch by the database's clock. */
   readonly namedAt: number
 }
 
 export interface SealingSecret {
-  /** Tells secrets apart without telling what they are. */
+  /** An id that distinguishes secrets without revealing them. */
   readonly id: string
   readonly key: Buffer
 }
 
-/** A copy that no running instance has named for so long is dropped: its secret has been retired. */
+/** A copy that no running instance has named for this long is dropped, because its secret has been retired. */
 const UNNAMED_S = 60 * 60
-/** How often an instance says that it still knows a secret. */
+/** How often an instance reports that it still knows a secret. */
 const NAME_AGAIN_S = 10 * 60
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** A key of its own for each secret (HKDF, RFC 5869). */
+/** A separate key for each secret (HKDF, RFC 5869). */
 export const sealingSecret = (secret: string): SealingSecret => ({
   id: Buffer.from(hkdfSync('sha256', secret, '', 'portaria assertion key id', 9)).toString('base64url'),
   key: Buffer.from(hkdfSync('sha256', secret, '', 'portaria assertion keys', 32))
@@ -52,7 +52,7 @@ const open = ({ key }: SealingSecret, kid: string, box: string): string | undefi
 export const seal = (secrets: readonly SealingSecret[], kid: string, text: string, nowS: number): Sealed =>
   Object.fromEntries(secrets.map(secret => [secret.id, { box: close(secret, kid, text), namedAt: nowS }]))
 
-/** The text, when one of the secrets opens it. */
+/** The plain text, if one of the secrets decrypts it. */
 export const unseal = (secrets: readonly SealingSecret[], kid: string, sealed: Sealed): string | undefined => {
   for (const secret of secrets) {
     const copy = sealed[secret.id]
@@ -63,8 +63,8 @@ export const unseal = (secrets: readonly SealingSecret[], kid: string, sealed: S
 }
 
 /**
- * The copies as they ought to be now: one for each secret named here, others as long as some instance names them.
- * Undefined when nothing has to change, or when none of the secrets opens it.
+ * The copies as they should be now: one for each secret given here, others as long as some instance names them.
+ * Undefined if nothing has to change, or if none of the secrets decrypts it.
  */
 export const reseal = (
   secrets: readonly SealingSecret[],

@@ -2,7 +2,7 @@
 import { createHash, generateKeyPairSync, type JsonWebKey } from 'node:crypto'
 import { reseal, type Sealed, type SealingSecret, seal, unseal } from './sealed-keys.ts'
 
-/** A key as the database knows it; times in seconds by the database's clock. */
+/** A key as stored in the database; times in seconds by the database's clock. */
 export interface SigningKeyRow {
   readonly kid: string
   readonly publicJwk: PublicJwk
@@ -15,7 +15,7 @@ export interface SigningKeyRow {
 /** RFC 7517 §4, RFC 7518 §6.2.1. */
 export type PublicJwk = JsonWebKey & { kid: string; alg: 'ES256'; use: 'sig' }
 
-/** What has to change, decided under a lock that all instances share. */
+/** The changes to make, decided under a lock that all instances share. */
 export interface KeyPlan {
   readonly add: readonly SigningKeyRow[]
   readonly reseal: readonly Pick<SigningKeyRow, 'kid' | 'sealed'>[]
@@ -25,26 +25,26 @@ export interface KeyPlan {
 
 interface PlanOptions {
   readonly secrets: readonly SealingSecret[]
-  /** Age at which a key is followed by the next; seconds. */
+  /** Age at which the next key follows; seconds. */
   readonly rotationS: number
   /** By the database's clock. */
   readonly nowS: number
-  /** Whether a key that no secret opens is replaced: at a start, and not while others may still open it. */
+  /** Whether to replace a key that no secret decrypts: at startup, but not while other instances may still decrypt it. */
   readonly isStart: boolean
-  /** Make the next key whatever the age of the last. */
+  /** Create the next key regardless of the age of the last one. */
   readonly rotate?: boolean
 }
 
-/** A new key is published for so long before it signs, so that verifiers have fetched it. */
+/** A new key is published for this long before it signs, so that verifiers have fetched it. */
 const PUBLISHED_BEFORE_S = 10 * 60
-/** What a key signed is valid for five minutes; verifiers' clocks may be behind. */
+/** Signatures are valid for five minutes, and verifiers' clocks may be behind. */
 const PUBLISHED_AFTER_S = 60 * 60
 const ASIDE_PUBLISHED_S = 24 * 60 * 60
 
 const newKey = ({ secrets, nowS }: PlanOptions, signsFrom: number): SigningKeyRow => {
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { crv, kty, x, y } = pair.publicKey.export({ format: 'jwk' })
-  // RFC 7638: the members in lexical order, nothing between them.
+  // RFC 7638: the members in lexical order, without whitespace.
   const kid = createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url')
   const text = JSON.stringify(pair.privateKey.export({ format: 'jwk' }))
   const publicJwk: PublicJwk = { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as PublicJwk
@@ -59,7 +59,7 @@ export const planKeys = (rows: readonly SigningKeyRow[], options: PlanOptions): 
   const open = inUse.filter(({ kid }) => !setAside.includes(kid))
   const newest = Math.max(...open.map(({ signsFrom }) => signsFrom))
   const isDue = rotate || nowS - newest > rotationS
-  // The very first signs at once: nothing signed before it.
+  // The very first key signs at once, because nothing was signed before it.
   const add = open.length === 0 ? [newKey(options, nowS)] : isDue ? [newKey(options, nowS + PUBLISHED_BEFORE_S)] : []
   const changed = open.flatMap(({ kid, sealed }) => {
     const better = reseal(secrets, kid, sealed, nowS)
@@ -68,14 +68,14 @@ export const planKeys = (rows: readonly SigningKeyRow[], options: PlanOptions): 
   return { add, reseal: changed, setAside, remove: rows.filter(row => isOver(row, open, nowS)).map(({ kid }) => kid) }
 }
 
-/** Whether nothing that a key signed can be valid any more. */
+/** Whether nothing that a key signed can still be valid. */
 const isOver = (row: SigningKeyRow, inUse: readonly SigningKeyRow[], nowS: number): boolean => {
   if (row.setAsideAt !== 0) return nowS - row.setAsideAt > ASIDE_PUBLISHED_S
   const successors = inUse.filter(({ signsFrom }) => signsFrom > row.signsFrom).map(({ signsFrom }) => signsFrom)
   return successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S
 }
 
-/** The key that signs now: the newest whose time has come and that a secret opens. */
+/** The key that signs now: the newest one that is due and that a secret decrypts. */
 export const signerAmong = (
   rows: readonly SigningKeyRow[],
   secrets: readonly SealingSecret[],

@@ -1,4 +1,4 @@
-// Checks whether a token may be used from an address: those of service accounts may be limited to networks.
+// Checks whether a token may be used from an address, because service accounts may be restricted to networks.
 
 import type { Identity } from '../identity.ts'
 import { contains, type Network, parseAddress, parseNetwork } from '../values/addresses.ts'
@@ -13,7 +13,7 @@ const networksOf = (texts: readonly string[]): readonly Network[] => {
   return networks
 }
 
-/** Whether one of the CIDR blocks holds the address; without blocks every address passes. */
+/** Whether one of the CIDR blocks contains the address; without blocks, every address passes. */
 export const mayComeFrom = (blocks: readonly string[] | undefined, address: string): boolean => {
   if (blocks === undefined || blocks.length === 0) return true
   const groups = parseAddress(address)

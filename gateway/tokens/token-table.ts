@@ -1,33 +1,33 @@
 // Keeps live access tokens in flat columns, 66 bytes each, and finds one by the SHA-256 of its text.
 
-/** A live token as the database knows it; times in seconds since the epoch. */
+/** A live token as stored in the database; times in seconds since the epoch. */
 export interface PersonalTokenRow {
   readonly id: number
   readonly userId: number
-  /** Its SHA-256 begins there, perhaps among others: a view of each costs more than all the rest. */
+  /** Buffer that contains its SHA-256, possibly among others: a view of each costs more than everything else. */
   readonly hashes: Buffer
   readonly hashAt: number
-  /** Profiles named when it was made. */
+  /** Profiles named when it was created. */
   readonly profiles: readonly string[]
-  /** The owner's access version when it was made. */
+  /** The owner's access version when it was created. */
   readonly version: number
   readonly createdAt: number
   readonly expiresAt: number
 }
 
-/** What is kept of one. */
+/** The stored part of a token. */
 export type KeptToken = Omit<PersonalTokenRow, 'hashes' | 'hashAt'>
 
 interface TokenTable {
-  /** The place of a token, or -1; good until the next `retain`. */
+  /** The index of a token, or -1; valid until the next `retain`. */
   find(hash: Buffer): number
-  /** A token that is known already stays as it is. */
+  /** A token that is already known stays unchanged. */
   add(token: PersonalTokenRow): void
   at(place: number): KeptToken
-  /** Used in this minute (minutes since the epoch). */
+  /** Records its use in this minute (minutes since the epoch). */
   markUsed(place: number, minute: number): void
   usedMinute(place: number): number
-  /** Forgets those of which `isLive` is false. */
+  /** Removes those for which `isLive` is false. */
   retain(isLive: (token: KeptToken) => boolean): void
   size(): number
 }
@@ -46,7 +46,7 @@ const createColumns = (capacity: number) => ({
   usedMinutes: new Int32Array(capacity),
   createdAt: new Float64Array(capacity),
   expiresAt: new Float64Array(capacity),
-  /** Open addressing by the first word of the hash, which is as good as random; a place + 1, or 0: free. */
+  /** Open addressing by the first word of the hash, which is effectively random; an index + 1, or 0: free. */
   slots: new Int32Array(capacity * 2)
 })
 
@@ -57,7 +57,7 @@ const isAt = (columns: Columns, place: number, words: Uint32Array): boolean => {
   return true
 }
 
-/** The slot that holds this hash, or the free one where it belongs. */
+/** The slot that contains this hash, or the free one where it belongs. */
 const slotOf = (columns: Columns, words: Uint32Array): number => {
   const mask = columns.slots.length - 1
   let slot = (words[0] ?? 0) & mask
@@ -70,7 +70,7 @@ const slotOf = (columns: Columns, words: Uint32Array): number => {
 
 const COLUMNS = ['ids', 'userIds', 'lists', 'versions', 'usedMinutes', 'createdAt', 'expiresAt'] as const
 
-/** Takes the first free slot from its own on: no token is here twice. */
+/** Takes the first free slot from its own position on, because no token is here twice. */
 const claimSlot = ({ hashes, slots }: Columns, place: number): void => {
   const mask = slots.length - 1
   let slot = (hashes[place * WORDS] ?? 0) & mask

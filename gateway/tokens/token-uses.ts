@@ -12,14 +12,14 @@ interface IdentityUse {
 export type TokenUse = IdentityUse | PersonalTokenUse
 
 interface TokenUses {
-  /** Writes down what is not written yet; never throws. */
+  /** Writes what has not been written yet; never throws. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
 interface TokenUsesOptions {
   usedSince: (minute: number) => readonly TokenUse[]
-  /** Called with a part of them at a time. */
+  /** Called with some of them at a time. */
   record: (uses: readonly TokenUse[]) => Promise<void>
   log: Pick<Logger, 'warn'>
   now?: () => number
@@ -37,7 +37,7 @@ export const createTokenUses = ({ usedSince, record, log, now = Date.now }: Toke
     const uses = usedSince(since)
     try {
       for (let from = 0; from < uses.length; from += AT_ONCE) await record(uses.slice(from, from + AT_ONCE))
-      // This minute is not over: what is used in the rest of it is written the next time.
+      // This minute is not over; tokens used in the rest of it are written the next time.
       since = minute
     } catch (error) {
       log.warn(

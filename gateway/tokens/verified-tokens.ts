@@ -9,33 +9,33 @@ import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
 import type { Revocations, Standing } from './revocations.ts'
 import type { TokenUse } from './token-uses.ts'
 
-/** Tokens per generation; two generations are kept, some 30 MB at the most. */
+/** Tokens per generation; two generations are kept, about 30 MB at most. */
 const GENERATION = 16_384
 
 interface Remembered {
   readonly token: string
-  /** A part of this very `token`: as a part of another text it would keep that one too. */
+  /** A substring of this same `token`; as part of another text, it would keep that one in memory too. */
   readonly signature: string
   readonly identity: Identity
   standing: Standing
-  /** Of the revocations that `standing` was judged by. */
+  /** Epoch of the revocations at which `standing` was determined. */
   epoch: number
   /** Minutes since the epoch; when the token last passed. */
   usedMinute: number
 }
 
 export interface VerifiedTokens {
-  /** Who the token says is asking. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
+  /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
   identify(token: string, options?: { allowStale?: boolean }): Identity
-  /** The same, with the refusal returned. */
+  /** The same, but the refusal is returned. */
   judge(token: string, options?: { allowStale?: boolean }): Identity | GatewayError
   counts(): TokenCacheCounts
-  /** Those that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
+  /** Tokens that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
   usedSince(minute: number): TokenUse[]
 }
 
 export interface TokenCacheCounts {
-  /** How often a token was known already. */
+  /** How often a token was already known. */
   readonly hits: number
   /** How often one had to be verified. */
   readonly misses: number
@@ -54,8 +54,8 @@ interface VerifiedTokensOptions {
 export const createVerifiedTokens = (options: VerifiedTokensOptions): VerifiedTokens => {
   const { tokens, revocations, personalTokens } = options
   const now = options.now ?? Date.now
-  // Found by the signature, a tenth of the text to hash, and then compared as a whole: nothing but the very same bytes is
-  // ever taken for verified.
+  // Found by the signature, a tenth of the text to hash, and then compared completely: only exactly the same bytes are ever
+  // accepted as verified.
   const remembered = boundedMap<string, Remembered>(2 * (options.generation ?? GENERATION))
   let hits = 0
   let misses = 0

@@ -1,14 +1,14 @@
-// Names the phases of a client connection, and says in which of them more is read.
+// Names the phases of a client connection, and says in which of them to read more.
 import { MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
 import type { HttpRequest } from './request.ts'
 
-/** The next request has not come whole. */
+/** The next request has not arrived completely. */
 export const HEAD = 0
-/** A request is under way and its body has not come whole. */
+/** A request is in progress and its body has not arrived completely. */
 export const BODY = 1
-/** A request is under way; what comes now is the next one. */
+/** A request is in progress; whatever arrives belongs to the next one. */
 export const BUSY = 2
-/** The last answer has been given: what still comes is dropped for a while. */
+/** The last response has been sent: anything that still arrives is discarded for a while. */
 export const LINGER = 3
 /** Another protocol has taken over. */
 export const TUNNEL = 4
@@ -20,7 +20,7 @@ export const CLOSED = 5
  */
 const HOLD_BYTES = MAX_REQUEST_HEAD_BYTES
 
-/** @param heldBytes that nothing has taken yet */
+/** @param heldBytes bytes that have not been consumed */
 export const wantsMore = (phase: number, request: HttpRequest | undefined, heldBytes: number): boolean => {
   if (phase === BODY && request?.consumer !== undefined) return !request.isPaused && heldBytes === 0
   return phase === HEAD || phase === BODY || phase === BUSY ? heldBytes < HOLD_BYTES : phase !== CLOSED

@@ -3,17 +3,17 @@ import net from 'node:net'
 import type { ReadTurns } from './read-turns.ts'
 
 const BUFFER_BYTES = 64 * 1024
-// A read of this size lets the next one go into memory of its own, which is then given away uncopied.
+// A read of this size makes the next one use memory of its own, which is then handed over uncopied.
 const BULK_BYTES = BUFFER_BYTES / 2
 // A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.
 const BULKY_BYTES = 4 * 1024
-// One for all: what is kept of it is copied out before the next read.
+// Shared by all: whatever is kept is copied out before the next read.
 const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
-/** Takes what was read; lent memory is used again for the next read. Returns whether to go on reading. */
+/** Takes bytes that were read; lent memory is reused by the next read. Returns whether to keep reading. */
 type Take = (bytes: Buffer, isLent: boolean) => boolean
 
-// What node:net knows of an accepted socket; guarded by test/http/server/shared-reading.test.ts.
+// The parts of an accepted socket that node:net uses; guarded by test/http/server/shared-reading.test.ts.
 interface Inside {
   _handle: { useUserBuffer?: unknown } | null | undefined
   _server: unknown
@@ -23,8 +23,8 @@ interface Inside {
 type SocketInside = net.Socket & Inside
 
 /**
- * The same connection as another socket, which emits no `data`. Only sockets made by hand may say where they read to
- * (`onread`), so the handle moves to one. Undefined where that is not possible: TLS, or bytes that have already been read.
+ * The same connection as another socket, which emits no `data`. Only sockets created by hand can choose where they read to
+ * (`onread`), so the handle is moved to one. Undefined if that is impossible: TLS, or bytes that have already been read.
  *
  * @param turns in which bulky reads are taken
  */

@@ -3,7 +3,7 @@ import type { Person } from './people-view.ts'
 import { html, type VNode } from './render.ts'
 import { text } from './words-people.ts'
 
-/** What has become of assigned access between two readings, in words; nothing when it is the same. */
+/** How assigned access has changed between two readings, in words; nothing if it is the same. */
 export const differencesOf = ({ assigned: before }: Person, { assigned: now }: Person): string[] => {
   const [had, has] = [
     [...before.profiles, ...before.areas],
@@ -19,7 +19,7 @@ export const differencesOf = ({ assigned: before }: Person, { assigned: now }: P
 }
 
 interface Props {
-  /** '' when unknown. */
+  /** '' if unknown. */
   readonly by: string
   readonly before: Person
   readonly now: Person

@@ -8,7 +8,7 @@ import { html, useEffect, useState, type VNode } from './render.ts'
 import { useUnsaved } from './unsaved.ts'
 import { type PeopleKey, text } from './words-people.ts'
 
-/** A person as read, with the ETag of that reading. */
+/** A person, with the ETag of the response they were read from. */
 export interface PersonRead {
   readonly person: Person
   readonly etag: string
@@ -34,14 +34,14 @@ const isSame = (a: Choice, b: Choice): boolean =>
   [...a.profiles].sort().join('\n') === [...b.profiles].sort().join('\n') &&
   [...a.areas].sort().join('\n') === [...b.areas].sort().join('\n')
 
-/** Groups that give this profile or area. */
+/** Groups that grant this profile or area. */
 const groupsOf = ({ granted }: Person, kind: 'profiles' | 'areas', name: string): string =>
   granted
     .filter(part => part[kind].some(one => one.toLowerCase() === name.toLowerCase()))
     .map(({ group }) => group)
     .join('; ')
 
-/** What was saved gives access, or something is missing. */
+/** Whether what was saved gives access, or what is missing. */
 const savedWords = (person: Person): string => {
   const [hasProfile, hasArea] = [person.profiles.length > 0, person.areas.length > 0]
   if (hasProfile && hasArea) return text('saved')
@@ -49,7 +49,7 @@ const savedWords = (person: Person): string => {
   return text(key, { name: nameOf(person).slice(0, 80) })
 }
 
-/** What the choice lacks, together with what groups give. */
+/** What the selection lacks, including what groups grant. */
 const lackOf = ({ granted }: Person, { profiles, areas }: Choice): PeopleKey | undefined => {
   const hasProfile = profiles.length > 0 || granted.some(part => part.profiles.length > 0)
   const hasArea = areas.length > 0 || granted.some(part => part.areas.length > 0)
@@ -57,7 +57,7 @@ const lackOf = ({ granted }: Person, { profiles, areas }: Choice): PeopleKey | u
 }
 
 interface Conflict extends PersonRead {
-  /** Who changed the access; '' when that cannot be found out. */
+  /** Who changed the access; '' if that cannot be determined. */
   readonly by: string
 }
 
@@ -70,7 +70,7 @@ const findConflict = async (id: number): Promise<Conflict | undefined> => {
 }
 
 const useAccess = ({ read, onDone }: Props) => {
-  // What the choice was made from: others may change the person meanwhile.
+  // The state that the selection is based on, because others may change the person in the meantime.
   const [base, setBase] = useState(read)
   const [choice, setChoice] = useState(choiceOf(read.person))
   const [conflict, setConflict] = useState<Conflict | undefined>()
@@ -97,7 +97,7 @@ const useAccess = ({ read, onDone }: Props) => {
     }
     const found = answer.code === 'GW_CONFLICT' ? await findConflict(base.person.id) : undefined
     if (found === undefined) return onDone(problemOf(answer), true)
-    // Something else about the person has changed: nothing that this choice would undo.
+    // Something else about the person has changed, which this selection would not undo.
     if (differencesOf(base.person, found.person).length === 0) return put(found.etag)
     setConflict(found)
   }
@@ -134,7 +134,7 @@ export const AccessForm = (props: Props): VNode => {
     <fieldset><legend>${text('profiles')}</legend><div class="checks">
       ${allProfiles.map(({ name }) => {
         const isGranted = groupsOf(person, 'profiles', name) !== ''
-        // What only a group gives cannot be unticked here.
+        // What only a group grants cannot be deselected here.
         return html`<label key=${name}><input type="checkbox" name="profile" value=${name}
             checked=${profiles.includes(name) || isGranted} disabled=${!profiles.includes(name) && isGranted}
             onChange=${() => toggle(name)} />${name}${granted('profiles', name)}</label>`

@@ -7,12 +7,12 @@ export interface AccessSources {
     readonly areas: readonly string[]
     readonly areaPrincipal: string
   }
-  /** What the route files give to groups of the person. */
+  /** What the route files grant to the person's groups. */
   readonly granted: readonly {
     readonly group: string
     readonly profiles: readonly string[]
     readonly areas: readonly string[]
   }[]
-  /** The provider sent a shortened list of groups, which grants nothing. */
+  /** The provider truncated the list of groups, so it grants nothing. */
   readonly groupsCutOff: boolean
 }

@@ -14,7 +14,7 @@ interface Access extends AccessSources {
 
 const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
 
-/** Every way in which a profile or an area has come to the person. */
+/** All sources of a profile or an area of the person. */
 const originsOf = ({ assigned, granted }: Access, kind: 'profiles' | 'areas', name: string): string => {
   const byAdmin = assigned[kind].some(one => isSame(one, name)) ? [text('byAdmin')] : []
   const byGroups = granted.filter(part => part[kind].some(one => isSame(one, name)))

@@ -1,11 +1,11 @@
-// Loads the data of the account page, and puts errors into words.
+// Loads the data of the account page, and words its errors.
 import { useEffect, useRef, useState } from './render.ts'
 import { type Answer, ask } from './session.ts'
 import { text } from './words-account.ts'
 
 export const toLogin = '/auth/login?returnTo=/auth/account'
 
-/** Why something did not work, in the reader's language: what the gateway says itself is English. */
+/** Why something failed, in the reader's language, because the gateway's own messages are in English. */
 export const problemOf = ({ status, requestId }: Answer<unknown>): string => {
   if (status === 0) return text('unreachable')
   if (status === 429) return text('tooMany')
@@ -19,7 +19,7 @@ export interface LoadedList<T> {
   readonly reload: () => void
 }
 
-/** All items of a list of ours; a page of 200 is more than a person has. */
+/** All items of a list; a page of 200 is more than any person has. */
 export const useList = <T>(path: string): LoadedList<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<{ items: readonly T[] | undefined; problem: string }>({

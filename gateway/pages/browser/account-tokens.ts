@@ -15,7 +15,7 @@ interface Token {
 }
 
 const DAY_MS = 86_400_000
-/** As a date field writes it. */
+/** In the format of a date field. */
 const dayFromNow = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
 
 interface FormProps {
@@ -33,7 +33,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     const body = {
       name: String(data.get('name')),
       profiles: data.getAll('profile').map(String),
-      // The whole of the day that was chosen, at most a year from now.
+      // The end of the selected day, at most a year from now.
       expiresAt: new Date(`${data.get('expires')}T23:59:59`).toISOString()
     }
     const answer = await ask<{ token: string }>('/auth/tokens', { method: 'POST', body })
@@ -59,7 +59,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     <p><button class="main">${text('make')}</button></p></form>`
 }
 
-/** Selected as a whole when it is focused, so that it can be copied by keyboard too. */
+/** Selected completely on focus, so that it can be copied with the keyboard too. */
 const Made = ({ token }: { token: string }): VNode => {
   const [copied, setCopied] = useState(false)
   const copy = () => navigator.clipboard.writeText(token).then(() => setCopied(true))

@@ -12,7 +12,7 @@ import { text } from './words-account.ts'
 
 const App = ({ user }: { user: User }): VNode => {
   const [, setLanguage] = useState(currentLanguage())
-  // Shown as a whole: a list that comes later would move what is below it.
+  // Shown as a whole, because a list that appears later would move what is below it.
   const [loaded, setLoaded] = useState<readonly string[]>([])
   const load = (part: string) => () => setLoaded(parts => (parts.includes(part) ? parts : [...parts, part]))
   useEffect(() => {

@@ -1,16 +1,16 @@
-// Keeps the state of a view in the URL, so that it survives reloading, going back and being shared.
+// Keeps the state of a view in the URL, so that it survives reloading, going back and sharing.
 import { useState } from './render.ts'
 
 /** `#/people/7?search=ana`: the part after the question mark. */
 export const queryInAddress = (): string => location.hash.split('?')[1] ?? ''
 
-/** Keeps values in the address; those that are what they are without it are left out. */
+/** Writes values to the URL; default values are left out. */
 const keepInAddress = (query: string): void => {
   const path = location.hash.split('?')[0] || '#/people'
   history.replaceState(history.state, '', query === '' ? path : `${path}?${query}`)
 }
 
-/** State of a view that stands in the address. `first` names the values, and says what they are without it. */
+/** State of a view that is kept in the URL. `first` lists the values with their defaults. */
 export const useAddressed = <T extends Readonly<Record<string, string>>>(
   first: T
 ): readonly [T, (change: Partial<T>) => void] => {
@@ -28,5 +28,5 @@ export const useAddressed = <T extends Readonly<Record<string, string>>>(
   return [values, change]
 }
 
-/** A page number as an address may say it. */
+/** A page number as it may appear in the URL. */
 export const pageOf = (text: string): number => (/^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1)

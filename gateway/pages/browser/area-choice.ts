@@ -1,4 +1,4 @@
-// Chooses areas from those that exist, and which of them is the main one.
+// Selects areas from the existing ones, and one of them as the main area.
 import { type ListOf, useLoad } from './console-data.ts'
 import { type ComponentChildren, html, useState, type VNode } from './render.ts'
 import { text } from './words-console.ts'
@@ -10,12 +10,12 @@ export interface Named {
 
 export interface ChosenAreas {
   readonly areas: readonly string[]
-  /** One of the areas; `''` with none. */
+  /** One of the areas; `''` if there are none. */
   readonly main: string
 }
 
 interface Props {
-  /** Begins the ids of its fields, where a page has several. */
+  /** Prefix for the ids of its fields, for pages that have several. */
   readonly place?: string
   readonly chosen: ChosenAreas
   readonly onChange: (chosen: ChosenAreas) => void
@@ -40,7 +40,7 @@ export const AreaChoice = ({
   const add = () => {
     const name = wanted.trim()
     if (name === '' || areas.includes(name)) return setWanted('')
-    // A list longer than one page is judged by the gateway.
+    // A list longer than one page is validated by the gateway.
     if (!known.includes(name) && known.length === all?.total) return onProblem(text('unknownArea'))
     onChange({ areas: [...areas, name], main: main === '' ? name : main })
     setWanted('')

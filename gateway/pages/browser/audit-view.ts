@@ -32,7 +32,7 @@ const Details = ({ item }: { item: AuditItem }): VNode => html`<details><summary
 
 const isKnown = (action: string): action is AuditKey => ACTIONS.includes(action as AuditKey)
 
-/** People and their names lead to the person; what has no name any more keeps its number. */
+/** People and their names link to the person; if the name no longer exists, the number is shown. */
 const Subject = ({ item: { target, targetName } }: { item: AuditItem }): VNode | null => {
   if (target === '') return null
   const id = /^user:(\d+)$/.exec(target)?.[1]
@@ -47,7 +47,7 @@ const Row = ({ item }: { item: AuditItem }): VNode => html`<tr>
   <td data-label=${text('subject')}><${Subject} item=${item} /></td>
   <td data-label=${text('details')}><${Details} item=${item} /></td></tr>`
 
-/** `path` is asked with `query` and a page. */
+/** Requests `path` with `query` and a page number. */
 export const AuditTable = ({ path, query }: { path: string; query: string }): VNode => {
   const [page, setPage] = useState(1)
   const loaded = useLoad<ListOf<AuditItem>>(`${path}?${query === '' ? '' : `${query}&`}page=${page}&pageSize=25`)
@@ -81,7 +81,7 @@ const ChainLine = (): VNode => {
   return html`<p id="chain"><${State} is=${state === 'ok' ? 'ok' : state === 'broken' ? 'bad' : 'warn'}>${words}<//></p>`
 }
 
-/** The days that were chosen, whole, as the reader's clock has them. */
+/** The selected days, complete, in the reader's time zone. */
 const periodOf = (from: string, to: string): { since: string; until: string } => {
   const start = new Date(`${from}T00:00:00`)
   const end = new Date(`${to}T00:00:00`)

@@ -17,10 +17,10 @@ interface Outcome {
 
 const PAGE_SIZE = 200
 const PORTION = 500
-/** More than anybody means to change at once. */
+/** More than anyone intends to change at once. */
 const MAX_PEOPLE = 20_000
 
-/** The ids of everybody whom a list would show; undefined when it cannot be read. */
+/** The ids of everyone that a list would show; undefined if it cannot be read. */
 export const idsOf = async (filter: Readonly<Record<string, string>>): Promise<number[] | undefined> => {
   const ids: number[] = []
   for (let page = 1; ids.length < MAX_PEOPLE; page += 1) {
@@ -34,7 +34,7 @@ export const idsOf = async (filter: Readonly<Record<string, string>>): Promise<n
 
 const NAMED = 5
 
-/** Says which of these people have no access all the same: a profile and an area are needed. `''` when all have it. */
+/** Lists those who still have no access, which needs a profile and an area. `''` if all have it. */
 const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   const wanted = new Set(ids)
   const names: string[] = []

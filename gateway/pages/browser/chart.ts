@@ -1,4 +1,4 @@
-// Draws numbers over time in the colours of the page, at the width of their container.
+// Draws a time series in the colours of the page, at the width of its container.
 import uPlot from 'uplot'
 import { number } from './language.ts'
 import { html, useEffect, useRef, type VNode } from './render.ts'
@@ -20,7 +20,7 @@ interface ChartProps {
 const HEIGHT = 200
 
 const colourOf = (name: string): string => {
-  // A light-dark() value is only computed for a property that is used.
+  // A light-dark() value is computed only for a property that is in use.
   const probe = document.createElement('i')
   probe.style.color = `var(${name})`
   document.body.append(probe)

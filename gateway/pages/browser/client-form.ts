@@ -8,7 +8,7 @@ import { useUnsaved } from './unsaved.ts'
 import { text as ownText } from './words-clients.ts'
 import { text } from './words-console.ts'
 
-/** A secret that the gateway has just made, and will not give again. */
+/** A secret that the gateway has just created, and will not show again. */
 export interface MadeSecret {
   readonly name: string
   readonly clientId: string
@@ -27,7 +27,7 @@ export interface Client {
   readonly lastUsedAt: string
 }
 
-/** As a date field writes it. */
+/** In the format of a date field. */
 const today = (): string => new Date().toLocaleDateString('sv')
 
 const wishOf = (data: FormData, { areas, main }: ChosenAreas) => {
@@ -37,7 +37,7 @@ const wishOf = (data: FormData, { areas, main }: ChosenAreas) => {
     profiles: data.getAll('profile').map(String),
     areas,
     areaPrincipal: main === '' ? null : main,
-    // The whole of the day that was chosen.
+    // The end of the selected day.
     expiresAt: expires === '' ? null : new Date(`${expires}T23:59:59`).toISOString(),
     addresses: [...new Set(String(data.get('addresses')).split(/[\s,;]+/))].filter(address => address !== '')
   }
@@ -49,7 +49,7 @@ const fieldsOf = (client: Client | undefined): ChosenAreas & { readonly expires:
   return { areas, main: areaPrincipal, expires: expiresAt === '' ? '' : new Date(expiresAt).toLocaleDateString('sv') }
 }
 
-/** Which field was not accepted: what the gateway says itself is English. */
+/** Which field was rejected; worded here, because the gateway's own messages are in English. */
 const problemWords = (answer: Answer<unknown>): string => {
   if (answer.code === 'GW_CONFLICT') return ownText('nameTaken')
   const { message } = answer.body as { message?: unknown }
@@ -59,7 +59,7 @@ const problemWords = (answer: Answer<unknown>): string => {
 }
 
 interface Props {
-  /** The one that is changed; undefined: a new one is made. */
+  /** The service account to change; undefined: a new one is created. */
   readonly client?: Client
   readonly onMade?: (made: MadeSecret) => void
   readonly onSaved?: () => void
@@ -82,7 +82,7 @@ export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode =
     const form = event.currentTarget as HTMLFormElement
     setBusy(true)
     const { expiresAt, ...wish } = wishOf(new FormData(form), chosen)
-    // A day that was not touched keeps its hour.
+    // An unchanged day keeps its time of day.
     const isKept = client !== undefined && first.expires === expiresOf(form)
     const body = isKept ? wish : { ...wish, expiresAt }
     const answer =

@@ -18,7 +18,7 @@ import { html, useEffect, useRef, useState, type VNode } from './render.ts'
 import { text as ownText } from './words-clients.ts'
 import { text } from './words-console.ts'
 
-/** Focused when it appears, and selected when focused, so that it can be copied by keyboard too. */
+/** Focused when it appears, and selected on focus, so that it can be copied with the keyboard too. */
 const Secret = ({ made, onHide }: { made: MadeSecret; onHide: () => void }): VNode => {
   const field = useRef<HTMLInputElement>(null)
   const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')

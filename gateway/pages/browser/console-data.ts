@@ -12,7 +12,7 @@ export interface ListOf<T> {
 
 const endListeners = new Set<() => void>()
 
-/** Told when the gateway no longer takes this tab's token. */
+/** Called when the gateway no longer accepts this tab's token. */
 export const onSessionEnd = (listener: () => void): (() => void) => {
   endListeners.add(listener)
   return () => endListeners.delete(listener)
@@ -46,7 +46,7 @@ const reasonOf = ({ status, code }: Answer<unknown>): ConsoleKey => {
   return status === 404 ? 'missing' : status < 500 ? 'invalid' : 'broken'
 }
 
-/** Why something did not work, in the reader's language: what the gateway says itself is English. */
+/** Why something failed, in the reader's language, because the gateway's own messages are in English. */
 export const problemOf = (answer: Answer<unknown>): string => {
   if (answer.status === 0) return text('unreachable')
   const reason = reasonOf(answer)
@@ -62,7 +62,7 @@ export interface Loaded<T> {
   readonly reload: () => void
 }
 
-/** Loads when `path` changes, and every `everyMs` while the page is seen. Late answers to earlier questions are dropped. */
+/** Loads when `path` changes, and every `everyMs` while the page is visible. Late responses to earlier requests are dropped. */
 export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({
@@ -90,7 +90,7 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   return { ...state, reload: () => setTurn(now => now + 1) }
 }
 
-/** Follows a value once it has rested. */
+/** Follows a value after it has stopped changing. */
 export const useRested = <T>(value: T, restMs: number): T => {
   const [rested, setRested] = useState(value)
   useEffect(() => {

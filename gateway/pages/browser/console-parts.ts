@@ -7,7 +7,7 @@ import { text } from './words-console.ts'
 export const nameOf = ({ name, username }: { readonly name: string; readonly username: string }): string =>
   name === '' ? username : name
 
-/** Of people: whatever its direction or length, it changes nothing around it. */
+/** For people: whatever its direction or length, it does not affect the text around it. */
 export const Name = ({ of }: { of: string }): VNode =>
   html`<bdi class="name" title=${of.length > 60 ? of.slice(0, 300) : undefined}>${of}</bdi>`
 
@@ -26,7 +26,7 @@ interface TableProps {
   readonly kind?: string
 }
 
-/** Wide tables scroll by themselves, by keyboard too; narrow screens get cards through `data-label`. */
+/** Wide tables scroll on their own, with the keyboard too; narrow screens show cards through `data-label`. */
 export const Table = ({ label, heads, children, kind = 'rows' }: TableProps): VNode => html`
   <div class="scroll" role="region" aria-label=${label} tabindex="0">
     <table class=${kind}><thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col">${head}</th>`)}</tr></thead>
@@ -37,7 +37,7 @@ interface PagerProps {
   readonly pageSize: number
   readonly total: number
   readonly onPage: (page: number) => void
-  /** What is listed, where a view has several lists. */
+  /** What is listed, for views with several lists. */
   readonly label?: string
 }
 
@@ -61,7 +61,7 @@ interface DialogProps {
   readonly isFixed?: boolean
 }
 
-/** Modal: the rest of the page waits; Escape closes it unless it must be answered. */
+/** Modal: the rest of the page is inert; Escape closes it unless an answer is required. */
 export const Dialog = ({ title, onClose, children, isFixed = false }: DialogProps): VNode => {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
@@ -90,7 +90,7 @@ export interface Act {
 interface ConfirmProps {
   readonly act: Act
   readonly onClose: () => void
-  /** On the button that changes nothing. */
+  /** Label of the button that changes nothing. */
   readonly stay?: string
 }
 

@@ -82,7 +82,7 @@ interface TopProps {
 
 const Top = ({ user, place, onLanguage, onLogout }: TopProps): VNode => {
   const sections = useRef<HTMLElement>(null)
-  // On a narrow screen the sections are a strip that scrolls.
+  // On a narrow screen the sections are a scrolling strip.
   useEffect(() => {
     sections.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   })
@@ -112,7 +112,7 @@ const useSession = (user: User) => {
     const stopNews = onNews(({ kind, userId }) => {
       if (kind === 'logout' && userId === user.id) goToLogin()
       if (kind !== 'login') return
-      // The pop-up has handed its token over; what is shown is asked for again, unless something on it is unsaved.
+      // The pop-up has passed on its token; what is shown is loaded again, unless something on it is unsaved.
       void ask<User>('/auth/me').then(answer => {
         if (answer.status !== 200) return
         setEnded(false)
@@ -127,7 +127,7 @@ const useSession = (user: User) => {
   return { isEnded, turn }
 }
 
-/** Follows the address; what is unsaved is asked about first. `leave` runs what would lose it. */
+/** Follows the URL, and asks about unsaved changes first. `leave` runs what would lose them. */
 const usePlace = (content: { readonly current: HTMLElement | null }) => {
   const [place, setPlace] = useState(placeOf(location.hash))
   const [moves, setMoves] = useState(0)

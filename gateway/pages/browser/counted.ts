@@ -6,12 +6,12 @@ interface Timed {
 }
 
 interface Counted<P> {
-  /** Begin of each step, in seconds since the epoch. */
+  /** Start of each step, in seconds since the epoch. */
   readonly at: readonly number[]
   readonly of: (value: (point: P) => number) => readonly number[]
 }
 
-/** Adds `points`, one every `stepMs`, up in steps of `widthMs`. A first step that began before the points is left out. */
+/** Adds up `points`, one every `stepMs`, in steps of `widthMs`. A first step that began before the points is omitted. */
 export const countedEvery = <P extends Timed>(points: readonly P[], stepMs: number, widthMs: number): Counted<P> => {
   const numberOf = ({ at }: P) => Math.floor(Date.parse(at) / widthMs)
   const [first] = points

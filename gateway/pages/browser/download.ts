@@ -1,7 +1,7 @@
 // Saves a response of the gateway as a file.
 import { type Answer, keptToken } from './session.ts'
 
-/** Saves what the gateway answers as a file of the reader's; the answer then has no body. */
+/** Saves the body of a response as a file; the returned response then has no body. */
 export const download = async (path: string, file: string): Promise<Answer<unknown>> => {
   const token = keptToken() ?? ''
   try {

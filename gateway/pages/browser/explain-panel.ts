@@ -44,7 +44,7 @@ const Answered = ({ explanation }: { explanation: Explanation }): VNode => html`
 
 interface PanelProps {
   readonly first: Question
-  /** Who may be asked for: names that the gateway knows. */
+  /** The people that can be selected, by names that the gateway knows. */
   readonly roles: readonly string[]
   readonly onClose: () => void
 }

@@ -9,7 +9,7 @@ export interface CloudLogin {
   readonly popup: boolean
 }
 
-/** Leaves the mark by which this tab, and no other, will take the answer. */
+/** Leaves the mark by which this tab, and no other, will accept the result. */
 export const markCloudLogin = (login: CloudLogin): void =>
   sessionStorage.setItem(MARK, JSON.stringify({ ...login, startedAt: Date.now() }))
 
@@ -45,5 +45,5 @@ const take = (): { token: string; login: CloudLogin } | 'foreign' | undefined =>
   return login === undefined || token === undefined ? 'foreign' : { token, login }
 }
 
-/** The token that a cloud login of this tab brought; `foreign`: a link brought one, which is dropped. */
+/** The token from a cloud login of this tab; `foreign`: a link brought one, which is dropped. */
 export const arrived = take()

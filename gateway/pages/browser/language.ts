@@ -26,7 +26,7 @@ export const chooseLanguage = (chosen: Language): void => {
   tell()
 }
 
-/** `{name}` in a text is replaced by the value of that name. */
+/** Replaces `{name}` in a text with the value of that name. */
 export const createText =
   <K extends string>(words: Words<K>) =>
   (key: K, values: Readonly<Record<string, string | number>> = {}): string =>

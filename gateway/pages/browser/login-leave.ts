@@ -3,7 +3,7 @@ import { isPopup, returnTo } from './login-state.ts'
 import { keptToken, type User } from './session.ts'
 
 const SENT = 'portaria.sentTo'
-/** Sent to the same place again so soon: that place does not take the session. */
+/** If someone is sent to the same place again this soon, that place does not accept the session. */
 const CIRCLE_MS = 10_000
 
 const isCircle = (path: string): boolean => {
@@ -12,7 +12,7 @@ const isCircle = (path: string): boolean => {
   return before === path && Date.now() - Number(at) < CIRCLE_MS
 }
 
-/** The page that opened this pop-up keeps its own token: where it had one, it gets the new one. */
+/** The page that opened this pop-up keeps its own token: if it had one, it receives the new one. */
 const handBack = (): void => {
   try {
     const kept = window.opener?.sessionStorage as Storage | undefined
@@ -21,11 +21,11 @@ const handBack = (): void => {
     kept.setItem('authToken', token)
     kept.setItem('authUser', sessionStorage.getItem('authUser') ?? '')
   } catch {
-    // Of another origin: nothing of this session is for it.
+    // A page of another origin receives nothing of this session.
   }
 }
 
-/** Whether this page is being left for good. A fresh login always leads on; an old one only where it was not just sent. */
+/** Whether this page is being left for good. A new login always leads on; an old one only if it has not just been sent there. */
 export const leave = (user: User): boolean => {
   if (isPopup) {
     handBack()

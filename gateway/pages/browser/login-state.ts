@@ -1,4 +1,4 @@
-// Works out the state of the login page step by step: who is logged in, which logins are possible, where to go next.
+// Determines the state of the login page step by step: who is logged in, which logins are possible, where to go next.
 import { arrived, markCloudLogin } from './fragment.ts'
 import { safeReturnTo } from './return-to.ts'
 import { type Answer, announce, ask, fact, forget, keep, keptToken, refresh, type User } from './session.ts'
@@ -6,9 +6,9 @@ import type { LoginKey } from './words-login.ts'
 
 export interface Doors {
   readonly ldap: boolean
-  /** '' when the provider is not active. */
+  /** '' if the provider is not active. */
   readonly cloudUrl: string
-  /** Of the provider; '' when it has none. */
+  /** Name of the provider; '' if it has none. */
   readonly cloudName: string
 }
 
@@ -24,14 +24,14 @@ export type Start =
 
 const query = new URLSearchParams(location.search)
 
-/** A cloud login began with an address of its own; what it asked for holds on. */
+/** A cloud login began with its own URL, whose parameters still apply. */
 const begun = typeof arrived === 'object' ? arrived.login : undefined
 export const returnTo = safeReturnTo(begun?.returnTo ?? query.get('returnTo'), location.origin)
 export const isPopup = begun?.popup ?? query.get('popup') === '1'
 
 const noticeOf = (key: LoginKey, isError = false): Notice => ({ key, isError })
 
-/** Why a login failed, in words that help whoever reads them. */
+/** Why a login failed, in words that help the reader. */
 export const noticeFor = ({ status, code, requestId, retryAfter }: Answer<unknown>): Notice => {
   if (status === 0) return noticeOf('unreachable', true)
   if (status === 429) return { key: 'throttled', values: { seconds: retryAfter }, isError: true }
@@ -56,7 +56,7 @@ export const startCloudLogin = (cloudUrl: string): void => {
   location.assign(cloudUrl)
 }
 
-/** A browser session without anything kept in this tab. */
+/** A browser session without anything stored in this tab. */
 const findCookieSession = async (): Promise<User | undefined> => {
   if (fact('browser-session') !== 'true') return undefined
   const answer = await refresh()
@@ -86,7 +86,7 @@ const resume = async (): Promise<Start> => {
 export const findStart = async (): Promise<Start> => {
   if (arrived === 'foreign') return { is: 'out', notice: noticeOf('foreign', true) }
   if (arrived !== undefined) return takeArrived(arrived.token)
-  // Who opens a pop-up wants another login; what it was opened with is a copy.
+  // Opening a pop-up means wanting another login; the login it was opened with is a copy.
   if (isPopup) {
     forget()
     return { is: 'out', notice: undefined }

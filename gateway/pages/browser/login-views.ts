@@ -12,7 +12,7 @@ const waitWords = (seconds: number): string =>
 export const NoticeLine = ({ notice }: { notice: Notice | undefined }): VNode => {
   const values = { ...notice?.values, wait: waitWords(Number(notice?.values?.seconds ?? 0)) }
   const words = notice === undefined ? '' : text(notice.key, values)
-  // Always there, so that a change is read out.
+  // Always present, so that screen readers announce changes.
   return html`<div class="notice" data-empty=${words === ''} data-error=${notice?.isError === true} role=${
     notice?.isError === true ? 'alert' : 'status'
   }>${words}</div>`

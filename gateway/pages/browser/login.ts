@@ -10,7 +10,7 @@ import { text } from './words-login.ts'
 const FIRST_LOOK_MS = 3000
 const LAST_LOOK_MS = 30_000
 
-/** Looks, ever more rarely, whether an administrator has given access meanwhile; a page nobody sees does not ask. */
+/** Checks, less and less often, whether an Admin has given access in the meantime; a hidden page does not check. */
 const watchAccess = (onUser: (user: User) => void, onEnd: () => void): (() => void) => {
   let waitMs = FIRST_LOOK_MS
   let timer = 0
@@ -121,7 +121,7 @@ const App = (): VNode => {
   return html`<${Card} onLanguage=${() => setLanguageTurn(turn => turn + 1)}>${view}<//>`
 }
 
-/** Another tab has told everybody already. */
+/** Another tab has already notified everyone. */
 const logOutQuietly = async () => {
   const token = keptToken()
   forget()

@@ -20,7 +20,7 @@ interface RouteRow {
 const SHOWN = 50
 const ASKED = 200
 
-/** What the gateway answers itself lies below these (its paths on the public origin). */
+/** The gateway's own endpoints are below these paths on the public origin. */
 const isOwn = ({ path }: RouteRow): boolean => /^\/(?:auth|health)(?:\/|$)/.test(path)
 
 /** All routes, the site's before the gateway's own. */
@@ -35,7 +35,7 @@ const loadAll = async (): Promise<readonly RouteRow[] | string> => {
   return [...rows.filter(row => !isOwn(row)), ...rows.filter(isOwn)]
 }
 
-/** A path that the route takes. */
+/** A path that the route matches. */
 const sampleOf = (path: string): string => path.replace(/:[^/]+/g, '1').replace(/\*$/, 'x')
 
 const Cell = ({ row, role, onAsk }: { row: RouteRow; role: string; onAsk: (question: Question) => void }): VNode => {

@@ -25,7 +25,7 @@ export const PersonState = ({ person }: { person: Person }): VNode =>
 
 interface RowProps {
   readonly person: Person
-  /** Of the list, which the way back leads to. */
+  /** The list's parameters, which the link back contains. */
   readonly query: string
   readonly isSelected: boolean
   readonly onSelect: () => void
@@ -42,7 +42,7 @@ const Row = ({ person, query, isSelected, onSelect }: RowProps): VNode => html`<
   <td data-label=${text('lastLogin')}>${person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)}</td>
 </tr>`
 
-/** What the list can be narrowed to, and what that asks for. */
+/** The filters of the list, and the query of each. */
 const SHOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   '': {},
   unassigned: { accessStatus: 'unassigned', disabled: 'false' },

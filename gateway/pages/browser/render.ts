@@ -8,8 +8,8 @@ export { render }
 
 type Bind = (create: typeof h) => (strings: TemplateStringsArray, ...values: unknown[]) => unknown
 
-// Its types describe the CommonJS form; browsers get the module, whose default is the function itself.
+// Its types describe the CommonJS form; browsers receive the module, whose default export is the function itself.
 const bound = (htm as unknown as { bind: Bind }).bind(h)
 
-/** One element; several only where a fragment is meant. */
+/** One element; several only if a fragment is intended. */
 export const html = (strings: TemplateStringsArray, ...values: unknown[]): VNode => bound(strings, ...values) as VNode

@@ -3,8 +3,8 @@
 const MAX_LENGTH = 2048
 
 /**
- * The path that `text` names on `origin`; undefined for everything else: other origins in whatever spelling, backslashes,
- * blanks and control characters, and whatever the URL parser would change (RFC 9700 §4.11).
+ * The path that `text` names on `origin`; undefined for everything else: other origins in any spelling, backslashes,
+ * blanks and control characters, and anything that the URL parser would change (RFC 9700 §4.11).
  */
 export const safeReturnTo = (text: string | null | undefined, origin: string): string | undefined => {
   if (text === null || text === undefined || text.length > MAX_LENGTH) return undefined
@@ -17,7 +17,7 @@ export const safeReturnTo = (text: string | null | undefined, origin: string): s
   }
   if (url.origin !== origin || url.pathname + url.search + url.hash !== text) return undefined
   if (/\/\/|%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
-  // Of the gateway itself only two pages are places to be; a login never leads to another login.
+  // Only two pages of the gateway itself are valid destinations; a login never leads to another login.
   const isOwn = /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname)
   return isOwn && url.pathname !== '/auth/console' && url.pathname !== '/auth/account' ? undefined : text
 }

@@ -2,8 +2,8 @@
 //
 //   <script src="/auth/session.js" data-warn-seconds="300" defer></script>
 //
-// Tells the page by `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. Who
-// calls preventDefault() on `ending` or `ended` shows something of their own; `event.detail.logIn()` opens the login.
+// Notifies the page with `portaria:session` on window, detail `{state, expiresAt}`: `active`, `refreshed`, `ending`, `ended`. A page
+// that calls preventDefault() on `ending` or `ended` shows something of its own; `event.detail.logIn()` opens the login.
 ;(() => {
   type State = 'active' | 'refreshed' | 'ending' | 'ended'
 
@@ -83,7 +83,7 @@
     root.append(dialog)
     document.body.append(host)
     shown = host
-    // A warning leaves the page usable; without a session nothing on it would work.
+    // A warning leaves the page usable; without a session, nothing on it would work.
     if (state === 'ended') dialog.showModal()
     else dialog.show()
   }
@@ -98,7 +98,7 @@
     else if (isOurs) show(state)
   }
 
-  /** Refreshed by header, a token comes back; refreshed by cookie, the cookie was renewed and the text is empty. */
+  /** A refresh by header returns a token; a refresh by cookie renews the cookie and returns an empty text. */
   const refresh = async (): Promise<boolean> => {
     const before = token()
     const answer = await ask('/auth/refresh', 'POST')

@@ -1,4 +1,4 @@
-// Manages the session of this tab: kept in sessionStorage, sent with every request, its end told to other tabs.
+// Manages the session of this tab: kept in sessionStorage, sent with every request, its end announced to other tabs.
 
 export interface User {
   readonly id: number
@@ -18,9 +18,9 @@ export interface Answer<T> {
   readonly code: string
   readonly body: T
   readonly requestId: string
-  /** Seconds, of a 429; 0 when not told. */
+  /** Seconds, from a 429; 0 if not given. */
   readonly retryAfter: number
-  /** Of what was read; '' when it has none. */
+  /** The ETag of the response; '' if it has none. */
   readonly etag: string
 }
 
@@ -42,15 +42,15 @@ export const forget = (): void => {
 export const fact = (name: string): string =>
   document.querySelector<HTMLMetaElement>(`meta[name="portaria:${name}"]`)?.content ?? ''
 
-/** The name that this installation goes by. */
+/** The display name of this installation. */
 export const brand = (): string => fact('brand') || 'Portaria'
 
 export interface Question {
   method?: string
   body?: unknown
-  /** Instead of the kept one. */
+  /** Used instead of the stored token. */
   token?: string | undefined
-  /** The ETag of what a change was made from. */
+  /** The ETag that a change is based on. */
   ifMatch?: string | undefined
 }
 
@@ -81,16 +81,16 @@ const send = async <T>(path: string, question: Question): Promise<Answer<T>> => 
   }
 }
 
-/** Today's access for the same login; what was kept is replaced. */
+/** Refreshes the token of the same login with its current access, and replaces the stored one. */
 export const refresh = async (): Promise<Answer<{ token: string; user: User }>> => {
   const before = keptToken()
   const answer = await send<{ token: string; user: User }>('/auth/refresh', { method: 'POST', token: before })
-  // Logged out meanwhile: not logged in again by an answer that comes late.
+  // Logged out in the meantime: a late response must not log in again.
   if (answer.status === 200 && before !== undefined && keptToken() === before) keep(answer.body.token, answer.body.user)
   return answer
 }
 
-/** Asks the gateway; with a stale token, once more with a fresh one. */
+/** Sends a request to the gateway; with a stale token, once more with a fresh one. */
 export const ask = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
   const answer = await send<T>(path, question)
   if (answer.code !== 'GW_TOKEN_STALE' || question.token !== undefined) return answer
@@ -104,7 +104,7 @@ export interface News {
 
 const channel = new BroadcastChannel('portaria.session')
 
-/** Tells the other tabs; never a token. */
+/** Notifies the other tabs; never sends a token. */
 export const announce = (news: News): void => channel.postMessage(news)
 
 export const onNews = (listener: (news: News) => void): (() => void) => {
@@ -116,8 +116,8 @@ export const onNews = (listener: (news: News) => void): (() => void) => {
 }
 
 /**
- * Ends the login here and everywhere it is used. Resolves even when the gateway cannot be reached; with where the session
- * at the cloud provider ends, when that is known.
+ * Ends the login here and everywhere it is used. Resolves even if the gateway cannot be reached; with the URL at which the
+ * session at the cloud provider ends, if that is known.
  */
 export const logOut = async (user: Pick<User, 'id' | 'provider'>): Promise<string | undefined> => {
   const isFromCloud = user.provider === 'cloudidp'

@@ -43,7 +43,7 @@ const NOTHING = {
   loginsRefused: 0
 }
 
-/** One point for each step up to now: steps without a request are not sent. */
+/** One point for each step up to now, because steps without a request are not sent. */
 const everyStep = ({ now, stepMs, points }: Traffic, periodMs: number): Point[] => {
   const known = new Map(points.map(point => [Date.parse(point.at), point]))
   const last = Math.floor(Date.parse(now) / stepMs) * stepMs
@@ -69,7 +69,7 @@ const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
     let isOver = false
     let kept: Traffic | undefined
     const load = async () => {
-      // What is known stays; only the growing step and what follows are asked for.
+      // Known steps stay; only the growing step and later ones are requested.
       const since = kept?.points.at(-1)?.at ?? ''
       const answer = await admin<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
       if (isOver) return

@@ -3,13 +3,13 @@ import { useEffect } from './render.ts'
 
 const unsaved = new Set<symbol>()
 
-/** Whether something on this page would be lost by leaving it. */
+/** Whether leaving this page would lose something. */
 export const hasUnsaved = (): boolean => unsaved.size > 0
 
 /** From now on nothing on this page counts as unsaved. */
 export const giveUpUnsaved = (): void => unsaved.clear()
 
-/** Marks the page for as long as `isUnsaved`; the browser itself asks before it is closed or loaded again. */
+/** Marks the page while `isUnsaved`; the browser itself asks before closing or reloading it. */
 export const useUnsaved = (isUnsaved: boolean): void =>
   useEffect(() => {
     if (!isUnsaved) return

@@ -63,6 +63,6 @@ export const text = createText<RouteKey>({ pt: { ...words.pt, ...pt }, en: { ...
 
 const ROLE_WORDS = { anonymous: 'anonymous', 'cloud-unassigned': 'cloudUnassigned', unassigned: 'unassigned' } as const
 
-/** People without a profile in words; profiles by their own names. */
+/** Names for people without a profile; profiles go by their own names. */
 export const roleWords = (role: string): string =>
   Object.hasOwn(ROLE_WORDS, role) ? text(ROLE_WORDS[role as keyof typeof ROLE_WORDS]) : role

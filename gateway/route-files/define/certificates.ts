@@ -60,7 +60,7 @@ const clientCertificate = (
   key: string | undefined,
   say: (key: string, message: string) => undefined
 ): Certificates['clientCertificate'] => {
-  // The first of a chain is the one that the key belongs to (RFC 8446 §4.4.2).
+  // The key belongs to the first certificate of a chain (RFC 8446 §4.4.2).
   const certificate = cert === undefined ? undefined : readCertificateBundle(cert)?.[0]
   const privateKey = key === undefined ? undefined : readKey(key)
   if (cert !== undefined && certificate === undefined) {
@@ -82,7 +82,7 @@ const readKey = (pem: string): KeyObject | undefined => {
   }
 }
 
-/** The text of a regular file; undefined when it is none, is larger, or cannot be read. */
+/** The text of a regular file; undefined if it is not one, is too large, or cannot be read. */
 const readAtMost = async (path: string, maxBytes: number): Promise<string | undefined> => {
   let handle: FileHandle | undefined
   try {

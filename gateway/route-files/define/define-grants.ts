@@ -8,10 +8,10 @@ import { type Complaint, complain } from '../complaint.ts'
 import type { RouteFile } from '../judge.ts'
 import type { GrantData } from '../schema/route-file-schema.ts'
 
-/** Words that mean people without a profile in tests and commands. */
+/** Words for people without a profile in tests and commands. */
 const TAKEN: ReadonlySet<string> = new Set(['anonymous', 'unassigned', 'cloud-unassigned', 'group', 'claim'])
 
-/** Every profile that routes and grants of these files may name: the three that are always there first. */
+/** All profiles that routes and grants of these files may name: the three built-in ones first. */
 export const collectProfiles = (files: readonly RouteFile[], complaints: Complaint[]): string[] => {
   const profiles: string[] = [...PROFILES]
   for (const { document, data, judgement } of files) {
@@ -28,7 +28,7 @@ export const collectProfiles = (files: readonly RouteFile[], complaints: Complai
   return profiles
 }
 
-/** What is wrong with a role that is no profile. */
+/** What is wrong with a role that is not a profile. */
 export const unknownRole = (role: string, profiles: readonly string[], word = 'role'): string => {
   const hint = nearestHint(role, profiles)
   if (hint !== '') return `unknown ${word} "${role}"${hint}`

@@ -6,7 +6,7 @@ import { RESERVED } from '../../routes/own-routes.ts'
 import { shapeOf } from '../../routes/route-trie.ts'
 import type { Complain } from '../complaint.ts'
 
-/** The path in the spelling that requests are compared with. What may be meant otherwise is a warning. */
+/** The path in the spelling that requests are compared with. Paths that were probably meant differently cause a warning. */
 export const definePath = (written: string, say: Complain, warn: Complain): string => {
   if (EXPRESSION.test(written)) {
     const tell = isLiteral(written) ? warn : say
@@ -69,7 +69,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'percent-encoding': ': a % is written %25'
 }
 
-/** Parameters as others write them: OpenAPI and Go, Flask, Remix, Next.js. */
+/** Parameters as other frameworks write them: OpenAPI and Go, Flask, Remix, Next.js. */
 const FOREIGN = /[{<[]\.{0,3}(?:\w+:)?(\w*)[^\]}>]*[\]}>]|^\$\{?([A-Za-z_]\w*)\}?$/
 /** Names that OData itself spells with a dollar (OData 4.01 URL conventions). */
 const ODATA = /^\$(?:metadata|batch|count|value|ref|all|crossjoin|entity|root|it|links|apply)$/

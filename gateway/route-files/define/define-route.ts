@@ -10,25 +10,25 @@ import { defineOptions } from './route-options.ts'
 
 /** What the routes of a folder have in common. */
 export interface Common {
-  /** Every name that some file uses, sound or not. */
+  /** All upstream names that some file uses, valid or not. */
   readonly names: ReadonlySet<string>
   readonly sound: ReadonlyMap<string, Upstream>
-  /** Every profile that there is. */
+  /** All existing profiles. */
   readonly profiles: readonly string[]
-  /** Lists of roles, by what is in them: routes with the same roles hold the same list, found sooner by a request. */
+  /** Lists of roles by their contents: routes with the same roles share one list, which requests find sooner. */
   readonly roles: Map<string, readonly string[]>
-  /** What is odd about them, and no mistake. */
+  /** Warnings. */
   readonly warnings: Complaint[]
 }
 
 export interface DefinedRoute {
   readonly route: WrittenRoute
-  /** False when there was anything to complain about; then the route only serves to find further mistakes. */
+  /** False if there were complaints; the route then only serves to find further mistakes. */
   readonly isSound: boolean
 }
 
 /**
- * `data` holds what has passed the schema. Returns undefined when it is not known what the route matches.
+ * `data` has passed the schema. Returns undefined if it is not known what the route matches.
  */
 export const defineRoute = (
   data: Partial<RouteData>,

@@ -33,7 +33,7 @@ const defineNamespace = (name: string, { roles, events }: NamespaceData, say: Co
   }
 }
 
-/** The pattern that a name written `/regex/` stands for; undefined: it is a plain name. */
+/** The pattern in a name written as `/regex/`; undefined: a plain name. */
 const definePattern = (
   name: string,
   judgeName: (name: string) => string | undefined,
@@ -67,7 +67,7 @@ const judgePattern = (source: string): string | undefined => {
   return compile(source) === undefined ? 'this is not a valid regular expression' : undefined
 }
 
-// Anchored at both ends: a pattern means the whole name.
+// Anchored at both ends, because a pattern must match the whole name.
 const compile = (source: string): RegExp | undefined => {
   try {
     return new RegExp(`^(?:${source})$`, 'u')

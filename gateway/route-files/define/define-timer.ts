@@ -1,4 +1,4 @@
-// Reads a duration that a timer will wait for, or complains that none can.
+// Reads a duration for a timer, or complains that no timer can wait that long.
 import { MAX_TIMER_MS, parseDuration } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
 

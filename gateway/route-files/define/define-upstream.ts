@@ -8,7 +8,7 @@ import { defineHeaders } from './headers.ts'
 
 const DEFAULTS = { timeout: '30s', idleTimeout: '5m', connectTimeout: '2s', interval: '10s' }
 
-/** `file` is the route file, beside which certificates are looked for. Returns undefined after a complaint. */
+/** `file` is the route file, to which certificate paths are relative. Returns undefined after a complaint. */
 export const defineUpstream = async (
   name: string,
   data: UpstreamData,
@@ -55,7 +55,7 @@ const defineTargets = (data: UpstreamData, placeOf: PlaceOf, complaints: Complai
 }
 
 const HTTP_URL = /^(https?):\/\/(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?\/?$/
-// RFC 3927 and RFC 4291 §2.5.6: nothing but a cloud's metadata service is reached by such an address.
+// RFC 3927 and RFC 4291 §2.5.6: such addresses only reach a cloud's metadata service.
 const LINK_LOCAL = /^(?:169\.254\.|\[fe[89ab][0-9a-f]:|\[::ffff:a9fe:|\[fd00:ec2::254\])/i
 
 /** A target from its address, or what is wrong with it. */
@@ -90,7 +90,7 @@ export const parseTarget = (url: string): Target | string => {
 const parseSocket = (url: string): Target | string => {
   const socketPath = url.replace(/^unix:(?:\/\/(?=\/))?/, '')
   if (!/^\/[^\x00-\x1f?#]+$/.test(socketPath)) return 'a socket must be an absolute path, as in unix:/run/orders.sock'
-  // sun_path holds 108 bytes, the closing NUL included (unix(7)).
+  // sun_path holds 108 bytes, including the terminating NUL (unix(7)).
   if (Buffer.byteLength(socketPath) > 107) return 'the path of a socket must be at most 107 bytes long'
   return { url, tls: false, host: 'localhost', port: 0, socketPath, authority: 'localhost' }
 }

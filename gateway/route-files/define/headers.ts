@@ -12,7 +12,7 @@ const NEVER =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-(?:connection|authenticate|authorization|authentication-info)|te|trailer|upgrade|http2-settings|expect|forwarded|x-real-ip|x-request-id|x-portaria-via|x-(?:user|forwarded|ratelimit)-.*|sec-websocket-.*)$/
 const NEVER_IN_RESPONSES = /^(?:set-cookie2?|cache-control|vary|access-control-.*)$/
 
-/** The same name may be two people: accounts of the directory, of the provider, and service accounts. */
+/** Two people can have the same name: accounts of the directory, of the provider, and service accounts. */
 const AMBIGUOUS: ReadonlySet<IdentityHeader['attribute']> = new Set(['username', 'email'])
 
 type Headers = Pick<Upstream, 'requestHeaders' | 'responseHeaders' | 'identityHeaders'>
@@ -74,7 +74,7 @@ const defineIdentity = (data: UpstreamData, say: Say): IdentityHeader[] | undefi
   return headers
 }
 
-/** A backend that reads names laxly would take either of two spellings for the other. */
+/** A backend that reads names laxly would confuse two such spellings. */
 const judgeTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Say): void => {
   const known = new Map<string, string>()
   for (const { name, path } of written) {

@@ -1,4 +1,4 @@
-// Lists the options of a route that have a value: how each is written, what may be wrong with it, and what the route holds of it.
+// Lists the options of a route that have a value: how each is written, how it is validated, and what the route stores.
 import type { PathException, Route, RouteRateLimit, WrittenRoute } from '../../routes/route.ts'
 import { parseSize } from '../../values/quantities.ts'
 import type { Complain } from '../complaint.ts'
@@ -54,7 +54,7 @@ const option = <Field extends keyof Route, Written>(
   define: (written: Written, say: Complain) => Route[Field]
 ) => ({ field, schema, define })
 
-/** By their keys in the files. A new one takes an entry here, its field and default in `Route`, and the step that obeys it. */
+/** By their keys in the files. A new one needs an entry here, its field and default in `Route`, and the step that obeys it. */
 export const ROUTE_OPTIONS = {
   rateLimit: option('rateLimit', RATE_LIMIT, ({ max, window, by = 'ip' }: RateLimitData, say) => ({
     max,
@@ -77,7 +77,7 @@ type Options = typeof ROUTE_OPTIONS
 /** As written. */
 export type RouteOptionData = { readonly [Name in keyof Options]?: Parameters<Options[Name]['define']>[0] }
 
-/** The fields of those that are given. `data` holds what has passed the schema. */
+/** The fields of the options that are present. `data` has passed the schema. */
 export const defineOptions = (data: RouteOptionData, say: Complain): Partial<WrittenRoute> => {
   const fields: Record<string, unknown> = {}
   for (const [name, { field, define }] of Object.entries(ROUTE_OPTIONS)) {

@@ -1,4 +1,4 @@
-// Suggests the key that was probably meant by an unknown one: a misspelling, or the word of another gateway.
+// Suggests the key that an unknown one was probably meant to be: a misspelling, or another gateway's word.
 import { nearestHint } from '../../values/spelling.ts'
 
 const OTHERS: Readonly<Record<string, readonly string[]>> = {

@@ -1,8 +1,8 @@
-// Says what is missing from an unreadable line under `tests:`, and what its parts should be.
+// Says what is missing from an unreadable line under `tests:`, and what its parts should look like.
 import { METHODS } from 'node:http'
 import { nearestHint } from '../../values/spelling.ts'
 
-/** Which part of `METHOD PATH as WHO -> OUTCOME` the line lacks. */
+/** The part of `METHOD PATH as WHO -> OUTCOME` that the line lacks. */
 export const formHint = (line: string, isEvent: boolean): string => {
   const example = isEvent ? 'EVENT /messaging send as Agente -> allow' : 'GET /api/orders/7 as Agente -> allow'
   const [, method = ''] = /^(\S+)/.exec(line) ?? []
@@ -16,7 +16,7 @@ export const formHint = (line: string, isEvent: boolean): string => {
   return `, as in "${example}"`
 }
 
-/** A method that no request can have, and that is near one that requests have. */
+/** A method that does not exist, but resembles one that does. */
 export const methodComplaint = (method: string): string | undefined => {
   const hint = METHODS.includes(method) ? '' : nearestHint(method, METHODS)
   return hint === '' ? undefined : `unknown method "${method}"${hint}`
@@ -39,7 +39,7 @@ export const outcomeComplaint = (outcome: string): string => {
   return `unknown outcome "${outcome}": ${advice === undefined ? allowed : `${advice} (${allowed})`}`
 }
 
-/** `alone`: those that are no profiles. */
+/** `alone`: those that are not profiles. */
 export const whoComplaint = (who: string, alone: readonly string[], profiles: readonly string[]): string => {
   const [first = '', ...more] = who.split(/[+,;|]/)
   if (/[,;|]/.test(who)) return `"${who}": join the roles of one person with +, as in ${[first, ...more].join('+')}`

@@ -8,7 +8,7 @@ type Form = Readonly<Record<string, unknown>>
 
 const MAX_SHOWN = 60
 
-/** `; write 30s instead of "30 sec"`, or `, not "soon"`, or nothing when the value cannot be shown in a few words. */
+/** `; write 30s instead of "30 sec"`, or `, not "soon"`, or nothing if the value cannot be shown briefly. */
 export const valueHint = (form: Form, value: unknown): string => {
   const shown = show(value)
   if (form.title === METHOD && value === '*') return '; without "methods" a route takes all of them'
@@ -17,7 +17,7 @@ export const valueHint = (form: Form, value: unknown): string => {
   return shown === undefined ? '' : `, not ${shown}`
 }
 
-/** A scalar as it was meant: text in quotes. Nothing that is long, or could hold a password. */
+/** A scalar as it was meant, with text in quotes. Nothing that is long or could contain a password. */
 const show = (value: unknown): string | undefined => {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   const isShown = typeof value === 'string' && value.length <= MAX_SHOWN && !/:\/\/[^/]*@|\p{Cc}/u.test(value)
@@ -35,7 +35,7 @@ const spellings = (form: Form, value: unknown): readonly string[] => {
 
 const METHOD = 'a method in upper case'
 
-/** For forms that nothing but their title tells apart. */
+/** For forms that only their title distinguishes. */
 const BY_TITLE: Readonly<Record<string, (value: unknown) => readonly string[]>> = {
   'a rate limit': value => rateLimits(value),
   [METHOD]: value => methods(value),

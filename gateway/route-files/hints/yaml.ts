@@ -1,6 +1,6 @@
-// Explains a YAML syntax error in the terms of someone who writes route files.
+// Explains YAML syntax errors in terms familiar to someone who writes route files.
 
-/** By the code of the parser (https://eemeli.org/yaml/#errors), and for some codes by its text. */
+/** By the parser's code (https://eemeli.org/yaml/#errors), and for some codes by its text. */
 const INDENTED = 'the indentation of this line matches none of the lines that it could belong to'
 const LIST = 'a list that begins with [ must end with ]'
 const MAP = 'a map that begins with { must end with }'
@@ -28,7 +28,7 @@ const SENTENCES: readonly (readonly [code: string, text: RegExp, sentence: strin
   ['UNEXPECTED_TOKEN', /(?:map|seq)-end/, 'there is no open bracket that this one could close']
 ]
 
-/** Without the line and column that the parser may add. */
+/** Without the line and column that the parser may append. */
 export const yamlSentence = (code: string, message: string): string => {
   const first = message.split('\n')[0]?.replace(/:$/, '') ?? ''
   const known = SENTENCES.find(([of, text]) => of === code && text.test(first))?.[2]

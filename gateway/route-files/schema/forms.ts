@@ -1,4 +1,4 @@
-// Makes the parts of the schema: durations, sizes, flags, lists and maps, with the text that complaints and editors show.
+// Builds the parts of the schema: durations, sizes, flags, lists and maps, with the text that complaints and editors show.
 import { DURATION_OR_ZERO_PATTERN, DURATION_PATTERN, SIZE_PATTERN } from '../../values/quantities.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
@@ -86,7 +86,7 @@ export const list = (
   ...more
 })
 
-/** Of a route, a namespace or an event. */
+/** For a route, a namespace or an event. */
 export const roles = list(
   'a list of roles',
   'Roles of which a person needs one. Without this key, any valid token passes.',

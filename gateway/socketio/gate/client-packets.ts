@@ -1,4 +1,4 @@
-// Checks the packets that the client of a Socket.IO session sends: what passes, what is refused, what ends the session.
+// Checks the packets that the client of a Socket.IO session sends: which pass, which are refused, which end the session.
 import { Forbidden, type GatewayError } from '../../errors.ts'
 import { eventRoute } from '../../routes/socketio-routes.ts'
 import { isReservedEvent } from '../../routes/socketio-rules.ts'
@@ -22,7 +22,7 @@ import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict
 const MAX_REFUSED_CONNECTS = 20
 const MAX_CONNECTS_PER_MINUTE = 120
 
-/** @param answer gives an answer of the gateway's own back at once, or later */
+/** @param answer sends one of the gateway's own packets back, at once or later */
 export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVerdict) => PacketVerdict) => {
   const { state } = parts
   const { namespaces } = state
@@ -56,7 +56,7 @@ export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVe
     if (right === undefined) return new Forbidden({ reason: 'not-connected' })
     const by = eventRoute(right.route, event)
     if (by === undefined) return new Forbidden({ reason: 'event-not-listed' })
-    // To be in the namespace is enough for what has no roles of its own.
+    // Being in the namespace is enough for events without roles of their own.
     return by === right.route ? undefined : parts.judge(by, right.user)
   }
 
@@ -97,7 +97,7 @@ export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVe
     return state.due.clientDropped ? DROPPED : PASSED
   }
 
-  /** Only CONNECT with a recovery id has to wait for an answer. */
+  /** Only a CONNECT with a recovery id has to wait for a result. */
   return ({ type, text }: EnginePacket): PacketVerdict | Promise<PacketVerdict> => {
     if (type === '4') return message(text.slice(1))
     if (type === 'b') return binary()

@@ -16,22 +16,22 @@ import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
 export interface ConnectParts {
   readonly route: Route
   readonly namespaces: Map<string, NamespaceState>
-  /** Who a token says is asking; throws 401. */
+  /** The identity behind a token; throws 401. */
   readonly identify: (token: string) => Identity
-  /** Why somebody may not have a route; undefined: they may. */
+  /** Why a person may not use a route; undefined: they may. */
   readonly judge: (route: Route, user: User) => GatewayError | undefined
   readonly pids: Pick<SidStore, 'bindPid' | 'pidOwner'>
-  /** Called before CONNECT is let through; throws a refusal. */
+  /** Called before a CONNECT is forwarded; throws a refusal. */
   readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
   readonly now: () => number
 }
 
 const MAX_NAMESPACES = 50
 const MAX_ID = 256
-/** Recovery is a matter of minutes after a connection broke; until then its id must be known. */
+/** Recovery happens within minutes after a connection breaks; its id must be known until then. */
 const PID_GRACE_MS = 10 * 60_000
 
-/** `answer` for a refusal. Only CONNECT with a recovery id has to wait for an answer. */
+/** Returns `answer` for a refusal. Only a CONNECT with a recovery id has to wait for a result. */
 export const judgeConnect = (
   parts: ConnectParts,
   { namespace, rest }: SocketIoPacket
@@ -51,7 +51,7 @@ export const judgeConnect = (
     const plain = () => ({ verdict: 'pass', text: connectPacket(namespace, trusted) }) as const
     if (typeof pid !== 'string') return plain()
     return mayRecover(parts, pid, namespace, identity).then(may => {
-      // Its right may have ended while we looked.
+      // The access may have ended during the lookup.
       if (!namespaces.has(namespace)) return DROPPED
       return may ? { verdict: 'pass', text: connectPacket(namespace, { ...trusted, pid, offset }) } : plain()
     })
@@ -61,7 +61,7 @@ export const judgeConnect = (
   }
 }
 
-/** Throws why this CONNECT is refused. */
+/** Throws the reason for refusing this CONNECT. */
 const prove = (
   { route, namespaces, identify, judge }: ConnectParts,
   namespace: string,
@@ -75,7 +75,7 @@ const prove = (
   if (by === undefined) throw new NoRoute({ reason: 'no-namespace' })
   const refusal = judge(by, identity.user)
   if (refusal !== undefined) throw refusal
-  // A session belongs to one person: its id must not carry one person's rights to another.
+  // A session belongs to one person: its id must not transfer one person's access to another.
   for (const other of namespaces.values()) {
     if (other.identity.user.id !== identity.user.id) throw new Forbidden({ reason: 'session-of-another' })
   }
@@ -83,7 +83,7 @@ const prove = (
   return { identity, by }
 }
 
-/** Whether the auth payload's recovery id may be used: same person, same access version, same namespace. */
+/** Whether the recovery id in the auth payload may be used: same person, same access version, same namespace. */
 const mayRecover = async (
   { pids, route }: ConnectParts,
   pid: string,
@@ -100,7 +100,7 @@ const mayRecover = async (
   )
 }
 
-/** Remembers whose recovery id an accepted CONNECT names. */
+/** Remembers the owner of the recovery id in an accepted CONNECT. */
 export const bindRecovery = (
   { pids, route, now }: Pick<ConnectParts, 'pids' | 'route' | 'now'>,
   packet: SocketIoPacket,
@@ -110,6 +110,6 @@ export const bindRecovery = (
   if (typeof pid !== 'string' || pid.length > MAX_ID) return
   const { user, version, expiresAt } = identity
   const owner: PidOwner = { userId: user.id, version, namespace: packet.namespace, routeId: route.id }
-  // Without the record the id is worth nothing: a failure only costs a recovery.
+  // Without the record the id is worthless, so a failure only costs a recovery.
   pids.bindPid(pid, owner, expiresAt * 1000 - now() + PID_GRACE_MS).catch(() => undefined)
 }

@@ -1,4 +1,4 @@
-// Describes what is known of a Socket.IO session's namespaces and attachments while its packets are checked.
+// Describes the known state of a Socket.IO session's namespaces and attachments while its packets are checked.
 import type { GatewayError } from '../../errors.ts'
 import type { User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
@@ -7,23 +7,23 @@ import type { ConnectParts } from './connect.ts'
 
 export interface GateState {
   readonly namespaces: Map<string, NamespaceState>
-  /** Binary messages still due. */
+  /** Binary messages that are still expected. */
   due: AttachmentsDue
 }
 
 export interface GateParts extends Omit<ConnectParts, 'namespaces'> {
   readonly state: GateState
-  /** Today's access to a namespace. */
+  /** The current access to a namespace. */
   readonly rightOf: (namespace: string) => Right | undefined
   readonly onRefusedEvent: (namespace: string, event: string, refusal: GatewayError) => void
-  /** For what is refused inside of the session. */
+  /** Records refusals inside the session. */
   readonly requestId: string
   readonly onOpen: (namespace: string) => void
   readonly onLeft: (namespace: string) => void
 }
 
 export interface Right {
-  /** As `namespaceRoute` gives it. */
+  /** The route from `namespaceRoute`. */
   readonly route: Route
   readonly user: User
 }
@@ -35,11 +35,11 @@ export const NOTHING_DUE: Readonly<AttachmentsDue> = {
   upstreamFate: 'pass'
 }
 
-/** Whether bytes of the gateway's own would be taken for an attachment that is still due, by the upstream or by the client. */
+/** Whether the upstream or the client would mistake one of the gateway's packets for an expected attachment. */
 export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped
 export const owesClient = ({ due }: GateState): boolean => due.upstream > 0 && due.upstreamFate === 'pass'
 
-/** The namespace is gone, by a packet of either side. */
+/** The namespace was left, by a packet of either side. */
 export const leaveNamespace = ({ state, onLeft }: Pick<GateParts, 'state' | 'onLeft'>, namespace: string): void => {
   if (state.namespaces.delete(namespace)) onLeft(namespace)
 }

@@ -1,10 +1,10 @@
-// Checks each packet of a Socket.IO session: it passes only in a namespace whose CONNECT was accepted.
+// Checks each packet of a Socket.IO session, which passes only in a namespace whose CONNECT was accepted.
 import { createClientPackets } from './client-packets.ts'
 import { type GateParts, type GateState, owesClient } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
 import { createUpstreamPackets } from './upstream-packets.ts'
 
-/** Answers of the gateway's own, which must not come between a packet and its attachments. */
+/** The gateway's own packets, which must not come between a packet and its attachments. */
 const createWaitingAnswers = (state: GateState) => {
   let waiting: string[] = []
   return {
@@ -13,7 +13,7 @@ const createWaitingAnswers = (state: GateState) => {
       waiting.push(verdict.text)
       return DROPPED
     },
-    /** Adds the answers that had to wait for an attachment. */
+    /** Adds the packets that had to wait for an attachment. */
     withWaiting(verdict: PacketVerdict): PacketVerdict {
       if (waiting.length === 0 || verdict.verdict !== 'pass' || owesClient(state)) return verdict
       const released = [...(verdict.released ?? []), ...waiting]
@@ -28,7 +28,7 @@ export const createPacketGate = (parts: GateParts) => {
   return {
     fromClient: createClientPackets(parts, answer),
     fromUpstream: createUpstreamPackets(parts, withWaiting),
-    /** The right to a namespace has ended: whether it was connected. */
+    /** The access to a namespace has ended; returns whether it was connected. */
     end: (namespace: string): boolean => parts.state.namespaces.delete(namespace)
   }
 }

@@ -1,8 +1,8 @@
 // Names the possible outcomes of checking a packet.
 
 /**
- * `pass`: as it came, or as `text` says, and `released` what was held back until now. `answer`: `text` goes back instead.
- * `violation`: the session must end.
+ * `pass`: forwarded unchanged, or as `text`, together with `released`, which was held back until now. `answer`: `text` is sent
+ * back instead. `violation`: the session must end.
  */
 export type PacketVerdict =
   | { readonly verdict: 'pass'; readonly text?: string; readonly released?: readonly string[] }

@@ -7,7 +7,7 @@ interface RefusedEvents {
 }
 
 export const createRefusedEvents = () => {
-  // As many keys as the files have.
+  // At most as many keys as the files contain.
   const counts = new Map<string, number>()
   return {
     count(route: string, namespace: string) {

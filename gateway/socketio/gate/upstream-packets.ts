@@ -1,4 +1,4 @@
-// Checks the packets that the upstream of a Socket.IO session sends: what passes, and what is held until a CONNECT is confirmed.
+// Checks the packets that the upstream of a Socket.IO session sends: which pass, and which wait until a CONNECT is confirmed.
 import { type EnginePacket, textOf } from '../protocol/engineio.ts'
 import { CONNECT, CONNECT_ERROR, DISCONNECT, readSocketIoPacket, type SocketIoPacket } from '../protocol/packets.ts'
 import type { NamespaceState } from '../sid-store.ts'
@@ -6,10 +6,10 @@ import { bindRecovery } from './connect.ts'
 import { type GateParts, leaveNamespace } from './gate-state.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
 
-/** What a backend may say before it confirms a CONNECT. */
+/** How much a backend may send before it confirms a CONNECT. */
 const MAX_HELD_PACKETS = 1000
 
-/** @param withWaiting adds answers of the gateway's own that had to wait for an attachment */
+/** @param withWaiting adds the gateway's own packets that had to wait for an attachment */
 export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: PacketVerdict) => PacketVerdict) => {
   const { state } = parts
   const { namespaces } = state
@@ -21,13 +21,13 @@ export const createUpstreamPackets = (parts: GateParts, withWaiting: (verdict: P
     bindRecovery(parts, packet, identity)
     namespaces.set(packet.namespace, { identity, phase: 'open' })
     parts.onOpen(packet.namespace)
-    // It may have been told to go before it was told that it is in.
+    // It may have received a DISCONNECT before its CONNECT was confirmed.
     if (held.some(text => readSocketIoPacket(text.slice(1))?.type === DISCONNECT))
       leaveNamespace(parts, packet.namespace)
     return held.length === 0 ? PASSED : { verdict: 'pass', released: held }
   }
 
-  /** python-socketio sends what a connect handler emits before the confirmation; clients would deliver it. */
+  /** python-socketio sends a connect handler's events before the confirmation, and clients would deliver them. */
   const hold = (namespace: string, packet: EnginePacket): PacketVerdict => {
     const known = namespaces.get(namespace)
     if (known === undefined) return DROPPED

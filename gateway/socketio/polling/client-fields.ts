@@ -1,4 +1,4 @@
-// Chooses the fields of an upstream's response to a poll that reach the client.
+// Selects the fields of an upstream's poll response that reach the client.
 import type { GatewayError } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { clientHead, type ResponseContextOf } from '../../upstream/headers/client-head.ts'
@@ -10,7 +10,7 @@ const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-re
 
 export interface PollingForwarding {
   readonly upstreams: Upstreams
-  /** `[name, value, …]` to add to an answer that has the fields `passed`. */
+  /** `[name, value, …]` to add to a response with the fields `passed`. */
   readonly pollHeaders: (exchange: Exchange, passed: readonly string[]) => readonly string[]
   readonly responseContext: ResponseContextOf
   readonly refuse: (exchange: Exchange, error: GatewayError) => void

@@ -10,7 +10,7 @@ interface MailboxParts {
   readonly share: PollingShare | undefined
   readonly forwarding: PollingForwarding
   readonly session: Session
-  /** Fields of answers: those the upstream gave to this client's handshake. */
+  /** Response fields: those that the upstream sent in this client's handshake. */
   readonly fields: readonly string[]
 }
 
@@ -55,23 +55,23 @@ export const createMailbox = ({ share, forwarding, session, ...first }: MailboxP
       const headers = [...passed, ...forwarding.pollHeaders(exchange, passed), 'content-length', '0']
       exchange.response.whole({ status: head.status < 400 ? 502 : head.status, headers }, '')
     },
-    /** Answers have the fields of the upstream's latest one. */
+    /** Uses the fields of the upstream's latest response from now on. */
     useFields(head: ResponseHead) {
       fields = clientFields(head, forwarding, session.source)
     },
     put,
-    /** An answer says something, if only that there is nothing to say. */
+    /** A response must contain something, if only a noop. */
     putNothing: () => void packets.push(NOOP),
     isEmpty: () => packets.length === 0,
     flush,
-    /** To the poll that waits here, or to wherever the next one will be. */
+    /** To the poll that waits here, or to wherever the next one will arrive. */
     async deliver() {
       if (share === undefined || waiting !== undefined || divert !== undefined) return flush()
       const mail = packets
       packets = []
       if (mail.length > 0) await share.mail(mail)
     },
-    /** Takes what other instances have left for this client. */
+    /** Fetches what other instances have left for this client. */
     async collect() {
       if (share !== undefined) put(await share.collect())
     },
@@ -86,7 +86,7 @@ export const createMailbox = ({ share, forwarding, session, ...first }: MailboxP
       }
     },
     isAwaited: () => waiting !== undefined,
-    /** The poll that waits must be answered in another way. */
+    /** The waiting poll must be answered in another way. */
     letGo(): Exchange | undefined {
       const exchange = waiting
       waiting = undefined
@@ -94,7 +94,7 @@ export const createMailbox = ({ share, forwarding, session, ...first }: MailboxP
       return exchange
     },
     isDiverted: () => divert !== undefined,
-    /** From now on packets for the client go this way; a poll that still waits is answered with nothing. */
+    /** From now on packets for the client go this way; a poll that is still waiting gets a noop. */
     divertTo(next: (packets: readonly string[]) => void) {
       divert = next
       if (waiting === undefined && packets.length === 0) return

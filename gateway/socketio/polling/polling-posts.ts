@@ -1,4 +1,4 @@
-// Sends a polling session's POSTs to the upstream one after the other, a client's only if each of their packets may pass.
+// Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass.
 import { BadRequest, RateLimited } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream } from '../../upstream/call.ts'
@@ -12,7 +12,7 @@ interface PostParts {
   readonly share: PollingShare | undefined
   readonly forwarding: PollingForwarding
   readonly session: Session
-  /** The whole head of a request of the gateway's own in this session. */
+  /** The complete head of one of the gateway's own requests in this session. */
   readonly ownHead: (contentLength: number) => string
 }
 
@@ -24,7 +24,7 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
   const maxMessages = route.socketio?.messagesPerSecond ?? 1000
   let second = 0
   let messages = 0
-  /** The client's and the gateway's own: an overlap would end the session at the upstream. */
+  /** Both the client's and the gateway's own: an overlap would end the session at the upstream. */
   let last: Promise<unknown> = Promise.resolve()
   let isClientPosting = false
 
@@ -42,7 +42,7 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
     return messages > maxMessages
   }
 
-  /** Judges a body packet by packet; what a packet in it violates ends the session before any of it is forwarded. */
+  /** Checks a body packet by packet; a violation ends the session before any of the body is forwarded. */
   const judge = async (payload: string): Promise<string[]> => {
     const packets = readEnginePayload(payload)
     if (packets === undefined) throw new BadRequest({ reason: 'malformed-payload' })
@@ -63,7 +63,7 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
     const { head, body } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
     if (head.status === 200) {
       mailbox.answer(exchange, body.length === 2 ? body.toString('latin1') : 'ok')
-      // The client has said goodbye: its places are free at once, not when nothing has been polled for long.
+      // The client has closed the session, so its places are released at once rather than after a timeout.
       if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
       return
     }
@@ -72,13 +72,13 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
   }
 
   return {
-    /** @param headOf gives the head for a body of this length; rejects with a refusal */
+    /** @param headOf returns the head for a body of this length; rejects with a refusal */
     async post(exchange: Exchange, headOf: (length: number) => string, payload: Buffer): Promise<void> {
       if (isClientPosting) throw new BadRequest({ reason: 'overlapping-posts' })
       isClientPosting = true
       try {
         const packets = await judge(payload.toString('utf8'))
-        // Before the upstream can answer, to whichever instance.
+        // Before the upstream can respond, to any instance.
         await share?.persist()
         await mailbox.deliver()
         const work = last.then(() => forward(exchange, headOf, packets))
@@ -88,7 +88,7 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
         isClientPosting = false
       }
     },
-    /** A word of the gateway's own; never rejects. */
+    /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {
       last = last.then(() => send(packets, parts.ownHead, upstream.timeoutMs)).catch(() => undefined)
       return last

@@ -22,10 +22,10 @@ import { type SocketIoForwarding, upgradedAlready } from './polling-session.ts'
 const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024
 const PLAIN_TEXT = /^text\/plain\s*(?:;|$)/i
-// Bodies are read here, so they must come as they are; the rest belongs to one hop or one transport.
+// Bodies are read here, so they must be uncompressed; the other fields belong to one hop or one transport.
 const REWRITTEN: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'range', 'if-none-match'])
 
-/** Bodies are read here, so they must come as text, uncoded. */
+/** Bodies are read here, so they must be uncompressed text. */
 const judgeBodyFields = ({ request: { fields } }: Exchange) => {
   const type = fieldValue(fields, 'content-type')
   if ((type !== undefined && !PLAIN_TEXT.test(type)) || fieldValue(fields, 'content-encoding') !== undefined) {
@@ -98,7 +98,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     response.whole({ status: 200, headers }, body.toString('latin1'))
   }
 
-  /** An affinity cookie of the backend's own, given with the handshake alone. */
+  /** An affinity cookie of the backend, set only in the handshake. */
   const cookiesOf = ({ headers }: UpstreamAnswer['head'], context: ResponseContext): string[] =>
     fieldValues(headers, 'set-cookie')
       .filter(cookie => !context.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
@@ -124,7 +124,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       session.takeBytes(body.length)
       await polling.post(exchange, length => headFor(exchange, route, session.source.target, length), body)
     } catch (error) {
-      // What can't be judged ends the session: the upstream must not be left with half of it.
+      // A body that cannot be checked ends the session, so that the upstream is not left with half of it.
       if (session.life.phase !== 'websocket') session.end(1008)
       throw error
     }

@@ -1,4 +1,4 @@
-// Opens a Socket.IO session that requests carry, on the instance that began it or on one that takes it up.
+// Opens a Socket.IO session over polling, on the instance that began it or on one that adopts it.
 import { BadRequest, GatewayError } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import type { Upstreams } from '../../upstream/upstreams.ts'
@@ -14,7 +14,7 @@ import { createPollingTransport, type PollingTransport } from './polling-transpo
 
 export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick<PollingForwarding, 'pollHeaders'> {
   readonly upstreams: Upstreams
-  /** `[name, value, …]` on the gateway's own answers. */
+  /** `[name, value, …]` on the gateway's own responses. */
   readonly ownHeaders: (exchange: Exchange) => readonly string[]
 }
 
@@ -24,16 +24,16 @@ export interface PollingSession {
   readonly share: PollingShare | undefined
   readonly sessionMs: number
   lastSeen: number
-  /** Let go of here, while other instances may still serve it. */
+  /** Dropped here, while other instances may still serve it. */
   isElsewhere: boolean
-  /** The WebSocket that is tried, or carries it. */
+  /** The WebSocket that is being tried, or carries it. */
   relay: Relay | undefined
 }
 
-/** A stray request of the transport that the session has left; it costs the session nothing. */
+/** A stray request of the transport that the session has left; the session is not affected. */
 export const upgradedAlready = () => new BadRequest({ reason: 'upgraded-already' })
 
-/** @param start begins the session itself; its `onOver` is given the phase that the end ended */
+/** @param start begins the session itself; its `onOver` receives the phase in which it ended */
 export const openPollingSession = (
   forwarding: SocketIoForwarding,
   sid: string,
@@ -47,9 +47,9 @@ export const openPollingSession = (
   if (release instanceof GatewayError) throw release
   const session = start(source, from => {
     release()
-    // Kept until the sweep: its last word may still wait for a poll.
+    // Kept until the sweep, because its last packet may still wait for a poll.
     entry.lastSeen = now()
-    // A probe of the other transport ends with the session that it probes for.
+    // A probe of the other transport ends together with its session.
     if (from !== 'websocket') entry.relay?.end({ code: 1008, reason: '' })
     if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
   })

@@ -13,11 +13,11 @@ interface PollingOptions {
   readonly share: PollingShare | undefined
   readonly forwarding: PollingForwarding
   readonly session: Session
-  /** Fields of answers: those the upstream gave to this client's handshake. */
+  /** Response fields: those that the upstream sent in this client's handshake. */
   readonly fields: readonly string[]
   /** How long the upstream may hold a poll. */
   readonly pollMs: number
-  /** The whole head of a request of the gateway's own in this session. */
+  /** The complete head of one of the gateway's own requests in this session. */
   readonly ownHead: (contentLength: number) => string
   readonly onViolation: (reason: string) => void
 }
@@ -40,14 +40,14 @@ export const createPollingTransport = (options: PollingOptions) => {
     if (exchange !== undefined) forwarding.refuse(exchange, refusal)
   }
 
-  /** What the upstream had to say, as far as the client may hear it. */
+  /** The upstream's response, as far as the client may see it. */
   const takeAnswer = async ({ head, body }: UpstreamAnswer) => {
     poll = undefined
     await share?.release()
-    // Another instance may have let a CONNECT through meanwhile; one that is over has no record any more.
+    // Another instance may have accepted a CONNECT in the meantime; a session that is over has no record any more.
     if (!session.isOver) await share?.reload()
     if (head.status !== 200) {
-      // The session is unknown or broken there: the client hears the same status and starts anew.
+      // The session is unknown or broken there: the client gets the same status and starts a new one.
       const exchange = mailbox.letGo()
       session.leave()
       if (exchange !== undefined) mailbox.answerFailure(exchange, head)
@@ -69,7 +69,7 @@ export const createPollingTransport = (options: PollingOptions) => {
 
   const ask = (head: string) => {
     if (!mailbox.isEmpty()) return mailbox.flush()
-    // After an answer of the gateway's own the upstream's earlier poll is still under way.
+    // After one of the gateway's own responses, the upstream's earlier poll is still in progress.
     if (poll !== undefined) return
     const [method, body, isStream, timeoutMs] = ['GET', undefined, true, options.pollMs] as const
     const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }
@@ -79,7 +79,7 @@ export const createPollingTransport = (options: PollingOptions) => {
 
   const askOrTakeMail = async (head: string, shared: PollingShare) => {
     await mailbox.collect()
-    // An earlier poll may still be under way, here or at another instance: its answer comes as mail.
+    // An earlier poll may still be in progress, here or at another instance; its response arrives as mail.
     const mayAsk = mailbox.isEmpty() && poll === undefined && (await shared.lease())
     if (mayAsk) ask(head)
     else mailbox.flush()
@@ -92,7 +92,7 @@ export const createPollingTransport = (options: PollingOptions) => {
         return forwarding.refuse(exchange, new BadRequest({ reason: 'overlapping-polls' }))
       }
       mailbox.wait(exchange, () => {
-        // The upstream must see its poll broken off, as it would without a gateway between.
+        // The upstream must see its poll aborted, as it would without a gateway in between.
         poll?.abort()
         poll = undefined
         if (!mailbox.isDiverted()) session.leave()
@@ -109,7 +109,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     onMail() {
       if (mailbox.isAwaited() || mailbox.isDiverted()) mailbox.collect().then(mailbox.flush, () => undefined)
     },
-    /** A last word that waits for the client's next poll. */
+    /** A last packet that waits for the client's next poll. */
     get hasMail() {
       return !mailbox.isEmpty()
     },
@@ -121,7 +121,7 @@ export const createPollingTransport = (options: PollingOptions) => {
       toUpstream: (packets: readonly string[]) => void posts.tell(packets),
       close() {
         isClosed = true
-        // A stock client would take a close in the same payload before the DISCONNECT that explains it.
+        // A stock client would process a close in the same payload before the DISCONNECT that explains it.
         if (mailbox.isEmpty()) mailbox.put([ENGINE_CLOSE])
         mailbox.deliver().catch(() => undefined)
         void posts.tell([ENGINE_CLOSE]).then(() => poll?.abort())

@@ -1,4 +1,4 @@
-// Reads from the answer to an Engine.IO handshake which session it opened and how long its server waits.
+// Reads from the response to an Engine.IO handshake which session it opened and how long its server waits.
 import { readEnginePayload } from './engineio.ts'
 import { isSid } from './engineio-request.ts'
 
@@ -9,7 +9,7 @@ interface Handshake {
   pollMs: number
 }
 
-/** The open packet of a handshake answer; undefined: it is none. */
+/** The open packet in a handshake response; undefined: there is none. */
 export const readHandshake = (body: string): Handshake | undefined => {
   const [first] = readEnginePayload(body) ?? []
   if (first?.type !== '0') return undefined

@@ -8,7 +8,7 @@ export interface EngineRequest {
 
 const MAX_PARAMETERS = 32
 const SID = /^[A-Za-z0-9._~-]{1,128}$/
-// JSONP: an answer that any page could run as a script.
+// JSONP: a response that any page could run as a script.
 const JSONP = 'j'
 const OURS = new Set(['EIO', 'transport', 'sid', 't', 'b64'])
 
@@ -20,7 +20,7 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/** Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values taken as they came. */
+/** Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values as received. */
 export const readEngineQuery = (query: string): EngineRequest | undefined => {
   const pairs = query.slice(1).split('&')
   if (pairs.length > MAX_PARAMETERS) return undefined
@@ -30,14 +30,14 @@ export const readEngineQuery = (query: string): EngineRequest | undefined => {
     const name = decode(at === -1 ? pair : pair.slice(0, at))
     if (name === undefined || name === JSONP) return undefined
     if (!OURS.has(name)) continue
-    // Once each, and as every client writes it: two readers can't differ then.
+    // Each once, and as every client writes it, so that no two parsers can differ.
     if (values.has(name) || at === -1 || pair.slice(0, at) !== name) return undefined
     values.set(name, pair.slice(at + 1))
   }
   const transport = values.get('transport')
   const sid = values.get('sid')
   if (values.get('EIO') !== '4' || (transport !== 'polling' && transport !== 'websocket')) return undefined
-  // Clients without binary XMLHttpRequest say so; in revision 4 polling writes Base64 in any case.
+  // Clients without binary XMLHttpRequest say so; in revision 4, polling uses Base64 in any case.
   if (values.get('b64') !== undefined && values.get('b64') !== '1') return undefined
   return sid === undefined || SID.test(sid) ? { transport, sid } : undefined
 }

@@ -5,23 +5,23 @@ type EngineType = '0' | '1' | '2' | '3' | '4' | '5' | '6' | 'b'
 
 export interface EnginePacket {
   readonly type: EngineType
-  /** The whole packet as text, its type included; of a binary WebSocket frame ''. */
+  /** The whole packet as text, including its type; '' for a binary WebSocket frame. */
   readonly text: string
-  /** Of a binary WebSocket frame. */
+  /** The bytes of a binary WebSocket frame. */
   readonly bytes?: Buffer
 }
 
 export const SEPARATOR = '\x1e'
 /** Ends the session, whichever side sends it. */
 export const ENGINE_CLOSE = '1'
-/** The stock server's buffer makes far fewer than this in one payload. */
+/** The stock server's buffer puts far fewer than this into one payload. */
 const MAX_PACKETS = 1000
 const TYPES = /^[0-6b]/
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
 export const binaryFrame = (bytes: Buffer): EnginePacket => ({ type: 'b', text: '', bytes })
 
-/** One packet from a text frame or a payload; undefined: none of the protocol. */
+/** One packet from a text frame or a payload; undefined: not a packet of the protocol. */
 export const readEnginePacket = (text: string): EnginePacket | undefined => {
   const type = TYPES.exec(text)?.[0]
   if (type === undefined) return undefined
@@ -29,7 +29,7 @@ export const readEnginePacket = (text: string): EnginePacket | undefined => {
   return { type: type as EngineType, text }
 }
 
-/** Base64 with line breaks, as the Java client writes it, or without padding; it goes on in one spelling (RFC 4648 §4). */
+/** Base64 with line breaks, as the Java client writes it, or without padding; forwarded in one spelling (RFC 4648 §4). */
 const readBase64 = (text: string): EnginePacket | undefined => {
   const unbroken = text.replace(/[\r\n]/g, '')
   return BASE64.test(unbroken) ? { type: 'b', text: binaryText(Buffer.from(unbroken, 'base64')) } : undefined
@@ -37,14 +37,14 @@ const readBase64 = (text: string): EnginePacket | undefined => {
 
 const binaryText = (bytes: Buffer): string => `b${bytes.toString('base64')}`
 
-/** A packet as a payload or a store can hold it. */
+/** A packet in the form for a payload or a store. */
 export const textOf = ({ text, bytes }: EnginePacket): string => (bytes === undefined ? text : binaryText(bytes))
 
-/** The bytes of a binary message given as text; undefined: it is no binary message. */
+/** The bytes of a binary message given as text; undefined: not a binary message. */
 export const bytesOf = (text: string): Buffer | undefined =>
   text.startsWith('b') ? Buffer.from(text.slice(1), 'base64') : undefined
 
-/** All packets of a polling payload; undefined: one of them is none, or there are too many. */
+/** All packets of a polling payload; undefined: one of them is invalid, or there are too many. */
 export const readEnginePayload = (payload: string): EnginePacket[] | undefined => {
   const texts = payload.split(SEPARATOR, MAX_PACKETS + 1)
   if (texts.length > MAX_PACKETS) return undefined

@@ -1,7 +1,7 @@
-// Reads Socket.IO packets (protocol revision 5) as far as decisions need: type, namespace, attachments, payload of CONNECT.
+// Reads Socket.IO packets (protocol revision 5) as far as decisions require: type, namespace, attachments, payload of CONNECT.
 import { isRecord } from '../../values/records.ts'
 
-// Beside these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
+// In addition to these: 2 EVENT, 3 ACK, 5 BINARY_EVENT.
 export const CONNECT = 0
 export const DISCONNECT = 1
 export const EVENT = 2
@@ -13,27 +13,27 @@ export const BINARY_ACK = 6
 export interface SocketIoPacket {
   readonly type: number
   readonly namespace: string
-  /** Binary messages that follow; 0 unless the type is a binary one. */
+  /** Number of binary messages that follow; 0 unless the type is binary. */
   readonly attachments: number
-  /** What follows the namespace: of an event or acknowledgement an ack id and a JSON array, of others as it came. */
+  /** What follows the namespace: for events and acknowledgements an ack id and a JSON array, for others as received. */
   readonly rest: string
 }
 
 const MAX_ATTACHMENTS = 10
 const MAX_NAMESPACE = 256
-// Type, attachments of binary types, namespace up to its comma or the end, and all the rest.
+// Type, attachments of binary types, namespace up to its comma or the end, and the rest.
 const PACKET = /^(?:([0-4])|([56])([1-9]\d?)-)(?:(\/[^,]*)(?:,|$))?([\s\S]*)$/
-// python-socketio takes digits and a dash for attachments whatever the type, and a namespace after them: so nothing may
-// stand here but the ack id and the array that every client writes.
+// python-socketio reads digits and a dash as attachments whatever the type, and a namespace after them, so only the ack id
+// and the array that every client writes are allowed here.
 const EVENT_REST = /^\d{0,16}\[/
 const ACK_REST = /^\d{1,16}\[/
-// What others cut a name at (`?`), or never put into one.
+// A character at which others cut a name (`?`), or one that they never use in it.
 const NAMESPACE = /^\/[^\s,?#\\"'[\]{}\p{Cc}]*$/u
 
-/** Whether every implementation reads this name as it stands. */
+/** Whether every implementation reads this name as written. */
 export const isPlainNamespace = (name: string): boolean => NAMESPACE.test(name)
 
-/** Reads the text of a message packet, without the Engine.IO type; undefined: none of the protocol, or readable in two ways. */
+/** Reads the text of a message packet, without the Engine.IO type; undefined: invalid, or ambiguous. */
 export const readSocketIoPacket = (text: string): SocketIoPacket | undefined => {
   const parts = PACKET.exec(text)
   if (parts === null) return undefined
@@ -54,7 +54,7 @@ export const connectPacket = (namespace: string, auth: object): string =>
 
 export const disconnectPacket = (namespace: string): string => head(DISCONNECT, namespace)
 
-/** Answers an event with one argument, given as JSON. */
+/** Acknowledges an event with one argument, given as JSON. */
 export const ackPacket = (namespace: string, id: string, argument: string): string =>
   `${head(ACK, namespace)}${id}[${argument}]`
 
@@ -64,7 +64,7 @@ export const connectErrorPacket = (
   { message, code, statusCode }: { message: string; code: string; statusCode: number }
 ): string => head(CONNECT_ERROR, namespace) + JSON.stringify({ message, data: { code, statusCode } })
 
-/** The payload of a CONNECT packet: a JSON object, `{}` when there is none; undefined: something else. */
+/** The payload of a CONNECT packet: a JSON object, `{}` if there is none; undefined: anything else. */
 export const readAuth = (rest: string): Record<string, unknown> | undefined => {
   if (rest === '') return {}
   try {
