@@ -1,4 +1,4 @@
-// The first schema stands: people, their access, ended tokens, login memory and the append-only audit log.
+// Creates the first schema: people, their access, ended tokens, login memory and the append-only audit log.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 // `*_in xid8` holds the transaction that made the change: with pg_snapshot_xmin() an instance can re-read exactly what
@@ -70,7 +70,7 @@ const PEOPLE = `
   );
 `
 
-// No foreign keys to users from here on: what ended, and what was recorded, outlives the person.
+// No foreign keys to users from here on, because what ended and what was recorded outlives the person.
 const LOGINS = `
   CREATE TABLE revocations (
     jti text PRIMARY KEY,

@@ -1,4 +1,4 @@
-// Failed logins of an account are counted for all instances, in a table of their own.
+// Adds a table that counts failed logins of an account for all instances.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class LoginPermits implements MigrationInterface {

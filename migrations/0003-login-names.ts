@@ -1,4 +1,4 @@
-// Makes room for the logins that lead to one account of the directory.
+// Adds the logins that belong to one account of the directory.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class LoginNames implements MigrationInterface {

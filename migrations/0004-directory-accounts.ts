@@ -1,4 +1,4 @@
-// Makes room for when the directory last confirmed each person, and for who asks it.
+// Adds when the directory last confirmed each person, and which instance asks it.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class DirectoryAccounts implements MigrationInterface {

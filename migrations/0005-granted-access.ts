@@ -1,8 +1,8 @@
 // Adds the groups in which people were last seen, and the access that route files grant to them.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
-// What an Admin assigned stays where it is (user_profiles, user_areas, users.main_area_id): a release without grants goes
-// on working on it, and its deletion of an area takes the granted rows along.
+// What an Admin assigned stays where it is (user_profiles, user_areas, users.main_area_id): a release without grants keeps
+// working with it, and when it deletes an area, the granted rows are deleted too.
 const TABLES = `
   CREATE TABLE person_groups (
     user_id integer NOT NULL REFERENCES users (id) ON DELETE CASCADE,

@@ -1,4 +1,4 @@
-// Adds which session at the cloud provider a login came from, and the logout tokens that were used.
+// Adds the session at the cloud provider from which a login came, and the logout tokens that were used.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class ProviderSessions implements MigrationInterface {

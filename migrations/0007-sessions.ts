@@ -1,4 +1,4 @@
-// Logins that are still alive are kept, so that people and Admins can see and end them one by one.
+// Adds live logins, so that people and Admins can see and end them individually.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class Sessions implements MigrationInterface {

@@ -1,4 +1,4 @@
-// Service accounts stand beside people: each is a row in users, with credentials and conditions of its own.
+// Adds service accounts: each is a row in users, with credentials and conditions of its own.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class Clients implements MigrationInterface {

@@ -1,4 +1,4 @@
-// People make access tokens for their scripts; what is kept of one is its hash.
+// Adds access tokens that people create for their scripts, stored as hashes.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class PersonalTokens implements MigrationInterface {

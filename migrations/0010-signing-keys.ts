@@ -1,4 +1,4 @@
-// Keys that sign assertions are shared by all instances; the private parts are encrypted.
+// Adds the keys that sign assertions, shared by all instances; the private parts are encrypted.
 import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 export class SigningKeys implements MigrationInterface {

@@ -1,4 +1,4 @@
-// Every migration, in the order in which they run.
+// Lists every migration, in the order in which they run.
 import { FirstSchema } from './0001-first-schema.ts'
 import { LoginPermits } from './0002-login-permits.ts'
 import { LoginNames } from './0003-login-names.ts'
@@ -12,9 +12,9 @@ import { SigningKeys } from './0010-signing-keys.ts'
 import { SearchedPeople } from './0011-searched-people.ts'
 
 /**
- * Raised by one with the first migration of each release that has any. From 2 on the names of migrations begin with it, as
- * in `R2Something1770000000000`, so that an older gateway sees how far ahead a database is. Migrations only add: the
- * release before this one must work on what they leave behind.
+ * Incremented with the first migration of each release that has any. From 2 on, the names of migrations begin with it, as
+ * in `R2Something1770000000000`, so that an older gateway can see how far ahead a database is. Migrations are additive: the
+ * previous release must work on the resulting schema.
  */
 export const SCHEMA_RELEASE = 1
 

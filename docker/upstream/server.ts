@@ -1,4 +1,4 @@
-// A backend without authentication of its own: it serves everyone whom the gateway lets through, and shows who they are.
+// A backend without authentication of its own: it serves every request that the gateway forwards, and shows whose it is.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Server } from 'socket.io'
 

@@ -10,13 +10,13 @@ import { decode, isBlankOrDot, trimBlanks } from './canonical-path.ts'
 export const laxReadings = (path: string, depth: number): string[][] => readingsOf(path, depth, false)
 
 /**
- * The lax readings of a path that runs a script and hands it the rest (`/index.php/admin`; RFC 3875 §4.1.5), as that
- * script's application routes them: without the script. Empty when the path names none.
+ * The lax readings of a path that runs a script and passes the rest to it (`/index.php/admin`; RFC 3875 §4.1.5), as that
+ * script's application routes them: without the script. Empty if the path names none.
  */
 export const scriptReadings = (path: string, depth: number): string[][] =>
   SCRIPT_ON_THE_WAY.test(path) ? readingsOf(path, depth, true) : []
 
-/** Whether some reading of this segment, as it stands in a path, is the name of a script. */
+/** Whether some reading of this segment of a path is the name of a script. */
 export const mayBeScript = (segment: string): boolean => SCRIPT_PERHAPS.test(segment)
 
 const SCRIPT_SUFFIX = String.raw`\.(?:php\d?|phtml|f?cgi|pl|py|rb|aspx?|cfm)`

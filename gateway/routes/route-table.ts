@@ -104,9 +104,9 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
 }
 
 /**
- * A backend may cut the format off the end of each reading (`/api/admin.json`), or run a script on the way and route by what
- * follows it (`/index.php/api/admin`). Where that leads to another route, it must admit the request as well, unless the
- * chosen route spells that segment out.
+ * A backend may cut the format off the end of each reading (`/api/admin.json`), or run a script in the middle of the path and
+ * route by the rest (`/index.php/api/admin`). If that leads to another route, that route must admit the request as well,
+ * unless the chosen route spells that segment out.
  */
 const judgeShorter = (
   { decoded, folded, depth, exact }: Spellings,
@@ -130,7 +130,7 @@ const judgeShorter = (
   return others.size === 0 ? { route, path } : { route, path, alsoReadAs: [...others] }
 }
 
-/** Which segments that a backend may take for more than a name are spelled out by the route, or allowed by it. */
+/** Which segments with a format or script are spelled out by the route, or allowed by it. */
 const writtenSegments = (route: Route, path: string, { depth }: RouteTrie) => {
   if (route.allowInPath.includes('extension')) return { last: true, scripts: true }
   const shape = shapeOf(route.path)

@@ -216,7 +216,7 @@ export type BadPathReason =
 export type RouteMatch =
   /**
    * `path` is the canonical path to forward, before the prefix is stripped (see `forwardedPath`).
-   * `alsoReadAs`: routes that a backend may take it for which cuts the format off its end, or routes by what follows a script;
+   * `alsoReadAs`: routes that a backend may see if it cuts off the format, or routes by what follows a script;
    * they must admit the request too.
    */
   | {

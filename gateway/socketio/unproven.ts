@@ -4,7 +4,7 @@ import type { Session } from './session.ts'
 
 const MAX_UNPROVEN_PER_IP = 20
 
-/** @param sessions those that live, by address; counts a handshake of an address, and returns how to stop counting it */
+/** @param sessions the live ones, by address; counts a handshake of an address, and returns a function that stops counting it */
 export const createUnproven = (sessions: ReadonlyMap<string, ReadonlySet<Session>>) => {
   // Counted from before the handshake, so that a burst cannot pass all at once.
   const handshakes = new Map<string, number>()

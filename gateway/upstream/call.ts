@@ -11,13 +11,13 @@ interface Call {
   readonly upstream: Upstream
   readonly target: Target
   readonly method: 'GET' | 'POST'
-  /** The whole head, its empty line included. */
+  /** The complete head, including its empty line. */
   readonly head: string
   readonly body: Buffer | undefined
   readonly timeoutMs: number
-  /** It may wait for long, and counts among the streams. */
+  /** It may wait for a long time, and counts as a stream. */
   readonly isStream?: boolean
-  /** Of the answer's body. */
+  /** Maximum size of the response body. */
   readonly maxBytes: number
 }
 
@@ -63,7 +63,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
       },
       onFault(fault, cause, nothingSent) {
         connection = undefined
-        // Not a byte has left: a warm connection that was closed meanwhile is replaced.
+        // Nothing has been sent: a warm connection that was closed in the meantime is replaced.
         if (nothingSent && fault === 'reset' && attempts < 3) begin()
         else reject(upstreamRefusal(fault, cause))
       }

@@ -7,7 +7,7 @@ import type { HealthProbe } from './health.ts'
 
 const MAX_CHECK_MS = 5000
 
-/** One question, one answer: whatever comes first counts, and everything is let go of. */
+/** One request, one result: whatever comes first counts, and everything else is dropped. */
 const once = (done: (failure: string | undefined) => void, timeoutMs: number, letGo: () => void) => {
   let isOver = false
   const end = (): boolean => {
@@ -34,7 +34,7 @@ const probeConnection =
     return abort
   }
 
-/** 2xx and 3xx are fit. */
+/** 2xx and 3xx mean healthy. */
 const probePath =
   (upstream: Upstream, target: Target, path: string, timeoutMs: number, now: () => number): HealthProbe =>
   done => {

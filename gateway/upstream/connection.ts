@@ -1,4 +1,4 @@
-// Carries one request at a time on one socket to one target, and reuses it only if nothing about it is in doubt.
+// Carries one request at a time on one socket to one target, and reuses it only if its state is certain.
 import type { Socket } from 'node:net'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/route.ts'
@@ -9,28 +9,28 @@ import { Http2Only, isHttp2Frame, isNoCommonProtocol } from './http2-only.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink } from './parser.ts'
 
-/** The side that asked. Every request ends in exactly one of `onEnd` and `onFault`. */
+/** The requester. Every request ends in exactly one of `onEnd` and `onFault`. */
 export interface Requester extends Omit<ResponseSink, 'onBody'> {
-  /** `isLent`: the memory is used again at the next read, so a requester that keeps it pauses the connection meanwhile. */
+  /** `isLent`: the next read reuses this memory, so a requester that keeps it pauses the connection meanwhile. */
   onBody(chunk: Buffer, isLent: boolean): void
   /**
-   * `nothingSent`: not a byte of the request reached the kernel, so it may be sent again on another connection
-   * (RFC 9110 §9.2.2 allows more; more is not done).
+   * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
+   * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
    */
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
-  /** The socket takes more bytes again after `write` returned false. */
+  /** The socket accepts bytes again after `write` returned false. */
   onDrain(): void
 }
 
 interface ConnectionEvents {
-  /** The exchange is over and the socket is clean. */
+  /** The exchange is over and the connection can be reused. */
   onFree(connection: UpstreamConnection, keepAliveMs: number): void
   onClosed(connection: UpstreamConnection): void
-  /** It carries an endless answer. */
+  /** It carries an endless response. */
   onStream?(connection: UpstreamConnection): void
-  /** A response head has come. */
+  /** A response head has arrived. */
   onAnswer?(connection: UpstreamConnection): void
-  /** A request failed; told before its requester is. */
+  /** A request failed; called before its requester is notified. */
   onFault?(fault: UpstreamFault, nothingSent: boolean): void
   /** The target turned out to speak HTTP/2 only. */
   onHttp2?(): void
@@ -38,23 +38,23 @@ interface ConnectionEvents {
 }
 
 const READ_BUFFER_BYTES = 64 * 1024
-// A read of this size begins the use of an own buffer, and one below that size ends it.
+// A read of this size switches to a private buffer, and a smaller one switches back.
 const BULK_BEGINS_BYTES = READ_BUFFER_BYTES / 2
 const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
-// One for all plain sockets, small bodies included: bytes are copied out before the next read.
+// Shared by all plain sockets, also for small bodies: bytes are copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
 
-/** A class for its memory and its speed: one per open socket, asked for every request. */
+/** A class, for memory and speed: there is one per open socket, used for every request. */
 export class UpstreamConnection implements Waiting, ResponseSink {
   readonly target: Target
-  /** When the dialling began; milliseconds of the clock passed to the pool, like all times here. */
+  /** When dialling began; milliseconds of the clock passed to the pool, like all times here. */
   readonly openedAt: number
   destroyed = false
   /** The pool's sweep calls `expire` when it has passed. */
   deadline: number
   idleSince = 0
-  /** Time between the request's first byte written and the response head; -1 before. */
+  /** Time between the first byte of the request and the response head; -1 before. */
   waitedMs = -1
   readonly #upstream: Upstream
   readonly #events: ConnectionEvents
@@ -100,7 +100,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   /**
-   * A request head, which leaves at the end of this turn of the event loop; `method` frames the response. The upstream may
+   * Sends a request head at the end of this turn of the event loop; `method` frames the response. The upstream may
    * be silent for `timeoutMs` before its response head, then for its `idleTimeout`.
    */
   send(method: string, head: string, requester: Requester, timeoutMs: number): void {
@@ -124,7 +124,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#socket.write(head, 'latin1')
   }
 
-  /** More of the request body. Returns false when the socket is full: wait for `onDrain`. */
+  /** Sends more of the request body. Returns false if the socket is full: wait for `onDrain`. */
   write(bytes: Buffer | string): boolean {
     this.#beforeWrite()
     return typeof bytes === 'string' ? this.#socket.write(bytes, 'latin1') : this.#socket.write(bytes)
@@ -150,12 +150,12 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** The whole request has been written. */
   finish(): void {
     this.#finished = true
-    // Without a body this is the moment at which the head was given.
+    // Without a body, this is when the head was written.
     if (this.#connected && this.#written) this.#alive()
   }
 
   pause(): void {
-    // Silence while nothing is read is not the upstream's.
+    // While nothing is read, silence is not the upstream's fault.
     this.deadline = NEVER
     this.#paused = true
     this.#socket.pause()
@@ -166,7 +166,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#unpause()
   }
 
-  /** From now on silence is no fault, and it counts among the streams (an event stream). */
+  /** From now on silence is no fault, and the connection counts as a stream (an event stream). */
   waitForever(): void {
     this.deadline = NEVER
     this.#timeoutMs = NEVER
@@ -184,13 +184,13 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** `deadline` has passed. */
   expire() {
     if (this.#requester === undefined) return this.destroy()
-    // All that the client has sent is with the upstream: it is the client that is silent, judged elsewhere.
+    // Everything that the client sent has reached the upstream, so the client is silent, which is handled elsewhere.
     if (this.#connected && !this.#finished && this.#socket.writableLength === 0) return this.#alive()
     const cause = new Error(this.#connected ? 'no data for too long' : 'connecting took too long')
     this.#fail('timeout', cause, !this.#connected)
   }
 
-  // What the parser finds goes to the requester; the connection only notes what decides about its own reuse.
+  // The requester gets the parser's results; the connection only records what matters for its own reuse.
 
   onInterim(status: number, headers: readonly string[]): void {
     this.#requester?.onInterim(status, headers)
@@ -221,7 +221,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.destroyed) return false
     if (this.#unsent !== undefined) {
       if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
-      // Whatever this is, it answers no request of ours; the one that waits goes elsewhere.
+      // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
       else this.#fail('reset', new Error('bytes that no request asked for'), true)
       return false
     }
@@ -235,12 +235,12 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       return false
     }
     this.#chooseBuffer(bytes.length)
-    // Only now, with every byte judged, may another request follow (no answer is ever given to the wrong one).
+    // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
     return !this.destroyed
   }
 
-  /** Where the next read goes: a large body passes through memory of its own, uncopied, while all else shares. */
+  /** Where the next read goes: a large body uses private memory, uncopied, while everything else shares one buffer. */
   #chooseBuffer(lastRead: number) {
     if (this.#parser.isIdle || this.target.tls || lastRead < BULK_ENDS_BYTES) this.#ownBuffer = undefined
     else if (lastRead >= BULK_BEGINS_BYTES) this.#ownBuffer ??= Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
@@ -248,7 +248,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   #settle() {
     if (!this.#reusable || !this.#finished || this.#keepAliveMs === 0) return this.destroy()
-    // The requester may have paused on the very last bytes.
+    // The requester may have paused at the very last bytes.
     if (this.#paused) this.#unpause()
     this.idleSince = this.#readAt
     this.deadline = this.idleSince + this.#keepAliveMs
@@ -284,7 +284,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.destroyed) return
     if (isNoCommonProtocol(error)) return this.#fail('bad-response', new Http2Only('no common protocol'))
     if (!this.#connected) return this.#fail('unreachable', error, true)
-    // A write that the kernel refused at once took nothing of a request whose head was all that was written.
+    // A write that the kernel refused at once sent nothing of a request whose head was all that was written.
     this.#fail('reset', error, this.#unsent !== undefined || (error.syscall === 'write' && !this.#written))
   }
 

@@ -4,7 +4,7 @@ import tls from 'node:tls'
 import type { Target, Upstream } from '../routes/route.ts'
 import { sharedLookup } from './lookup.ts'
 
-/** Secure contexts are costly to build: one per upstream. */
+/** Secure contexts are expensive to create, so there is one per upstream. */
 const secureContexts = new WeakMap<Upstream, tls.SecureContext>()
 
 const secureContextOf = (upstream: Upstream): tls.SecureContext => {
@@ -21,7 +21,7 @@ const secureContextOf = (upstream: Upstream): tls.SecureContext => {
 const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.slice(1, -1) : host)
 
 /**
- * Opens a plain or TLS socket; certificates are always verified, against `caFile` where the upstream has one, for
+ * Opens a plain or TLS socket. Certificates are always verified, against `caFile` if the upstream has one, for
  * `serverName` or the target's host.
  */
 export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {

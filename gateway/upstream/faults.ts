@@ -15,5 +15,5 @@ const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
   timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
 }
 
-/** @param cause for the log alone */
+/** @param cause for the log only */
 export const upstreamRefusal = (fault: UpstreamFault, cause: unknown): GatewayError => REFUSALS[fault](cause)

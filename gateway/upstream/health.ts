@@ -12,15 +12,15 @@ import {
   takesTurn
 } from './target-standing.ts'
 
-/** `returning`: in again, with a growing share of its turns. */
+/** `returning`: back in service, with a growing share of its turns. */
 type TargetState = 'up' | 'returning' | 'down'
 
-/** Asks the target once; `done` gets what was wrong, or undefined. Returns what gives up. */
+/** Checks the target once; `done` receives what was wrong, or undefined. Returns a function that aborts it. */
 export type HealthProbe = (done: (failure: string | undefined) => void) => () => void
 
 interface TargetHealthOptions {
   readonly probe: HealthProbe
-  /** Of the active checks; undefined: the target is probed only while it is out. */
+  /** Interval of the active checks; undefined: the target is probed only while it is out of service. */
   readonly checkEveryMs: number | undefined
   /** Monotonic ms. */
   readonly now: () => number
@@ -28,11 +28,11 @@ interface TargetHealthOptions {
 }
 
 export interface TargetHealth {
-  /** Requests go elsewhere as long as there is an elsewhere. */
+  /** Requests use other targets as long as there are any. */
   readonly isOut: boolean
-  /** Whether a target that comes back takes this turn of its own; always true for one that is up. */
+  /** Whether a returning target takes this turn; always true for one that is up. */
   takesTurn(): boolean
-  /** A response head came on a connection opened at `openedAt`. An HTTP 5xx is an answer too. */
+  /** A response head arrived on a connection opened at `openedAt`. An HTTP 5xx is a response too. */
   answered(openedAt: number): void
   failed(fault: UpstreamFault, nothingSent: boolean): void
   status(): TargetHealthStatus
@@ -43,13 +43,13 @@ export interface TargetHealthStatus {
   readonly state: TargetState
   /** Milliseconds since the epoch. */
   readonly since: number
-  /** Why it is or was out last; a stable word. */
+  /** Why it is, or was last, out of service; a stable word. */
   readonly reason: string | undefined
-  /** Requests that failed so far, by what went wrong. */
+  /** Number of failed requests so far, by kind of failure. */
   readonly faults: Readonly<Record<UpstreamFault, number>>
 }
 
-/** After a check that failed, the next comes so soon. */
+/** Delay before the next check after one that failed. */
 const RECHECK_MS = 1000
 
 const known = new WeakMap<Target, TargetHealth>()
@@ -57,7 +57,7 @@ const known = new WeakMap<Target, TargetHealth>()
 /** The health of a target of a table in use; undefined: it is not watched. */
 export const healthOf = (target: Target): TargetHealth | undefined => known.get(target)
 
-/** Those that are in before those that are out; else in the order given. */
+/** Targets in service before those that are out; otherwise in the given order. */
 export const healthyFirst = (targets: readonly Target[]): readonly Target[] =>
   targets.some(target => known.get(target)?.isOut === true)
     ? targets.toSorted((a, b) => Number(known.get(a)?.isOut ?? false) - Number(known.get(b)?.isOut ?? false))
@@ -112,17 +112,17 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     onChange('returning', standing.reason ?? '')
   }
 
-  // Plain, like that of a connection: requests ask it.
+  // A plain property, like those of a connection, because requests read it.
   const health: TargetHealth & { isOut: boolean } = {
     isOut: false,
     takesTurn: () => standing.isSettled || takesTurn(standing, now()),
     answered(openedAt) {
       if (standing.faultsInRow > 0) standing.faultsInRow = 0
-      // It was asked because no other target was there. What finishes on older connections of a closing server says nothing.
+      // It was used because there was no other target. Responses on older connections of a closing server prove nothing.
       if (health.isOut && !standing.isOutByCheck && openedAt > standing.outAt) comeBack()
     },
     failed(fault, nothingSent) {
-      // A warm connection that was closed meanwhile is how HTTP/1.1 works (RFC 9112 §9.5).
+      // A warm connection that was closed in the meantime is normal in HTTP/1.1 (RFC 9112 §9.5).
       if (fault === 'reset' && nothingSent) return
       standing.faults[fault]++
       if (health.isOut) return

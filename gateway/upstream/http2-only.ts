@@ -1,11 +1,11 @@
-// Recognises a backend that supports only HTTP/2, by the alert or the frame that it sends first.
+// Recognises a backend that supports only HTTP/2, by the alert or the first frame that it sends.
 import { BadResponse } from './parser.ts'
 
 export class Http2Only extends BadResponse {}
 
 const MAX_FIRST_FRAME_BYTES = 16_384
 
-/** What an HTTP/2 server says first: a SETTINGS or GOAWAY frame of the connection itself (RFC 9113 §3.4, §4.1). */
+/** The first thing an HTTP/2 server sends: a SETTINGS or GOAWAY frame of the connection itself (RFC 9113 §3.4, §4.1). */
 export const isHttp2Frame = (bytes: Buffer): boolean =>
   bytes.length >= 9 &&
   bytes.readUIntBE(0, 3) <= MAX_FIRST_FRAME_BYTES &&

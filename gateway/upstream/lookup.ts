@@ -1,4 +1,4 @@
-// Resolves a host name once for all callers, and never keeps more than one thread waiting for a slow resolver.
+// Resolves a host name once for all callers, and never lets more than one thread wait for a slow resolver.
 
 import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
@@ -18,16 +18,16 @@ interface KnownAddresses {
   readonly at: number
 }
 
-/** Younger answers are taken as they are. */
+/** Results younger than this are used as they are. */
 const FRESH_MS = 5000
-/** Up to this age an answer is taken while the next one is fetched. */
+/** Up to this age, a result is used while the next one is fetched. */
 const USABLE_MS = 15_000
-/** Up to this age an answer is better than none. */
+/** Up to this age, a result is better than none. */
 const STALE_MS = 5 * 60_000
 const MAX_NAMES = 1000
 
-// The resolver of the C library, as everything else on the machine uses it: it knows /etc/hosts. It takes one of the four
-// threads that files and cryptography need too, which is why each name is asked for once at a time.
+// The C library's resolver, which the rest of the machine uses too: it knows /etc/hosts. It occupies one of the four
+// threads that files and cryptography also need, so each name is looked up by only one thread at a time.
 const resolveBySystem: ResolveAll = (name, done) =>
   dns.lookup(name, { all: true }, (error, addresses) => done(error, addresses ?? []))
 
@@ -67,7 +67,7 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
     const ageMs = known === undefined ? Number.POSITIVE_INFINITY : now() - known.at
     if (ageMs >= USABLE_MS) return ask(name, tell)
     if (ageMs >= FRESH_MS) ask(name, () => undefined)
-    // As a real look-up does: never before its caller is ready to hear.
+    // Asynchronous like a real lookup: never before its caller is ready.
     process.nextTick(tell, null, known)
   }
 }

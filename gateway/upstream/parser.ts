@@ -10,7 +10,7 @@ export interface ResponseHead {
   /** `[name, value, …]` as received. */
   readonly headers: readonly string[]
   readonly framing: Framing
-  /** Bytes of body with framing `length`, else -1. */
+  /** Bytes of body with framing `length`, otherwise -1. */
   readonly contentLength: number
   /** Whether the upstream will keep the connection (RFC 9112 §9.3). */
   readonly keepAlive: boolean
@@ -19,9 +19,9 @@ export interface ResponseHead {
 export interface ResponseSink {
   /** A 1xx other than 101 (RFC 9110 §15.2). */
   onInterim(status: number, headers: readonly string[]): void
-  /** `whole`: the complete body as Latin-1 text when it came along with the head, so that one write can answer. */
+  /** `whole`: the complete body as Latin-1 text if it arrived together with the head, so that one write is enough. */
   onHead(head: ResponseHead, whole: string | undefined): void
-  /** A part of the bytes that were taken: it holds until `take` returns. */
+  /** A part of the given bytes, valid until `take` returns. */
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
 }
@@ -34,7 +34,7 @@ const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
 const PREFIX = 'HTTP/1.'
 const HEAD_END = '\r\n\r\n'
-/** A longer beginning is not looked at as text: the head must end in it, and a body beyond it is no small one. */
+/** Only this much is decoded as text: the head must end within it, and a larger body is not a small one. */
 const MAX_TEXT_BYTES = MAX_HEAD_BYTES + HEAD_END.length
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
@@ -52,11 +52,11 @@ interface Lengths {
   contentLength: number
   chunked: boolean
   keepAlive: boolean
-  /** Some Connection field said so: then none can say otherwise (RFC 9112 §9.3). */
+  /** A Connection field said so, which no other can revoke (RFC 9112 §9.3). */
   closes: boolean
 }
 
-/** Reads what decides about framing; anything that two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
+/** Reads the fields that determine framing; anything that two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
 const readLengths = (fields: readonly string[], minor: string): Lengths => {
   const lengths: Lengths = { contentLength: -1, chunked: false, keepAlive: minor === '1', closes: false }
   for (let i = 0; i < fields.length; i += 2) {
@@ -86,7 +86,7 @@ const framingOf = (status: number, method: string, lengths: Lengths): Framing =>
   return lengths.contentLength === 0 ? 'none' : 'length'
 }
 
-/** @param text begins with the head @param end where its last field line ends */
+/** @param text begins with the head @param end the end of its last field line */
 export const parseHead = (text: string, method: string, end = text.length): ResponseHead => {
   const line = STATUS_LINE.exec(text)
   if (line === null) throw new BadResponse('malformed status line')
@@ -116,12 +116,12 @@ export class ResponseParser {
   #begun = false
   #interims = 0
 
-  /** Whether no response is awaited. */
+  /** Whether no response is expected. */
   get isIdle(): boolean {
     return this.#state === 'idle'
   }
 
-  /** Whether any byte of the awaited response has come. */
+  /** Whether any byte of the expected response has arrived. */
   get hasBegun(): boolean {
     return this.#begun
   }
@@ -147,7 +147,7 @@ export class ResponseParser {
     while (rest.length > 0) rest = this.#step(rest)
   }
 
-  /** The upstream closed its side. Returns whether the response is thereby complete. */
+  /** The upstream closed its side. Returns whether this completes the response. */
   finish(): boolean {
     if (this.#state !== 'close') return this.#state === 'idle'
     this.#end(NO_TRAILERS)
@@ -168,7 +168,7 @@ export class ResponseParser {
     return EMPTY
   }
 
-  /** An unfinished head that can no longer become a good one is refused now, not when time runs out. */
+  /** An incomplete head that can no longer become valid is refused now, not when time runs out. */
   #keepHead(bytes: Buffer): Buffer {
     if (!PREFIX.startsWith(bytes.toString('latin1', 0, PREFIX.length))) throw new BadResponse('malformed status line')
     if (/(?:^|[^\r])\n/.test(bytes.toString('latin1', 0, MAX_HEAD_BYTES))) throw new BadResponse('bare LF')

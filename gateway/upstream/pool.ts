@@ -5,16 +5,16 @@ import { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
 
 const MAX_CONNECTIONS = 8192
-/** Event streams and long polls, beside the connections of plain requests. */
+/** Event streams and long polls, in addition to the connections of plain requests. */
 const MAX_STREAMS = 16_384
 const MAX_IDLE = 256
-/** A name may have another address by now: its connections end after so long, and new ones ask again. */
+/** Connections end after this time, because the name may have another address by now; new ones look it up again. */
 const MAX_AGE_MS = 20_000
 const DOUBTFUL_IDLE_MS = 1000
 
 /**
- * Whether a warm connection has been idle for so long that its other side may have closed it a moment ago. One turn of the
- * event loop tells: a close that has already arrived is then known.
+ * Whether a warm connection has been idle for so long that the other side may have just closed it. One turn of the
+ * event loop tells, because a close that has already arrived is then known.
  */
 export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
   idleSince > 0 && performance.now() - idleSince > DOUBTFUL_IDLE_MS
@@ -24,11 +24,11 @@ export interface TargetPool {
   readonly health: TargetHealth
   busy(): number
   connections(): number
-  /** @param isStream counts among the streams, which leave plain requests their connections */
+  /** @param isStream counts as a stream, which leaves plain requests their connections */
   acquire(isStream?: boolean): UpstreamConnection | undefined
-  /** Ends what is past its deadline. */
+  /** Closes what is past its deadline. */
   sweep(at: number): void
-  /** Idle connections close now, busy ones when they become free. */
+  /** Closes idle connections now, busy ones when they become free. */
   drain(): void
   destroy(): void
 }
@@ -43,7 +43,7 @@ export const createTargetPool = (
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
   const open = new Set<UpstreamConnection>()
-  /** Those of `open` that carry a stream. */
+  /** The part of `open` that carries streams. */
   const streams = new Set<UpstreamConnection>()
   const maxAgeMs =
     target.socketPath === undefined && net.isIP(target.host) === 0 ? MAX_AGE_MS : Number.POSITIVE_INFINITY

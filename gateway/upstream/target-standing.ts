@@ -1,35 +1,35 @@
 // Decides when a target is down, how long it is left alone, and how slowly it returns, without side effects.
 import type { UpstreamFault } from './faults.ts'
 
-/** What is known of a target; changed in place by the steps below, since requests lead to them. */
+/** What is known about a target; changed in place by the steps below, because requests hold a reference to it. */
 interface TargetStanding {
-  /** In, and no longer on probation. */
+  /** In service, and no longer on probation. */
   isSettled: boolean
   isOutByCheck: boolean
   /** Milliseconds since the epoch. */
   since: number
   reason: string | undefined
-  /** Monotonic ms, like all that follow. */
+  /** Monotonic ms, like all following times. */
   outAt: number
   returnedAt: number
   backOffMs: number
   faultsInRow: number
   failedChecks: number
-  /** Turns of its own that it has saved up while it comes back. */
+  /** Turns that it has accumulated while returning. */
   credit: number
   readonly faults: Record<UpstreamFault, number>
 }
 
-/** Faults in a row, without an answer between them, after which a target is out. */
+/** Consecutive faults, without a response between them, after which a target is taken out of service. */
 const FAULTS_IN_ROW = 5
-/** The same for one that has just come back. */
+/** The same for one that has just returned. */
 const FAULTS_WHILE_RETURNING = 2
 const FAILED_CHECKS = 2
 const FIRST_BACK_OFF_MS = 500
 const LAST_BACK_OFF_MS = 5000
 const SLOW_START_MS = 10_000
 const LEAST_SHARE = 0.1
-/** In for so long, the next outage is a new one and probed quickly again. */
+/** After this much time in service, the next outage counts as a new one and is probed quickly again. */
 const STABLE_MS = 30_000
 
 export const beginStanding = (since: number): TargetStanding => ({
@@ -51,7 +51,7 @@ export const isReturning = (standing: TargetStanding, at: number): boolean => {
   return !standing.isSettled
 }
 
-/** Whether a target that comes back takes this turn of its own: ever more of them. */
+/** Whether a returning target takes this turn; it takes more and more of them. */
 export const takesTurn = (standing: TargetStanding, at: number): boolean => {
   if (!isReturning(standing, at)) return true
   standing.credit += Math.max(LEAST_SHARE, (at - standing.returnedAt) / SLOW_START_MS)
@@ -60,14 +60,14 @@ export const takesTurn = (standing: TargetStanding, at: number): boolean => {
   return true
 }
 
-/** A request has failed; whether too many did without an answer between them. */
+/** A request has failed; returns whether too many did without a response between them. */
 export const faultsTooOften = (standing: TargetStanding, at: number): boolean =>
   ++standing.faultsInRow >= (isReturning(standing, at) ? FAULTS_WHILE_RETURNING : FAULTS_IN_ROW)
 
-/** A check has failed; whether the target is out by that. */
+/** A check has failed; returns whether this takes the target out of service. */
 export const failsCheck = (standing: TargetStanding): boolean => ++standing.failedChecks >= FAILED_CHECKS
 
-/** It goes out; how long it is left alone. */
+/** Takes it out of service; returns how long it is left alone. */
 export const leaveUse = (
   standing: TargetStanding,
   why: string,
@@ -83,7 +83,7 @@ export const leaveUse = (
   return standing.backOffMs
 }
 
-/** A probe has failed; how long it is left alone now. */
+/** A probe has failed; returns how long the target is left alone now. */
 export const stayOut = (standing: TargetStanding, why: string): number => {
   standing.reason = why
   standing.backOffMs = longer(standing.backOffMs)

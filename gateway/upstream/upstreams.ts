@@ -1,4 +1,4 @@
-// Chooses the best target of an upstream for each request, and keeps warm connections to all of them.
+// Selects the best target of an upstream for each request, and keeps warm connections to all of them.
 import type { RouteTable, Target, Upstream } from '../routes/route.ts'
 import { probeOf } from './checks.ts'
 import type { UpstreamConnection } from './connection.ts'
@@ -12,18 +12,18 @@ const HTTP2_ONLY =
 
 interface UpstreamPool {
   /**
-   * A connection to the fittest target, to none of `not` while there are others, or to the `only` one given; undefined when
-   * it has all the connections it may have.
+   * A connection to the healthiest target, to none of `not` while there are others, or to the given `only` one; undefined if
+   * it has reached its limit of connections.
    */
   acquire(only?: Target, not?: readonly Target[], isStream?: boolean): UpstreamConnection | undefined
-  /** Idle connections close now, busy ones when they become free. */
+  /** Closes idle connections now, busy ones when they become free. */
   drain(): void
   readonly targets: number
 }
 
 interface TargetStatus extends TargetHealthStatus {
   readonly url: string
-  /** Connections with a request under way. */
+  /** Connections with a request in progress. */
   readonly busy: number
   readonly connections: number
 }
@@ -35,13 +35,13 @@ export interface UpstreamStatus {
 
 export interface Upstreams {
   poolOf(upstream: Upstream): UpstreamPool
-  /** Watches the table's upstreams and drains the pools of those that it no longer names; the others stay warm. */
+  /** Watches the table's upstreams, and drains the pools of those that it no longer contains; the others stay warm. */
   retain(table: RouteTable): void
   /** Open upstream connections, busy and idle. */
   connections(): number
-  /** Of the upstreams in use. */
+  /** For the upstreams in use. */
   status(): UpstreamStatus[]
-  /** Whether some upstream has no target left that is in. */
+  /** Whether some upstream has no target in service. */
   hasDown(): boolean
   close(): void
 }
@@ -55,12 +55,12 @@ interface UpstreamsOptions {
   }
 }
 
-/** Fewest requests under way wins, equals take turns; who is out or not yet fully back is passed over. */
+/** The fewest requests in progress win, equals take turns; targets that are out or not fully back are skipped. */
 const createChoice = (members: readonly TargetPool[]) => {
   let turn = 0
   const at = (i: number): TargetPool | undefined => members[(turn + i) % members.length]
 
-  // There is always a choice: a target that is coming back, one that is out, or the same one again.
+  // There is always a choice: a target that is returning, one that is out, or the same one again.
   const lastResort = (not: readonly Target[]): TargetPool | undefined => {
     const inTurn = members.map((_, i) => at(i)).filter(member => member !== undefined)
     const untried = inTurn.filter(({ target }) => !not.includes(target))

@@ -11,7 +11,7 @@ export interface Network {
   readonly ipv4: boolean
 }
 
-/** `1.2.3.4`, `::ffff:1.2.3.4` or any other spelling RFC 4291 §2.2 allows; no port, bracket, zone id or blank. */
+/** `1.2.3.4`, `::ffff:1.2.3.4` or any other spelling allowed by RFC 4291 §2.2; no port, bracket, zone id or blank. */
 export const parseAddress = (text: string): Groups | undefined => {
   if (text.length > 45) return undefined
   if (isIPv4(text)) return [0, 0, 0, 0, 0, 0xffff, ...ipv4Groups(text)]
@@ -19,7 +19,7 @@ export const parseAddress = (text: string): Groups | undefined => {
   return ipv6Groups(text)
 }
 
-/** An address or a CIDR block; undefined when it is neither. Bits beyond the prefix are ignored. */
+/** An address or a CIDR block; undefined if it is neither. Bits beyond the prefix are ignored. */
 export const parseNetwork = (text: string): Network | undefined => {
   const slash = text.indexOf('/')
   const address = slash === -1 ? text : text.slice(0, slash)
@@ -33,7 +33,7 @@ export const parseNetwork = (text: string): Network | undefined => {
   return { groups, prefix, ipv4: isMapped(groups) && prefix >= 96 }
 }
 
-/** Whether an address lies in a network. An IPv6 block never takes in IPv4 addresses by being wide. */
+/** Whether an address is in a network. An IPv6 block never contains IPv4 addresses, however wide it is. */
 export const contains = (network: Network, address: Groups): boolean => {
   if (network.ipv4 !== isMapped(address)) return false
   const whole = network.prefix >> 4
@@ -66,10 +66,10 @@ export const formatNetwork = ({ groups, prefix, ipv4 }: Network): string => {
   return prefix === 128 ? address : `${address}/${ipv4 ? prefix - 96 : prefix}`
 }
 
-/** The /64 an IPv6 address lies in, e.g. `2001:db8::/64`: what one subscriber is given at least (RFC 6177). */
+/** The /64 of an IPv6 address, e.g. `2001:db8::/64`: the least that one subscriber is assigned (RFC 6177). */
 export const formatSlash64 = (groups: Groups): string => `${formatAddress([...groups.slice(0, 4), 0, 0, 0, 0])}/64`
 
-/** 127.0.0.0/8, ::1, `localhost` and below (RFC 6761 §6.3); brackets around IPv6 are allowed. */
+/** 127.0.0.0/8, ::1, `localhost` and names below it (RFC 6761 §6.3); brackets around IPv6 are allowed. */
 export const isLoopbackHost = (host: string): boolean => {
   const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1')
   if (name === 'localhost' || name.endsWith('.localhost')) return true

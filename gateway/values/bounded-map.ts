@@ -11,10 +11,10 @@ export interface BoundedMap<K, V> {
 }
 
 /**
- * Two generations: when the young one is full it becomes the old one, whose entries are forgotten unless they are asked for.
- * To delete the oldest entry of one Map instead takes V8 a walk over all that were deleted before it.
+ * Two generations: when the young one is full it becomes the old one, whose entries are dropped unless they are used again.
+ * Deleting the oldest entry of a single Map would make V8 walk past all entries that were deleted before it.
  *
- * @param most entries at most; the half of it that was used last is always kept
+ * @param most maximum number of entries; the most recently used half is always kept
  */
 export const boundedMap = <K, V>(most: number): BoundedMap<K, V> => {
   const generation = Math.ceil(most / 2)

@@ -1,7 +1,7 @@
 // Reads a PEM bundle of certificates.
 import { X509Certificate } from 'node:crypto'
 
-/** The certificates of a text in PEM form; undefined when it holds none, or one that cannot be read. */
+/** The certificates in a PEM text; undefined if it contains none, or one that cannot be read. */
 export const readCertificateBundle = (pem: string): X509Certificate[] | undefined => {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   try {

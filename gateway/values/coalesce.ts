@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 interface Coalesced<T> {
   /** Settles with a run that begins after this call. */
   (): Promise<T>
-  /** Resolves when no run is under way or due. */
+  /** Resolves when no run is in progress or pending. */
   idle(): Promise<void>
 }
 

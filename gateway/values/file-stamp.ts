@@ -1,14 +1,14 @@
-// Tells one version of a file or folder from the next, without reading it.
+// Distinguishes versions of a file or directory without reading it.
 import { stat } from 'node:fs/promises'
 
 interface FileStamp {
-  /** Which file lies at the path, links followed; another file in its place has another. */
+  /** Identity of the file at the path, following links; a replaced file has another. */
   readonly identity: string
-  /** Changes with its content. */
+  /** Changes with its contents. */
   readonly version: string
 }
 
-/** undefined: nothing can be found there. Never rejects. */
+/** undefined: there is no file. Never rejects. */
 export const stampOf = async (path: string): Promise<FileStamp | undefined> => {
   const stats = await stat(path, { bigint: true }).catch(() => undefined)
   return (

@@ -1,4 +1,4 @@
-// Describes a place in a file.
+// Describes a location in a file.
 
 /** For complaints and `explain`. Lines and columns count from 1. */
 export interface Place {

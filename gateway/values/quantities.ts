@@ -1,4 +1,4 @@
-// Reads durations and sizes as people write them: milliseconds and bytes.
+// Parses durations and sizes as people write them, into milliseconds and bytes.
 
 export const DURATION_UNITS: Readonly<Record<string, number>> = {
   ms: 1,

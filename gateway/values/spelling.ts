@@ -1,8 +1,8 @@
 // Finds the known name that a misspelt one was probably meant to be.
 
-/** The known name that takes the fewest edits to reach, whatever their case. */
+/** The known name with the smallest edit distance, ignoring case. */
 export const nearest = (name: string, known: Iterable<string>): { name: string; edits: number } | undefined => {
-  // Longer names are no typing mistakes.
+  // Names that are further away are not typing mistakes.
   const wanted = name.slice(0, 64).toLowerCase()
   let best: { name: string; edits: number } | undefined
   for (const candidate of known) {
@@ -12,14 +12,14 @@ export const nearest = (name: string, known: Iterable<string>): { name: string; 
   return best
 }
 
-/** ` (did you mean "x"?)` for the nearest known name, or nothing when none is near. */
+/** ` (did you mean "x"?)` for the closest known name, or nothing if none is close. */
 export const nearestHint = (name: string, known: Iterable<string>): string => {
   const best = nearest(name, known)
   const isNear = best !== undefined && best.edits <= Math.max(1, Math.floor(best.name.length / 3))
   return isNear ? ` (did you mean "${best.name}"?)` : ''
 }
 
-/** Edits between two words; two neighbours that changed places are one (optimal string alignment). */
+/** Edit distance of two words; two swapped neighbours count as one edit (optimal string alignment). */
 const editDistance = (from: string, to: string): number => {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, index) => index)

@@ -10,7 +10,7 @@ export interface OpenUpstream {
   readonly socket: Socket
   readonly head: ResponseHead
   readonly protocol: string | undefined
-  /** Bytes that came behind the handshake. */
+  /** Bytes that arrived after the handshake. */
   readonly rest: Buffer
   /** From now on every byte goes here; the buffer may be kept. */
   read(take: (bytes: Buffer) => void): void
@@ -18,7 +18,7 @@ export interface OpenUpstream {
 
 interface DialEvents {
   onOpen(open: OpenUpstream): void
-  /** Any final answer but 101; the socket is already closed. */
+  /** Any final response other than 101; the socket is already closed. */
   onRefused(head: ResponseHead): void
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
 }
@@ -26,25 +26,25 @@ interface DialEvents {
 interface DialRequest {
   readonly upstream: Upstream
   readonly target: Target
-  /** Request line and fields, without the handshake's own and the empty line. */
+  /** Request line and fields, without those of the handshake and the empty line. */
   readonly headStart: string
   readonly subprotocols: readonly string[]
-  /** From the end of connecting to the end of the answer's head. */
+  /** From the end of connecting to the end of the response head. */
   readonly timeoutMs: number
 }
 
 const EMPTY: Buffer = Buffer.alloc(0)
 const MAX_INTERIM_RESPONSES = 8
 const READ_BUFFER_BYTES = 64 * 1024
-// One for all plain sockets; what is passed on is copied out before the next read.
+// Shared by all plain sockets; whatever is passed on is copied out before the next read.
 const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 
-/** All that an open socket keeps of how it was dialled. */
+/** All that an open socket keeps from dialling. */
 interface Reader {
   take(bytes: Buffer): void
 }
 
-/** Apart from the handshake, whose scope these would keep alive. */
+/** Separate from the handshake, whose scope these would keep alive. */
 const intoShared = (reader: Reader): OnReadOpts => ({
   buffer: sharedReadBuffer,
   callback(bytes) {
@@ -54,10 +54,10 @@ const intoShared = (reader: Reader): OnReadOpts => ({
 })
 const readData = (socket: Socket, reader: Reader) => socket.on('data', bytes => reader.take(bytes))
 
-/** What is let go of may still fail. */
+/** An abandoned socket may still fail. */
 const ignore = () => undefined
 
-/** Returns what gives up the attempt; no event follows then. */
+/** Returns a function that aborts the attempt; no event follows then. */
 export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => void) => {
   const { upstream, target, subprotocols, timeoutMs } = request
   const key = newKey()
@@ -72,7 +72,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     if (told === undefined) return
     asker = undefined
     clearTimeout(timer)
-    // Whoever takes the socket over listens for its errors.
+    // The new owner of the socket listens for its errors.
     socket.off('end', onGone).off('close', onGone).off('error', onError)
     report(told)
   }

@@ -26,13 +26,13 @@ import type { Relay, RelayOptions, Relays } from './relay.ts'
 export interface SocketForwarding {
   readonly relays: Relays
   readonly streams: OpenStreams
-  /** Request line and fields for a target with this Host value, without those named (lower case) and the empty line. */
+  /** Request line and fields for a target with this Host value, without the given names (lower case) and the empty line. */
   readonly headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) => string
-  /** `[name, value, …]` on every answer. */
+  /** `[name, value, …]` on every response. */
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
   readonly responseContext: ResponseContextOf
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
-  /** The 101 has been sent: the exchange is over, the stream has begun. */
+  /** The 101 has been sent: the exchange is over, and the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void
   readonly log: SocketLog
 }
@@ -42,7 +42,7 @@ export interface SocketLog {
   warn(fields: object, message: string): void
 }
 
-/** Says why a connection is being closed that broke the protocol or a limit; a backend that does so is worth a warning. */
+/** Logs why a connection that violated the protocol or a limit is being closed; at level warn if a backend did so. */
 export const faultLog =
   ({ log }: SocketForwarding, { requestId, route }: Pick<StreamInfo, 'requestId' | 'route'>) =>
   (from: Side, { code, reason }: Ending) => {
@@ -53,7 +53,7 @@ export const faultLog =
 
 interface Offer {
   readonly subprotocols: readonly string[]
-  /** Answer `bearer` when the upstream chose none of the others. */
+  /** Respond with `bearer` if the upstream selected none of the others. */
   readonly bearerOffered: boolean
 }
 
@@ -68,8 +68,8 @@ export interface UpgradeRequest {
 }
 
 /**
- * Dials the targets one after the other until one can be reached, and gives what it opened; refusals of either side are
- * answered here. `onOpen` may throw a refusal: the client has not been told anything yet. `onGivenUp` is called instead of it.
+ * Dials the targets one after the other until one can be reached, and passes on what it opened; refusals of either side are
+ * answered here. `onOpen` may throw a refusal, because the client has received nothing yet; otherwise `onGivenUp` is called.
  */
 export const openUpstream = (
   forwarding: SocketForwarding,
@@ -128,7 +128,7 @@ export const openUpstream = (
   next()
 }
 
-/** A backend's own refusal passes as a status; anything but a refusal is no answer to an upgrade. */
+/** A backend's own refusal is passed on as a status; anything that is not a refusal is no valid response to an upgrade. */
 const passRefusal = (
   forwarding: SocketForwarding,
   { exchange, route, upstream }: UpgradeRequest,
@@ -143,7 +143,7 @@ const passRefusal = (
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }
 
-/** Sends the 101, and gives the client's connection. */
+/** Sends the 101, and returns the client's connection. */
 export const switchClient = (
   forwarding: SocketForwarding,
   { exchange, route, upstream, offer }: UpgradeRequest,
@@ -159,7 +159,7 @@ export const switchClient = (
   return client
 }
 
-/** Joins the two sockets; here, apart from the exchange, so that an open socket does not keep it in memory. */
+/** Joins the two sockets; separate from the exchange, so that an open socket does not keep it in memory. */
 export const joinSockets = (
   relays: Relays,
   options: RelayOptions,
@@ -187,7 +187,7 @@ const infoOf = ({ identity, path, requestId, client }: Exchange, route: Route): 
 
 const turns = new WeakMap<Upstream, number>()
 
-/** The upstream's targets in the order in which they are to be tried: each is the first in its turn, those out the last. */
+/** The upstream's targets in the order in which to try them: each is first in its turn, those out of service are last. */
 export const targetsInTurn = (upstream: Upstream): readonly Target[] => {
   const { targets } = upstream
   if (targets.length === 1) return targets
@@ -216,7 +216,7 @@ const startRelay = (
   })
 }
 
-/** A class for its memory: one per open socket. */
+/** A class, for memory: there is one per open socket. */
 class RelayControl implements StreamControl {
   /** Known only once the sockets are joined. */
   relay: Relay | undefined
@@ -244,9 +244,9 @@ const relayOptions = (route: Route, client: Duplex, open: OpenUpstream, onClosed
 })
 
 /**
- * Forwards an upgrade that was authorised. The upstream is dialled first; its refusal reaches the client as a status,
- * its silence as 504, everything else as 502. Extensions are not negotiated: `permessage-deflate` would
- * hide from the gateway how large a message is (RFC 7692 §8).
+ * Forwards an authorised upgrade. The upstream is dialled first; its refusal reaches the client as a status,
+ * a timeout as 504, everything else as 502. Extensions are not negotiated, because `permessage-deflate` would
+ * hide the size of a message from the gateway (RFC 7692 §8).
  */
 export const createForwardWebSocket =
   (forwarding: SocketForwarding) => (exchange: Exchange, route: Route, upstream: Upstream, offer: Offer) => {

@@ -10,19 +10,19 @@ export const CLOSE = 8
 export const PING = 9
 export const PONG = 10
 
-/** Close code for what the sender did wrong (RFC 6455 §7.4.1); 0: nothing. */
+/** Close code for the sender's violation (RFC 6455 §7.4.1); 0: none. */
 export type FrameFault = 0 | 1002 | 1007 | 1008 | 1009
 
 export interface FrameSink {
-  /** Bytes of data frames exactly as they came, headers included; not kept by the scanner. */
+  /** Bytes of data frames exactly as received, including headers; not kept by the scanner. */
   onData(bytes: Buffer): void
   /** A whole message, unmasked; only from a scanner that collects. */
   onMessage(isText: boolean, payload: Buffer): void
-  /** `payload` is unmasked, `frame` is as it came. */
+  /** `payload` is unmasked, `frame` is as received. */
   onControl(opcode: number, payload: Buffer, frame: Buffer): void
 }
 
-// Counted as the bytes are taken: no timer could bound a burst. Control frames are written one by one.
+// Counted as the bytes are taken, because no timer could limit a burst. Control frames are written one by one.
 const MAX_FRAMES_PER_SECOND = 20_000
 const MAX_CONTROLS_PER_SECOND = 200
 const MAX_FRAGMENTS = 16_384
@@ -32,15 +32,15 @@ const EMPTY = Buffer.alloc(0)
 interface ScannerOptions {
   /** Frames from a client are masked, frames from a server are not (RFC 6455 §5.1). */
   readonly masked: boolean
-  /** Payload of one message, all its fragments together. */
+  /** Payload of one message, including all fragments. */
   readonly maxMessageBytes: number
-  /** Hand over whole messages instead of passing data through. */
+  /** Deliver whole messages instead of passing data through. */
   readonly collect: boolean
   /** Messages that may begin within a second, 0: no limit of their own; undefined: frames of any kind are not counted. */
   readonly messagesPerSecond?: number | undefined
 }
 
-/** One per direction. A class for its memory: there are two per open socket. */
+/** One per direction. A class, for memory: there are two per open socket. */
 export class FrameScanner {
   readonly #masked: boolean
   readonly #collect: boolean
@@ -55,7 +55,7 @@ export class FrameScanner {
   #messageBytes = 0
   #fragments = 0
   #utf8 = 0
-  /** Grows as bytes arrive, not as headers promise. */
+  /** Grows as bytes arrive, not with the length in the header. */
   #collected: Buffer = EMPTY
   #collectedBytes = 0
   #closed = false
@@ -79,7 +79,7 @@ export class FrameScanner {
     return this.#remaining
   }
 
-  /** A close frame has come: everything after it is ignored (RFC 6455 §5.5.1). */
+  /** A close frame has arrived: everything after it is ignored (RFC 6455 §5.5.1). */
   get closed(): boolean {
     return this.#closed
   }
@@ -137,7 +137,7 @@ export class FrameScanner {
     return chunk
   }
 
-  /** What came before the faulty frame is passed on; `remaining` then tells whether that ends at a frame boundary. */
+  /** What precedes the faulty frame is passed on; `remaining` then says whether that ends at a frame boundary. */
   #cutBefore(frameFrom: number, chunk: Buffer, passFrom: number, sink: FrameSink, fault: FrameFault): FrameFault {
     this.#pass(chunk, passFrom, frameFrom, sink)
     this.#remaining = frameFrom === -1 ? 1 : 0
@@ -148,7 +148,7 @@ export class FrameScanner {
     if (!this.#collect && to > from) sink.onData(from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to))
   }
 
-  /** Bytes of the header at `i`, for a control frame of the whole frame; 0: too few bytes to know. Faults come later. */
+  /** Length of the header at `i`, or of the whole frame for a control frame; 0: too few bytes to know. Faults come later. */
   #headerSize(chunk: Buffer, i: number): number {
     if (chunk.length - i < 2) return 0
     const short = (chunk[i + 1] ?? 0) & 0x7f
@@ -156,7 +156,7 @@ export class FrameScanner {
     return ((chunk[i] ?? 0) & 0x08) !== 0 ? header + short : header
   }
 
-  /** What the first two bytes alone tell; the rest of a wrong frame is not waited for. */
+  /** What the first two bytes alone reveal, so that the rest of an invalid frame is not waited for. */
   #judgeStart(first: number, second: number): FrameFault {
     // No extension is ever negotiated, so no reserved bit has a meaning (RFC 6455 §5.2).
     if ((first & 0x70) !== 0 || ((second & 0x80) !== 0) !== this.#masked) return 1002
@@ -251,7 +251,7 @@ export class FrameScanner {
   }
 }
 
-/** One whole frame; masked with a fresh key when it goes to a server (RFC 6455 §5.3). */
+/** One whole frame; masked with a new key if it goes to a server (RFC 6455 §5.3). */
 export const buildFrame = (opcode: number, payload: Buffer, masked: boolean): Buffer => {
   const length = payload.length
   const extended = length > 0xffff ? 8 : length > MAX_CONTROL_BYTES ? 2 : 0
@@ -281,7 +281,7 @@ export const closePayload = (code: number, reason: string): Buffer => {
   return payload
 }
 
-/** Judges the payload of a received close frame (RFC 6455 §5.5.1, §7.4). */
+/** Validates the payload of a received close frame (RFC 6455 §5.5.1, §7.4). */
 export const closeFault = (payload: Buffer): FrameFault => {
   if (payload.length === 0) return 0
   if (payload.length === 1) return 1002

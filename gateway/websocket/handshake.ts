@@ -12,7 +12,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const EXTENSION_PART =
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[\t ]*=[\t ]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"))?$/
 
-/** Never copied from a client's head: the gateway makes its own handshake with the upstream. */
+/** Never copied from a client's head, because the gateway makes its own handshake with the upstream. */
 export const HANDSHAKE_FIELDS: ReadonlySet<string> = new Set([
   'sec-websocket-key',
   'sec-websocket-version',
@@ -44,7 +44,7 @@ const areExtensions = (values: readonly string[]): boolean =>
     .split(',')
     .every(offer => offer.split(';').every(part => EXTENSION_PART.test(part.trim())))
 
-/** Whether the client's handshake is well formed (§4.2.1); undefined: it is. */
+/** What is wrong with the client's handshake (§4.2.1); undefined: nothing. */
 export const judgeClientHandshake = ({ request, head }: Exchange): GatewayError | undefined => {
   const wrong = (reason: string) => new BadRequest({ reason })
   if (request.versionMajor !== 1 || request.versionMinor < 1) return wrong('websocket-http-version')
@@ -62,13 +62,13 @@ export const judgeClientHandshake = ({ request, head }: Exchange): GatewayError 
   return extensions.length === 0 || areExtensions(extensions) ? undefined : wrong('websocket-extensions')
 }
 
-/** The fields of the upstream handshake and the end of its head. Extensions are never offered: see docs/architecture.md. */
+/** The fields of the upstream handshake and the end of its head. Extensions are never offered; see docs/architecture.md. */
 export const upgradeFields = (key: string, subprotocols: readonly string[]): string =>
   `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n` +
   (subprotocols.length === 0 ? '' : `sec-websocket-protocol: ${subprotocols.join(', ')}\r\n`) +
   '\r\n'
 
-/** Judges a 101 (§4.1); gives the subprotocol chosen. Throws {@link BadResponse}. */
+/** Validates a 101 (§4.1); returns the selected subprotocol. Throws {@link BadResponse}. */
 export const judgeSwitch = (head: ResponseHead, key: string, offered: readonly string[]): string | undefined => {
   const values = (name: string) => fieldValues(head.headers, name)
   const [upgrade, ...furtherUpgrades] = values('upgrade')
@@ -111,7 +111,7 @@ const fieldLines = (fields: readonly string[], passes: (name: string) => boolean
   return lines
 }
 
-/** What of a refused upgrade's head reaches the client; its body does not (the refusal has none to show a script). */
+/** The parts of a refused upgrade's head that reach the client; its body does not (a script could not read it anyway). */
 export const refusedFields = (headers: readonly string[]): string[] => {
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {

@@ -17,11 +17,11 @@ interface LegOptions {
   readonly maxMessageBytes: number
   /** See `ScannerOptions`. */
   readonly messagesPerSecond: number | undefined
-  /** Whole messages are handed over instead of bytes. */
+  /** Whole messages are delivered instead of bytes. */
   readonly reads: boolean
 }
 
-/** What joins two of them. */
+/** The relay that joins two of them. */
 export interface LegOwner {
   readonly now: () => number
   peerOf(leg: Leg): Leg
@@ -33,7 +33,7 @@ export interface LegOwner {
   onGone(leg: Leg): void
 }
 
-/** Where a socket keeps the leg that it is of: functions that all sockets share find it there. */
+/** Where a socket keeps its leg, for the functions that all sockets share. */
 const LEG = Symbol('leg')
 
 interface LegSocket extends Duplex {
@@ -56,7 +56,7 @@ function onDrain(this: LegSocket) {
   this[LEG]?.onSocketDrain()
 }
 
-// Tells our own pings' answers from the other side's.
+// Distinguishes replies to our own pings from the other side's.
 const PING_PAYLOAD = Buffer.from('portaria')
 
 export class Leg implements FrameSink {
@@ -67,15 +67,15 @@ export class Leg implements FrameSink {
   readonly #reads: boolean
   lastSeen: number
   bytes = 0
-  /** Silences counted and pings not yet answered. */
+  /** Idle periods counted and pings not yet answered. */
   misses = 0
   pings = 0
   closeSent = false
   gone = false
   faulted = false
-  /** A close frame to be sent to this side once the frame it is being sent is complete. */
+  /** A close frame to send to this side once the frame in progress is complete. */
   pending: Ending | undefined
-  /** Since when this side's bytes are not read because the other takes none; 0: they are. */
+  /** When this side stopped being read because the other accepts no bytes; 0: it is read. */
   stalledSince = 0
   #held = false
 
@@ -90,7 +90,7 @@ export class Leg implements FrameSink {
     const kept: LegSocket = socket
     kept[LEG] = this
     socket.on('end', onEnd).on('close', onClose).on('drain', onDrain)
-    // A client's socket is destroyed on errors already.
+    // A client's socket is already destroyed on errors.
     if (socket.listenerCount('error') === 0) socket.on('error', onError)
   }
 
@@ -106,7 +106,7 @@ export class Leg implements FrameSink {
     this.#relay.peerOf(this).unstall()
   }
 
-  /** A frame of this side has been passed on in part. */
+  /** A frame of this side has been passed on partially. */
   get isPartial(): boolean {
     return !this.#reads && this.scanner.remaining > 0
   }
@@ -165,7 +165,7 @@ export class Leg implements FrameSink {
     if (!this.#held) this.socket.resume()
   }
 
-  /** Stops and starts reading for a reason of the message handler's own. */
+  /** Stops and resumes reading on behalf of the message handler. */
   hold(held: boolean) {
     this.#held = held
     if (held) this.socket.pause()

@@ -1,4 +1,4 @@
-// Joins two upgraded sockets into one WebSocket: frames pass in both directions with backpressure, and each close is passed on.
+// Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOwner, type Side } from './leg.ts'
@@ -7,28 +7,28 @@ export interface RelayOptions {
   readonly client: Duplex
   readonly upstream: Duplex
   readonly maxMessageBytes: number
-  /** Messages that the client may begin within a second; 0: as many as the limit of frames allows. */
+  /** Messages that the client may begin within a second; 0: limited only by the number of frames. */
   readonly messagesPerSecond: number
-  /** Silence of both sides after which the socket ends; 0: never. */
+  /** Idle time of both sides after which the socket ends; 0: never. */
   readonly idleTimeoutMs: number
-  /** Hands over whole messages, which then pass only by `send`; without it bytes pass as they come. */
+  /** Delivers whole messages, which then pass only by `send`; without it, bytes pass as they come. */
   readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
-  /** One side broke the protocol or a limit; both are being closed. */
+  /** One side violated the protocol or a limit; both are being closed. */
   readonly onFault?: ((from: Side, ending: Ending) => void) | undefined
   /** Both sockets are gone. */
   readonly onClosed: () => void
 }
 
-/** Silence of one side after which it is pinged; it is dead after two more such silences. */
+/** Idle time after which a side is pinged; it is dead after two more such periods. */
 const PING_MS = 30_000
-/** How long the other close frame is waited for. */
+/** How long to wait for the other close frame. */
 const CLOSE_MS = 2000
 /** How long a side may leave bytes unread. */
 const STALL_MS = 60_000
-/** An own close in the middle of a frame waits so long for the rest of it. */
+/** How long a close in the middle of a frame waits for the rest of that frame. */
 const FRAME_REST_MS = 400
 const AFTER_END_MS = 1000
-/** A stream whose right has ended is gone within a second, answered or not. */
+/** A stream whose access has ended is gone within a second, whether it was acknowledged or not. */
 const END_MS = 700
 
 const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
@@ -49,7 +49,7 @@ const UPSTREAM_FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
   1009: 'upstream message too big'
 }
 
-/** A class for its memory: one per open socket. */
+/** A class, for memory: there is one per open socket. */
 export class Relay implements LegOwner {
   readonly now: () => number
   readonly #options: RelayOptions
@@ -57,7 +57,7 @@ export class Relay implements LegOwner {
   readonly #upstream: Leg
   readonly #onOver: (relay: Relay) => void
   #lastActivity: number
-  /** When what is still open is destroyed; 0: the socket is not being closed. */
+  /** When to destroy what is still open; 0: the socket is not being closed. */
   #deadline = 0
   #ended = false
   #over = false
@@ -87,7 +87,7 @@ export class Relay implements LegOwner {
     return side === 'client' ? this.#client : this.#upstream
   }
 
-  /** Bytes that have come from both sides. */
+  /** Bytes that have arrived from both sides. */
   get bytes(): number {
     return this.#client.bytes + this.#upstream.bytes
   }
@@ -135,7 +135,7 @@ export class Relay implements LegOwner {
     const to = this.peerOf(from)
     if (!to.closeSent && !this.#ended) {
       to.closeSent = true
-      // A frame to a server needs a mask, a frame to a client none: the one at hand has what its direction needs.
+      // A frame to a server needs a mask, a frame to a client none; the frame at hand is right for its direction.
       to.write(frame)
     }
     this.#deadline ||= this.now() + CLOSE_MS
@@ -176,7 +176,7 @@ export class Relay implements LegOwner {
     this.#options.onClosed()
   }
 
-  /** Nothing more is delivered; both sides get a close frame, each its own, and have a moment to answer. */
+  /** Nothing more is delivered; both sides get a close frame, each its own, and have a moment to respond. */
   end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
     if (this.#ended) return
     this.#ended = true
@@ -188,7 +188,7 @@ export class Relay implements LegOwner {
   #closeLeg(leg: Leg, ending: Ending) {
     const peer = this.peerOf(leg)
     if (leg.gone) return
-    // What this side sends from now on is read and dropped, so that its close frame is found.
+    // Whatever this side sends from now on is read and discarded, so that its close frame is found.
     leg.unstall()
     if (leg.closeSent) return
     if (!peer.isPartial) return leg.sendClose(ending)
@@ -218,7 +218,7 @@ export class Relay implements LegOwner {
   #judge(leg: Leg, at: number) {
     const peer = this.peerOf(leg)
     if (leg.stalledSince !== 0) {
-      // The silence is ours: the other side does not read.
+      // The silence is our doing, because the other side does not read.
       leg.lastSeen = at
       if (at - leg.stalledSince >= STALL_MS) peer.socket.destroy()
       return
@@ -231,12 +231,12 @@ export class Relay implements LegOwner {
 }
 
 export interface Relays {
-  /** Joins two upgraded sockets; their opener reads them and calls `take`. */
+  /** Joins two upgraded sockets; the caller reads them and calls `take`. */
   join(options: RelayOptions): Relay
   close(): void
 }
 
-/** Silence, stalls and deadlines are judged so often. */
+/** Interval at which idle times, stalls and deadlines are checked. */
 const SWEEP_MS = 250
 
 const now = () => performance.now()

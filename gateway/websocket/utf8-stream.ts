@@ -2,10 +2,10 @@
 import { isUtf8 } from 'node:buffer'
 
 const PIECE_BYTES = 16 * 1024
-// Room for the bytes of a character that the piece before left incomplete.
+// Room for the bytes of a character that the previous piece left incomplete.
 const scratch = Buffer.allocUnsafeSlow(PIECE_BYTES + 4)
 
-/** The byte of a masking key that belongs to a position in the payload (RFC 6455 §5.3). */
+/** The byte of a masking key for a position in the payload (RFC 6455 §5.3). */
 const maskByte = (mask: number, position: number): number => (mask >>> (24 - 8 * (position & 3))) & 255
 
 /** Writes `source[from, to)` unmasked to `target` at `at`; `position` is that of `from` within the frame's payload. */
@@ -34,7 +34,7 @@ export const unmaskInto = (
   if (i < range.to) target[out++] = (source[i++] ?? 0) ^ m2
 }
 
-/** How many bytes at the end belong to a character whose rest is still to come. */
+/** Number of bytes at the end that belong to an incomplete character. */
 const incompleteAtEnd = (end: number): number => {
   for (let back = 1; back <= 3 && back <= end; back++) {
     const byte = scratch[end - back] ?? 0
@@ -70,7 +70,7 @@ const isMaskedAscii = (source: Buffer, from: number, to: number, mask: number, p
 
 export const INVALID_UTF8 = -1
 
-/** Takes the next masked bytes of a text message; gives the carry for the next call, or {@link INVALID_UTF8}. */
+/** Takes the next masked bytes of a text message; returns the carry for the next call, or {@link INVALID_UTF8}. */
 export const checkMaskedText = (
   carry: number,
   source: Buffer,

@@ -24,15 +24,15 @@ interface MembersParts {
   readonly onEnded: (member: Member, code: number, signal: string) => void
 }
 
-/** How long siblings are waited for; less than who asked for them waits. */
+/** How long to wait for siblings; less than the process that called them waits. */
 const ASK_TIMEOUT_MS = 500
 
 export const createMembers = (parts: MembersParts) => {
   const { settings, certificates } = parts
-  // The workers accept from one queue. Handed out in turn by this process, a connection that is on its way to a worker as
-  // that is killed would stay open, unanswered, without end.
+  // The workers accept from one queue. If this process distributed connections, one on its way to a worker that is being
+  // killed would stay open and unanswered forever.
   cluster.schedulingPolicy = cluster.SCHED_NONE
-  // Advanced: numbers that JSON cannot carry stay what they are.
+  // Advanced serialisation, so that numbers that JSON cannot represent are preserved.
   cluster.setupPrimary({ exec: join(import.meta.dirname, 'worker.ts'), serialization: 'advanced' })
   const members = new Map<number, Member>()
 
@@ -44,7 +44,7 @@ export const createMembers = (parts: MembersParts) => {
     return answers.flatMap(answer => (answer.status === 'fulfilled' ? [answer.value] : []))
   }
 
-  /** Resolves when it listens; rejects when it ends before that. */
+  /** Resolves when it listens; rejects if it ends before that. */
   const fork = (): Promise<number> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork(compiledCodeEnv())
@@ -53,7 +53,7 @@ export const createMembers = (parts: MembersParts) => {
       members.set(worker.id, member)
       calls.answer('ready', (port: number) => {
         member.port = port
-        // It may have changed since this worker asked for it.
+        // It may have changed since this worker requested it.
         if (certificates !== undefined) calls.call('certificate.changed', [certificates.state()]).catch(() => undefined)
         resolve(port)
       })
@@ -65,7 +65,7 @@ export const createMembers = (parts: MembersParts) => {
       calls.answer('ask', (name: string, args: unknown[]) => askAll(name, args, member, ASK_TIMEOUT_MS))
       calls.answer('reload', parts.reload)
       worker.on('message', calls.receive)
-      // The channel breaks when a worker is killed; its exit says so.
+      // The channel breaks when a worker is killed; its exit reports that.
       worker.on('error', () => undefined)
       worker.on('exit', (code, signal) => {
         members.delete(worker.id)
@@ -79,7 +79,7 @@ export const createMembers = (parts: MembersParts) => {
     for (const { worker } of members.values()) worker.process.kill('SIGKILL')
   }
 
-  /** False: some had to be ended. */
+  /** False: some had to be killed. */
   const allGone = (timeoutMs: number): Promise<boolean> =>
     new Promise(resolve => {
       const look = () => {

@@ -4,12 +4,12 @@ import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-clie
 interface WorkerMetrics {
   readonly contentType: string
   text(): Promise<string>
-  /** A worker has ended: what it counted stays counted. */
+  /** A worker has ended; its counts are kept. */
   forget(worker: number): void
 }
 
 interface WorkerMetricsParts {
-  /** Each worker's metrics as prom-client's JSON; undefined for one that does not answer. */
+  /** Each worker's metrics as prom-client's JSON; undefined for one that does not respond. */
   ask: () => Promise<ReadonlyMap<number, unknown>>
   readyWorkers: () => number
   restarts: () => number
@@ -19,7 +19,7 @@ const COUNTED: ReadonlySet<unknown> = new Set(['counter', 'histogram'])
 
 const counted = (metrics: readonly MetricObject[]): MetricObject[] => metrics.filter(({ type }) => COUNTED.has(type))
 
-/** What a worker's `metrics.json()` made, sent through the channel between our own processes. */
+/** The result of a worker's `metrics.json()`, sent through the channel between our own processes. */
 const asMetrics = (told: unknown): MetricObject[] | undefined =>
   Array.isArray(told) ? (told as MetricObject[]) : undefined
 
@@ -37,7 +37,7 @@ export const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetri
         const metrics = asMetrics(told)
         if (metrics !== undefined) last.set(worker, metrics)
       }
-      // Of a worker that is busy just now the last counts stand: a sum that falls would be read as a restart.
+      // For a worker that is busy, the last counts are used: a decreasing sum would be read as a restart.
       const living = [...last].map(([worker, metrics]) => (answers.has(worker) ? metrics : counted(metrics)))
       const registry = add([...living, await ended])
       const ready = new Gauge({ name: 'portaria_workers', help: 'Workers that take requests', registers: [registry] })

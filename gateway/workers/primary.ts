@@ -11,16 +11,16 @@ import { createReload } from './reload.ts'
 import { createRestarts } from './restarts.ts'
 
 const METRICS_TIMEOUT_MS = 2000
-/** After the drain time, for stores to be closed; then a worker is ended. */
+/** Time after the drain for closing stores; then the worker is killed. */
 const CLOSE_GRACE_MS = 10_000
 
 type State = 'starting' | 'ready' | 'draining'
 
 /**
- * Forks the workers, the first one alone: what is wrong with the surroundings is then said once, and the others find the
- * database migrated.
- * @param onGiveUp no worker can be started any more
- * @throws {StartFailure} when a worker cannot start; none is left then
+ * Forks the workers, beginning with a single one: problems with the environment are then reported once, and the others find
+ * the database migrated.
+ * @param onGiveUp called when no worker can be started any more
+ * @throws {StartFailure} if a worker cannot start; none is left then
  */
 export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: () => void): Promise<Gateway> => {
   const restarts = createRestarts()
@@ -44,7 +44,7 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
     if (delayMs === undefined) return onGiveUp()
     const pause = setTimeout(() => {
       pauses.delete(pause)
-      // Its end is seen by `onEnded`. What it read of the route files may be newer than what the others use.
+      // `onEnded` handles its end. The route files it has read may be newer than those the others use.
       members.fork().then(
         () => {
           log.info({ workers: members.ready().length }, 'a worker has been replaced')
@@ -65,7 +65,7 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
       if (state === 'ready' || (state === 'starting' && member.port > 0)) replace(member, code, signal)
     }
   })
-  // Whatever ends this process: nothing is left behind.
+  // However this process ends, nothing is left behind.
   process.once('exit', members.killAll)
 
   const metrics = createWorkerMetrics({

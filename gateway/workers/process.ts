@@ -23,7 +23,7 @@ const settingsOrExit = (): Settings => {
   }
 }
 
-/** Signals mean something from the first moment: process 1 of a container has no other end. */
+/** Signals are handled from the first moment, because process 1 of a container has no default actions. */
 const obeySignals = (log: Logger) => {
   let gateway: Gateway | undefined
   let isStopping = false
@@ -32,7 +32,7 @@ const obeySignals = (log: Logger) => {
     isStopping = true
     log.info({ signal }, 'stopping')
     try {
-      // Who has not started yet has promised nothing to anybody.
+      // A process that has not started yet has nothing to drain.
       await gateway?.close()
     } catch (error) {
       log.error({ err: error }, 'the gateway could not stop cleanly')
@@ -53,7 +53,7 @@ const obeySignals = (log: Logger) => {
   }
 }
 
-// Loaded only now, and only what is needed: mistakes and signals do not wait for it.
+// Loaded only now, and only what is needed, so that mistakes and signals do not wait for it.
 const start = async (settings: Settings, log: Logger): Promise<Gateway> => {
   if (settings.workers === 1) return (await import('../gateway.ts')).startGateway(settings, log)
   const { startWorkers } = await import('./primary.ts')

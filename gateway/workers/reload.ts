@@ -18,9 +18,9 @@ const CATCH_UP_MS = 10_000
 type Found = { worker: Calls; checksum: unknown } | undefined
 
 /**
- * Resolves to whether nothing is wrong with the files. Reloads never overlap; those asked for meanwhile are one.
- * `isAsked`: somebody wants to know, and each worker then also logs that nothing has changed.
- * @param catchUpMs after a round in which a worker took no part, all are asked again
+ * Resolves to whether the files have no errors. Reloads never overlap; those requested in the meantime are combined.
+ * `isAsked`: someone requested it, and each worker then also logs when nothing has changed.
+ * @param catchUpMs delay after a round in which a worker took no part, before all are asked again
  */
 export const createReload = (
   workers: () => readonly Calls[],
@@ -31,7 +31,7 @@ export const createReload = (
     try {
       return { worker, checksum: await worker.call('routes.prepare', [], PREPARE_TIMEOUT_MS) }
     } catch (error) {
-      // Gone, or too busy: then it still has the table before, and its watcher has told of the change already.
+      // It is gone, or too busy: it still has the previous table, and its watcher has already reported the change.
       log.warn({ err: error }, 'a worker did not take part in a reload')
       return undefined
     }
@@ -40,7 +40,7 @@ export const createReload = (
   let catchUp: NodeJS.Timeout | undefined
   const round = async (isAsked: boolean): Promise<boolean | undefined> => {
     const asked = workers()
-    // Those that start now read the files themselves.
+    // Workers that start now read the files themselves.
     if (asked.length === 0) return false
     const found = (await Promise.all(asked.map(prepare))).filter(one => one !== undefined)
     clearTimeout(catchUp)

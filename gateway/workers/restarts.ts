@@ -1,7 +1,7 @@
-// Replaces a worker that ends, with growing delays if it keeps ending, and gives up after too many failed starts.
+// Replaces a worker that ends, with increasing delays if workers keep ending, and gives up after too many failed starts.
 
 interface Restarts {
-  /** How long to wait before the next start; undefined: give up. */
+  /** Delay before the next start; undefined: give up. */
   next(end: WorkerEnd): number | undefined
   readonly count: number
 }
@@ -9,13 +9,13 @@ interface Restarts {
 interface WorkerEnd {
   readonly wasReady: boolean
   readonly livedMs: number
-  /** Other workers that take requests. */
+  /** Other workers that accept requests. */
   readonly othersReady: number
 }
 
 const FIRST_DELAY_MS = 50
 const MAX_DELAY_MS = 10_000
-/** A worker that has served so long did not end because of how it starts. */
+/** A worker that has served for this long did not end because of its start. */
 const STEADY_MS = 10_000
 const MAX_VAIN_STARTS = 6
 
@@ -27,7 +27,7 @@ export const createRestarts = (): Restarts => {
     next({ wasReady, livedMs, othersReady }) {
       count++
       vainStarts = wasReady ? 0 : vainStarts + 1
-      // While others serve, nothing is won by ending them too.
+      // While others serve, ending them too would gain nothing.
       if (vainStarts >= MAX_VAIN_STARTS && othersReady === 0) return undefined
       quickEnds = wasReady && livedMs >= STEADY_MS ? 0 : quickEnds + 1
       return quickEnds <= 1 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (quickEnds - 1), MAX_DELAY_MS)

@@ -1,11 +1,11 @@
 // Describes why the gateway cannot start, as one text for standard error.
 import { formatComplaint, RouteFileError } from '../route-files/complaint.ts'
 
-/** The text alone says all there is to know: no stack is needed beside it. */
+/** The text says everything, so no stack is needed. */
 export const isPlainFailure = (error: unknown): boolean =>
   error instanceof RouteFileError || error instanceof StartFailure
 
-/** What a worker said when it could not start. */
+/** What a worker reported when it could not start. */
 export class StartFailure extends Error {}
 
 export const failureText = (error: unknown): string => {

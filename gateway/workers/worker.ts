@@ -1,4 +1,4 @@
-// Runs one worker: a whole gateway that shares its listener with its siblings and follows only the primary process.
+// Runs one worker: a whole gateway that shares its listener with its siblings and obeys only the primary process.
 import type { CertificateState } from '../listener/certificates.ts'
 import type { Settings } from '../settings/settings.ts'
 import { useCompiledCode } from './compiled-code.ts'
@@ -11,21 +11,21 @@ const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('../siblings/channel.ts')
 const { siblingsThrough } = await import('../siblings/siblings.ts')
 
-// A terminal or a service manager signals all processes at once; the primary alone says what follows from it.
+// A terminal or a service manager signals all processes at once; only the primary decides what follows.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
 
-// A primary that has gone closes the channel, and node:cluster then ends this process.
+// If the primary ends, it closes the channel, and node:cluster then ends this process.
 const primary = createCalls(message => {
-  // Nothing could be done about a channel that breaks just now.
+  // Nothing can be done about a channel that breaks at this point.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 })
 process.on('message', primary.receive)
-// Judged once: files that the environment names may be in the middle of a change when a worker is replaced.
+// Validated once: files named in the environment may be changing when a worker is replaced.
 const settings = (await primary.call('settings')) as Settings
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE, lostLine }))
 
 try {
-  // The ops listener and the wait before the drain are the primary's.
+  // The ops listener and the delay before the drain belong to the primary.
   const withoutOps = { ...settings, drainDelayMs: 0, ops: { ...settings.ops, port: undefined } }
   const certificate = (await primary.call('certificate')) as CertificateState | undefined
   const certificates =

@@ -1,17 +1,17 @@
-// Keeps the young generation of V8's heap small: it would grow to 64 MB within seconds of load, and stay there.
+// Keeps the young generation of V8's heap small; it would otherwise grow to 64 MB within seconds of load, and stay there.
 import v8 from 'node:v8'
 
-/** Of each of its two halves: enough for what is under way in a thousand requests. */
+/** Size of each of its two halves: enough for a thousand requests in progress. */
 const HALF_MB = 8
 const MEGABYTE = 1024 * 1024
-/** Threads have heaps of their own, which no longer grow either: they begin with this size. */
+/** Threads have heaps of their own, which no longer grow either; they begin with this size. */
 const THREAD_HALF_MB = 16
 const GROWTH = '--semi-space-growth-factor'
 const DEFAULT_GROWTH = 2
 
 const KEPT_LENGTH = 2048
 const KEPT_BYTES = KEPT_LENGTH * 8
-/** To make it grow, as much must be in use as it holds. */
+/** To make it grow, as much must be in use as it can hold. */
 const MOST_KEPT_BYTES = 8 * MEGABYTE
 
 const halfMb = (): number => {
@@ -20,13 +20,13 @@ const halfMb = (): number => {
 }
 
 /**
- * To be called before much is allocated: the size itself can be given on the command line only, but the factor that it grows
- * by can be set at any time. The first collection that leaves much in use takes it to its size, then the factor is 1.
- * Returns the size of a half in MB, which is another one where the command line gave it or V8 did not follow.
+ * To be called before much is allocated: the size itself can be set only on the command line, but the factor by which it
+ * grows can be changed at any time. The first collection with much in use grows it to this size, then the factor becomes 1.
+ * Returns the size of a half in MB, which differs if the command line sets it or V8 did not follow.
  */
 export const boundYoungGeneration = (): number => {
   const first = halfMb()
-  // A size that was given on the command line stays.
+  // A size from the command line is kept.
   if (process.execArgv.some(flag => /semi[-_]space/.test(flag))) return first
   if (first === 0 || first * 2 > HALF_MB) return first
   v8.setFlagsFromString(`${GROWTH}=${Math.floor(HALF_MB / first)}`)

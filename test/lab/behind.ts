@@ -286,7 +286,7 @@ const http10: System = {
     const direct = () => textOf(`http://127.0.0.1:${port}/a.txt`)
     const ways = await askThreeWays(lab, { world, direct, path: '/old/a.txt', token, expected: /old but honest/ })
     for (let i = 0; i < 3; i++) equal(await (await world.fetch('/old/a.txt', { token })).text(), 'old but honest')
-    return [...ways, 'answers that end with the connection']
+    return [...ways, 'responses that end with the connection']
   }
 }
 

@@ -55,7 +55,7 @@ const askByTls = (port: number, files: { ca: string; cert?: string; key?: string
   })
 
 export const clientCertificate: System = {
-  name: 'a backend that demands a client certificate (nginx)',
+  name: 'a backend that requires a client certificate (nginx)',
   recipe: 'client-certificate',
   version: nginxVersion,
   async check(lab) {

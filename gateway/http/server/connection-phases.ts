@@ -15,8 +15,8 @@ export const TUNNEL = 4
 export const CLOSED = 5
 
 /**
- * More is not read while a request waits for its answer, or for its turn: enough to notice a client that leaves. A head that
- * has not come whole is shorter.
+ * No more than this is read while a request waits for its response, or for its turn: enough to notice a client that leaves.
+ * An incomplete head is shorter.
  */
 const HOLD_BYTES = MAX_REQUEST_HEAD_BYTES
 

@@ -1,4 +1,4 @@
-// Builds the response fields for the client from the upstream's: nothing hop-by-hop, nothing internal, ours added.
+// Builds the client's response fields from the upstream's: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../../http/fields.ts'
 import { type FieldKinds, type FloodMemory, keepKind } from '../../http/flood-memory.ts'
 import type { Route, Upstream } from '../../routes/route.ts'
@@ -35,10 +35,10 @@ const KINDS: Record<string, number> = {
   'proxy-authenticate': DROP,
   'transfer-encoding': DROP,
   te: DROP,
-  // The gateway frames anew; trailers themselves follow after a chunked body (RFC 9110 §6.5).
+  // The gateway frames the response itself; trailers follow after a chunked body (RFC 9110 §6.5).
   trailer: DROP,
   upgrade: DROP,
-  // Would lead browsers past the gateway (RFC 7838 §3).
+  // Would lead browsers around the gateway (RFC 7838 §3).
   'alt-svc': DROP,
   'x-request-id': DROP,
   'x-ratelimit-limit': DROP,
@@ -61,7 +61,7 @@ export interface ResponseContext extends AddressContext {
   fieldKinds: FieldKinds
 }
 
-/** What to know of an answer's way to the client. @param host as the backend was told it */
+/** What the client's response depends on. @param host as sent to the backend */
 export type ResponseContextOf = (route: Route, upstream: Upstream, host: string) => ResponseContext
 
 export const createResponseContext =
@@ -77,7 +77,7 @@ export const createResponseContext =
 interface ClientHead {
   /** `[name, value, …]` */
   headers: string[]
-  /** `text/event-stream`: silence is no fault, and every byte passes at once. */
+  /** `text/event-stream`: silence is no fault, and every byte is passed on at once. */
   eventStream: boolean
 }
 
@@ -98,13 +98,13 @@ const namedByConnection = (head: ResponseHead, kinds: FieldKinds): ReadonlySet<s
   return names
 }
 
-/** A browser sends the value of a nameless cookie back as it is, so `=name=x` becomes the cookie `name` (RFC 6265bis §5.7). */
+/** Browsers return the value of a nameless cookie as it is, so `=name=x` becomes the cookie `name` (RFC 6265bis §5.7). */
 const cookieName = (setCookie: string): string => {
   const name = (setCookie.split(/[=;]/, 1)[0] ?? '').trim()
   return name === '' ? (/^[\s=]*([^=;]*)/.exec(setCookie)?.[1] ?? '').trim() : name
 }
 
-/** @param privacy undefined: caching is the backend's business */
+/** @param privacy undefined: caching is left to the backend */
 export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivateAnswers): ClientHead => {
   const headers: string[] = []
   const { fieldKinds } = context
@@ -142,11 +142,11 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
   return { headers, eventStream }
 }
 
-// RFC 9110 §6.5.1: fields that must not be taken from trailers.
+// RFC 9110 §6.5.1: fields that must not be accepted from trailers.
 const FORBIDDEN_TRAILER =
   /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
 
-/** `[name, value, …]` of the trailers that may follow. */
+/** `[name, value, …]` of the permitted trailers. */
 export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): string[] => {
   const passed: string[] = []
   for (let i = 0; i < trailers.length; i += 2) {

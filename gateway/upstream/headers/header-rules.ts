@@ -5,26 +5,26 @@ import type { IdentityHeader, Upstream } from '../../routes/route.ts'
 import { ownText } from '../../values/own-text.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 
-/** Whether a field of this name, as its sender spelt it, does not pass. */
+/** Whether to remove a field with this name, as its sender spelled it. */
 export type Removes = (name: string) => boolean
 
 export interface RequestRules {
   readonly removes: Removes
-  /** Field lines that every request gets. */
+  /** Field lines for every request. */
   readonly lines: string
-  /** Field lines that tell who asks; '' when that is not known. */
+  /** Field lines with the person's identity; '' if it is unknown. */
   identityLines(identity: Identity | undefined): string
 }
 
 interface ResponseRules {
   readonly removes: Removes
-  /** `[name, value, …]` that every answer gets. */
+  /** `[name, value, …]` for every response. */
   readonly set: readonly string[]
 }
 
 const REMEMBERED = 1024
 
-/** Names compare as a backend that folds every separator would read them; senders choose spellings, so few are kept. */
+/** Names are compared as by a backend that folds every separator; senders choose spellings, so few are kept. */
 const createRemoves = (names: readonly string[]): Removes => {
   const removed = new Set(names.map(collapse))
   const remembered = new Map<string, boolean>()
@@ -51,7 +51,7 @@ const attributeOf = (user: User, attribute: IdentityHeader['attribute']): string
   }
 }
 
-/** `[name, value]` of the identity headers that an upstream asks for; without those that have no value. */
+/** `[name, value]` of an upstream's identity headers, without those that have no value. */
 const identityFieldsOf = ({ identityHeaders }: Upstream, user: User): [name: string, value: string][] => {
   const fields: [string, string][] = []
   for (const { name, attribute } of identityHeaders ?? []) {
@@ -84,7 +84,7 @@ const compileRequest = (upstream: Upstream): RequestRules => {
 
 const requestRules = new WeakMap<Upstream, RequestRules>()
 
-/** undefined, at the cost of two comparisons, for an upstream that has no such rules. */
+/** undefined, at the cost of two comparisons, for an upstream without such rules. */
 export const requestRulesOf = (upstream: Upstream): RequestRules | undefined => {
   if (upstream.requestHeaders === undefined && upstream.identityHeaders === undefined) return undefined
   const known = requestRules.get(upstream)
@@ -96,7 +96,7 @@ export const requestRulesOf = (upstream: Upstream): RequestRules | undefined => 
 
 const responseRules = new WeakMap<Upstream, ResponseRules>()
 
-/** undefined for an upstream whose answers pass as they are. */
+/** undefined for an upstream whose responses pass unchanged. */
 export const responseRulesOf = (upstream: Upstream): ResponseRules | undefined => {
   const rules = upstream.responseHeaders
   if (rules === undefined) return undefined

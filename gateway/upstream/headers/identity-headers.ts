@@ -1,17 +1,17 @@
 // Writes a verified person as the trusted x-user-* header lines that every upstream receives.
 import type { Identity, User } from '../../identity.ts'
 
-// Printable ASCII but `%`; everything else is percent-encoded as UTF-8.
+// Printable ASCII except `%`; everything else is percent-encoded as UTF-8.
 const UNSAFE = /[^\x20-\x24\x26-\x7e]/gu
 const UNSAFE_IN_LIST = /[^\x20-\x24\x26-\x2b\x2d-\x7e]/gu
 
 const percentEncode = (text: string): string =>
   Array.from(Buffer.from(text, 'utf8'), byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 
-// A lone surrogate has no UTF-8 form; toWellFormed turns it into U+FFFD first.
+// A lone surrogate has no UTF-8 form; toWellFormed first replaces it with U+FFFD.
 const escapeWith = (unsafe: RegExp, text: string): string => {
   const escaped = text.toWellFormed().replace(unsafe, percentEncode)
-  // RFC 9112 §5.1: blanks at the ends of a field value are not part of it, so they are encoded to survive.
+  // RFC 9112 §5.1: blanks at the ends of a field value are not part of it, so they are encoded in order to survive.
   return escaped.replace(/^ +| +$/g, percentEncode)
 }
 
@@ -22,7 +22,7 @@ export const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
 export const encodeList = (items: readonly string[]): string =>
   items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
 
-/** `[name, value, …]` of all identity headers; '' where there is no value, or no user. */
+/** `[name, value, …]` of all identity headers; '' if there is no value, or no user. */
 export const identityFields = (user: User | undefined): string[] => [
   'x-user-id',
   user === undefined ? '' : String(user.id),
@@ -46,7 +46,7 @@ export const identityFields = (user: User | undefined): string[] => [
 
 const blocks = new WeakMap<Identity, string>()
 
-/** The same as text ready to be put into a request head, each line ended by CRLF; built once per verified token. */
+/** The same as text for a request head, each line ending in CRLF; built once per verified token. */
 export const identityHeaderBlock = (identity: Identity): string => {
   const known = blocks.get(identity)
   if (known !== undefined) return known

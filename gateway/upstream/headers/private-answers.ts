@@ -3,24 +3,24 @@ import type { Route } from '../../routes/route.ts'
 import { boundedMap } from '../../values/bounded-map.ts'
 import { ownText } from '../../values/own-text.ts'
 
-/** How the answers of a private route may be kept. */
+/** How the responses of a private route may be cached. */
 export interface PrivateAnswers {
-  /** The upstream says which answers shared caches may keep. */
+  /** The upstream itself says which responses shared caches may store. */
   readonly shared: boolean
-  /** Fields of the request that a cache must compare. */
+  /** Request fields that a cache must compare. */
   readonly vary: readonly string[]
 }
 
 const BY_TOKEN = ['Authorization']
 const BY_TOKEN_OR_COOKIE = ['Authorization', 'Cookie']
 
-/** Undefined on public routes: their answers are the backend's business. */
+/** Undefined on public routes, whose caching is left to the backend. */
 export const privateAnswersOf = (route: Route): PrivateAnswers | undefined => {
   if (route.public || route.upstream === undefined) return undefined
   return { shared: route.upstream.sharedCache, vary: route.browser ? BY_TOKEN_OR_COOKIE : BY_TOKEN }
 }
 
-// RFC 9213 and its forerunners: each overrules Cache-Control in the caches that know it.
+// RFC 9213 and its predecessors: each overrides Cache-Control in the caches that support it.
 const FOR_SHARED_CACHES = new Set([
   'surrogate-control',
   'x-accel-expires',
@@ -29,13 +29,13 @@ const FOR_SHARED_CACHES = new Set([
   'x-litespeed-cache-control'
 ])
 
-/** Whether a field (lower case) speaks to shared caches only. */
+/** Whether a field (lower case) is meant for shared caches only. */
 export const isForSharedCaches = (name: string): boolean =>
   name.endsWith('cdn-cache-control') || FOR_SHARED_CACHES.has(name)
 
 const LONGEST_REMEMBERED = 256
 const memoryOf = () => boundedMap<string, string>(256)
-// Backends say few different things.
+// Backends use few different values.
 const remembered = { shared: memoryOf(), own: memoryOf() }
 /** By the fields that are added. */
 const rememberedVary = new WeakMap<readonly string[], ReturnType<typeof memoryOf>>()
@@ -65,10 +65,10 @@ const makePrivate = (sent: string, shared: boolean): string => {
 
 const isShared = (directive: string): boolean => /^(?:public|s-maxage)(?:\s*=|$)/i.test(directive)
 
-/** `private="set-cookie"` leaves the rest of the answer to shared caches (RFC 9111 §5.2.2.7). */
+/** `private="set-cookie"` lets shared caches store the rest of the response (RFC 9111 §5.2.2.7). */
 const isPartlyPrivate = (directive: string): boolean => /^private\s*=/i.test(directive)
 
-/** At commas outside quoted strings (RFC 9110 §5.6.4). */
+/** Splits at commas outside quoted strings (RFC 9110 §5.6.4). */
 const splitDirectives = (text: string): string[] =>
   (text.match(/(?:"(?:[^"\\]|\\.)*"?|[^",])+/g) ?? []).map(part => part.trim()).filter(part => part !== '')
 

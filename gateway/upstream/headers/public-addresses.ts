@@ -1,17 +1,17 @@
-// Rewrites addresses and cookies of a backend to the public origin and path.
+// Rewrites a backend's URLs and cookies to the public origin and path.
 
 import type { Target, Upstream } from '../../routes/route.ts'
 import { isLoopbackHost } from '../../values/addresses.ts'
 
 export interface AddressContext {
   readonly upstream: Upstream
-  /** Put before a path that the upstream sees without it; '' for none. */
+  /** The prefix of a path that the upstream sees without it; '' if there is none. */
   readonly strippedPrefix: string
-  /** The host that the backend was told; '' when it is not known. */
+  /** The host that the backend received; '' if unknown. */
   readonly host: string
 }
 
-/** Of a reference with an authority (RFC 3986 §4.2). */
+/** For a reference with an authority (RFC 3986 §4.2). */
 const ABSOLUTE = /^(?:(https?):)?\/\/([^/?#\\]*)(.*)$/is
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@]+)(?::(\d{0,5}))?$/
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 }
@@ -24,7 +24,7 @@ const bare = (host: string): string => {
 const isSameHost = (target: Target, host: string): boolean =>
   target.host.toLowerCase() === host || (isLoopbackHost(target.host) && isLoopbackHost(host))
 
-/** Whether an address names a backend of the upstream: as it is dialled, as it is told its own host, in another spelling. */
+/** Whether a URL names a backend of the upstream: as it is dialled, by the host that it received, or in another spelling. */
 const isOwn = (scheme: string | undefined, written: string, { upstream, host }: AddressContext): boolean => {
   const authority = written.toLowerCase()
   if (upstream.preserveHost && authority === host.toLowerCase()) return true
@@ -37,24 +37,24 @@ const isOwn = (scheme: string | undefined, written: string, { upstream, host }: 
   })
 }
 
-/** A backend that heeds X-Forwarded-Prefix has written the prefix itself. */
+/** A backend that supports X-Forwarded-Prefix has already added the prefix itself. */
 const withPrefix = (path: string, prefix: string): string => {
   if (prefix === '' || prefix === '/' || !/^\/(?![/\\])/.test(path)) return path
   return path.startsWith(prefix) && /^(?:[/?#]|$)/.test(path.slice(prefix.length)) ? path : prefix + path
 }
 
-/** A redirect to a backend's own address leads to the same path on the public origin (RFC 9110 §10.2.2). */
+/** A redirect to a backend's own address is changed to the same path on the public origin (RFC 9110 §10.2.2). */
 export const publicAddress = (address: string, context: AddressContext): string => {
   const { strippedPrefix } = context
   const [, scheme, authority = '', rest = ''] = ABSOLUTE.exec(address) ?? []
   if (authority === '' || !isOwn(scheme, authority, context)) return withPrefix(address, strippedPrefix)
   const path = rest.startsWith('/') ? rest : `/${rest}`
-  // `//elsewhere` would name another host; behind `/.` it is a path (RFC 3986 §5.2.4).
+  // `//elsewhere` would name another host; after `/.` it is a path (RFC 3986 §5.2.4).
   if (/^\/[/\\]/.test(path)) return strippedPrefix === '' ? `/.${path}` : strippedPrefix + path
   return withPrefix(path, strippedPrefix)
 }
 
-/** `Refresh: 5; url=…`, as browsers read it (HTML, shared declarative refresh steps). */
+/** `Refresh: 5; url=…`, as browsers parse it (HTML, shared declarative refresh steps). */
 export const publicRefresh = (value: string, context: AddressContext): string => {
   const [, before, address, after] = /^(\s*[\d.]*\s*[;,]\s*(?:url\s*=\s*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
   return before === undefined ? value : before + publicAddress(address ?? '', context) + after
@@ -62,7 +62,7 @@ export const publicRefresh = (value: string, context: AddressContext): string =>
 
 const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
-/** A domain that covers the backend but not the gateway would make browsers drop the cookie. */
+/** Browsers would reject a cookie whose domain covers the backend but not the gateway. */
 const isForeignDomain = (domain: string, { upstream, host }: AddressContext): boolean => {
   const asked = bare(AUTHORITY.exec(host.toLowerCase())?.[1] ?? '')
   return !isWithin(asked, domain) && upstream.targets.some(target => isWithin(target.host.toLowerCase(), domain))
@@ -75,12 +75,12 @@ const publicAttribute = (attribute: string, isHostCookie: boolean, context: Addr
     const domain = bare(value.replace(/^\./, '').toLowerCase())
     return domain !== '' && isForeignDomain(domain, context) ? undefined : attribute
   }
-  // `__Host-` stands for Path=/ (RFC 6265bis §4.1.3.2).
+  // `__Host-` implies Path=/ (RFC 6265bis §4.1.3.2).
   if (isHostCookie || context.strippedPrefix === '' || !value.startsWith('/')) return attribute
   return ` ${name}=${value === '/' ? context.strippedPrefix : withPrefix(value, context.strippedPrefix)}`
 }
 
-/** A cookie of the backend's is sent back to it, and to it alone. */
+/** A cookie of the backend is returned to it, and only to it. */
 export const publicCookie = (setCookie: string, context: AddressContext): string => {
   if (context.strippedPrefix === '' && !/;\s*domain\s*=/i.test(setCookie)) return setCookie
   const [pair = '', ...attributes] = setCookie.split(';')

@@ -1,16 +1,16 @@
-// Chooses the host name that backends receive, among those of this gateway.
+// Selects the host name that backends receive, among those of this gateway.
 import type { Exchange } from '../../http/exchange.ts'
 
 interface HostSettings {
   readonly publicUrl: string
-  /** Beside PUBLIC_URL's, in lower case, ports included; `*`: any. */
+  /** In addition to PUBLIC_URL's, in lower case, with ports; `*`: any. */
   readonly allowedHosts: readonly string[]
 }
 
-/** Any other host is replaced by PUBLIC_URL's: what a client makes up gets into no link that a backend writes. */
+/** Any other host is replaced by PUBLIC_URL's, so that an invented host gets into no link that a backend writes. */
 export type ToldHost = (exchange: Exchange) => string
 
-// host [":" port] of RFC 3986 §3.2.2, as match-route wants it of Host; a list of several is none.
+// host [":" port] of RFC 3986 §3.2.2, as match-route requires of Host; a list of several is invalid.
 const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 
 export const createToldHost = ({ publicUrl, allowedHosts }: HostSettings): ToldHost => {

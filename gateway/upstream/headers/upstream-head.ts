@@ -21,17 +21,17 @@ export interface ForwardedValues {
   for: string
   proto: string
   host: string
-  /** What was removed from the path; '' for nothing. */
+  /** The prefix that was removed from the path; '' if there is none. */
   prefix: string
 }
 
-/** `Field: value` lines for the body as the client framed it; its length is written anew. */
+/** `Field: value` lines for the body as the client framed it; the length is rewritten. */
 const framingLines = (head: RequestHead): string => {
   if (head.transferEncoding !== undefined) return 'transfer-encoding: chunked\r\n'
   return head.contentLength === undefined ? '' : `content-length: ${Number(head.contentLength)}\r\n`
 }
 
-/** Fields that pass as the client sent them, in its order and spelling. */
+/** Fields that pass as the client sent them, in the same order and spelling. */
 const passedLines = (parts: UpstreamHeadParts): string => {
   const { exchange, fieldKinds, passAuthorization, cookie, isSecret, without, rules } = parts
   const raw = exchange.request.fields
@@ -67,28 +67,28 @@ const passedLines = (parts: UpstreamHeadParts): string => {
 export interface UpstreamHeadParts {
   exchange: Exchange
   fieldKinds: FieldKinds
-  /** What is forwarded: path without its stripped prefix, then the query. */
+  /** The path without its stripped prefix, followed by the query. */
   target: string
   authority: string
   forwarded: ForwardedValues
   passAuthorization: boolean
   /** The Cookie field without the gateway's own cookies; undefined: none. */
   cookie: string | undefined
-  /** Whether a value holds what the backend must not see; undefined: nothing does. */
+  /** Whether a value contains something that the backend must not see; undefined: no value does. */
   isSecret?: ((value: string) => boolean) | undefined
-  /** Of the upstream; undefined: none. */
+  /** Rules of the upstream; undefined: none. */
   rules: RequestRules | undefined
-  /** The line that asserts who asks; '': none. */
+  /** The line with the signed assertion; '': none. */
   assertion: string
-  /** Further fields (lower case) that are not passed. */
+  /** Further fields (lower case) to remove. */
   without?: ReadonlySet<string>
 }
 
-/** This gateway behind those that the request has passed; what a client made up is not passed on without end. */
+/** Appends this gateway to those that the request has passed; long invented lists are not passed on. */
 const passed = ({ passed: before }: RequestHead): string =>
   before === undefined || before.length > 200 ? GATEWAY_NAME : `${before}, ${GATEWAY_NAME}`
 
-/** The text before an upstream request's connection-specific fields and the empty line; Latin-1. */
+/** The part of an upstream request's head before its connection-specific fields and the empty line; Latin-1. */
 export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
   const { exchange, target, authority, forwarded, rules } = parts
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
@@ -103,7 +103,7 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
   )
 }
 
-/** The whole head of an HTTP request, with the body framed as the client framed it. */
+/** The complete head of an HTTP request, with the body framed as the client framed it. */
 export const upstreamHead = (parts: UpstreamHeadParts): string => {
   const head = parts.exchange.head
   const wantsTrailers = head.te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(head.te)

@@ -13,7 +13,7 @@ import type { ForwardedValues, UpstreamHeadParts } from './upstream-head.ts'
 
 interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
-  /** Names of cookies that only the gateway may see. */
+  /** Names of cookies that only the gateway may read. */
   ownCookies: OwnCookies
   fieldKinds: FieldKinds
   toldHost: ToldHost
@@ -22,7 +22,7 @@ interface UpstreamRequestOptions {
 
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
 
-/** X-Forwarded-*: appended to what a trusted proxy said, else set afresh. */
+/** X-Forwarded-*: appended to what a trusted proxy sent, otherwise set anew. */
 const forwardedValues = ({ request, head, host, client, peerTrusted }: Exchange, route: Route): ForwardedValues => {
   const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
   const scheme = request.connection.isTls ? 'https' : 'http'
@@ -36,7 +36,7 @@ const forwardedValues = ({ request, head, host, client, peerTrusted }: Exchange,
   }
 }
 
-/** The Cookie field without ours, and without those that hold a token of ours; undefined when nothing is left. */
+/** The Cookie field without ours, and without those that contain a token of ours; undefined if nothing is left. */
 const foreignCookies = (
   cookie: string | undefined,
   ownCookies: OwnCookies,
@@ -51,10 +51,10 @@ const foreignCookies = (
 
 export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
   const { tokens, ownCookies, fieldKinds, toldHost, assertions } = options
-  // On public routes and the HTTP side of Socket.IO a backend's own credentials pass; a Portaria token never does unasked.
+  // On public routes and the HTTP side of Socket.IO, a backend's own credentials pass; a Portaria token only if configured.
   const isSecret = (value: string): boolean => holdsOwnToken(value, tokens.isOurs)
 
-  /** The parts of the upstream request's head. `query` and `authority` are given by who forwards. */
+  /** The parts of the upstream request's head. The caller provides `query` and `authority`. */
   return (exchange: Exchange, route: Route, authority: string, query: string): UpstreamHeadParts => {
     const { upstream } = route
     const judges = exchange.identity === undefined ? isSecret : undefined
