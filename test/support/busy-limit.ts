@@ -1,6 +1,7 @@
 // Floods three gateways before one Redis on a machine whose cores are all busy, and tells how many each window admitted.
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { connect } from '../bench/load/http-client.ts'
 import { baseEnv, type GatewayProcess, routeFile, spawnGateway } from './gateway-process.ts'
@@ -19,8 +20,12 @@ interface Teardown {
   teardown(action: () => unknown): unknown
 }
 
-/** A client sends one request after the other, to each gateway in turn; the times of those that were not limited. */
-export const floodFrom = async (ports: readonly number[], address: string, until: number) => {
+/**
+ * A client sends one request after the other, to each gateway in turn; the times of those that were not limited.
+ *
+ * @param pauseMs after each refusal; what a window has left is asked for without a pause
+ */
+export const floodFrom = async (ports: readonly number[], address: string, until: number, pauseMs = 0) => {
   const slots = await Promise.all(ports.map(port => connect(port, address)))
   const admittedAt: number[] = []
   let sent = 0
@@ -29,6 +34,7 @@ export const floodFrom = async (ports: readonly number[], address: string, until
     const status = await new Promise<number>(done => slot?.send('GET /x HTTP/1.1\r\nHost: gw\r\n\r\n', done))
     if (status !== 429 && status !== 401) throw new Error(`${address} got ${status}`)
     if (status !== 429) admittedAt.push(performance.now())
+    else if (pauseMs > 0) await delay(pauseMs)
   }
   for (const slot of slots) slot.close()
   return { address, sent, admittedAt }
