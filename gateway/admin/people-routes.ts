@@ -131,6 +131,6 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
     )
   ends('revoke', 'Ends every token of the person', users.revokePerson)
   ends('disable', 'Ends every token and lets the person in no more', users.disablePerson)
-  ends('unlock', 'Lets the person try passwords again that the login throttle holds back', unlock)
+  ends('unlock', 'Releases an account that the login throttle holds back', unlock)
   ends('enable', 'Lets the person log in again', users.enablePerson)
 }

@@ -28,8 +28,8 @@ export const addCheck = (program: Command, cli: Cli): void => {
 }
 
 const SETTINGS_HELP = `
-Without --settings and --no-settings the environment is judged when it holds any variable
-of a gateway such as JWT_SECRET, LDAP_URL or PUBLIC_URL.`
+Without --settings and --no-settings, the environment is validated if it contains any gateway
+setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL. A .env file is not read.`
 
 const check = async (
   environment: Environment,

@@ -145,7 +145,7 @@ const guard = (socket: Socket, signal: AbortSignal): DirectoryConnection => {
   const accept = (message: Buffer): void => {
     last = readResponse(message)
     if (last.operation === OPERATION.entry) entries += 1
-    if (entries > maxEntries) throw new LdapFault('more entries than were asked for')
+    if (entries > maxEntries) throw new LdapFault('more entries than requested')
     stream.push(message)
   }
   const stream = new Duplex({

@@ -134,7 +134,7 @@ const isBindable = (plan: DirectoryPlan, login: string): boolean => {
   return (plan.takesAnyLogin || isPlainLogin(login)) && !isMechanism(plan.bindName(login))
 }
 
-/** A simple bind with an empty password succeeds for anybody (RFC 4513 §5.1.2). */
+/** A simple bind with an empty password succeeds for anyone (RFC 4513 §5.1.2). */
 const checkPassword = (password: string): void => {
   const isUsable = password.trim() !== '' && !password.includes('\u0000') && password.length <= MAX_PASSWORD_LENGTH
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')

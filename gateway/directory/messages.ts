@@ -121,7 +121,7 @@ const checkOperation = ({ tag, content }: BerElement): Pick<LdapResponse, 'resul
     return NO_RESULT
   }
   if (tag !== OPERATION.bind && tag !== OPERATION.searchDone && tag !== OPERATION.extended) {
-    throw new LdapFault(`an operation 0x${tag.toString(16)} that nobody asked for`)
+    throw new LdapFault(`an unsolicited operation 0x${tag.toString(16)}`)
   }
   const [code, matchedDn, diagnostic] = parts
   const isResult = code?.tag === TAG.enumerated && matchedDn?.tag === TAG.octets && diagnostic?.tag === TAG.octets

@@ -113,7 +113,7 @@ const FOREIGN_IDENTITY = [
   'proxy'
 ]
 
-// Fields from which backends and frameworks take the host, the scheme or the method, whoever sent them.
+// Fields from which backends and frameworks take the host, the scheme or the method, regardless of who sent them.
 const SPOOFABLE = [
   'x-original-host',
   'x-original-url',

@@ -6,7 +6,7 @@ import type { Family } from './metric-requests.ts'
 export interface Metrics {
   readonly contentType: string
   text(): Promise<string>
-  /** How prom-client combines them across processes. */
+  /** The values in the form in which prom-client combines them across processes. */
   json(): Promise<MetricObject[]>
 }
 

@@ -155,7 +155,7 @@ const connectOne = (
   })
 }
 
-/** One connection that ends for good if it breaks; in a cluster any node will do, because it relays to all others. */
+/** One connection that is not reopened when it breaks; in a cluster any node will do, because it relays to all others. */
 const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Redis => {
   if (settings.kind !== 'cluster') return connectOne(settings, null)
   const known = client instanceof Cluster ? client.nodes('all').map(node => node.options) : []

@@ -11,7 +11,7 @@ const addCounts = <K extends string>(all: readonly Readonly<Record<K, number>>[]
   return sum as Record<K, number>
 }
 
-/** The first word that is reported, together with its first reporter. */
+/** The first item with the earliest of these words. */
 const worst = <T>(all: readonly T[], wordOf: (one: T) => string, words: readonly string[]): T | undefined => {
   for (const word of words) {
     const found = all.find(one => wordOf(one) === word)
@@ -45,7 +45,7 @@ const mergeUpstreams = (all: readonly Status[]): UpstreamView[] =>
     ({ name }) => name
   ).map(group => ({ name: group[0]?.name ?? '', targets: mergeTargets(group.flatMap(({ targets }) => targets)) }))
 
-/** Words from the most to the least severe; all others rank in between. */
+/** Severity of a word: states that count as degraded highest, `ok` lowest, all others in between. */
 const badness = (word: string): number => (isUnwell(word) ? 2 : word === 'ok' ? 0 : 1)
 
 const mergeChecks = (all: readonly Status[]): Record<string, string> => {

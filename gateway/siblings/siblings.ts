@@ -8,7 +8,7 @@ export interface Siblings {
   answer(name: string, handler: Handler): void
   /** Reads the route files in all processes at once; undefined: there is only this process. */
   readonly reload: ((isAsked?: boolean) => Promise<boolean>) | undefined
-  /** The listener's certificates, followed by the primary process; undefined: there is no primary, or no TLS. */
+  /** The listener's certificates, as tracked by the primary process; undefined: there is no primary, or no TLS. */
   readonly certificates: Certificates | undefined
 }
 

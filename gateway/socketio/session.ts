@@ -74,7 +74,7 @@ export const createSession = (
   let claim: Claim | undefined
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
 
-  /** Performs a transition; undefined: it does not exist in the current phase. Returns whether it was performed. */
+  /** Adopts the next state; undefined: the current phase has no such transition. Returns whether it was adopted. */
   const become = (next: Life | undefined): boolean => {
     if (next === undefined) return false
     session.life = next

@@ -36,7 +36,7 @@ export const copyDatabase = async (from: Database, to: Database): Promise<readon
     // A gateway that starts on it in the meantime has to wait with its first login.
     await target.query('LOCK TABLE users, areas, audit_events, profiles IN EXCLUSIVE MODE')
     await refuseUsed(target)
-    // Seeded by the migrations; replaced by the rows and ids of the source.
+    // Seeded by the migrations, possibly with other ids than those of the source.
     await target.query('DELETE FROM profiles')
     const copied: CopiedTable[] = []
     for (const table of await tablesOf(target)) copied.push(await copyTable(table, source, target))

@@ -131,7 +131,7 @@ const LoginAddress = new EntitySchema<{ login: string; address: string; userId: 
   }
 })
 
-/** Rows are inserted in the order of the columns in `audit-log.ts`; hashes and id are set by the database. */
+/** A row of the audit log; the database sets the hashes and the id. */
 export interface AuditEventRow {
   id: string
   at: Date

@@ -14,7 +14,7 @@ const DOUBTFUL_IDLE_MS = 1000
 
 /**
  * Whether a warm connection has been idle for so long that the other side may have just closed it. One turn of the
- * event loop tells, because a close that has already arrived is then known.
+ * event loop is enough to tell, because a close that has already arrived is then known.
  */
 export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
   idleSince > 0 && performance.now() - idleSince > DOUBTFUL_IDLE_MS

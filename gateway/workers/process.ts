@@ -1,5 +1,5 @@
 // Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads.
-
+import { existsSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Gateway } from '../gateway.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -14,11 +14,20 @@ const fail = (text: string): never => {
   process.exit(1)
 }
 
+/** Node.js reads a .env only if it is given with --env-file, which is easily forgotten. */
+const forgottenFile = (): string => {
+  const isMissing = process.env.JWT_SECRET === undefined && process.env.JWT_SECRET_FILE === undefined
+  const isRead = process.execArgv.some(option => option.startsWith('--env-file'))
+  return isMissing && !isRead && existsSync('.env')
+    ? '\nNote: the file .env is not read; to read it, run node_modules/.bin/node --env-file=.env gateway/main.ts'
+    : ''
+}
+
 const settingsOrExit = (): Settings => {
   try {
     return readSettings(process.env)
   } catch (error) {
-    if (error instanceof SettingsError) return fail(formatMistakes(error.mistakes))
+    if (error instanceof SettingsError) return fail(`${formatMistakes(error.mistakes)}${forgottenFile()}`)
     throw error
   }
 }

@@ -65,9 +65,13 @@ const childrenOf = (pid: number): number[] => {
 }
 
 /** Nothing of the test's environment gets through but what a process needs. */
-export const spawnGateway = (t: Pick<Test, 'teardown'>, env: Readonly<Record<string, string>>): GatewayProcess => {
+export const spawnGateway = (
+  t: Pick<Test, 'teardown'>,
+  env: Readonly<Record<string, string>>,
+  cwd?: string
+): GatewayProcess => {
   const kept = Object.fromEntries(KEPT.map(name => [name, process.env[name]]))
-  const child: ChildProcess = spawn(process.execPath, [ENTRY], { env: { ...kept, ...env }, stdio: 'pipe' })
+  const child: ChildProcess = spawn(process.execPath, [ENTRY], { cwd, env: { ...kept, ...env }, stdio: 'pipe' })
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null)
   let [stdout, stderr, isOver] = ['', '', false]
   child.stdout?.on('data', chunk => {
