@@ -10,7 +10,7 @@ const { values } = parseArgs({
     token: { type: 'string' },
     kind: { type: 'string' },
     megabytes: { type: 'string', default: '40' },
-    seconds: { type: 'string', default: '10' }
+    seconds: { type: 'string', default: '5' }
   }
 })
 

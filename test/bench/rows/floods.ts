@@ -1,7 +1,7 @@
 // How quickly /health and a quiet person's echo are answered while others flood sockets, with each kind of frame and with all at once.
 //
 // The slowest of a round is one moment, in which the machine may have done something else: the target is judged by the
-// median over the rounds, and a column says what is left of the slowest without the time that its cores were not to be had.
+// median over the rounds, and a column says how slow any was without the time for which gateway and client waited for a core.
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../support/ports.ts'
 import type { GroupResult } from '../group.ts'
@@ -108,7 +108,7 @@ const rowOf = (name: string, rounds: readonly Felt[]): Row => {
       seconds: over(({ seconds }) => seconds),
       connections: over(({ connections }) => connections),
       '/health max ms': over(({ healthMax }) => healthMax),
-      'with both cores ms': over(({ healthOnCoreMax }) => healthOnCoreMax),
+      'less core waits ms': over(({ healthOnCoreMax }) => healthOnCoreMax),
       '/health median ms': over(({ healthMedian }) => healthMedian),
       'echo median ms': over(({ echoMedian }) => echoMedian),
       'echo max ms': over(({ echoMax }) => echoMax),
