@@ -77,11 +77,8 @@ const ADDRESSES = [
   'real-ip',
   'x-real-ip',
   'remote-addr',
-  'x-remote-addr',
-  'x-remote-ip',
   'x-originating-ip',
   'x-proxyuser-ip',
-  'wl-proxy-client-ip',
   'proxy-client-ip',
   'cf-connecting-ip',
   'cf-connecting-ipv6',
@@ -95,17 +92,28 @@ const ADDRESSES = [
   'x-azure-socketip',
   'x-appengine-user-ip',
   'x-nf-client-connection-ip',
-  'ali-cdn-real-ip',
-  'x-envoy-external-address'
+  'ali-cdn-real-ip'
 ]
 
-// Names under which other gateways and servers pass identity (Apache, Authelia, Azure); `Proxy` is for httpoxy.
+// Names under which other gateways and servers pass identity (Apache, Authelia, Azure, OpenSearch, SiteMinder, WebSEAL, Oracle
+// Access Manager); `Proxy` is for httpoxy.
 const FOREIGN_IDENTITY = [
   'remote-user',
   'remote-groups',
   'remote-name',
   'remote-email',
-  'x-remote-user',
+  'x-proxy-user',
+  'x-proxy-roles',
+  'x-sso-user',
+  'sm-user',
+  'sm-userdn',
+  'sm-universalid',
+  'iv-user',
+  'iv-groups',
+  'iv-creds',
+  'oam-remote-user',
+  'osso-user-dn',
+  'osso-user-guid',
   'client-cert',
   'client-cert-chain',
   'x-client-cert',
@@ -113,8 +121,19 @@ const FOREIGN_IDENTITY = [
   'proxy'
 ]
 
-// Fields from which backends and frameworks take the host, the scheme or the method, regardless of who sent them.
+// Fields from which backends and frameworks take the host, the scheme, the method or the path, regardless of who sent them.
+// gunicorn takes `Script-Name` off the path that it hands to the application, Next.js finds the page by `X-Matched-Path`, Rack
+// sends the file that `X-Accel-Mapping` leads to.
 const SPOOFABLE = [
+  'script-name',
+  'path-info',
+  'x-script-name',
+  'x-matched-path',
+  'x-now-route-matches',
+  'x-sendfile-type',
+  'x-accel-mapping',
+  'x-override-url',
+  'x-original-method',
   'x-original-host',
   'x-original-url',
   'x-original-uri',
@@ -133,10 +152,11 @@ const DROPPED_PREFIXES = [
   'x-forwarded-',
   'x-request-id',
   'x-ratelimit-',
-  // Grafana's auth proxy, oauth2-proxy, AWS, Google, Azure App Service, Pomerium, Cloudflare, Tailscale, authentik, Kong.
+  // Grafana's auth proxy, oauth2-proxy, AWS, Google, Azure App Service, Pomerium, Cloudflare, Tailscale, authentik, Kong, Vouch.
   'x-webauth-',
   'x-auth-request-',
   'x-amzn-oidc-',
+  'x-amzn-mtls-',
   'x-goog-iap-',
   'x-goog-authenticated-user-',
   'x-ms-client-principal',
@@ -147,6 +167,18 @@ const DROPPED_PREFIXES = [
   'x-authentik-',
   'x-consumer-',
   'x-authenticated-',
+  'x-vouch-',
+  // Kubernetes, and addresses.
+  'x-remote-',
+  'impersonate-',
+  // WebLogic, WebSphere (`$WSRU`), IIS in front of ASP.NET Core, Envoy.
+  'wl-proxy-',
+  '-ws',
+  'ms-aspnetcore-',
+  'x-envoy-',
+  // Next.js's requests to itself: some releases skip the checks of their middleware for them (CVE-2025-29927).
+  'x-middleware-',
+  'x-invoke-',
   'ssl-client-',
   'x-ssl-client-'
 ]

@@ -166,7 +166,7 @@ t.test('what says where a request came from is written afresh', async t => {
 })
 
 t.test('what other gateways tell backends is taken from what clients send, on every route', async t => {
-  // RW-27
+  // RW-27, RW-44
   const names = [
     'Remote-User',
     'X-Remote-User',
@@ -201,7 +201,21 @@ t.test('what other gateways tell backends is taken from what clients send, on ev
     'X-Original-Forwarded-For',
     'X-Remote-Addr',
     'WL-Proxy-Client-IP',
-    'X-Azure-ClientIP'
+    'WL-Proxy-Client-Cert',
+    'X-Azure-ClientIP',
+    'X-Amzn-Mtls-Clientcert',
+    'X-Remote-Group',
+    'Impersonate-User',
+    'Impersonate-Extra-Scopes',
+    'X-Proxy-User',
+    'X-Proxy-Roles',
+    'SM-User',
+    'iv-user',
+    'OAM-Remote-User',
+    '$WSRU',
+    'MS-ASPNETCORE-CLIENTCERT',
+    'X-Envoy-Original-Path',
+    'X-Vouch-User'
   ]
   const spellings = [
     (name: string) => name,
@@ -221,6 +235,37 @@ t.test('what other gateways tell backends is taken from what clients send, on ev
   }
   const { request } = await send('/api/x', 'Proxy-Status: kept\r\nX-Client-Version: kept\r\nX-Auth: kept\r\n')
   t.equal(request?.head.match(/: kept/g)?.length, 3, 'neighbours in the alphabet pass')
+})
+
+t.test('no header of a client makes a backend serve another path or method than the one that was judged', async t => {
+  // RW-43
+  const names = [
+    'X-Original-URL',
+    'X-Original-URI',
+    'X-Original-Method',
+    'X-Rewrite-URL',
+    'X-Override-URL',
+    'X-HTTP-Method',
+    'X-HTTP-Method-Override',
+    'X-Method-Override',
+    'Script-Name',
+    'Path-Info',
+    'X-Script-Name',
+    'X-Matched-Path',
+    'X-Invoke-Path',
+    'X-Now-Route-Matches',
+    'X-Middleware-Subrequest',
+    'X-Accel-Mapping',
+    'X-Sendfile-Type'
+  ]
+  const lines = names.flatMap(name =>
+    [name, name.replaceAll('-', '_'), name.toUpperCase()].map(one => `${one}: forged`)
+  )
+  for (const path of ['/api/x', '/open/x']) {
+    const { request, answer } = await send(path, `${lines.join('\r\n')}\r\n`)
+    t.equal(answer.status, 200)
+    t.notMatch(request?.head, /forged/, path)
+  }
 })
 
 t.test('a token of ours reaches no public backend, whatever stands around it', async t => {

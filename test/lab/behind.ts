@@ -85,7 +85,21 @@ const django: System = {
     equal(answer.status, 302)
     equal(answer.headers.get('location'), '/admin/')
     equal((await login('timeout: 30s')).status, 403, 'without preserveHost Django refuses')
-    return ['form directly', 'form (bearer)', 'admin login in Chromium (session)', 'refused without preserveHost']
+    const moved = { headers: { SCRIPT_NAME: '/static' } }
+    const asked = await fetch(`http://127.0.0.1:${port}/static${form}`, moved)
+    match(await asked.text(), /csrfmiddlewaretoken/, 'gunicorn takes SCRIPT_NAME off the path')
+    equal(
+      (await world.fetch(`/static${form}`, moved)).status,
+      404,
+      'nobody logged in reaches it through the public route'
+    )
+    return [
+      'form directly',
+      'form (bearer)',
+      'admin login in Chromium (session)',
+      'refused without preserveHost',
+      "a client's SCRIPT_NAME"
+    ]
   }
 }
 
