@@ -39,7 +39,7 @@ const readingsOf = (path: string, depth: number, skipsScripts: boolean): string[
 
 /**
  * The readings of backends that take the end of the last segment for a format, from its last dot (Rails, chi) or its first
- * (Spring's suffix matching); empty when there is none, or when it lies where no route looks.
+ * (Spring's suffix matching); empty if there is none, or if it is beyond what any route looks at.
  */
 export const formatReadings = (segments: readonly string[], depth: number): string[][] => {
   const last = segments.at(-1)

@@ -43,7 +43,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   /** Hashes of the sids in `polled`, for mail from other instances. */
   const hashed = new Map<string, string>()
   const sessions = new Set<Session>()
-  /** The same by address, so that a flood of handshakes from one does not look through those of all. */
+  /** The same by address, so that a flood of handshakes from one address does not search all sessions. */
   const byAddress = new Map<string, Set<Session>>()
 
   const enter = (session: Session) => {

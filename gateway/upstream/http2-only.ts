@@ -12,7 +12,7 @@ export const isHttp2Frame = (bytes: Buffer): boolean =>
   (bytes[3] === 4 || bytes[3] === 7) &&
   bytes.readUInt32BE(5) === 0
 
-/** No version of HTTP in common (RFC 7301 §3.2, of which only http/1.1 is offered): by code when it is read, by its text when a write met it first (EPROTO). */
+/** No common version of HTTP (RFC 7301 §3.2; only http/1.1 is offered): recognised by its code, or by its text if a write failed first. */
 export const isNoCommonProtocol = ({ code, message }: NodeJS.ErrnoException): boolean =>
   code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL' ||
   (code === 'EPROTO' && message.includes('alert no application protocol'))

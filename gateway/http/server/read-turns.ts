@@ -1,14 +1,14 @@
-// Bounds the time that taking bulky reads costs in one turn of the event loop: what is more waits for a later turn, in order.
+// Limits the time that bulky reads take in one turn of the event loop: the rest waits for later turns, in order.
 
-/** In a turn in which no connection was accepted; milliseconds. */
+/** Time limit in a turn in which no connection was accepted; milliseconds. */
 const TURN_MS = 1
-/** libuv accepts one connection in a turn: while they arrive, bulky reads rest for so many times as long as they took. */
+/** libuv accepts one connection per turn: while connections arrive, bulky reads pause this many times as long as they took. */
 const REST = 4
 
 export interface ReadTurns {
   /** Whether a bulky read may be taken at once; otherwise it has to wait. */
   mayTake(): boolean
-  /** Takes what was read behind all that already waits, in the next turn at the earliest. */
+  /** Queues a read behind those that already wait, for the next turn at the earliest. */
   wait(take: () => void): void
   /** A connection was accepted in this turn. */
   noteArrival(): void
@@ -19,7 +19,7 @@ export const createReadTurns = (now: () => number = () => performance.now()): Re
   let waiting: (() => void)[] = []
   let hasArrival = false
   let isBegun = false
-  /** What is taken in this turn is taken until then. */
+  /** When this turn's time for bulky reads is over. */
   let until = 0
   let restUntil = 0
 

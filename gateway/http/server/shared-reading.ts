@@ -1,4 +1,4 @@
-// Reads accepted sockets, in turns, and most of them into one shared buffer, where Node.js would allocate one for each read.
+// Reads accepted sockets in turns, most of them into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
 import type { ReadTurns } from './read-turns.ts'
 
@@ -70,14 +70,14 @@ export const readShared = (accepted: net.Socket, take: Take, turns: ReadTurns): 
   return socket
 }
 
-/** Reads a socket that can't move, by its `data` events. */
+/** Reads a socket whose handle cannot be moved, through its `data` events. */
 export const readEvents = (socket: net.Socket, take: Take, turns: ReadTurns): void => {
   let waiting: Buffer | undefined
   const takeLate = () => {
     const bytes = waiting
     waiting = undefined
     if (bytes === undefined || socket.destroyed) return
-    // In this order, because something behind `take` may pause it too.
+    // In this order, because `take` may pause it as well.
     socket.resume()
     if (!take(bytes, false)) socket.pause()
   }
