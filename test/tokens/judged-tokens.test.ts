@@ -71,6 +71,7 @@ t.test('a token of this gateway says who asks, by the present secret or one befo
   t.equal(tokens.signedBy(withClaims({}, OLD)), 1)
   t.equal(tokens.signedBy(withClaims({}, 'another')), -1)
   t.same([tokens.isOurs(withClaims({}, OLD)), tokens.isOurs(withClaims({}, 'another'))], [true, false])
+  t.same(tokensAt().verified, [0, 0])
   tokens.judge(withClaims({}, OLD))
   tokens.judge(withClaims({ exp: 'x' }, OLD))
   t.same(tokens.verified, [1, 1], 'those that passed are counted by their secret')
@@ -210,7 +211,7 @@ t.test(
       secret: SECRET,
       previousSecrets: [],
       expiresInMs: 1,
-      now: () => (NOW_S + 20) * 1000
+      now: () => (NOW_S + 20.9) * 1000
     })
     t.match(read(await later.reissue(user, 5, first)), {
       tokenId: first.tokenId,

@@ -64,7 +64,8 @@ t.test('what is no token of ours stays where it is', async t => {
     `pt_${'a'.repeat(42)}!`,
     `PT_${'a'.repeat(43)}`,
     `eyJ${'a'.repeat(80)}`,
-    `eyJ.${'a'.repeat(80)}`
+    `eyJ.${'a'.repeat(80)}`,
+    '!'.repeat(80)
   ])
     t.notOk(holds(value), value)
 })

@@ -176,6 +176,7 @@ t.test('an assertion is made once per token and upstream, renewed in time, and b
   clock.ms += 1
   t.not(assertions.lineFor(short, 'orders'), ending)
 
+  clock.ms += 1e9
   assertions.learn([old, next], NOW_S + 49)
   t.equal(assertions.publicKeys().length, 2, 'published before it signs')
   t.equal(read(assertions.lineFor(identity, 'stock'), old).iat, NOW_S + 44)
@@ -183,6 +184,11 @@ t.test('an assertion is made once per token and upstream, renewed in time, and b
   t.equal(read(assertions.lineFor(identity, 'orders'), next).iat, NOW_S + 46)
   assertions.learn([], NOW_S + 52)
   t.not(assertions.lineFor(identity, 'orders'), '', 'the last key signs until another does')
+
+  const onMachine = createAssertions({ issuer: 'https://gw.example', secrets: [A] })
+  onMachine.learn([old], NOW_S)
+  const { iat } = read(onMachine.lineFor(identity, 'orders'), old)
+  t.ok(iat >= NOW_S - 5 && iat < NOW_S + 60, 'by a clock of its own, set by the database')
 })
 
 t.test('a token of another issuer is believed by its published keys, and every fault has its word', async t => {
@@ -214,6 +220,9 @@ t.test('a token of another issuer is believed by its published keys, and every f
     await judge(await hmac.setProtectedHeader({ alg: 'HS256' }).sign(Buffer.alloc(32, 1))),
     'ERR_JOSE_ALG_NOT_ALLOWED'
   )
+  const broken = { keys: [{ kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA', kid: 'k1', alg: 'ES256' }] }
+  const rules = { issuer: 'https://idp.example', audience: 'portaria', algorithms: ['ES256'], clockToleranceS: 5 }
+  t.same(await verifyForeignToken(await make(), broken, { ...rules, now: NOW_S * 1000 }), { fault: 'malformed' })
   t.equal(keyIdOf(await make()), 'k1')
   t.equal(keyIdOf('x'), undefined)
 })
