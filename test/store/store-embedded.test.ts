@@ -33,7 +33,7 @@ const open = async (test: Test, folder = dataDir) => {
 /** Another process on the folder; `line()` is what it says next. */
 const another = (test: Test, role: string, task: string, folder = dataDir) => {
   const program = new URL('../support/embedded-owner.ts', import.meta.url).pathname
-  const child: ChildProcess = spawn(process.execPath, [program, folder, role, task], {
+  const child: ChildProcess = spawn(process.execPath, [...process.execArgv, program, folder, role, task], {
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const exited = once(child, 'exit')
