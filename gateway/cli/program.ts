@@ -41,7 +41,7 @@ const COMMANDS = [
 ]
 
 const EXIT_CODES = `
-Exit codes: 0 fine, 1 found something, 2 could not run.
+Exit codes: 0 no problems, 1 problems found, 2 could not run.
 Only doctor and token need a running gateway. Each command has its own --help.`
 
 const describe = new Help()

@@ -27,8 +27,8 @@ export const addReplay = (program: Command, cli: Cli): void => {
 }
 
 const HELP = `
-Only decisions on access count: rate limits, logins and preflights are left out. On a public
-route the log does not know who asked: under new rules such a request counts as anonymous.`
+Only decisions on access are replayed, not rate limits, logins and preflights. The log does not say who
+sent a request to a public route; under the new route files, such requests count as anonymous.`
 
 interface Change {
   readonly route: string

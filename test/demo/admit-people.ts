@@ -1,7 +1,7 @@
-// The sample people are known to the gateway and have their access, all through its own HTTP interface.
+// Logs the sample people in and gives them access, all through the gateway's own HTTP interface.
 import type { DemoPerson } from './directory-entries.ts'
 
-/** Access of somebody in the demo; undefined: not yet assigned. */
+/** Access of a person in the demo; undefined: not yet assigned. */
 export interface DemoAccess {
   readonly profile: string
   readonly area: string
@@ -26,7 +26,7 @@ interface Login {
   readonly user: { readonly id: number }
 }
 
-/** Logs everybody in and assigns all who are to have access. The tokens are of after that. */
+/** Logs everyone in and assigns access to those who should have it. The tokens are issued after that. */
 export const admitPeople = async (url: string, people: readonly DemoPerson[]): Promise<Admitted[]> => {
   const call = createCall(url)
   const logIn = ({ username, password }: DemoPerson) =>
@@ -57,7 +57,7 @@ export interface ProgramAccount {
   readonly clientSecret: string
 }
 
-/** Made by the Admin whose token this is. */
+/** Created by the Admin with this token. */
 export const admitProgram = (url: string, token: string): Promise<ProgramAccount> =>
   createCall(url)<ProgramAccount>('POST', '/auth/admin/clients', token, {
     name: 'nightly-export',

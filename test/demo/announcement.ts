@@ -1,16 +1,16 @@
-// Writes what the terminal shows when the demo is ready: its address, the people, three lines to paste, and what else to try.
+// Writes what the terminal shows when the demo is ready: its address, the people, three lines to paste, and more to try.
 import type { Admitted } from './admit-people.ts'
 import type { Demo } from './start-demo.ts'
 
 /**
  * Exactly three lines begin with `curl`. They work alone in any shell: double quotes only.
  *
- * @param hasProxy whether programs here would ask a proxy, also for this machine.
+ * @param hasProxy whether programs here would use a proxy even for this machine.
  */
 export const announcement = ({ url, people, member, program, proxyUrl }: Demo, hasProxy: boolean): string => {
   const of = (username: string): Admitted => {
     const found = people.find(({ person }) => person.username === username)
-    if (found === undefined) throw new Error(`nobody is called ${username}`)
+    if (found === undefined) throw new Error(`there is no person named ${username}`)
     return found
   }
   const curl = hasProxy ? 'curl -i --noproxy localhost' : 'curl -i'
@@ -75,7 +75,7 @@ const table = (people: readonly Admitted[]): string =>
     .map(row => `  ${row.map(cell => cell.padEnd(14)).join('')}`.trimEnd())
     .join('\n')
 
-/** For any Node that has the packages at hand; ends by itself. */
+/** For any Node that can load the packages; ends by itself. */
 const socketLine = (url: string, options: string): string =>
   `node -e "const s=require('socket.io-client')('${url}/messaging',${options});` +
   `s.onAny((...a)=>console.log(...a));s.on('connect_error',e=>console.log('refused',e.data));setTimeout(()=>s.close(),2000)"`

@@ -15,22 +15,22 @@ const database = warmDatabase(join(home.path, 'data'))
 let demo: Demo | undefined
 let isStopping = false
 const stop = async () => {
-  // Whoever asks twice is in a hurry.
+  // A second signal exits at once.
   if (isStopping) process.exit(0)
   isStopping = true
   setTimeout(() => process.exit(0), CLOSE_WITHIN_MS)
-  // While it still starts there is nobody whose requests would have to end.
+  // While it is starting, there are no requests to finish.
   await (demo?.close() ?? database.cancel())
   process.exit(0)
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
-// A signal to npm alone ends npm and its shell, and tells nobody else.
+// A signal to npm alone ends only npm and its shell.
 const parent = process.ppid
 const followParent = () => {
   if (process.ppid !== parent && !isStopping) void stop()
 }
 if (process.env.npm_lifecycle_event === 'demo') setInterval(followParent, PARENT_CHECK_MS).unref()
-// Nobody reads any more what is printed (`npm run demo | head`).
+// The reader of the output has gone (`npm run demo | head`).
 process.stdout.on('error', stop)
 
 const { PORT = '', HOST = '127.0.0.1', LOG_LEVEL = 'warn', http_proxy } = process.env

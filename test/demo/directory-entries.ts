@@ -1,4 +1,4 @@
-// The demo directory's tree can be searched: entries, scopes and filters as RFC 4511 §4.5.1 means them.
+// Makes the demo directory's tree searchable: entries, scopes and filters as in RFC 4511 §4.5.1.
 import { createHash } from 'node:crypto'
 import { type BerElement, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { escapeDnValue } from '../../gateway/directory/names.ts'
@@ -13,12 +13,12 @@ export interface DemoPerson {
   readonly groups?: readonly string[]
 }
 
-/** What its members may do stands in the route file, not with them. */
+/** The route file says what its members may do. */
 export const DEMO_GROUP = 'cn=suporte,ou=groups,dc=demo,dc=example'
 
 export interface DemoEntry {
   readonly dn: string
-  /** undefined: nobody can bind as this. */
+  /** undefined: binding as this entry is impossible. */
   readonly password: string | undefined
   /** Values by attribute name. */
   readonly attributes: Readonly<Record<string, readonly string[]>>

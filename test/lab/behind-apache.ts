@@ -100,7 +100,7 @@ const gitIn =
   (...words: string[]) =>
     execFileSync('git', words, { cwd: lab.folder, stdio: 'pipe', timeout: 120_000 })
 
-/** Apache with the empty repository `/git/one.git`, which takes pushes; resolves with its port. */
+/** Apache with the empty repository `/git/one.git`, which accepts pushes; resolves with its port. */
 export const startGit = async (lab: Lab): Promise<number> => {
   const here = gitIn(lab)
   mkdirSync(join(lab.folder, 'repositories'))
@@ -121,7 +121,7 @@ const git: System = {
     const here = gitIn(lab)
     const world = await lab.gateway('git-http', { '127.0.0.1:8080': `127.0.0.1:${port}` })
     const credential = ['-c', `http.extraHeader=Authorization: Bearer ${await world.tokenFor()}`]
-    // The gateway answers from this process: git must not block it.
+    // The gateway runs in this process, so git must not block it.
     const run = async (...words: string[]) => {
       const child = spawn('git', words, { cwd: lab.folder, stdio: 'ignore' })
       const [code] = (await once(child, 'exit')) as [number]

@@ -1,4 +1,4 @@
-// Systems behind the gateway, each asked by bearer token and, where it is one for browsers, by session cookie.
+// Systems behind the gateway, each requested with a bearer token and, if it is meant for browsers, with a session cookie.
 import { equal, match } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -125,7 +125,7 @@ async def live(socket: WebSocket):
   await socket.send_text(socket.headers.get('x-user-id') + ' ' + await socket.receive_text())
 `
 
-/** For a page: the first three events of /api/events. */
+/** Runs in a page: reads the first three events of /api/events. */
 const READ_EVENTS = `new Promise((resolve, reject) => {
   const seen = []
   const source = new EventSource('/api/events')

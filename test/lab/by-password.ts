@@ -1,4 +1,4 @@
-// Tools that know only user names and passwords, each with an access token as password: git and npm.
+// Tools that support only user names and passwords, with an access token as the password: git and npm.
 import { equal, match, ok } from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -11,10 +11,10 @@ import { startPostgres } from '../support/postgres.ts'
 import { startGit } from './behind-apache.ts'
 import { firstLine, type Lab, NO_BROWSER, type System } from './system.ts'
 
-/** A gateway by its recipe, and an access token that a person made there. */
+/** A gateway with its recipe, and an access token that a person created there. */
 export const startWithToken = async (lab: Lab, recipe: string, addresses: Record<string, string>) => {
   const [{ env }, { url }] = await Promise.all([startOpenLdap(lab), startPostgres(lab)])
-  // A database of its own: only the first of all Admins can be named so.
+  // A database of its own, so that BOOTSTRAP_ADMINS takes effect.
   const world = await lab.gateway(recipe, addresses, { ...env, DATABASE_URL: url, BOOTSTRAP_ADMINS: 'ldap:maria' })
   const post = async (path: string, body: unknown, token?: string) => {
     const headers = { 'content-type': 'application/json' }

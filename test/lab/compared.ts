@@ -1,12 +1,12 @@
-// A system that the lab runs, and what it is asked: first directly, then through the gateway.
+// Describes a system that the lab runs, and its cases: each is tried directly, then through the gateway.
 import type { Test } from 'tap'
 
 export interface Case {
   /** A sentence. */
   readonly name: string
-  /** What the system does by itself; the text stands in the table. Throws when it can't be asked. */
+  /** What the system does by itself; the text goes into the table. Throws if it cannot be tried. */
   readonly directly: () => Promise<string>
-  /** What happens through Portaria. Throws when it is not what it should be. */
+  /** What happens through Portaria. Throws if the result is wrong. */
   readonly through: () => Promise<string>
 }
 

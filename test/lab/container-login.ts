@@ -20,7 +20,7 @@ storage: { filesystem: { rootdirectory: ./images } }
 http: { addr: '127.0.0.1:${port}' }
 `
 
-/** Runs a program with text on its stdin; gives its exit code and all that it wrote. */
+/** Runs a program with text on its stdin; returns its exit code and output. */
 const run = async (lab: Lab, program: string, words: readonly string[], input = '') => {
   const env = { ...process.env, HOME: lab.folder, DOCKER_CONFIG: join(lab.folder, 'docker') }
   const child = spawn(program, words, { cwd: lab.folder, env })

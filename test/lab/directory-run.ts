@@ -1,4 +1,4 @@
-// Asks each case of a directory or provider first directly, then through Portaria, and prints both as a table.
+// Tries each case of a directory or provider directly, then through Portaria, and prints both as a table.
 
 import type { Compared, Outcome } from './compared.ts'
 import { keycloak } from './keycloak.ts'
@@ -8,7 +8,7 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`)
 }
 
-/** Runs every case, tears the system down, and gives the rows of its table. */
+/** Runs every case, tears the system down, and returns the rows of its table. */
 const runCases = async (system: Compared): Promise<Outcome[]> => {
   const teardowns: (() => unknown)[] = []
   const t = { teardown: (action: () => unknown) => void teardowns.unshift(action) }
@@ -52,7 +52,7 @@ const section = ({ title }: Compared, version: string, outcomes: readonly Outcom
 /** Those that `npm run lab -- NAME` runs by themselves. */
 export const PROVIDERS: readonly Compared[] = [keycloak, samba]
 
-/** Whether everything was as it should be. */
+/** Whether all cases passed. */
 export const runProvider = async (system: Compared): Promise<boolean> => {
   const outcomes = await runCases(system)
   say(`\n${section(system, await system.version(), outcomes)}`)

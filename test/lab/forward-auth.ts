@@ -1,4 +1,4 @@
-// Proxies that forward by themselves and ask the gateway about each request: Caddy and Traefik.
+// Proxies that forward requests themselves and ask the gateway to authorise each of them: Caddy and Traefik.
 import { equal, match } from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { openPage } from './three-ways.ts'
 
 const TRAEFIK = process.env.PORTARIA_LAB_TRAEFIK ?? 'traefik'
 
-/** Names that carry identity, and both families of headers that ask. */
+/** Identity headers, and both families of headers that describe a request. */
 const FORGED = {
   'x-user-id': '1',
   X_User_Id: '1',
@@ -64,7 +64,7 @@ const checkForwardAuth = async (lab: Lab, { world, app, port }: { world: World; 
   return ['allow, 401, 403, 302 to the login page, forged headers of both families, session in Chromium']
 }
 
-/** The application, and a gateway by the recipe whose public address is the proxy's. */
+/** The application, and a gateway with the recipe, whose public address is the proxy's. */
 const startBoth = async (lab: Lab, recipe: string) => {
   const [app, port] = [await startRawUpstream(lab), await freePort()]
   return { app, port, world: await lab.gateway(recipe, {}, { PUBLIC_URL: `http://127.0.0.1:${port}` }) }

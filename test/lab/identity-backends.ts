@@ -1,4 +1,4 @@
-// Backends that must know who is asking in their own way: by a header that they name, and by the gateway's certificate.
+// Backends that identify requests in their own way: by a header that they name, and by the gateway's certificate.
 import { match } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { nginxVersion, startNginx } from './nginx.ts'
 import type { System } from './system.ts'
 import { askThreeWays, textOf } from './three-ways.ts'
 
-/** Judges as Grafana's auth proxy does: who is asking is what the header says, and without it a login page is shown. */
+/** Behaves like Grafana's auth proxy: the header names the person; without it, a login page is shown. */
 export const grafanaLike: System = {
   name: "a backend like Grafana's auth proxy (stand-in)",
   recipe: 'grafana',

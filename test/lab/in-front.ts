@@ -36,7 +36,7 @@ interface Certified extends CertificateFiles {
   readonly ca: string
 }
 
-/** Asks through the proxy: the client's address, host and identity arrive as they are, and forged ones do not. */
+/** Sends requests through the proxy: the real address, host and identity arrive, and forged ones do not. */
 const checkForwarding = async (
   lab: Lab,
   recipe: string,

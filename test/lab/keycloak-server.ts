@@ -1,4 +1,4 @@
-// Keycloak runs in a folder of its own with a realm of people, groups and one client, by the text of its page in the docs.
+// Runs Keycloak in a folder of its own with a realm of people, groups and one client, as its page in the docs describes.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -59,7 +59,7 @@ export const startKeycloak = async (
   }
 }
 
-/** From Maven's own repository, into which it is fetched when it is not there yet. */
+/** From Maven's local repository, into which it is downloaded if it is not there yet. */
 const unpack = (folder: string, say: (line: string) => void): string => {
   ensurePrograms(['java', 'mvn', 'python3'], { java: ['default-jre-headless'], mvn: ['maven'] }, say)
   const name = `keycloak-quarkus-dist/${KEYCLOAK_VERSION}/keycloak-quarkus-dist-${KEYCLOAK_VERSION}.zip`
@@ -77,7 +77,7 @@ const unpack = (folder: string, say: (line: string) => void): string => {
 const launch = async (t: Pick<Test, 'teardown'>, home: string, port: number, ready: string): Promise<void> => {
   const words = ['start-dev', '--import-realm', '--http-host=127.0.0.1', `--http-port=${port}`]
   const log = join(home, 'output.log')
-  // The script's Java is its child: both are one group, and end together.
+  // The script's Java process is its child: both are in one group, and end together.
   const child = spawn('sh', ['-c', `exec bash bin/kc.sh ${words.join(' ')} > output.log 2>&1`], {
     cwd: home,
     detached: true,

@@ -1,4 +1,4 @@
-// Opens a place for one system of the lab: a folder, programs beside the gateway, a gateway by a recipe, all ended with it.
+// Prepares one system of the lab: a folder, programs beside the gateway, a gateway with a recipe; all end together.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -17,7 +17,7 @@ const accepts = (port: number): Promise<boolean> =>
     socket.on('connect', () => socket.destroy())
   })
 
-/** Starts a program and waits until its port takes connections; gives how to end it. */
+/** Starts a program and waits until its port accepts connections; returns a function that ends it. */
 export const startProgram = async (
   program: string,
   words: readonly string[],

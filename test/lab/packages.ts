@@ -1,4 +1,4 @@
-// Installs what a system of the lab lacks on Debian as root, or names the package.
+// Installs missing programs of a system if running as root on Debian, or names their packages.
 import { spawnSync } from 'node:child_process'
 import { install, isProgram } from '../support/provision.ts'
 

@@ -1,4 +1,4 @@
-// Two instances behind nginx are restarted in turn, three seconds apart, while requests pass: every answer is counted.
+// Restarts two instances behind nginx in turn, three seconds apart, under load, and counts every response.
 import { equal, ok } from 'node:assert/strict'
 import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,7 +16,7 @@ const BETWEEN_MS = 3000
 const RESTARTS = 4
 const CLIENTS = 8
 
-/** Asks and posts over kept connections until stopped; counts of answers by method and status. */
+/** Sends GET and POST requests over persistent connections until stopped; counts responses by method and status. */
 const startLoad = (port: number) => {
   const counts = new Map<string, number>()
   const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS })

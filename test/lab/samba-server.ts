@@ -1,4 +1,4 @@
-// A Samba Active Directory domain controller runs in a folder of its own, on a loopback address of its own.
+// Runs a Samba Active Directory domain controller in a folder of its own, on a loopback address of its own.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// Asks a Samba Active Directory domain controller what Active Directory does, and Portaria what it makes of it.
+// Tries cases of Active Directory on a Samba domain controller, directly and through Portaria.
 import type { Test } from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
@@ -45,7 +45,7 @@ export const samba: Compared = {
 type Environments = ReturnType<typeof environmentsOf>
 type Mode = keyof Environments
 
-/** The three ways to set Portaria up before Active Directory. */
+/** The three ways to configure Portaria for Active Directory. */
 const environmentsOf = ({ caFile }: SambaServer) => {
   const common = {
     JWT_SECRET: 'a secret for the lab, long enough and used nowhere else',

@@ -1,4 +1,4 @@
-// Describes a system of the lab: what it gets, and how it tells what works.
+// Describes a system of the lab: what it is given, and how it reports what works.
 import { execFileSync } from 'node:child_process'
 import type { World } from '../support/gateway.ts'
 
@@ -17,7 +17,7 @@ export interface System {
   /** Its page in `docs/recipes`, without `.md`. */
   readonly recipe: string
   version(): string
-  /** Names of what was tried; throws when one of them fails. */
+  /** Names of what was tried; throws if one of them fails. */
   check(lab: Lab): Promise<readonly string[]>
 }
 

@@ -1,8 +1,8 @@
-// Puts what the lab found into a table of a page, in place of the rows that it found there earlier.
+// Writes the lab's results into a table of a page, replacing their earlier rows.
 import { readFileSync, writeFileSync } from 'node:fs'
 
 interface Table {
-  /** The line above it; both are added at the end of the page when it has none. */
+  /** The line above it; both are added at the end of the page if it has none. */
   readonly heading: string
   readonly columns: readonly string[]
 }
@@ -17,7 +17,7 @@ const rowOf = (line: string): Row =>
     .split(/(?<!\\)\|/)
     .map(text => text.trim().replaceAll('\\|', '|'))
 
-/** Rows for which `isOld` holds are replaced where they are; new ones stand at the end of the table. */
+/** Replaces rows for which `isOld` is true in place; new ones go to the end of the table. */
 export const replaceRows = (page: string, table: Table, rows: readonly Row[], isOld: (row: Row) => boolean): void => {
   const lines = readFileSync(page, 'utf8').trimEnd().split('\n')
   if (!lines.includes(table.heading)) {

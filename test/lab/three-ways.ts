@@ -1,4 +1,4 @@
-// Asks a system directly, through the gateway by bearer token, and as a page of Chromium that carries a session.
+// Requests a page of a system directly, through the gateway with a bearer token, and in Chromium with a session.
 import { equal, match } from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { launchBrowser } from '../support/browser.ts'
@@ -20,9 +20,9 @@ interface ThreeWays {
   readonly direct: () => Promise<string>
   readonly path: string
   readonly token: string
-  /** In the text of the page, whichever way it is asked for. */
+  /** Occurs in the text of the page in all three cases. */
   readonly expected: RegExp
-  /** In that of the two pages that come through the gateway. */
+  /** Occurs in the text of the two pages that come through the gateway. */
   readonly identity?: RegExp
 }
 

@@ -28,9 +28,9 @@ interface DoctorOptions extends CommonOptions {
 const CHECKS: readonly Check[] = [...PATH_CHECKS, ...HEADER_CHECKS, ...TOKEN_CHECKS, ...SOCKET_CHECKS, ...ANSWER_CHECKS]
 
 const HELP = `
-It sends GET, HEAD and OPTIONS only, one after the other, and waits when it is limited. Beyond this machine it needs --i-own-this.
-The more it knows the more it sees: --config names the routes, --token shows what reaches a backend,
---with-secret signs tokens with JWT_SECRET that must be refused all the same (expired, HS384, …).`
+It sends only GET, HEAD and OPTIONS requests, one after the other, and waits if the rate limit requires it. To test a
+gateway on another machine, add --i-own-this. It finds more with --config (the routes), --token (what reaches a backend)
+and --with-secret (tokens signed with JWT_SECRET that must be refused, e.g. expired ones).`
 
 export const addDoctor = (program: Command, cli: Cli): void => {
   addCommand(program, 'doctor', 'try known bypasses against a running gateway and say how to close them', [
