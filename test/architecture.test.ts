@@ -299,7 +299,9 @@ t.test('dependencies stay above the floors below which attacks are known', async
   for (const [path, { version = '0.0.0', resolved, dev = false }] of Object.entries(lock.packages)) {
     const name = path.slice(path.lastIndexOf('node_modules/') + 13)
     const floor = floors[name]
-    if (floor !== undefined && !dev) t.ok(atLeast(version, floor), `${path} ${version} is at least ${floor}`)
+    // The tools of development use other release lines of undici, at nobody's request.
+    const isJudged = !dev || name !== 'undici'
+    if (floor !== undefined && isJudged) t.ok(atLeast(version, floor), `${path} ${version} is at least ${floor}`)
     t.notMatch(resolved ?? '', /^https?:/, `${path} names no download host`)
   }
 })

@@ -117,7 +117,7 @@ t.test('a navigation without a session goes to the login page and back; a script
 })
 
 // AD-02, OA-24
-t.test('what changes something needs an Origin of ours, when it comes by cookie', async t => {
+t.test('what changes something by cookie must come from our own origin', async t => {
   const started = await start(t)
   const { world, origin } = started
   const { cookie, token } = await logIn(started)
@@ -152,7 +152,7 @@ t.test('what changes something needs an Origin of ours, when it comes by cookie'
 })
 
 // AD-14
-t.test('two session cookies are refused: somebody else has set one of them', async t => {
+t.test('two session cookies are refused, since somebody else has set one of them', async t => {
   const started = await start(t)
   const { cookie } = await logIn(started)
   const twice = await started.world.fetch('/app/x', { headers: { cookie: `${cookie}; ${cookie}` } })
@@ -192,7 +192,7 @@ t.test('a refresh by cookie renews the cookie and shows scripts no token; logout
 })
 
 // OA-18
-t.test('who logs in over the session of somebody else ends it', async t => {
+t.test('a login over the session of somebody else ends that session', async t => {
   const started = await start(t)
   const { world, origin } = started
   const carlos = await logIn(started, 'carlos')

@@ -41,13 +41,13 @@ const exhaust = async (path: string, token: string | undefined, from: string | u
 const ALL = [...new Array(MAX).fill(200), 429]
 const NONE = new Array(MAX + 1).fill(429)
 
-t.test('by address: whoever comes from it shares what it has', async t => {
+t.test('by address: all who come from one share what it has', async t => {
   t.same(await exhaust('/ip/a', maria, here), ALL)
   t.same(await exhaust('/ip/b', ana, here), NONE)
   t.same(await exhaust('/ip/a', ana, there), ALL)
 })
 
-t.test('by person: many behind one address have each their own, and nobody has more by moving', async t => {
+t.test('by person: many behind one address each have their own, and no one has more by moving', async t => {
   t.same(await exhaust('/user/a', maria, here), ALL)
   t.same(await exhaust('/user/a', maria, there), NONE)
   t.same(await exhaust('/user/a', ana, here), ALL)
@@ -58,7 +58,7 @@ t.test('by both: each person at each address has its own', async t => {
   t.same(await exhaust('/both/a', maria, here), NONE)
 })
 
-t.test('those without a token use up nothing of those with one; those without the role do', async t => {
+t.test('requests without a token use up nothing of those with one; requests without the role do', async t => {
   t.same(await exhaust('/admins/a', undefined, here), [401, 401, 401])
   t.same(await exhaust('/admins/a', ana, here), [403, 403, 429])
   t.same(await exhaust('/open/a', undefined, here), ALL)

@@ -167,7 +167,7 @@ t.test('authorize asks a stranger for a token, also where only the method is wro
   t.equal(outcome(step(kinds)), '403 GW_FORBIDDEN token-kind')
 })
 
-t.test('a connection repeats its token without its being read again, and another connection never gets it', async t => {
+t.test('a token that a connection repeats is not read again, and another connection never gets it', async t => {
   const [mine, other] = [connectionOf(), connectionOf()]
   const ask = (connection: typeof mine, value?: string) =>
     bearerTokenOf(exchangeOf({ connection, fields: value === undefined ? [] : ['Authorization', value] }))
@@ -331,6 +331,7 @@ t.test('a head that two readers could take for different requests is refused bef
   const judge = (fields: readonly string[], version: readonly [number, number] = [1, 1]) => {
     const exchange = exchangeOf({ fields, version, target: '/x' })
     matchPlain(exchange)
+    t.equal(exchange.match === undefined, exchange.refusal !== undefined, 'only what passes is matched')
     return outcome(exchange.refusal)
   }
   for (const [expected, [fields, version]] of Object.entries(HEADS))
@@ -374,7 +375,7 @@ t.test('a target is matched in origin form, or in absolute form under the Host t
 })
 
 t.test(
-  'what earlier found a fault is matched no more, and a preflight is matched by the method it asks for',
+  'a request that was found faulty is not matched, and a preflight is matched by the method it asks for',
   async t => {
     const table = await tableOf(t, '/x {methods: [PUT]}', '/y {methods: [OPTIONS]}')
     let asked = 0

@@ -173,7 +173,7 @@ t.test(
   }
 )
 
-t.test('the audit log names whom it concerns, takes a period, and goes into a table that computes nothing', async t => {
+t.test('the audit log names whom it concerns, takes a period, and is exported as a table without formulas', async t => {
   const { body: area } = await call('POST', 'areas', { name: '=HYPERLINK("x")' })
   const id = await newPerson('ze')
   const began = new Date().toISOString()

@@ -59,6 +59,7 @@ t.test('an Admin sees upstreams and their targets, limiter, reload, audit chain 
     startedAt: /^\d{4}-\d\d-\d\dT.*Z$/,
     limiter: { mode: 'memory', reason: '', commands: 0 },
     reload: { ok: true, checksum: /^[0-9a-f]{64}$/, complaints: [] },
+    audit: { state: String, entries: Number },
     streams: { websocket: 0, socketio: 0, sse: 0 },
     insecure: []
   })
@@ -149,7 +150,7 @@ t.test('traffic tells of requests by decision and code, of latency and of logins
   t.equal((await ask('traffic?until=1')).status, 400)
 })
 
-t.test('only an Admin sees any of it', async t => {
+t.test('only an Admin sees status and traffic', async t => {
   const { world } = await startWorld(t)
   const supervisor = await world.tokenFor({ profiles: ['Supervisor'] })
   for (const path of ['status', 'traffic']) {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { isAlive, requestsSeen } from '../support/oracles.ts'
+import { isAlive } from '../support/oracles.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const raw = await startRawUpstream(t)
@@ -51,7 +51,7 @@ t.test('a request framed in two ways is refused, and nothing after it is read as
     connection.send(bytes)
     const first = await connection.response()
     const shown = JSON.stringify(bytes.replace(auth, '').slice(0, 110))
-    t.ok(first.status >= 400 || requestsSeen(raw) > 0, `${shown} answers ${first.status}`)
+    t.ok(first.status >= 400, `${shown} answers ${first.status}`)
     await connection.closed()
     t.notMatch(raw.received(), /smuggled/, shown)
   }
@@ -89,6 +89,7 @@ t.test('pipelined refusals all leave before the connection that they close', asy
   const refused = 'GET /api/admin/x HTTP/1.1\r\nHost: gw\r\n\r\n'
   connection.send(`${refused}${refused}POST /api/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 1\r\n\r\n1${refused}`)
   for (let i = 0; i < 3; i++) t.match(await connection.response(), { status: 401 })
+  t.equal(await connection.closed(), '', 'nothing is answered behind the last')
   connection.destroy()
 })
 
@@ -110,19 +111,16 @@ t.test('a body on GET keeps its framing', async t => {
 t.test('an upload that ends early is an aborted request upstream', async t => {
   // SM-28
   const before = raw.requests.length
-  const accepted = raw.accepted()
   const connection = await world.connect()
   connection.send(post('Content-Length: 10\r\n', 'ab'))
-  await connection.sees('').catch(() => undefined)
   while (!raw.received().endsWith('\r\n\r\nab')) await new Promise(resolve => setImmediate(resolve))
   connection.destroy()
   await world.logged(line => line.path === '/api/x' && line.reason === 'client-gone')
   t.equal(raw.requests.length, before, 'never a complete two-byte body')
-  t.ok(raw.accepted() >= accepted)
   t.equal(await isAlive(world, raw), undefined)
 })
 
-t.test('what is no HTTP is told so once, in our own shape', async t => {
+t.test('what is not HTTP is refused in our own shape', async t => {
   // SM-21, RX-01
   for (const bytes of [
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',

@@ -87,7 +87,7 @@ t.test('whatever fields are sent, the identity that arrives is the one that was 
   t.pass('800 sets of fields')
 })
 
-t.test('paths that lead nowhere, bad paths and messages that are none count like any request', async t => {
+t.test('paths that lead nowhere, bad paths and bytes that are not HTTP count like any request', async t => {
   // RL-07
   const limited = await startGateway(t, { postgres: world.postgres, env: { RATE_LIMIT_MAX: '6' } })
   const tries = [

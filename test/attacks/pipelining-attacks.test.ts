@@ -18,7 +18,7 @@ const world = await startGateway(t, {
 const post = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: gw\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
-t.test('thousands of pipelined requests that nobody reads the answers of hold nobody up', async t => {
+t.test('thousands of pipelined requests whose answers are never read hold up no one else', async t => {
   // RW-01, RX-23
   const quiet = await startGateway(t, { postgres: world.postgres, env: { LOG_LEVEL: 'warn' } })
   const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -122,7 +122,7 @@ t.test('Max-Forwards counts the gateways that may still pass on OPTIONS and TRAC
   t.match(raw.requests.at(-1)?.head, /^max-forwards: many\r$/im)
 })
 
-t.test('own endpoints answer with a slash at their end as without', async t => {
+t.test('own endpoints answer with a trailing slash as they do without', async t => {
   t.equal((await world.raw('GET /health/ HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 200)
   const auth = `Authorization: Bearer ${await world.tokenFor()}\r\n`
   const me = (path: string) => world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\n${auth}\r\n`)

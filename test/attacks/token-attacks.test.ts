@@ -300,8 +300,9 @@ t.test('a weak secret is refused at the start', async t => {
       /JWT_SECRET/,
       String(secret)
     )
-  t.throws(() =>
-    readSettings({ JWT_SECRET: TEST_SECRET, JWT_PREVIOUS_SECRETS: 'short', UPSTREAM_CONFIG: world.folder })
+  t.throws(
+    () => readSettings({ JWT_SECRET: TEST_SECRET, JWT_PREVIOUS_SECRETS: 'short', UPSTREAM_CONFIG: world.folder }),
+    /JWT_PREVIOUS_SECRETS/
   )
 })
 

@@ -216,6 +216,7 @@ t.test('people read the loudest first, with an example and both places', async t
     stdout,
     /OPEN {4}\/api\/admin\/\* is now open to Agente, Supervisor.*\n.*was "\/api\/admin\/\*" \(.*routes\.yaml:\d+\), is "\/api\/\*" \(/
   )
+  t.ok(stdout.indexOf('/new is now') < stdout.indexOf('/api/admin/* is now'), 'what is open to everyone comes first')
   t.match(stdout, /\/new is now open to everyone, even without a token \(until now: no one\)/)
   t.notOk(stdout.includes('\u001b'), 'no colour where nobody looks')
 })

@@ -44,7 +44,7 @@ t.test('a sound proxy gets a clean bill', async t => {
   t.equal(result.code, 0)
 })
 
-t.test('a limited doctor waits as it is told, and says so when that takes too long', async t => {
+t.test('a doctor that meets a rate limit waits as asked, and says so when that takes too long', async t => {
   const { url } = await startVulnerableProxy(t, undefined, 40)
   const patient = await portaria(['doctor', url, '--private', '/private/data', '--json'])
   t.match(patient.json(), { complete: true, findings: [] })
@@ -66,7 +66,7 @@ const startEcho = async (t: Test): Promise<string> => {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('this gateway has nothing to be found, whatever the doctor is told about it', async t => {
+t.test('the doctor finds nothing in this gateway, whatever it knows about it', async t => {
   const url = await startEcho(t)
   const world = await startGateway(t, {
     config: {

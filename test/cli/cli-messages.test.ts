@@ -73,7 +73,7 @@ t.test('with a database', async t => {
   const { url: DATABASE_URL, users } = await openStore(t, postgres)
   const env = { DATABASE_URL, JWT_SECRET }
 
-  await t.test('one that goes away in the middle is told as such', async t => {
+  await t.test('one that goes away halfway is reported as such', async t => {
     const lost = withDatabase({ DATABASE_URL }, () => {
       throw new DatabaseUnavailable(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
     })
@@ -98,7 +98,7 @@ t.test('with a database', async t => {
     t.match((await portaria(args, { env })).stdout, /people +place\n.*Sul +1 +/)
   })
 
-  await t.test('a new key is published by the gateways, not by the command', async t => {
+  await t.test('keys rotate says when the gateways publish the new key and sign with it', async t => {
     const { code, stdout } = await portaria(['keys', 'rotate'], { env })
     t.equal(code, 0)
     t.match(stdout, /has been created\. Running gateways publish it within a minute and sign with it from \d{4}-/)

@@ -48,7 +48,7 @@ t.test('grant and audit verify work while a gateway runs on the embedded databas
   t.match(verified.stdout, /The audit log is whole: \d+ entries/)
 })
 
-t.test('a stopped gateway, too: migrate makes the embedded database, and a wrong folder is told', async t => {
+t.test('without a running gateway migrate makes the embedded database, and a wrong folder is reported', async t => {
   const DATA_DIR = await dataFolder(t)
   const none = await portaria(['audit', 'verify'], { env: { DATA_DIR } })
   t.equal(none.code, 2)
@@ -103,7 +103,7 @@ t.test('on Postgres', async t => {
     t.match(stdout, /was changed: entry 2 of/)
   })
 
-  await t.test('a database that is not to be had is told without its password', async t => {
+  await t.test('a database that cannot be reached is reported without its password', async t => {
     const { port } = postgres
     for (const url of [
       `postgres://postgres:s3cr3t-word@127.0.0.1:${port}/none`,

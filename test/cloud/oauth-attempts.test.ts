@@ -257,7 +257,7 @@ t.test('a cloud login that is not active fails as any login, after its state was
 })
 
 // OA-09
-t.test('a refusal by the provider is told without its words', async t => {
+t.test('a refusal by the provider is reported without its words', async t => {
   const provider = await startFaultyProvider(t)
   const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
   const browser = createCloudBrowser()

@@ -5,6 +5,7 @@ import t from 'tap'
 import { createCloudBrowser } from '../support/cloud-browser.ts'
 import { answerJson, type FaultyProvider, startFaultyProvider } from '../support/faulty-provider.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 
 const START = '/auth/oauth/cloudidp/start'
@@ -255,7 +256,9 @@ t.test('a provider that is dead at the callback fails the login, quickly', async
   const app = await startOAuthApp(t, {
     cloudidp: { authorizationUrl: `${issuer}/authorize`, tokenUrl: `${gone}/token`, profileUrl: `${gone}/me` }
   })
+  const ownTimeMs = measureOwnTime()
   t.equal((await logIn(app, provider)).status, 401)
+  t.ok(ownTimeMs() < 2000)
   t.match(app.outcomes, [{ reason: 'provider-unreachable' }])
 })
 
@@ -266,6 +269,10 @@ t.test('addresses without https are refused beyond this machine unless the opera
   const app = await startOAuthApp(t, { cloudidp: { ...endpoints, tokenUrl: 'http://192.0.2.1/token' } })
   t.equal((await logIn(app, provider)).status, 401)
   t.match(app.outcomes, [{ reason: 'provider-metadata' }])
+  const allowed = { ...endpoints, tokenUrl: 'http://192.0.2.1/token', insecure: true }
+  const lax = await startOAuthApp(t, { cloudidp: allowed, deadlineMs: SHORT_MS })
+  t.equal((await logIn(lax, provider)).status, 401)
+  t.match(lax.outcomes, [{ reason: /^provider-(?:unreachable|timeout)$/ }], 'it was tried')
 })
 
 t.test('a slow provider is waited for within the deadline', async t => {

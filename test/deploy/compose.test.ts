@@ -1,12 +1,13 @@
 // The compose stack is held to what it promises: known settings, pinned images, no secrets, routes that lead to services.
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { weakerNeighbours } from '../../gateway/route-files/weaker-neighbours.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
+import { VARIABLES } from '../../gateway/settings/table.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { environmentOf, readCompose, shellScript } from '../support/compose.ts'
 import { importsOf } from '../support/imports.ts'
@@ -18,7 +19,7 @@ const { gateway, secrets } = compose.services
 const dockerfiles = ['Dockerfile', 'docker/openldap/Dockerfile', 'docker/upstream/Dockerfile']
 const manifest = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
 
-t.test('the secrets service makes secrets once, and the gateway starts with them and the compose settings', async t => {
+t.test('the secrets service makes secrets once, and the gateway accepts them with the compose settings', async t => {
   const folder = t.testdir({ secrets: {}, ca: {} })
   const inFolder = (text: string) => text.replaceAll('/secrets', join(folder, 'secrets'))
   const owner = `${process.getuid?.()}:${process.getgid?.()}`
@@ -60,13 +61,10 @@ t.test('the secrets service makes secrets once, and the gateway starts with them
 t.test(
   'every setting named in the compose file is one that the gateway reads, and none of them is a secret',
   async t => {
-    const sources = readdirSync(join(root, 'gateway'), { recursive: true, encoding: 'utf8' })
-      .filter(path => /^settings/.test(path) && path.endsWith('.ts'))
-      .map(path => read(join('gateway', path)))
-      .join('\n')
+    const settings = VARIABLES.flatMap(({ name }) => [name, `${name}_FILE`])
     for (const name of Object.keys(gateway?.environment ?? {})) {
       if (name.endsWith('_URL')) t.notMatch(gateway?.environment?.[name], /@/, `${name} holds no password`)
-      t.match(sources, new RegExp(`\\b${name}\\b`), `${name} is a setting`)
+      t.ok(settings.includes(name), `${name} is a setting`)
       t.notMatch(name, /SECRET|PASSWORD|DATABASE_URL/)
     }
     t.same(gateway?.env_file, [{ path: '.env', required: false }], 'further settings come from .env')
@@ -130,6 +128,7 @@ t.test(
         t.ok(other, `${name} needs ${needed}`)
         const base = other?.extends === undefined ? other : compose.services[other.extends.service]
         const dockerfile = base?.build === undefined ? '' : read(join(base.build, 'Dockerfile'))
+        t.match(condition, /^service_(?:healthy|completed_successfully)$/, `${name} waits for ${needed}`)
         if (condition === 'service_healthy')
           t.ok(base?.healthcheck ?? dockerfile.includes('HEALTHCHECK'), `${needed} has a check`)
       }

@@ -57,7 +57,7 @@ const pod = deployment.template.spec
 const [container] = pod.containers
 const settings = find('ConfigMap', 'portaria-settings').data ?? {}
 
-t.test('the settings of the ConfigMap are settings of the gateway, which starts with them', async t => {
+t.test('the settings of the ConfigMap are settings of the gateway, which accepts them', async t => {
   const folder = t.testdir({
     'jwt-secret': 'x'.repeat(24) + Math.PI,
     'database-url': 'postgres://u@h/d',

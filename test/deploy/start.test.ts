@@ -41,7 +41,7 @@ t.test('SIGTERM to `npm start` drains the gateway and ends it', async t => {
   t.match(printed, /"msg":"stopped"/)
 })
 
-t.test('an old Node is told which one is needed, and reads no TypeScript for it', async t => {
+t.test('an old Node prints which one is needed, without having to read TypeScript', async t => {
   const launcher = readFileSync(join(root, 'gateway/main.ts'), 'utf8')
   const pretend = (version: string) =>
     spawnSync(

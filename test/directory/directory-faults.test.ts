@@ -104,7 +104,7 @@ t.test('an answer that comes in pieces is an answer', async t => {
   t.match(await login(t, inPieces, { timeoutMs: 5000 }), { name: 'Maria' })
 })
 
-t.test('nobody at the address, or a host without address', async t => {
+t.test('an address where nothing listens, or a name without an address, fails before any bind', async t => {
   for (const url of ['ldap://127.0.0.1:1', 'ldaps://127.0.0.1:1', 'ldap://directory.invalid']) {
     const directory = createDirectory(settingsFor(url, { timeoutMs: 2000 }))
     const failure = await directory.authenticate('maria', 'x').catch((error: unknown) => error)
@@ -122,7 +122,7 @@ t.test('a connection that breaks off is a failure at every step', async t => {
   t.equal(await login(t, half), 'directory-unreachable, unanswered')
 })
 
-t.test('bytes that are no LDAP are a fault, not a loop, a success or a crash', async t => {
+t.test('bytes that are not LDAP are a fault, not a loop, a success or a crash', async t => {
   const garbage: Record<string, (id: number) => Buffer> = {
     'an HTTP answer': () => Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'),
     'a length of 2 GB': () => raw(0x30, 0x84, 0x7f, 0xff, 0xff, 0xff),
@@ -274,7 +274,7 @@ t.test("Active Directory's data codes have their own reasons", async t => {
   }
 })
 
-t.test('result codes of a bind are a judgement on the person, or on nobody', async t => {
+t.test('each result code of a bind judges the person, or no one', async t => {
   const outcomes: Record<number, string> = {
     1: 'directory-protocol, unjudged',
     8: 'directory-tls, unjudged',
@@ -342,6 +342,6 @@ t.test('a password policy that demands a new password allows no login', async t 
   t.equal(await login(t, withPolicy), 'password-must-change, refused')
 })
 
-t.test('nothing was thrown where nobody could catch it', async t => {
+t.test('nothing was thrown that was not caught', async t => {
   t.same(uncaught, [])
 })

@@ -65,7 +65,7 @@ t.test('a refused service account shows as refused; the log says what to check, 
   t.notMatch(world.logText(), /nao-e-a-senha-dela/)
 })
 
-t.test('without directory login /health does not speak of it', async t => {
+t.test('without directory login /health does not mention the directory', async t => {
   const world = await startGateway(t, { postgres })
   t.notOk('directory' in (await healthOf(world)).checks)
 })

@@ -69,7 +69,7 @@ t.test('the example for jose in docs/assertion.md knows who asks through the gat
   t.same(await answer.json(), { id: 7, asked_by: 'maria' })
 })
 
-t.test('it refuses who comes past the gateway, and an assertion for another upstream', async t => {
+t.test('the example refuses requests that come past the gateway, and an assertion for another upstream', async t => {
   const token = await world.tokenFor()
   const unsigned = (text: object) => Buffer.from(JSON.stringify(text)).toString('base64url')
   const claims = { iss: PUBLIC_URL, aud: 'orders', sub: '1', username: 'maria', exp: 4_102_444_800 }

@@ -136,7 +136,7 @@ t.test('people are named as they are written in route tests', async t => {
   t.match(readAsker('').complaint, /must be one of/)
 })
 
-t.test('Admins are told over HTTP why a request is decided as it is', async t => {
+t.test('an Admin can read over HTTP why a request is decided as it is', async t => {
   const world = await startGateway(t, {
     config: {
       upstreams: { up: { url: 'http://127.0.0.1:1' } },

@@ -91,7 +91,7 @@ const ask = async ({ path, token, login, from = '192.0.2.1' }: Traffic): Promise
   return answer.status
 }
 
-t.test(`faults in an order that seed ${SEED} gives`, async t => {
+t.test(`answers stay right while things fail in the order of seed ${SEED}, and all heals`, async t => {
   const gateway = spawnGateway(t, env)
   await gateway.logged('listening')
   const token = await signToken(TEST_SECRET)

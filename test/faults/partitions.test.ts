@@ -13,7 +13,7 @@ const CHOSEN: readonly Cell[] = [
 const world = await startPartitionWorld(t)
 
 for (const cell of CHOSEN) {
-  t.test(`${cell.store} is away from ${cell.who} (${cell.fault})`, async t => {
+  t.test(`what was promised holds while ${cell.store} is away from ${cell.who} (${cell.fault})`, async t => {
     for (const [promise, fault] of Object.entries(await runCell(world, cell))) t.equal(fault, undefined, promise)
   })
 }

@@ -82,7 +82,7 @@ t.test('a request that may pass is answered with all nine identity headers, and 
   t.equal((await ask(caddy('HEAD', '/only/read'))).status, 200)
 })
 
-t.test('it is judged as on the main road', async t => {
+t.test('a request that a proxy asks about is judged as if it had been sent here', async t => {
   for (const [method, uri, status, code] of [
     ['GET', '/app/admin/x', 403, 'GW_FORBIDDEN'],
     ['GET', '/app/%61dmin/x', 403, 'GW_FORBIDDEN'],
@@ -159,7 +159,7 @@ t.test('a proxy may ask with the query of the request that it names, as Caddy do
   t.match(mapped, { status: 403, headers: { 'x-auth-status': '400' } })
 })
 
-t.test('whoever is not a proxy of TRUST_PROXY learns nothing', async t => {
+t.test('a client that TRUST_PROXY does not name learns nothing', async t => {
   const strict = await startGateway(t, {
     postgres: world.postgres,
     config: { upstreams: {}, routes: [{ path: '/app/*', external: true, public: true }] }
@@ -193,7 +193,7 @@ const NAVIGATION = [
   ['Sec-Fetch-Dest', 'document']
 ] as const
 
-t.test('a navigation goes to the login page, and a session cookie is heard as on the main road', async t => {
+t.test('a navigation goes to the login page, and a session cookie counts as in a request sent here', async t => {
   const redirected = await ask([...caddy('GET', '/pages/x?a=1'), ...NAVIGATION], { bearer: '' })
   t.equal(redirected.status, 302)
   const login = '/auth/login?returnTo=%2Fpages%2Fx%3Fa%3D1'

@@ -41,12 +41,12 @@ const digestOf = async (body: AsyncIterable<Buffer>): Promise<string> => {
 
 const expected = await digestOf(Readable.from(blocks(SIZE, 65536)))
 
-/** Answers a GET with the body in the asked framing and block size, and a PUT with the digest of what came. */
+/** Answers a GET with the body in the asked framing and block size, and a PUT with the digest of what came, read haltingly. */
 const startUpstream = async (): Promise<string> => {
   const server = http.createServer((req, res) => {
     const query = new URL(req.url ?? '', 'http://x').searchParams
     if (req.method === 'PUT') {
-      digestOf(req).then(
+      readHaltingly(req).then(
         digest => res.end(digest),
         () => res.destroy()
       )
@@ -102,23 +102,23 @@ const download = async (query: string): Promise<string> => {
 
 for (const framing of ['length', 'chunked', 'close']) {
   for (const block of [65536, 262_144, 1000]) {
-    t.test(`down, framed by ${framing}, written in blocks of ${block} bytes`, async t => {
+    t.test(`a download framed by ${framing}, written in blocks of ${block} bytes, arrives byte for byte`, async t => {
       t.equal(await download(`framing=${framing}&block=${block}`), expected)
     })
   }
 }
 
-t.test('down, block by block', async t => {
+t.test('a download that comes block by block arrives byte for byte', async t => {
   t.equal(await download('framing=length&block=40000&paced'), expected)
 })
 
-t.test('several at once do not share memory', async t => {
+t.test('several downloads at once do not share memory', async t => {
   const all = await Promise.all(Array.from({ length: 6 }, () => download('framing=length&block=65536')))
   t.strictSame(new Set(all), new Set([expected]))
 })
 
 for (const framing of ['length', 'chunked']) {
-  t.test(`up, framed by ${framing}`, async t => {
+  t.test(`an upload framed by ${framing} arrives byte for byte, however haltingly it is taken`, async t => {
     const headers = framing === 'length' ? { 'content-length': SIZE } : {}
     const request = http.request(fileAddress(''), { method: 'PUT', agent: false, headers })
     const answered = once(request, 'response') as Promise<[http.IncomingMessage]>

@@ -151,7 +151,7 @@ t.test('streams are listed page by page in the order in which they were opened',
   })
 })
 
-t.test('ten thousand streams are judged in a few milliseconds', async t => {
+t.test('ten thousand streams are judged within a quarter of a second', async t => {
   const { streams, revocations, identity, open } = world(t)
   for (let i = 1; i <= 10_000; i++) open(identity(i))
   const victim = open(identity(10_001))

@@ -73,7 +73,7 @@ t.test('where the upstream says so, and on public routes, a shared cache keeps w
   t.equal(headers.get('vary'), 'Authorization')
 })
 
-t.test('304 and 206 are as private as 200', async t => {
+t.test('304, 206 and 404 are as private as 200', async t => {
   for (const status of ['304 Not Modified', '206 Partial Content', '404 Not Found']) {
     const range = status.startsWith('206') ? 'Content-Range: bytes 0-0/9\r\n' : ''
     const length = status.startsWith('304') ? '' : 'Content-Length: 1\r\n'

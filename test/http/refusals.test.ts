@@ -28,7 +28,7 @@ const refusal = async (world: World, path: string, user: Parameters<World['token
   return body
 }
 
-t.test('a 403 says nothing of roles unless it was told to', async t => {
+t.test('a 403 says nothing of roles unless REVEAL_REASON is set', async t => {
   const world = await start(t, { CONTACT })
   const body = await refusal(world, '/reports', { profiles: ['Agente'] })
   t.equal(body.code, 'GW_FORBIDDEN')
@@ -48,7 +48,7 @@ t.test('with REVEAL_REASON a 403 names the missing profile, and whom to ask', as
   t.notMatch((await refusal(silent, '/reports', { profiles: ['Agente'] })).message, /Ask/)
 })
 
-t.test('whoever navigates gets the same as a page that names the request', async t => {
+t.test('a navigation gets the same as a page that names the request', async t => {
   const world = await start(t, { REVEAL_REASON: 'true', CONTACT })
   const token = await world.tokenFor({ profiles: ['Agente'] })
   const get = (mode: string) =>
@@ -157,7 +157,7 @@ t.test('the text of a refusal is its body, whatever it says, and each request ha
   )
 })
 
-t.test('each request over the limit is told when to return, and its own id', async t => {
+t.test('each refusal over the limit says when to return, and has an id of its own', async t => {
   const world = await start(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })
   for (let i = 0; i < 2; i++) await world.fetch('/reports')
   const answers = [await world.fetch('/reports'), await world.fetch('/internal'), await world.fetch('/auth/me')]

@@ -64,7 +64,7 @@ const world = (t: Test) => {
 
 const delaysOf = (timers: readonly Timer[]) => timers.map(({ delayMs }) => delayMs)
 
-t.test('it is up at first, goes down with the first failure alone, and says so once', async t => {
+t.test('a circuit is up at first, goes down with the first failure alone, and says so once', async t => {
   const { circuit, clocks, timers, lines, changes } = world(t)
   t.ok(circuit.isUp())
   t.match(circuit.state(), { up: true, reason: undefined })
@@ -82,7 +82,7 @@ t.test('it is up at first, goes down with the first failure alone, and says so o
   t.ok(timers[0]?.isUnref, 'the process may end')
 })
 
-t.test('it asks for the key that failed, each time twice as late, a second at most', async t => {
+t.test('a probe asks for the key that failed, each time twice as late, a second at most', async t => {
   const { circuit, timers, probed, changes, probe } = world(t)
   circuit.fail('timeout', 'the key')
   for (let n = 0; n < 5; n++) await probe(new Error(`no ${n}`))
@@ -104,7 +104,7 @@ t.test('instances do not ask at the same moment: a quarter earlier or later', as
   t.same(delaysOf(timers), [75, 250])
 })
 
-t.test('the first answer brings it back, and says for how long it was away', async t => {
+t.test('the first answer brings Redis back, and says for how long it was away', async t => {
   const { circuit, clocks, timers, lines, changes, probe } = world(t)
   circuit.fail('timeout', 'a')
   const failedAt = circuit.state().since
@@ -141,7 +141,7 @@ t.test('a failure soon after is the same one and probed as late; after ten secon
   t.same(delaysOf(timers).slice(3), [100])
 })
 
-t.test('closed, it is not up, and neither asks nor changes any more', async t => {
+t.test('a closed circuit is not up, and neither asks nor changes any more', async t => {
   const { circuit, timers, lines, changes, probe } = world(t)
   circuit.fail('timeout', 'a')
   circuit.close()

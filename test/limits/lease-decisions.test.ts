@@ -169,28 +169,31 @@ t.test('an answer whose window has passed is void', async t => {
   t.match(other.window, { end: 450, spent: 5 }, 'another window is not touched')
 })
 
-t.test('who finds all permits out, some unspent elsewhere, asks again soon and then less often', async t => {
-  const apply = (reply: Partial<typeof REPLY>, parts: Partial<Lease> = {}) => {
-    const lease = leaseOf({ generation: 900, spent: 3 }, { retryDelayMs: 15, ...parts })
-    applyReply(lease, flightOf(), { ...REPLY, ...reply }, 120)
-    return [lease.retryAt, lease.retryDelayMs]
-  }
-  const out = { lent: 3, free: 0, held: 1 }
-  t.same(apply(out), [135, 30])
-  t.same(apply(out, { retryDelayMs: 30 }), [150, 30])
-  t.same(apply({ ...out, held: 0 }), [0, 15])
-  t.same(apply({ ...out, free: 1 }), [0, 15])
-  t.same(apply({ ...out, lent: 4 }), [0, 15])
-  t.same(apply({ ...out, lent: 4 }, { waiters: wait(1) }), [135, 30], 'those who wait need them')
-  t.same(apply({ ...out, lent: 4 }, { retryDelayMs: 30 }), [0, 15])
+t.test(
+  'an instance that finds all permits out, some unspent elsewhere, asks again soon and then less often',
+  async t => {
+    const apply = (reply: Partial<typeof REPLY>, parts: Partial<Lease> = {}) => {
+      const lease = leaseOf({ generation: 900, spent: 3 }, { retryDelayMs: 15, ...parts })
+      applyReply(lease, flightOf(), { ...REPLY, ...reply }, 120)
+      return [lease.retryAt, lease.retryDelayMs]
+    }
+    const out = { lent: 3, free: 0, held: 1 }
+    t.same(apply(out), [135, 30])
+    t.same(apply(out, { retryDelayMs: 30 }), [150, 30])
+    t.same(apply({ ...out, held: 0 }), [0, 15])
+    t.same(apply({ ...out, free: 1 }), [0, 15])
+    t.same(apply({ ...out, lent: 4 }), [0, 15])
+    t.same(apply({ ...out, lent: 4 }, { waiters: wait(1) }), [135, 30], 'those who wait need them')
+    t.same(apply({ ...out, lent: 4 }, { retryDelayMs: 30 }), [0, 15])
 
-  const lowWater = (lent: number, batch: number, waiting = 0) => {
-    const lease = leaseOf({ generation: 900, spent: 3 }, { batch, waiters: wait(waiting) })
-    applyReply(lease, flightOf(), { ...REPLY, lent }, 120)
-    return lease.lowWater
+    const lowWater = (lent: number, batch: number, waiting = 0) => {
+      const lease = leaseOf({ generation: 900, spent: 3 }, { batch, waiters: wait(waiting) })
+      applyReply(lease, flightOf(), { ...REPLY, lent }, 120)
+      return lease.lowWater
+    }
+    t.same([lowWater(13, 8), lowWater(7, 8), lowWater(13, 8, 6), lowWater(4, 8, 6)], [4, 2, 2, 0])
   }
-  t.same([lowWater(13, 8), lowWater(7, 8), lowWater(13, 8, 6), lowWater(4, 8, 6)], [4, 2, 2, 0])
-})
+)
 
 t.test('permits in hand are confirmed, given back when idle, and the lease is forgotten at last', async t => {
   const step = (window: Partial<PermitWindow>, parts: Partial<Lease>, now: number, isUp = true) =>

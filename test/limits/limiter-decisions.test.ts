@@ -68,7 +68,6 @@ t.test('the first request of a window asks, the next ones spend what was lent wi
   t.ok(first instanceof Promise)
   await answer()
   t.match(await first, { allowed: true, limit: 20, remaining: 19, resetMs: 999 })
-  const asked = state.commands.length
   clock.now += 10
   const second = limiter.take('global', 'a', 20, 1000)
   await answer()
@@ -77,7 +76,6 @@ t.test('the first request of a window asks, the next ones spend what was lent wi
   const third = limiter.take('global', 'a', 20, 1000)
   await answer()
   t.match(await third, { allowed: true, remaining: 17, resetMs: 979 })
-  t.ok(state.commands.length >= asked)
   const verdicts: Verdict[] = []
   for (let n = 0; n < 40; n++) {
     const verdict = limiter.take('global', 'a', 20, 1000)
@@ -86,6 +84,7 @@ t.test('the first request of a window asks, the next ones spend what was lent wi
   }
   t.equal(verdicts.filter(({ allowed }) => allowed).length, 17)
   t.match(verdicts.at(-1), { allowed: false, remaining: 0 })
+  t.ok(state.commands.length <= 12, `${state.commands.length} commands for 20 permits`)
   t.notOk(limiter.take('global', 'a', 20, 1000) instanceof Promise, 'a window known to be over asks nobody')
   t.match(limiter.status(), { mode: 'redis', entries: 1, leases: 1, commands: state.commands.length })
   t.notOk('reason' in limiter.status())
@@ -177,7 +176,7 @@ const startCircuit = (t: Teardown) => {
   return { circuit, log, probes, probed }
 }
 
-t.test('the state changes once, is told once, and a probe that succeeds heals it', async t => {
+t.test('the state changes once, is reported once, and a probe that succeeds heals it', async t => {
   const { circuit, log, probes, probed } = startCircuit(t)
   // What the circuit waits with does not keep a process alive; this does.
   const alive = setInterval(() => undefined, 1000)

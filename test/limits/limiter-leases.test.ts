@@ -174,7 +174,7 @@ t.test('while every instance has demand, every permit of the window is spent', a
   t.pass('500 histories')
 })
 
-t.test('the Lua script and its model answer alike, whatever they are told', async t => {
+t.test('the Lua script and its model answer alike, whatever they are asked', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
   const script = LEASE_SCRIPT.replace("redis.call('TIME')", '{ARGV[11], ARGV[12]}')

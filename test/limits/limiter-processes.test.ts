@@ -37,7 +37,7 @@ const startGateway = async (): Promise<number> => {
   return Number((await gateway.logged('listening')).port)
 }
 
-t.test(`${CLIENTS} clients from 40 addresses before three processes`, async t => {
+t.test(`${CLIENTS} clients from 40 addresses get exactly ${MAX} per window from three processes`, async t => {
   const ports = await Promise.all([startGateway(), startGateway(), startGateway()])
   const until = performance.now() + FLOOD_MS
   const clients = await Promise.all(
@@ -60,7 +60,7 @@ t.test(`${CLIENTS} clients from 40 addresses before three processes`, async t =>
   }
 })
 
-t.test('on a busy machine, from the first window on, and while Redis freezes', async t => {
+t.test('the count is exact on a busy machine, from the first window on, and while Redis freezes', async t => {
   const busy = await startBusyGateways(t, redis, postgres.url)
   let admitted: Awaited<ReturnType<typeof floodBusyGateways>>['admitted'] = []
   // Where more than this wants the cores, Redis may leave a command for over 100 ms: by then each counts for itself.
@@ -69,6 +69,7 @@ t.test('on a busy machine, from the first window on, and while Redis freezes', a
     admitted = (await floodBusyGateways(t, busy, 2 + attempt)).admitted
     if (busy.aways() === before) break
   }
+  t.ok(admitted.length > 0)
   for (const { address, counts } of admitted) {
     const expected = Array.from({ length: BUSY_WINDOWS }, () => BUSY_MAX)
     t.strictSame(counts, expected, `${address} got exactly ${BUSY_MAX} in each window`)

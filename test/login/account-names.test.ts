@@ -138,7 +138,7 @@ t.test('binds without an answer are freed when the directory counts no harm', as
   t.match(await right(1), { what: 'in' }, 'four of four permits were lost, and none did harm')
 })
 
-t.test('without a service account two names have half of the permits each, until a login joins them', async t => {
+t.test('without a service account two names have half of the permits each', async t => {
   const world = await startThrottles(t, {
     ldap,
     postgres,

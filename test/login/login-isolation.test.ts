@@ -72,7 +72,7 @@ t.test('logins that wait for the database, however many, leave refresh and logou
   )
 })
 
-t.test('work beyond the share waits its turn, in order, and not for ever', async t => {
+t.test('work beyond the share waits its turn, in order, and only for so long', async t => {
   const postgres = await startPostgres(t)
   const { database } = await openStore(t, postgres)
   const share = shareOf(database, { connections: 2, mostWaiting: 4, waitMs: 300 })

@@ -38,7 +38,7 @@ const startGateways = async (test: Parameters<typeof startGateway>[0], redisUrl:
   return { worlds, postgres, login }
 }
 
-t.test('guesses from many addresses through three gateways lock nobody out', async t => {
+t.test('guesses from many addresses through three gateways lock no one out', async t => {
   const redis = await startRedis(t)
   const { login, postgres, worlds } = await startGateways(t, redis.url)
   t.equal((await login(0, HOME, 'maria', SAMPLE_PASSWORD)).status, 200)

@@ -121,7 +121,7 @@ t.test('every failure has one answer for the client and its own reason in the lo
   }
 })
 
-t.test('a body that is no pair of names is refused before any directory is asked', async t => {
+t.test('a body that is no user name and password is refused before any directory is asked', async t => {
   // LD-01, HD-27, AD-13
   const world = await start(t, { LDAP_URL: 'ldap://127.0.0.1:1' })
   const bad: unknown[] = [
@@ -183,7 +183,7 @@ t.test('without its database a login is 503, and everything else goes on', async
   t.equal(status, 200, 'and comes back by itself')
 })
 
-t.test('the doors that are open are told to anybody', async t => {
+t.test('anyone may read which ways to log in are open', async t => {
   const world = await start(t)
   const answer = await world.fetch('/auth/config')
   t.same(await answer.json(), {

@@ -55,7 +55,7 @@ for (const [what, attribute, value] of [
   ['disabled', 'userAccountControl', '514'],
   ['expired', 'accountExpires', '116444736000000000']
 ] as const) {
-  t.test(`a person who is ${what} in the directory loses token and WebSocket within the interval`, async t => {
+  t.test(`a person who is ${what} in the directory loses the token within the interval`, async t => {
     const { ldap, world, tokens, postgres } = await startWorld(t, {}, ['maria', 'ana'])
     const [maria = '', ana = ''] = tokens
     await ldap.replace(dnOf({ uid: 'maria' }), attribute, [value])
@@ -75,14 +75,14 @@ t.test('a lock-out in the directory ends nothing', async t => {
   t.equal(await untilEnded(world, tokens[0], 3 * RECHECK_MS), FOREVER)
 })
 
-t.test('who is gone is ended at the second look', async t => {
+t.test('a person who is gone from the directory is ended at the second look', async t => {
   const { ldap, world, tokens } = await startWorld(t)
   await ldap.remove(dnOf({ uid: 'maria' }))
   const ms = await untilEnded(world, tokens[0])
   t.ok(ms > RECHECK_MS * 0.8 && ms < 2 * RECHECK_MS + 1000, `${ms} ms`)
 })
 
-t.test('one instance looks people up for all, and another goes on when it is gone', async t => {
+t.test('an instance goes on looking people up when the one that did so is gone', async t => {
   const { ldap, world, start, tokens } = await startWorld(t)
   const other = await start()
   await world.gateway.close()
@@ -145,7 +145,7 @@ t.test('an open WebSocket ends with 4401 when its person is disabled in the dire
   t.ok(performance.now() - startedAt < RECHECK_MS + 1000)
 })
 
-t.test('one who is moved between groups has the new rights without logging in again', async t => {
+t.test('a person who is moved between groups has the new rights without logging in again', async t => {
   const { ldap, world, tokens } = await startWorld(t)
   const token = tokens[0]
   const group = `cn=Supervisores,ou=groups,${ldap.baseDn}`

@@ -58,7 +58,7 @@ t.test('unlock frees an account under all its names, and is on record', async t 
   t.equal((await portaria(['unlock', 'ninguem'], { env: { DATABASE_URL: postgres.url } })).code, 2)
 })
 
-t.test('a changed search base makes nobody new; relink repairs by hand what it cannot', async t => {
+t.test('a changed search base makes no one new; relink repairs by hand what a login cannot', async t => {
   // RW-20
   const byDn = { ...ldap.env, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' }
   const own = await startPostgres(t)

@@ -21,10 +21,7 @@ t.test('comparisons, conditions and operators are changed one at a time', async 
     'if (a && b) { c() }',
     'if (a ?? b) { ; }'
   ])
-  t.same(
-    changes('x = -a + b'),
-    [';', 'x = a + b', 'x = -a - b'].map(text => (text === ';' ? ';' : text))
-  )
+  t.same(changes('x = -a + b'), [';', 'x = a + b', 'x = -a - b'])
   t.same(changes('for (;;) break'), ['for (;;) ;'])
 })
 

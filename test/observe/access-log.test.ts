@@ -98,6 +98,7 @@ t.test('below its level the access log says nothing', async t => {
   const { world } = await startWorld(t, { LOG_LEVEL: 'error' })
   await world.fetch('/open/x')
   await world.fetch('/dead')
+  await world.gateway.close()
   t.same(
     world.log.filter(line => line.msg === 'request'),
     []

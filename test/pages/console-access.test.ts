@@ -50,7 +50,7 @@ const addArea = async (name: string) => {
 const newPerson = async (name: string, groups: readonly string[] = []) =>
   (await users.syncPerson(person(name, { name, groups }))).user.id
 
-t.test('what is saved is said together with what is missing for it to be access', async t => {
+t.test('what has been saved is shown together with what is still missing for access', async t => {
   const id = await newPerson('Ana')
   await visit(`people/${id}`)
   await page.check('input[value=Agente]')
@@ -129,7 +129,7 @@ t.test('unsaved changes are asked about before the view is left', async t => {
   t.same(faults, [])
 })
 
-t.test('a search stands in the address, and finds people without accents; disabled people have a filter', async t => {
+t.test('a search is kept in the address, and finds people without accents; disabled people have a filter', async t => {
   const id = await newPerson('João Conceição')
   await newPerson('Joana')
   await users.disablePerson(other, id)

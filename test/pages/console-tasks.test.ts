@@ -93,28 +93,31 @@ t.test('areas are made, renamed and deleted; a route is explained from its cell'
   await context.close()
 })
 
-t.test('with ten thousand people and a thousand routes a search is felt as at once, and no page is large', async t => {
-  await postgres.query(
-    `INSERT INTO users (name, email, username, provider) SELECT 'Person ' || i, 'p' || i || '@corp.example', 'p' || i, 'ldap' FROM generate_series(1, 10000) i`
-  )
-  const { context, faults, page } = await openConsole()
-  let bytes = 0
-  page.on('response', async response => {
-    bytes += (await response.body().catch(() => Buffer.alloc(0))).length
-  })
-  const started = performance.now()
-  await page.fill('#search', 'p9876')
-  await page.getByText('Person 9876').waitFor()
-  const tookMs = performance.now() - started
-  t.comment(`search: ${Math.round(tookMs)} ms`)
-  t.ok(tookMs < 2000, 'even on a busy machine')
-  const token = await world.tokenFor({ profiles: ['Admin'] })
-  const asked = performance.now()
-  await (await world.fetch('/auth/admin/users?search=p9876&pageSize=25', { token })).text()
-  t.comment(`answer: ${Math.round(performance.now() - asked)} ms`)
-  await visit(page, 'access')
-  await page.locator('.cell button').first().waitFor()
-  t.ok(bytes < 2_000_000, `${bytes} bytes`)
-  t.same(faults, [])
-  await context.close()
-})
+t.test(
+  'with ten thousand people and a thousand routes a search takes less than two seconds, and no page is large',
+  async t => {
+    await postgres.query(
+      `INSERT INTO users (name, email, username, provider) SELECT 'Person ' || i, 'p' || i || '@corp.example', 'p' || i, 'ldap' FROM generate_series(1, 10000) i`
+    )
+    const { context, faults, page } = await openConsole()
+    let bytes = 0
+    page.on('response', async response => {
+      bytes += (await response.body().catch(() => Buffer.alloc(0))).length
+    })
+    const started = performance.now()
+    await page.fill('#search', 'p9876')
+    await page.getByText('Person 9876').waitFor()
+    const tookMs = performance.now() - started
+    t.comment(`search: ${Math.round(tookMs)} ms`)
+    t.ok(tookMs < 2000, 'even on a busy machine')
+    const token = await world.tokenFor({ profiles: ['Admin'] })
+    const asked = performance.now()
+    await (await world.fetch('/auth/admin/users?search=p9876&pageSize=25', { token })).text()
+    t.comment(`answer: ${Math.round(performance.now() - asked)} ms`)
+    await visit(page, 'access')
+    await page.locator('.cell button').first().waitFor()
+    t.ok(bytes > 0 && bytes < 2_000_000, `${bytes} bytes`)
+    t.same(faults, [])
+    await context.close()
+  }
+)

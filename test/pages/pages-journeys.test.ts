@@ -25,30 +25,27 @@ const grant = async (world: Awaited<ReturnType<typeof start>>, id: number, profi
   if (answer.status !== 200) throw new Error(await answer.text())
 }
 
-t.test(
-  'a wrong password is told in words; the right one shows who is here, and is kept for this tab alone',
-  async t => {
-    const world = await start(t)
-    const { context, faults, newPage } = await openContext(browser, [world.origin])
-    const page = await newPage()
-    await page.goto(`${world.origin}/auth/login`)
-    await page.locator('#username').waitFor()
-    t.same(await page.locator('#password').getAttribute('autocomplete'), 'current-password')
-    await fillLogin(page, 'maria', 'wrong')
-    t.match(await page.locator('[role=alert]').textContent(), /incorrect/)
-    await fillLogin(page, 'maria')
-    t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
-    t.match(await kept(page, 'authToken'), /^eyJ/)
-    t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: ['Admin'] })
-    t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
-    t.same(await context.cookies(), [], 'and no cookie, unless asked for')
-    await page.reload()
-    t.equal(await page.locator('#who').textContent(), 'Maria da Silva', 'a reload stays logged in')
-    t.same(await axeFindings(page), [])
-    t.same(faults, [])
-    await context.close()
-  }
-)
+t.test('a wrong password is answered in words; the right one shows who is here, in this tab alone', async t => {
+  const world = await start(t)
+  const { context, faults, newPage } = await openContext(browser, [world.origin])
+  const page = await newPage()
+  await page.goto(`${world.origin}/auth/login`)
+  await page.locator('#username').waitFor()
+  t.same(await page.locator('#password').getAttribute('autocomplete'), 'current-password')
+  await fillLogin(page, 'maria', 'wrong')
+  t.match(await page.locator('[role=alert]').textContent(), /incorrect/)
+  await fillLogin(page, 'maria')
+  t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
+  t.match(await kept(page, 'authToken'), /^eyJ/)
+  t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: ['Admin'] })
+  t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
+  t.same(await context.cookies(), [], 'and no cookie, unless asked for')
+  await page.reload()
+  t.equal(await page.locator('#who').textContent(), 'Maria da Silva', 'a reload stays logged in')
+  t.same(await axeFindings(page), [])
+  t.same(faults, [])
+  await context.close()
+})
 
 // AD-17
 t.test('somebody unassigned waits, and is let in as soon as an Admin gives access', async t => {

@@ -116,7 +116,7 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
   }
 })
 
-t.test('a browser that is sent to the login with them stays on this origin', async t => {
+t.test('a browser that is sent to the login with such a place to return to stays on this origin', async t => {
   const ldap = await startOpenLdap(t)
   const world = await startPagesWorld(t, { ldap, postgres: await startPostgres(t) })
   const { faults, newPage } = await openContext(await launchBrowser(t), [world.origin])

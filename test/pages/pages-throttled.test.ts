@@ -25,7 +25,7 @@ const LANGUAGES = [
 ]
 
 for (const { locale, refused, throttled, other } of LANGUAGES) {
-  t.test(`a login beyond the limit is told how long to wait, in ${locale}`, async t => {
+  t.test(`a login beyond the limit says how long to wait, in ${locale}`, async t => {
     const world = await startPagesWorld(t, { ldap, postgres, env: { LOGIN_FAILURES_PER_IP: '1' } })
     const { context, faults, newPage } = await openContext(browser, [world.origin], { locale })
     const page = await newPage()

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const failure = (promise: Promise<unknown>) => promise.then(() => 'none', redisFailure)
 
-t.test('values with a life, taken only when absent, and deleted', async t => {
+t.test('values are kept for their time, taken only when absent, and deleted', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
 
@@ -59,7 +59,7 @@ t.test('a silent Redis fails commands in time, a dead one at once, and it is use
   t.equal(await store.get('a'), null)
 })
 
-t.test('messages reach every listener of their channel; a lost and a regained connection is told', async t => {
+t.test('messages reach every listener of their channel; a lost and a regained connection are reported', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)
   const heard: string[] = []
@@ -154,7 +154,7 @@ t.test('with Sentinel the store follows a fail-over', async t => {
   t.equal(await replica.command('get', 'a'), '2')
 })
 
-t.test('in a Cluster keys lie anywhere, messages reach all, and a replica takes over', async t => {
+t.test('in a Cluster keys may be on any node, messages arrive, and a replica takes over', async t => {
   const cluster = await startRedisCluster(t, { replicas: 1 })
   const store = await openStore(
     t,

@@ -268,7 +268,7 @@ t.test('an upstream has either one address or several, a usable CA file, and one
   )
 })
 
-t.test('a CA file lies beside the route file', async t => {
+t.test('a CA file is looked for beside the route file', async t => {
   const folder = await routeFolder(t, {
     'a.yaml': 'upstreams: { up: { url: https://h, caFile: ca.pem } }\nroutes: [{ path: /, upstream: up }]\n'
   })
@@ -342,7 +342,7 @@ t.test('no routes, a public catch-all and routes that differ in case are warning
 })
 
 // CF-04, CF-11
-t.test('routes that nothing tells apart are refused with both places, whatever files they stand in', async t => {
+t.test('routes that nothing tells apart are refused with both places, whichever files hold them', async t => {
   const yaml = (path: string, more = '') => `routes:\n  - { path: ${path}, upstream: up${more} }\n`
   const tied = (a: string, b: string) => complaintsOf(t, { 'a.yaml': UPSTREAMS + a, 'b.yaml': b })
   t.same(await tied(yaml('/x/:a'), yaml('/x/:b')), [

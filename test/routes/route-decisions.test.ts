@@ -68,7 +68,7 @@ t.test('a named or open tenant lets unassigned cloud users pass as directory use
   t.equal(answer('/admin/x', cloudHalf), 'allow')
 })
 
-t.test('test lines name nobody, the unassigned, or roles', async t => {
+t.test('test lines name an anonymous client, the unassigned, or roles', async t => {
   t.same(askerOf('anonymous'), nobody)
   t.same(askerOf('unassigned'), newcomer)
   t.same(askerOf('Agente+Supervisor'), person(['Agente', 'Supervisor'], 'assigned', 'ldap'))

@@ -81,7 +81,7 @@ t.test(
   }
 )
 
-t.test('where the most specific route has not the method, the next wider one that has it serves', async t => {
+t.test('where the most specific route lacks the method, the next wider one that has it serves', async t => {
   const table = await tableOf(t, '/api/*', '/api/:id {methods: [PUT]}', '/api/x {methods: [GET, DELETE]}')
   asks(t, table, { 'GET /api/x': 'GET,DELETE /api/x', 'PUT /api/x': 'PUT /api/:id', 'POST /api/x': '/api/*' })
 })
@@ -292,7 +292,7 @@ const anyPath = fc
   .map(parts => `/${parts.join('/')}`)
 
 // RT-23
-t.test('the order of the routes says nothing', async () => {
+t.test('the order of the routes does not matter', async () => {
   const order = fc.array(anyRoute, { maxLength: 12 }).chain(routes => {
     const distinct = [...new Map(routes.map(one => [one.path, one])).values()]
     return fc.tuple(fc.constant(distinct), fc.shuffledSubarray(distinct, { minLength: distinct.length }), anyPath)
@@ -365,7 +365,7 @@ t.test('ten thousand routes cost no more steps than ten', async t => {
         )
       ).root
     )
-  t.ok(steps(5_000) <= steps(5) * 3, `${steps(5_000)} and ${steps(5)}`)
+  t.equal(steps(5_000), steps(5))
   t.equal(ask(table(many(5_000)), 'GET', '/api/r4321/7/x'), ' /api/r4321/:id/x')
 })
 
@@ -532,7 +532,7 @@ t.test('a script on the way leads to no route that would not admit the request',
   t.equal(may('Agente', '/api/my.phpunit/admin'), 'allow', 'no script has that name')
 })
 
-t.test('what costs a path without dots nothing costs one with dots a second look at most', async t => {
+t.test('a path with dots that leads nowhere else is matched as one without', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}')
   t.same(Object.keys(table.match('GET', '/api/orders/7')), ['route', 'path'])
   t.same(Object.keys(table.match('GET', '/api/orders/7.json')), ['route', 'path'])

@@ -547,6 +547,10 @@ t.test('every variable that the code reads is a row of the table, and every row 
     name => !rows.includes(name) && !files.includes(name) && !/^(?:OTEL|NODE)_/.test(name)
   )
   t.same(foreign, [])
+  t.same(
+    rows.filter(name => !asked.has(name)),
+    []
+  )
   t.equal(new Set(rows).size, rows.length)
   for (const name of rows) t.match(settingsTable(), `| ${name} |`)
 })

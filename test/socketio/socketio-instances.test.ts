@@ -123,7 +123,7 @@ t.test('by polling, refusals reach the client over two instances', async t => {
 
 // WS-27
 t.test(
-  'a revocation ends a polling session wherever it is, within a second, and the upstream is told once',
+  'a revocation ends a polling session wherever it is, within a second, and reaches the upstream once',
   async t => {
     const { gateways, connect, sockets } = await world(t)
     const token = await gateways[0].tokenFor()
@@ -171,7 +171,7 @@ t.test('a recovery id is known to both instances', async t => {
   t.ok(client.recovered)
 })
 
-t.test('no session id lies in Redis as it is', async t => {
+t.test('no session id is kept in Redis as it is', async t => {
   const { gateways, connect } = await world(t)
   const client = connect('/messaging', ['polling'], await gateways[0].tokenFor())
   await once(client, 'hello')

@@ -110,7 +110,7 @@ t.test('a cut-off list of groups grants nothing, and a claim counts only from it
 })
 
 // AD-06, AD-07
-t.test('a granted Admin is none that keeps the gateway administrable', async t => {
+t.test('a granted Admin does not count as the last Admin who must stay', async t => {
   const { users } = await openWorld()
   const { user: boss } = await users.syncPerson(person('boss', { groups: [CHEFIA] }))
   const { user: admin } = await users.syncPerson(person('admin'))

@@ -42,7 +42,7 @@ t.test('an account made after the last login under its name is somebody else', a
   t.not(second.user.id, first.user.id, 'and so is one whose age is not known')
 })
 
-t.test('who was told from others by a stable subject once is not found by name again', async t => {
+t.test('a person once known by a stable subject is not found by name again', async t => {
   const { users } = await openStore(t, postgres)
   const old = await users.syncPerson(stable(['maria']))
   await users.syncPerson(person('maria'))
@@ -51,7 +51,7 @@ t.test('who was told from others by a stable subject once is not found by name a
   t.not(other.user.id, old.user.id)
 })
 
-t.test('nobody who is disabled under one name comes back under another', async t => {
+t.test('a person who is disabled under one name does not come back under another', async t => {
   // RW-05
   const { users } = await openStore(t, postgres)
   const one = await users.syncPerson(person('maria'))

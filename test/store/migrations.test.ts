@@ -108,7 +108,7 @@ t.test('people keep their access through every migration, in PostgreSQL', async 
   })
 })
 
-t.test('and in the embedded one', async t => {
+t.test('people keep their access through every migration, in the embedded database', async t => {
   const home = mkdtempSync(join(tmpdir(), 'portaria-migrations-'))
   t.teardown(() => rmSync(home, { recursive: true, force: true }))
   await fillDataDir(home)

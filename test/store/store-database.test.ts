@@ -64,7 +64,7 @@ t.test('a Postgres that is late is waited for, and one that never comes is an er
 })
 
 // DF-01
-t.test('a wrong database name is told at once, not retried', async t => {
+t.test('a wrong database name is reported at once, not retried', async t => {
   const databaseUrl = postgres.url.replace(/[^/]+$/, 'nowhere')
   const { error, timeMs } = await timed(openDatabase({ databaseUrl, dataDir: '/nonexistent', log: quiet }))
   t.ok(error instanceof DatabaseUnavailable)
@@ -103,7 +103,7 @@ t.test('while Postgres is down everything is refused as unavailable, and works a
 })
 
 // DF-03
-t.test('a frozen Postgres holds nobody for long, and its broken connections are not used again', async t => {
+t.test('a frozen Postgres holds no one for long, and its broken connections are not used again', async t => {
   const own = await startOwnPostgres(t)
   const database = await open(t, own.url, 3)
   const users = createUsers(database)

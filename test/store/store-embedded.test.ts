@@ -67,7 +67,7 @@ t.test('people, access and audit work as on a Postgres server', async t => {
   t.match(await users.listPeople({ search: 'MAR' }), { total: 1, items: [{ username: 'maria' }] })
 })
 
-t.test('a failed transaction is undone and holds nobody up', async t => {
+t.test('a failed transaction is undone and holds no one up', async t => {
   const { database, users } = await open(t)
   const failing = Array.from({ length: 10 }, (_, n) =>
     database.write(async manager => {

@@ -66,7 +66,7 @@ t.test('a change of very many people is one message', async t => {
   t.same(heard, [{ kind: 'many' }])
 })
 
-t.test('messages that nobody of ours wrote are ignored', async t => {
+t.test('messages that no gateway of ours wrote are ignored', async t => {
   const { database, tokenState, url } = await openStore(t, postgres)
   const { events, heard } = listen(t, database)
   await once(events, 'restored')
@@ -178,7 +178,7 @@ t.test(
   }
 )
 
-t.test('a listener notices a frozen Postgres', async t => {
+t.test('a listener notices a frozen Postgres, and hears again when it thaws', async t => {
   const own = await startOwnPostgres(t)
   const { database } = await openStore(t, own, own.url)
   const { events } = listen(t, database)

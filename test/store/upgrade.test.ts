@@ -79,7 +79,7 @@ t.test('the release before starts on the schema of the next one, and works', asy
   t.match(await createUsers(database).loadPerson(user.id), { user: { username: 'maria' } })
 })
 
-t.test('a release older than that refuses, at once and without touching anything', async t => {
+t.test('a release two before refuses, at once and without touching anything', async t => {
   const { url } = await openStore(t, postgres)
   await migratedBy(url, SCHEMA_RELEASE + 2)
   const names = () => postgres.query('SELECT name FROM schema_migrations', [], url)

@@ -75,7 +75,7 @@ t.test('both instances use one key, made once; nothing private is published', as
   t.notMatch(JSON.stringify(rows), /"d"/)
 })
 
-t.test('it is there for private routes of upstreams that want it, once, and never outlives the token', async t => {
+t.test('an assertion goes to private routes of upstreams that want it, once, and never outlives the token', async t => {
   const token = await first.tokenFor({}, { exp: Math.floor(Date.now() / 1000) + 30 })
   const assertion = await assertionOf(first, '/orders/1', token)
   t.equal(assertion, await assertionOf(first, '/orders/2', token), 'remembered')

@@ -70,7 +70,7 @@ t.test('without a prefix an own address becomes a path, never another host', asy
   t.equal((await answerTo('/both/x', 'Location: http://127.0.0.1:1/y\r\n')).location, '/y', 'any target is an own one')
 })
 
-t.test('a backend that is told the public host redirects by it', async t => {
+t.test('the redirect of a backend that receives the public host leads there', async t => {
   const { location } = await answerTo('/named/x', 'Location: http://app.example.org/dir/\r\n')
   t.equal(location, '/named/dir/')
 })
@@ -95,7 +95,7 @@ t.test('cookies come back to the backend that set them, and only there', async t
   t.equal(await cookies('/named/x', 'a=1; domain=localhost'), 'a=1')
 })
 
-t.test('a backend under a stripped prefix is told of it, and never by the client', async t => {
+t.test('a backend under a stripped prefix receives the prefix, and never one of the client’s', async t => {
   // HD-10, RT-34
   const prefixes = async (path: string) => {
     const before = raw.requests.length

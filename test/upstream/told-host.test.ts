@@ -29,7 +29,7 @@ const told = async (world: World, path: string, host: string, more = ''): Promis
   return [...values('host'), ...values('x-forwarded-host')]
 }
 
-t.test('a backend is told no host that is not this gateway’s', async t => {
+t.test('a backend receives no host that is not this gateway’s', async t => {
   const world = await startGateway(t, { postgres, config, env: { ...PUBLIC, ALLOWED_HOSTS: 'Intra.example:8443' } })
   t.same(await told(world, '/x', 'app.example.org'), [authority, 'app.example.org'])
   t.same(await told(world, '/x', 'APP.example.org'), [authority, 'APP.example.org'])
@@ -57,7 +57,7 @@ t.test('a trusted proxy’s X-Forwarded-Host is judged in the same way, and one 
   t.same(await told(world, '/kept', 'intra.example'), ['intra.example', 'intra.example'])
 })
 
-t.test('while PUBLIC_URL is unset, or with *, any well-formed host is told', async t => {
+t.test('while PUBLIC_URL is unset, or with *, any well-formed host is passed on', async t => {
   const world = await startGateway(t, {
     postgres,
     config: { ...config, routes: config.routes.slice(0, 1), upstreams: { raw: { url: raw.url } } }

@@ -54,7 +54,7 @@ const logout = async (gateway: World, token: string) => {
 
 // WS-14, WS-16
 t.test(
-  'a side that vanishes without a word is told of to the other: 1011 for the upstream, 1001 for the client',
+  'a side that vanishes ends the other: with 1011 when it was the upstream, with 1001 when it was the client',
   async t => {
     const { open, quiet } = await world(t)
     const first = await open()
@@ -92,7 +92,7 @@ t.test('kill -9 of an upstream process is a 1011 for its clients, and no stream 
 })
 
 // WS-11, WS-13
-t.test('what a client does wrong ends in 1002, 1007, 1008 or 1009 and a clean close upstream', async t => {
+t.test('what a client does wrong ends in 1002, 1007 or 1009 and a clean close upstream', async t => {
   const { open, quiet } = await world(t, { maxMessage: 1000 })
   const unmasked = buildFrame(1, Buffer.from('hi'), false)
   const reserved = buildFrame(1, Buffer.from('hi'), true)
@@ -261,7 +261,7 @@ t.test('an administrator sees a socket and can end it', async t => {
   await quiet()
 })
 
-t.test('WebSocketServer peers see the close of a gateway end as clean', async t => {
+t.test('an end by the gateway is a clean close for both peers', async t => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   t.teardown(() => new Promise(resolve => server.close(resolve)))

@@ -35,7 +35,7 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   return { postgres, backend, port, files, env: all, start, get }
 }
 
-t.test('all mistakes in the settings are told at once, by name, and the process exits with 1', async t => {
+t.test('all mistakes in the settings are reported at once, by name, and the process exits with 1', async t => {
   const gateway = spawnGateway(t, { JWT_SECRET: 'short', PORT: 'many', LDAP_TIMEOUT: '1', WORKERS: '2' })
   t.equal(await gateway.ended, 1)
   for (const name of ['JWT_SECRET', 'PORT', 'LDAP_TIMEOUT', 'DATABASE_URL', 'REDIS_URL'])
@@ -54,7 +54,7 @@ t.test('a start without a secret beside a .env says that this file is not read',
   )
 })
 
-t.test('a broken route file is told with its file, line and column, and the process exits with 1', async t => {
+t.test('a broken route file is reported with its file, line and column, and the process exits with 1', async t => {
   const postgres = await startPostgres(t)
   const { folder } = routeFile(t, 'upstreams: {}\nroutes:\n  - path: /a\n    upstrem: x\n')
   for (const env of [{}, { WORKERS: '2', REDIS_URL: 'redis://127.0.0.1:1' }]) {
@@ -67,7 +67,7 @@ t.test('a broken route file is told with its file, line and column, and the proc
   }
 })
 
-t.test('a port in use is told in one line, and the process exits with 1', async t => {
+t.test('a port in use is reported in one line, and the process exits with 1', async t => {
   const { port, start } = await startWorld(t)
   const other = createServer().listen(port, '127.0.0.1')
   await once(other, 'listening')
@@ -78,7 +78,7 @@ t.test('a port in use is told in one line, and the process exits with 1', async 
   t.ok(gateway.lines().some(({ level }) => level === 60))
 })
 
-t.test('a database that is away is told in one line, and the process exits with 1', async t => {
+t.test('a database that is away is reported in one line, and the process exits with 1', async t => {
   const { start } = await startWorld(t, { DATABASE_URL: `postgres://nobody:hidden@127.0.0.1:${await freePort()}/x` })
   const gateway = start()
   t.equal(await gateway.ended, 1)

@@ -44,7 +44,7 @@ t.test('a worker that took no part in a round is asked again with all others', a
   t.same(settled.slice(1).sort(), ['busy true', 'idle true'])
 })
 
-t.test('workers that read different files read them again, and nobody swaps before', async t => {
+t.test('workers that read different files read them again, and none swaps before', async t => {
   const settled: unknown[] = []
   const reads = ['old', 'new', 'new']
   const slow = workerThat(

@@ -364,7 +364,7 @@ t.test('a worker that is replaced while the files are broken comes back when the
 })
 
 t.test(
-  'a worker that ends is replaced at once, then ever later, and after six vain starts with nobody left never',
+  'a worker that ends is replaced at once, then ever later, and after six vain starts with no other left never',
   async t => {
     // RX-24
     const served = createRestarts()
@@ -398,7 +398,7 @@ t.test('when every worker is gone and none can be started again the gateway exit
   t.match(gateway.stderr(), /^No worker can be started$/m)
 })
 
-t.test('the state of several workers tells sums of what is counted and the worst of what can be wrong', async t => {
+t.test('the state of several workers is the sum of what is counted and the worst of what can be wrong', async t => {
   const faults = { reset: 1, 'bad-response': 0, timeout: 0, unreachable: 0 }
   const target = { url: 'http://a', state: 'up' as const, since: 's', reason: '', busy: 1, connections: 2, faults }
   const well: Status = {

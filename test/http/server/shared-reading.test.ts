@@ -37,7 +37,7 @@ t.test('node:net lets a connection move to a socket that reads into a given buff
   t.pass('the listener counts the connection to its end')
 })
 
-t.test('reading stops when it is told so, and goes on', async t => {
+t.test('reading stops when its reader says so, and goes on when asked to', async t => {
   let moved: net.Socket | undefined
   let count = 0
   const { port } = await startServer(t, socket => {
