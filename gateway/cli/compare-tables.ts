@@ -4,7 +4,7 @@ import { compareShapes } from '../explain/specificity.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { compareGrants } from './compare-grants.ts'
-import { compareNamespaces } from './compare-namespaces.ts'
+import { compareNamespaces, type NamespaceAccess } from './compare-namespaces.ts'
 import { compareOptions, type Note } from './compare-options.ts'
 import { compareUpstreams } from './compare-upstreams.ts'
 import { methodWords, sentence } from './difference-words.ts'
@@ -120,10 +120,7 @@ const differencesOf = (group: Group, all: readonly MethodClass[], options: Compa
 
 const isAllowed = ({ decision }: Decision): boolean => decision === 'allow'
 
-interface Access {
-  readonly name: string
-  readonly before: readonly string[]
-  readonly after: readonly string[]
+interface Access extends NamespaceAccess {
   readonly methods: readonly string[]
 }
 

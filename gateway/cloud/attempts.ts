@@ -1,7 +1,7 @@
 // Binds each cloud login to the browser that started it, by a cookie that is used only once.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/own-cookies.ts'
-import { NONCE_BYTES, signState, type VerifiedState } from './state.ts'
+import { NONCE_BYTES, type StateOptions, signState, type VerifiedState } from './state.ts'
 
 /** Remembers which states were used, across all instances. */
 export interface UsedStates {
@@ -21,9 +21,7 @@ export interface Attempt {
   readonly oidcNonce: string
 }
 
-interface AttemptOptions {
-  readonly secrets: readonly string[]
-  readonly maxAgeMs: number
+interface AttemptOptions extends StateOptions {
   /** Whether browsers reach the gateway over https. */
   readonly isSecure: boolean
 }

@@ -38,7 +38,7 @@ export interface VerifiedState {
   readonly signedBy: number
 }
 
-interface StateOptions {
+export interface StateOptions {
   /** JWT_SECRET first, then JWT_PREVIOUS_SECRETS: a login that began before a rotation may finish after it. */
   readonly secrets: readonly string[]
   readonly maxAgeMs: number

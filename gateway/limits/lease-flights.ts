@@ -13,12 +13,12 @@ interface LeaseFlights {
   commands(): number
 }
 
-interface LeaseFlightParts {
+export interface LeaseFlightParts {
   readonly redis: RedisStore
   readonly clock: () => number
   /** Unique per process run. */
   readonly instance: string
-  /** How long Redis may take to answer a command. */
+  /** How long Redis may take to answer a command before it counts as unavailable. */
   readonly timeoutMs: number
   /** Milliseconds for which this process has been stalled so far. */
   readonly pausedMs: () => number

@@ -1,8 +1,7 @@
 // Fetches permits from Redis before they are needed and returns them soon after, with few commands per busy key.
-import type { RedisStore } from '../redis/redis.ts'
 import { redisFailure } from '../redis/redis-failure.ts'
 import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'
-import { createLeaseFlights } from './lease-flights.ts'
+import { createLeaseFlights, type LeaseFlightParts } from './lease-flights.ts'
 import { leaseKey } from './lease-script.ts'
 import { beginAnew, servable, stepFor } from './lease-steps.ts'
 import { adaptBatch, createLease, type Lease, type PermitWindow, runsLow } from './leases.ts'
@@ -23,14 +22,8 @@ export interface RedisLeases {
   close(): Promise<void>
 }
 
-interface RedisLeaseParts {
-  readonly redis: RedisStore
-  readonly clock: () => number
+interface RedisLeaseParts extends Pick<LeaseFlightParts, 'redis' | 'clock' | 'instance' | 'timeoutMs'> {
   readonly log: LimiterLog
-  /** Unique per process run. */
-  readonly instance: string
-  /** How long Redis may take to answer a command before it counts as unavailable. */
-  readonly timeoutMs: number
   /** Windows in which something was admitted. */
   readonly openWindows: (now: number) => readonly OpenWindow[]
 }

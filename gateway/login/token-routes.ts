@@ -3,21 +3,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
-import { type Identity, tokenAnswerSchema, type User, userSchema } from '../identity.ts'
+import { type Identity, tokenAnswerSchema, userSchema } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
+import type { TokenOwner } from '../tokens/owner-table.ts'
 import { isRecord } from '../values/records.ts'
-
-interface PersonToday {
-  user: User
-  version: number
-  lowestAccepted: number
-  disabled: boolean
-}
 
 interface TokenRoutesParts {
   tokens: AccessTokens
   /** The person as the database knows them now; undefined: unknown. Throws `GW_UNAVAILABLE` without a database. */
-  loadPerson: (id: number) => Promise<PersonToday | undefined>
+  loadPerson: (id: number) => Promise<Omit<TokenOwner, 'confirmedAt'> | undefined>
   /** Ends a login permanently, on all instances. */
   revokeLogin: (identity: Identity, context: { requestId: string; ip: string }) => Promise<void>
   /** Where a browser ends its session at the cloud provider; undefined: nowhere, or currently unknown. */

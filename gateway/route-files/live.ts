@@ -1,10 +1,9 @@
 // Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is valid.
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
-import type { GroupSources } from '../settings/group-sources.ts'
 import { coalesce } from '../values/coalesce.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
-import { loadRoutes } from './load.ts'
+import { type LoadOptions, loadRoutes } from './load.ts'
 import { createRouteFileReader } from './reader.ts'
 import { createTableInUse, type ReloadLog, type TableStatus } from './table-in-use.ts'
 import { fingerprint, watchFolder } from './watch.ts'
@@ -31,16 +30,10 @@ export interface LiveRoutes {
   close(): Promise<void>
 }
 
-export interface LiveRoutesOptions {
+export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse' | 'read'> {
   readonly folder: string
   readonly ownRoutes: readonly WrittenRoute[]
-  /** See `LoadOptions`. */
-  readonly publicUrlGiven?: boolean
   readonly log: ReloadLog
-  /** The providers that can report people's groups; undefined: not checked. */
-  readonly groupSources?: GroupSources
-  /** See `LoadOptions`. */
-  readonly browserSession?: boolean
   /** Called after each reload, whatever its result. */
   readonly onReload?: (ok: boolean) => void
   /** Called instead of `reload` when the files have changed. */
@@ -55,17 +48,7 @@ export interface LiveRoutesOptions {
  * @throws {RouteFileError} if the first load fails, because there is no earlier table to keep
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<LiveRoutes> => {
-  const {
-    folder,
-    ownRoutes,
-    publicUrlGiven = true,
-    groupSources,
-    browserSession = true,
-    log,
-    onReload,
-    debounceMs = 100,
-    pollMs = 2000
-  } = options
+  const { folder, ownRoutes, log, onReload, debounceMs = 100, pollMs = 2000 } = options
   // Taken before the files are read, so that a save in between is seen as a change.
   const since = await fingerprint(folder)
   const reader = createRouteFileReader()
@@ -76,12 +59,10 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     certificateFiles = definitions.certificateFiles
     return definitions
   }
-  const first = await loadRoutes(folder, ownRoutes, { publicUrlGiven, groupSources, browserSession, read }).catch(
-    async error => {
-      await reader.close()
-      throw error
-    }
-  )
+  const first = await loadRoutes(folder, ownRoutes, { ...options, read }).catch(async error => {
+    await reader.close()
+    throw error
+  })
   const inUse = createTableInUse(first, { log, now: options.now ?? (() => new Date()) })
   let isClosed = false
   let prepared: ((isAsked: boolean) => void) | undefined
@@ -94,13 +75,8 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     }
     prepared = undefined
     try {
-      const loaded = await loadRoutes(folder, ownRoutes, {
-        upstreamsInUse: inUse.current().upstreams,
-        publicUrlGiven,
-        groupSources,
-        browserSession,
-        read
-      })
+      const upstreamsInUse = inUse.current().upstreams
+      const loaded = await loadRoutes(folder, ownRoutes, { ...options, upstreamsInUse, read })
       keep(isAsked => inUse.accept(loaded, isAsked))
       return loaded.table.checksum
     } catch (error) {
@@ -119,18 +95,11 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     onReload?.(ok)
     return ok
   }
-  let isAskedFor = false
-  const run = coalesce(async (): Promise<boolean> => {
+  const reload = coalesce(async (isAsked): Promise<boolean> => {
     if (isClosed) return false
-    const isAsked = isAskedFor
-    isAskedFor = false
     await prepare()
     return settle(true, isAsked)
   })
-  const reload = (isAsked = false): Promise<boolean> => {
-    isAskedFor ||= isAsked
-    return run()
-  }
 
   const watch = watchFolder({
     folder,
@@ -151,7 +120,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       isClosed = true
       watch.close()
       await reader.close()
-      await run.idle()
+      await reload.idle()
     }
   }
 }

@@ -5,7 +5,7 @@ import { type Grants, groupKey, namesIn, type SeenGroups } from '../routes/grant
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { CREATE_AREAS, CREATE_PROFILES, type GrantedChange, replaceGranted } from './granted-rows.ts'
+import { CREATE_AREAS, CREATE_PROFILES, type GrantedChange, type GrantedNames, replaceGranted } from './granted-rows.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
@@ -94,13 +94,9 @@ export const regrantBatch = (database: Database, grants: Grants, after: number):
     return { people: ids.length, last: ids.at(-1) ?? after }
   })
 
-interface Granted {
-  id: number
-  checksum: string
-  profiles: string[]
-  areas: string[]
-  main: string
-  seen: SeenGroups[]
+interface Granted extends GrantedNames {
+  readonly checksum: string
+  readonly seen: readonly SeenGroups[]
 }
 
 const regrant = async (
@@ -129,11 +125,7 @@ const entriesOf = (changes: readonly GrantedChange[]): { id: number; entry: Audi
     return [{ id, entry: { actor: GRANTS_ACTOR, action: 'access.granted', target: `user:${id}`, before, after } }]
   })
 
-interface Next {
-  profiles: string[]
-  areas: string[]
-  main: string
-}
+type Next = Omit<GrantedNames, 'id'>
 
 /** The main area is that of the first grant in file order. */
 const grantedBy = (grants: Grants, seen: readonly SeenGroups[]): Next => {

@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { query } from './query.ts'
 
-interface GrantedNames {
+export interface GrantedNames {
   readonly id: number
   readonly profiles: readonly string[]
   readonly areas: readonly string[]

@@ -52,10 +52,7 @@ export const createReload = (
     return isAgreed ? settled.every(ok => ok !== false) : undefined
   }
 
-  let isAskedFor = false
-  const run = async (): Promise<boolean> => {
-    const isAsked = isAskedFor
-    isAskedFor = false
+  const run = async (isAsked: boolean): Promise<boolean> => {
     for (let i = 0; i < MAX_ROUNDS; i++) {
       const ok = await round(isAsked)
       if (ok !== undefined) return ok
@@ -65,10 +62,6 @@ export const createReload = (
     return false
   }
 
-  const together = coalesce(run, TOGETHER_MS)
-  const reload = (isAsked = false): Promise<boolean> => {
-    isAskedFor ||= isAsked
-    return together()
-  }
+  const reload = coalesce(run, TOGETHER_MS)
   return reload
 }

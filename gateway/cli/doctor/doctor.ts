@@ -9,16 +9,12 @@ import { createDoctorClient, type DoctorClient, ProbesEnded } from './client.ts'
 import { HEADER_CHECKS } from './headers.ts'
 import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
-import { type Surroundings, surroundingsOf } from './surroundings.ts'
+import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundings.ts'
 import { TOKEN_CHECKS } from './tokens.ts'
 import { type Check, type ClosedPath, type DoctorWorld, type Finding, isSuccess, notTried } from './world.ts'
 
-interface DoctorOptions extends CommonOptions {
+interface DoctorOptions extends CommonOptions, GivenPaths {
   readonly iOwnThis?: boolean
-  readonly config?: string
-  readonly private?: readonly string[]
-  readonly public?: readonly string[]
-  readonly websocket?: readonly string[]
   readonly token?: string
   readonly withSecret?: boolean
   readonly maxRequests: number

@@ -12,7 +12,7 @@ export interface Surroundings {
   readonly sockets: readonly string[]
 }
 
-interface GivenPaths {
+export interface GivenPaths {
   readonly config?: string
   readonly private?: readonly string[]
   readonly public?: readonly string[]

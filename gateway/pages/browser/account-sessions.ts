@@ -6,7 +6,7 @@ import { html, useEffect, useState, type VNode } from './render.ts'
 import { ask } from './session.ts'
 import { text } from './words-account.ts'
 
-interface Session {
+export interface Session {
   readonly id: number
   readonly current: boolean
   readonly createdAt: string

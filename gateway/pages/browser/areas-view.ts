@@ -1,20 +1,16 @@
 // Lets Admins manage areas.
+import type { Named } from './area-choice.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, Dialog, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
 import { html, useRef, useState, type VNode } from './render.ts'
 import { text } from './words-places.ts'
-
-interface Area {
-  readonly id: number
-  readonly name: string
-}
 
 const RenameDialog = ({
   area,
   onClose,
   onName
 }: {
-  area: Area
+  area: Named
   onClose: () => void
   onName: (name: string) => void
 }): VNode => {
@@ -32,10 +28,10 @@ const RenameDialog = ({
 
 export const AreasView = (): VNode => {
   const [page, setPage] = useState(1)
-  const loaded = useLoad<ListOf<Area>>(`areas?page=${page}&pageSize=50`)
+  const loaded = useLoad<ListOf<Named>>(`areas?page=${page}&pageSize=50`)
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
-  const [renamed, setRenamed] = useState<Area | undefined>()
+  const [renamed, setRenamed] = useState<Named | undefined>()
   const [name, setName] = useState('')
 
   const change = async (path: string, method: string, done: string, body?: unknown) => {
@@ -49,7 +45,7 @@ export const AreasView = (): VNode => {
     event.preventDefault()
     if (await change('areas', 'POST', text('created'), { name: name.trim() })) setName('')
   }
-  const askDelete = (area: Area) =>
+  const askDelete = (area: Named) =>
     setAct({
       title: text('deleteAsk', { name: area.name.slice(0, 80) }),
       consequence: text('deleteWill'),
@@ -57,7 +53,7 @@ export const AreasView = (): VNode => {
       run: () => void change(`areas/${area.id}`, 'DELETE', text('deleted'))
     })
   const row = (
-    area: Area
+    area: Named
   ) => html`<tr key=${area.id}><th scope="row" data-label=${text('name')}><${Name} of=${area.name} /></th>
     <td data-label=${text('actions')}><div class="buttons">
       <button type="button" aria-label=${text('renameArea', { name: area.name })} onClick=${() => setRenamed(area)}>${text('rename')}</button>

@@ -1,14 +1,10 @@
 // Adds and removes access for many people with one confirmation.
+import type { Named } from './area-choice.ts'
 import { admin, type ListOf, problemOf, queryOf, useLoad } from './console-data.ts'
 import { type Act, Confirm } from './console-parts.ts'
 import { number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import { text } from './words-people.ts'
-
-interface Named {
-  readonly id: number
-  readonly name: string
-}
 
 interface Outcome {
   readonly changed: number

@@ -42,6 +42,3 @@ export const dateTime = (value: string | number): string => {
   if (value === '' || Number.isNaN(date.getTime())) return '–'
   return new Intl.DateTimeFormat(locale(), { dateStyle: 'short', timeStyle: 'medium' }).format(date)
 }
-
-export const list = (items: readonly string[]): string =>
-  new Intl.ListFormat(locale(), { type: 'conjunction' }).format(items)

@@ -1,20 +1,12 @@
 // Shows Admins where a person is logged in, and ends all of these sessions.
+import type { Session } from './account-sessions.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { type Act, Confirm, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import { text } from './words-people.ts'
 
-interface LiveSession {
-  readonly id: number
-  readonly current: boolean
-  readonly createdAt: string
-  readonly lastUsedAt: string
-  readonly ip: string
-  readonly userAgent: string
-}
-
-const sessionRow = ({ id, current, createdAt, lastUsedAt, ip, userAgent }: LiveSession) => html`<tr key=${id}>
+const sessionRow = ({ id, current, createdAt, lastUsedAt, ip, userAgent }: Session) => html`<tr key=${id}>
   <th scope="row" data-label=${text('browser')}><bdi>${userAgent.slice(0, 120) || '–'}</bdi>${current && html` <${State} is="ok">${text('thisSession')}<//>`}</th>
   <td data-label=${text('address')}>${ip || '–'}</td>
   <td data-label=${text('since')}>${dateTime(createdAt)}</td>
@@ -23,7 +15,7 @@ const sessionRow = ({ id, current, createdAt, lastUsedAt, ip, userAgent }: LiveS
 export const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
   const [page, setPage] = useState(1)
   const path = `users/${id}/sessions`
-  const loaded = useLoad<ListOf<LiveSession>>(`${path}?page=${page}&pageSize=20`)
+  const loaded = useLoad<ListOf<Session>>(`${path}?page=${page}&pageSize=20`)
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
   const endAll = async () => {

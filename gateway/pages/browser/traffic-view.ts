@@ -7,18 +7,18 @@ import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import { text } from './words-state.ts'
 
-interface Point {
-  readonly at: string
-  readonly requests: number
-  readonly allowed: number
-  readonly refused: number
-  readonly failed: number
-  readonly codes: Readonly<Record<string, number>>
-  readonly p50Ms: number
-  readonly p95Ms: number
-  readonly logins: number
-  readonly loginsRefused: number
+const NOTHING = {
+  requests: 0,
+  allowed: 0,
+  refused: 0,
+  failed: 0,
+  codes: {} as Readonly<Record<string, number>>,
+  p50Ms: 0,
+  p95Ms: 0,
+  logins: 0,
+  loginsRefused: 0
 }
+type Point = Readonly<typeof NOTHING> & { readonly at: string }
 
 interface Traffic {
   readonly now: string
@@ -30,18 +30,6 @@ const EVERY_MS = 5000
 const HOUR_MS = 3_600_000
 const PERIODS = { last10: 600_000, lastHour: HOUR_MS } as const
 type Period = keyof typeof PERIODS
-
-const NOTHING = {
-  requests: 0,
-  allowed: 0,
-  refused: 0,
-  failed: 0,
-  codes: {},
-  p50Ms: 0,
-  p95Ms: 0,
-  logins: 0,
-  loginsRefused: 0
-}
 
 /** One point for each step up to now, because steps without a request are not sent. */
 const everyStep = ({ now, stepMs, points }: Traffic, periodMs: number): Point[] => {
