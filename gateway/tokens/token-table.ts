@@ -101,7 +101,15 @@ export const createTokenTable = (): TokenTable => {
   const bytes = Buffer.alloc(WORDS * 4)
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, WORDS)
 
+  // Tokens that are read together share the same list, and need no key.
+  let near: { readonly list: readonly string[]; readonly place: number } | undefined
+
   const listPlace = (profiles: readonly string[]): number => {
+    if (near?.list !== profiles) near = { list: profiles, place: placeByKey(profiles) }
+    return near.place
+  }
+
+  const placeByKey = (profiles: readonly string[]): number => {
     const key = profiles.join('\0')
     const known = listPlaces.get(key)
     if (known !== undefined) return known
