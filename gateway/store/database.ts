@@ -18,6 +18,8 @@ const STATEMENT_TIMEOUT_MS = 5_000
 const WORK_TIMEOUT_MS = 6_000
 const PING_TIMEOUT_MS = 2_000
 const MIGRATION_TIMEOUT_MS = 60_000
+/** Other statements queue behind a migration that waits for a table; after this time it gives up, and the start tries again. */
+const MIGRATION_LOCK_TIMEOUT_MS = 1_000
 /** An arbitrary constant; the same for all versions of the gateway. */
 const MIGRATION_LOCK = 7_263_544_001
 const ATTEMPTS = 3
@@ -173,6 +175,7 @@ const migrate = async (dataSource: DataSource) => {
     await runner.startTransaction()
     await runner.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
     await runner.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await runner.query(`SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`)
     await refuseNewerSchema(runner)
     const executor = new MigrationExecutor(dataSource, runner)
     executor.transaction = 'all'

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
@@ -22,6 +23,8 @@ interface Target {
   readonly connection: Connection
   readonly options: Parameters<typeof openDatabase>[0]
 }
+
+const postgres = await startPostgres(t)
 
 /** Migrations 0001 and 0002. */
 const FIRST = 2
@@ -101,11 +104,31 @@ const useNow = async (t: Test, options: Target['options'], ids: readonly number[
 }
 
 t.test('people keep their access through every migration, in PostgreSQL', async t => {
-  const url = await (await startPostgres(t)).emptyDatabase()
+  const url = await postgres.emptyDatabase()
   await stepUp(t, {
     connection: { url },
     options: { databaseUrl: url, dataDir: '/nonexistent', log: quiet }
   })
+})
+
+t.test('a migration that waits for a table lets the others go on, and is tried again', async t => {
+  const url = await postgres.emptyDatabase()
+  const steps = migrations.findIndex(({ name }) => name === 'SearchedPeople')
+  await (await migrated({ url }, steps)).destroy()
+  const reader = new pg.Client({ connectionString: url })
+  await reader.connect()
+  t.teardown(() => reader.end())
+  await reader.query('BEGIN')
+  await reader.query('SELECT FROM users')
+  let opened: ReturnType<typeof openDatabase> | undefined
+  await new Promise<void>(resolve => {
+    const log = { ...quiet, warn: () => resolve() }
+    opened = openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log })
+  })
+  await reader.query('COMMIT')
+  const database = await opened
+  t.teardown(() => database?.close())
+  t.equal(await database?.ping(), true)
 })
 
 t.test('people keep their access through every migration, in the embedded database', async t => {
