@@ -1,7 +1,7 @@
 // Creates, lists, rotates and removes service accounts from the command line.
 import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
-import { areasFor, refuseUnknownProfiles } from './access-names.ts'
+import { refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
@@ -68,12 +68,10 @@ const withClient = (cli: Cli, name: string, work: (clients: Clients, item: Clien
 const create = (cli: Cli, name: string, { profile, area, expires, address }: CreateOptions): Promise<Report> =>
   withClients(cli, async (clients, database) => {
     const { createUsers } = await import('../store/users.ts')
-    const users = createUsers(database)
-    await refuseUnknownProfiles(users, profile)
-    const areas = [...new Set(await areasFor(users, ACTOR, area))]
-    const access = { profiles: [...profile], areas, areaPrincipal: areas[0] ?? null }
+    await refuseUnknownProfiles(createUsers(database), profile)
+    const access = { profiles: [...profile], areas: [...area], areaPrincipal: area[0] ?? null }
     const conditions = { expiresAt: expires ?? null, addresses: [...(address ?? [])] }
-    return shown(await clients.create(ACTOR, { name, ...access, ...conditions }))
+    return shown(await clients.create(ACTOR, { name, ...access, ...conditions }, { makesAreas: true }))
   })
 
 const shown = (item: ClientWithSecret): Report => ({

@@ -4,7 +4,7 @@ import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { type Grants, namesIn } from '../routes/grants.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
-import { lockAccess } from './access-state.ts'
+import { type AccessNames, lockAccess } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
@@ -36,12 +36,35 @@ export const listProfiles = async (
 /** Throws BadRequest for an unusable name, Conflict for one that already exists in any case. */
 export const createArea = (database: Database, actor: Actor, name: string): Promise<AreaRow> =>
   database.write(async manager => {
-    const wanted = usableName(name)
     await lockAccess(manager)
-    const area = await unlessTaken(manager.getRepository(Area).save({ name: wanted }))
-    await appendAudit(manager, { actor, action: 'area.create', target: `area:${area.id}`, after: { name: wanted } })
-    return { id: area.id, name: area.name }
+    return addArea(manager, actor, name)
   })
+
+const addArea = async (manager: EntityManager, actor: Actor, name: string): Promise<AreaRow> => {
+  const wanted = usableName(name)
+  const area = await unlessTaken(manager.getRepository(Area).save({ name: wanted }))
+  await appendAudit(manager, { actor, action: 'area.create', target: `area:${area.id}`, after: { name: wanted } })
+  return { id: area.id, name: area.name }
+}
+
+/**
+ * Resolves areas that exist in any case to their stored names, and creates the others. For a transaction that holds the
+ * access lock. Throws BadRequest for an unusable name.
+ */
+export const withAreas = async (manager: EntityManager, actor: Actor, access: AccessNames): Promise<AccessNames> => {
+  const rows = await query<{ name: string }>(manager, 'SELECT name FROM areas')
+  const spelled = new Map(rows.map(({ name }) => [name.toLowerCase(), name]))
+  const spell = async (wanted: string): Promise<string> => {
+    const key = wanted.trim().normalize('NFC').toLowerCase()
+    const name = spelled.get(key) ?? (await addArea(manager, actor, wanted)).name
+    spelled.set(name.toLowerCase(), name)
+    return name
+  }
+  const areas = new Set<string>()
+  for (const wanted of access.areas) areas.add(await spell(wanted))
+  const { profiles, areaPrincipal } = access
+  return { profiles, areas: [...areas], areaPrincipal: areaPrincipal === null ? null : await spell(areaPrincipal) }
+}
 
 /** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */
 export const renameArea = (

@@ -7,6 +7,7 @@ import { formatNetwork, parseNetwork } from '../values/addresses.ts'
 import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, lockAccess } from './access-state.ts'
+import { withAreas } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { findPerson, type StoredPerson } from './people.ts'
@@ -55,9 +56,9 @@ export const createClients = (database: Database) => ({
   /** Throws NotFound. */
   get: (id: number): Promise<ClientItem> => database.read(manager => getClient(manager, id)),
   findByName: (name: string): Promise<ClientItem | undefined> => database.read(manager => findByName(manager, name)),
-  /** Throws Conflict (the name is taken), BadRequest. */
-  create: (actor: Actor, wish: ClientWish): Promise<ClientWithSecret> =>
-    database.write(manager => create(manager, actor, wish)),
+  /** Throws Conflict (the name is taken), BadRequest; an area that does not exist is one, unless areas are made. */
+  create: (actor: Actor, wish: ClientWish, { makesAreas = false } = {}): Promise<ClientWithSecret> =>
+    database.write(manager => create(manager, actor, wish, makesAreas)),
   /** Throws NotFound, Conflict, BadRequest. */
   update: (actor: Actor, id: number, change: Partial<ClientWish>): Promise<ClientItem> =>
     database.write(manager => update(manager, actor, id, change)),
@@ -88,7 +89,7 @@ export const clientUse = ({
 
 const MAX_NAME = 64
 
-const create = async (manager: EntityManager, actor: Actor, wish: ClientWish): Promise<ClientWithSecret> => {
+const create = async (manager: EntityManager, actor: Actor, wish: ClientWish, makesAreas: boolean) => {
   await lockAccess(manager)
   const name = usableName(wish.name)
   const conditions = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
@@ -96,7 +97,7 @@ const create = async (manager: EntityManager, actor: Actor, wish: ClientWish): P
   const { clientId, clientSecret } = { clientId: `pc_${random(15)}`, clientSecret: newSecret() }
   const [row] = await query<{ id: number }>(manager, CREATE, [name, clientId, sha256(clientSecret), ...conditions])
   if (row === undefined) throw new Error('the service account was not stored')
-  await replaceAccess(manager, row.id, wish)
+  await replaceAccess(manager, row.id, makesAreas ? await withAreas(manager, actor, wish) : wish)
   const item = await getClient(manager, row.id)
   await appendAudit(manager, { actor, action: 'client.create', target: target(row.id), after: item })
   return { ...item, clientSecret }

@@ -62,3 +62,14 @@ t.test('what cannot be done is said', async t => {
     t.match(stderr.replaceAll(/\s+/g, ' '), message)
   }
 })
+
+t.test('a service account that is not made leaves no new area behind', async t => {
+  const made = await portaria([...create, 'Sul', ' norte'], { env })
+  t.equal(made.code, 0, made.stderr)
+  const again = await portaria([...create, 'Leste'], { env })
+  t.equal(again.code, 2)
+  const areas = await postgres.query(
+    "SELECT name FROM areas WHERE name IN ('Norte', 'norte', 'Sul', 'Leste') ORDER BY name"
+  )
+  t.same(areas, [{ name: 'Norte' }, { name: 'Sul' }])
+})
