@@ -7,6 +7,7 @@ import Fastify, {
   type FastifyBaseLogger,
   type FastifyError,
   type FastifyInstance,
+  type FastifySchema,
   type InjectOptions,
   type LightMyRequestResponse,
   LogController
@@ -50,21 +51,31 @@ interface OwnEndpoints {
   close(): Promise<void>
 }
 
-/** A validation message names the location and the rule, never the value (`body/username must be string`). */
-const validationText = (error: FastifyError): string | undefined => {
+/**
+ * A validation message names the location and the rule, never the value (`body/username must be string`). Names of unknown
+ * properties are input too, so it lists the known ones.
+ */
+const validationText = (error: FastifyError, schema: FastifySchema | undefined): string | undefined => {
   const first = error.validation?.[0]
   if (first === undefined) return undefined
-  return `${error.validationContext ?? 'request'}${first.instancePath} ${first.message ?? 'is not valid'}`
+  const context = error.validationContext ?? 'request'
+  const text = `${context}${first.instancePath} ${first.message ?? 'is not valid'}`
+  if (first.keyword !== 'additionalProperties' || first.instancePath !== '') return text
+  const known = propertiesOf(schema?.[context as keyof FastifySchema])
+  return known.length === 0 ? text : `${text} besides ${known.join(', ')}`
 }
+
+const propertiesOf = (schema: unknown): string[] =>
+  typeof schema === 'object' && schema !== null && 'properties' in schema ? Object.keys(schema.properties ?? {}) : []
 
 const CODES: Record<string, new (details: { cause: unknown; reason: string }) => GatewayError> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: UnsupportedMedia,
   FST_ERR_CTP_BODY_TOO_LARGE: BodyTooLarge
 }
 
-const toRefusal = (error: FastifyError): GatewayError => {
+const toRefusal = (error: FastifyError, schema: FastifySchema | undefined): GatewayError => {
   if (error instanceof Refusal) return error
-  const message = validationText(error)
+  const message = validationText(error, schema)
   if (message !== undefined) return new BadRequest({ message, reason: 'invalid-request', cause: error })
   const known = CODES[error.code]
   if (known !== undefined) return new known({ cause: error, reason: 'bad-body' })
@@ -127,7 +138,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
   })
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     reply.hijack()
-    options.refuse(request.exchange, toRefusal(error))
+    options.refuse(request.exchange, toRefusal(error, request.routeOptions.schema))
   })
   app.setNotFoundHandler(() => {
     throw new NotFound({ reason: 'no-endpoint' })

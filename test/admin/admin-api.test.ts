@@ -75,6 +75,8 @@ t.test('people are listed in a stable order, paged, searched, the unassigned eas
     'search=a&search=b'
   ])
     t.match(await call('GET', `users?${query}`), { status: 400, body: { code: 'GW_BAD_REQUEST' } }, query)
+  const { message } = (await call('GET', 'audit?limit=5')).body
+  t.match(message, / besides user, action, since, until, page, pageSize$/, 'the names that are known')
 })
 
 t.test('access is given by name, strictly, and on record', async t => {
