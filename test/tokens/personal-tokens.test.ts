@@ -104,14 +104,20 @@ t.test('later only what has changed is read', async t => {
   await users.syncPerson(person('maria', { name: 'Maria, married' }))
   await ask(`INSERT INTO personal_tokens (user_id, hash, name, profiles, version, expires_at)
     SELECT id, repeat('0', 64), 'x', '{}', 0, now() + interval '1 day' FROM users WHERE username = 'maria'`)
+  await ask(
+    `INSERT INTO users (id, provider, username, name) VALUES (1000000, 'ldap', 'zoe', 'Zoé, far from the others')`
+  )
+  await ask(`INSERT INTO personal_tokens (user_id, hash, name, profiles, version, expires_at)
+    VALUES (1000000, repeat('1', 64), 'x', '{}', 0, now() + interval '1 day')`)
   const names: string[] = []
   let count = 0
   await store.readLive(cursor, news => {
     count += news.personalTokens.length
     names.push(...news.owners.map(({ user }) => user.name))
   })
-  t.equal(count, 1)
+  t.equal(count, 2)
   t.ok(names.includes('Maria, married'))
+  t.ok(names.includes('Zoé, far from the others'), 'whatever the distance between their ids')
 })
 
 t.test('what is over is forgotten', async t => {
