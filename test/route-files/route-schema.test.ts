@@ -1,5 +1,6 @@
 // The schema beside the route files is the one that the gateway judges by, and explains every key to an editor.
 import { readFile } from 'node:fs/promises'
+import { Ajv } from 'ajv'
 import t from 'tap'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { routeFileSchema, schemaText } from '../../gateway/route-files/schema/route-file-schema.ts'
@@ -11,6 +12,11 @@ import { routeFolder } from '../support/route-files.ts'
 t.test('upstream-config/schema.json is current', async t => {
   const written = await readFile(new URL('../../upstream-config/schema.json', import.meta.url), 'utf8')
   t.equal(written, schemaText(), 'run: node gateway/route-files/schema/route-file-schema.ts')
+})
+
+t.test('the schema is a valid JSON Schema', async t => {
+  const ajv = new Ajv({ strict: false })
+  t.ok(ajv.validateSchema(routeFileSchema), ajv.errorsText())
 })
 
 t.test('every key has a title, a description and an example, and every map is closed', async t => {
