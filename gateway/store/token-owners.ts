@@ -6,7 +6,7 @@ import { secondsAt } from './packed-times.ts'
 import { query } from './query.ts'
 
 /** Names by id, and lists of names by the text of their ids. */
-export interface AccessNamesById {
+interface AccessNamesById {
   readonly profiles: ReadonlyMap<number, string>
   readonly areas: ReadonlyMap<number, string>
   readonly lists: Map<string, string[]>
