@@ -1,5 +1,6 @@
 // Keeps the young generation of V8's heap small; it would otherwise grow to 64 MB within seconds of load, and stay there.
 import v8 from 'node:v8'
+import { nodeOptions } from '../settings/node-options.ts'
 
 /** Size of each of its two halves: enough for a thousand requests in progress. */
 const HALF_MB = 8
@@ -26,8 +27,8 @@ const halfMb = (): number => {
  */
 export const boundYoungGeneration = (): number => {
   const first = halfMb()
-  // A size from the command line is kept.
-  if (process.execArgv.some(flag => /semi[-_]space/.test(flag))) return first
+  // A given size is kept.
+  if ([...process.execArgv, nodeOptions()].some(flags => /semi[-_]space/.test(flags))) return first
   if (first === 0 || first * 2 > HALF_MB) return first
   v8.setFlagsFromString(`${GROWTH}=${Math.floor(HALF_MB / first)}`)
   const kept: number[][] = []

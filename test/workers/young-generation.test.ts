@@ -27,15 +27,19 @@ const inThread = new URL('data:text/javascript,' + encodeURIComponent(\`
 new Worker(inThread).once('message', size => console.log(JSON.stringify([...sizes, size])))
 `
 
-const sizesWith = (...flags: string[]): number[] => {
+const sizesWith = (flags: string[] = [], env: Record<string, string> = {}): number[] => {
   const args = [...flags, '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program]
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }))
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8', env }))
 }
 
 t.test('the young generation grows to 8 MB a half and no further, and threads begin with 16', async t => {
   t.strictSame(sizesWith().slice(1), [8, 8, 8, 16])
 })
 
-t.test('a size that the command line gives stays', async t => {
-  t.equal(sizesWith('--max-semi-space-size=32', '--min-semi-space-size=32')[1], 32)
+t.test('a size that the command line or NODE_OPTIONS gives stays', async t => {
+  const given = ['--max-semi-space-size=32', '--min-semi-space-size=32']
+  t.equal(sizesWith(given)[1], 32)
+  const [first, afterCall, afterLoad] = sizesWith([], { NODE_OPTIONS: '--max-semi-space-size=16' })
+  t.equal(afterCall, first, 'it is not made to grow')
+  t.equal(afterLoad, 16, 'but may')
 })
