@@ -44,7 +44,7 @@ t.test('a request framed in two ways is refused, and nothing after it is read as
     post('Transfer-Encoding: chunked\r\n', `2\r\nab\n0\r\n\r\n${smuggled}`),
     `GET /api/x HTTP/1.1\nHost: gw\n${auth}\n`,
     `GET /api/x HTTP/1.1\r\nHost: gw\r\nX-A: b\rX-User-Id: 1\r\n${auth}\r\n`,
-    `GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n\rX: 1\r\n\r\n${smuggled}`
+    `GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\rX: 1\r\n\r\n${smuggled}`
   ]
   for (const bytes of attacks) {
     const connection = await world.connect()
@@ -55,6 +55,12 @@ t.test('a request framed in two ways is refused, and nothing after it is read as
     await connection.closed()
     t.notMatch(raw.received(), /smuggled/, shown)
   }
+  const connection = await world.connect()
+  connection.send(`GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}\r\n\rX: 1\r\n\r\n${smuggled}`)
+  t.equal((await connection.response()).status, 200)
+  t.equal((await connection.response()).status, 400, 'a bare CR behind a whole request')
+  await connection.closed()
+  t.notMatch(raw.received(), /smuggled/)
   t.equal(await isAlive(world, raw), undefined)
 })
 
