@@ -2,6 +2,7 @@
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
 import { createAuthorize, type RefusalText } from './access/authorize.ts'
 import { createLimitRate, createLimitRoute } from './access/limit-rate.ts'
+import { createMatchDestination } from './access/match-destination.ts'
 import { createMatchRoute } from './access/match-route.ts'
 import { originAllowed, socketToken } from './access/socket-token.ts'
 import {
@@ -81,6 +82,7 @@ const expectsMore = ({ versionMinor, head }: HttpRequest): boolean =>
 /** The steps of each kind of message, in order; the last one sends the response. */
 const createSteps = (parts: AppParts) => {
   const { matchPlain, matchUnusual } = createMatchRoute(parts.routes)
+  const matchDestination = createMatchDestination(parts.routes)
   const limitRate = createLimitRate(parts.limiter, parts.rateLimit, parts.answers.memory)
   const authenticate = createAuthenticate(parts.authentication)
   const limitRoute = createLimitRoute(parts.limiter, parts.answers.memory)
@@ -162,6 +164,7 @@ const createSteps = (parts: AppParts) => {
     [matchPlain,         YES,     YES,     YES,         YES],
     [limitRate,          YES,     YES,     YES,         YES],
     [matchUnusual,       YES,     YES,     YES,         YES],
+    [matchDestination,   YES,     NO,      YES,         YES],
     [preflight,          YES,     NO,      YES,         NO ],
     [readOffer,          NO,      YES,     NO,          NO ],
     [authenticate,       YES,     YES,     YES,         YES],

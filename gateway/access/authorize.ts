@@ -50,7 +50,8 @@ const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): Ga
       return new Unauthenticated({ reason })
     default: {
       const isUnassigned = decision.code === Unassigned.code
-      const more = revealed(match, isUnassigned, text)
+      // Profiles that open the path of the request do not open what it writes to.
+      const more = reason === 'destination' ? undefined : revealed(match, isUnassigned, text)
       const details = more === undefined ? { reason } : { reason, ...more }
       return isUnassigned ? new Unassigned(details) : new Forbidden(details)
     }

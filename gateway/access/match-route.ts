@@ -36,7 +36,7 @@ const headFault = ({ request, head }: Exchange): GatewayError | undefined => {
 }
 
 /** `http://host/path` (RFC 9112 §3.2.2) → `/path`, when its authority is the Host that was sent. */
-const originForm = (target: string, host: string | undefined): string | undefined => {
+export const originForm = (target: string, host: string | undefined): string | undefined => {
   const absolute = /^https?:\/\/([^/?#\\]*)(.*)$/i.exec(target)
   if (absolute === null || host === undefined || absolute[1]?.toLowerCase() !== host.toLowerCase()) return undefined
   const rest = absolute[2] ?? ''

@@ -44,6 +44,8 @@ export class Exchange implements ExchangeOwner {
   host = ''
   /** The canonical path: the path that is matched is the path that is forwarded. */
   path = ''
+  /** The path that a COPY or MOVE writes to, as the backend knows it, with its query; '': none. */
+  destination = ''
   match: RouteMatch | undefined = undefined
   route: Route | undefined = undefined
   /** Recorded by match-route, and returned only after limit-rate, so that bad paths count. */

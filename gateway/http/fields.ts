@@ -24,6 +24,7 @@ export const FETCH_SITE = 17
 export const EXPECT = 18
 export const MAX_FORWARDS = 19
 export const TRACEPARENT = 20
+export const DESTINATION = 21
 
 /** Names the gateways that a request has passed. Via (RFC 9110 §7.6.3) would serve, but makes some backends stop compressing. */
 export const LOOP_FIELD = 'x-portaria-via'
@@ -48,6 +49,7 @@ const KINDS: Record<string, number> = {
   expect: EXPECT,
   'max-forwards': MAX_FORWARDS,
   traceparent: TRACEPARENT,
+  destination: DESTINATION,
   [LOOP_FIELD]: LOOP
 }
 

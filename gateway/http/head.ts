@@ -5,6 +5,7 @@ import {
   CONNECTION,
   CONTENT_LENGTH,
   COOKIE,
+  DESTINATION,
   EXPECT,
   FETCH_SITE,
   HOST,
@@ -48,6 +49,8 @@ export interface RequestHead {
   expect: string | undefined
   maxForwards: string | undefined
   traceparent: string | undefined
+  /** What a COPY or MOVE writes to (RFC 4918 §10.3). */
+  destination: string | undefined
   /** The gateways that this request has passed, by the names they give themselves. */
   passed: string | undefined
 }
@@ -116,6 +119,9 @@ const take = (head: RequestHead, kind: number, value: string) => {
       return
     case TRACEPARENT:
       head.traceparent = joined(head.traceparent, value, ', ')
+      return
+    case DESTINATION:
+      head.destination = joined(head.destination, value, ', ')
   }
 }
 
@@ -142,6 +148,7 @@ export const readHead = (rawHeaders: readonly string[], kinds: FieldKinds): Requ
     expect: undefined,
     maxForwards: undefined,
     traceparent: undefined,
+    destination: undefined,
     passed: undefined
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -24,7 +24,18 @@ type AllowReason = 'public' | 'socketio' | 'any-valid-token' | 'has-role'
 type RefusalStatus = 400 | 401 | 403 | 404 | 405
 
 /** The decision for a match and an asker. The code comes from the error contract; the reason is a stable word. */
-export const decide = (
+export const decide = (match: RouteMatch, asker: Asker, options: DecideOptions): Decision => {
+  const decision = decidePath(match, asker, options)
+  if (decision.decision !== 'allow' || match.route === undefined || match.alsoWrites === undefined) return decision
+  for (const written of match.alsoWrites) {
+    const other = decidePath(written, asker, options)
+    if (other.decision === 400 || other.decision === 401) return other
+    if (other.decision !== 'allow') return refuse(403, Forbidden.code, 'destination')
+  }
+  return decision
+}
+
+const decidePath = (
   match: RouteMatch,
   { user, kind = 'login' }: Asker,
   { cloudUnassignedMayPass }: DecideOptions

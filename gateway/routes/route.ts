@@ -212,17 +212,20 @@ export type BadPathReason =
   | 'raw-character'
   /** A lax backend (case, blanks, dots, `;…`, decoding) could read this path as that of another route. */
   | 'lax-reading'
+  /** What a COPY or MOVE writes to is no path of the same upstream. */
+  | 'destination'
 
 export type RouteMatch =
   /**
    * `path` is the canonical path to forward, before the prefix is stripped (see `forwardedPath`).
    * `alsoReadAs`: routes that a backend may see if it cuts off the format, or routes by what follows a script;
-   * they must admit the request too.
+   * they must admit the request too. `alsoWrites`: matches of the path that the request writes to besides its own.
    */
   | {
       readonly route: Route
       readonly path: string
       readonly alsoReadAs?: readonly Route[]
+      readonly alsoWrites?: readonly RouteMatch[]
       readonly refusal?: undefined
     }
   | { readonly route?: undefined; readonly refusal: 'bad-path'; readonly reason: BadPathReason }

@@ -1,4 +1,4 @@
-// Systems that Apache serves: PHP, and git over HTTP as a CGI program.
+// Systems that Apache serves: PHP, WebDAV, and git over HTTP as a CGI program.
 import { equal, match } from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,6 +22,8 @@ LoadModule cgi_module /usr/lib/apache2/modules/mod_cgi.so
 LoadModule env_module /usr/lib/apache2/modules/mod_env.so
 LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
 LoadModule mime_module /usr/lib/apache2/modules/mod_mime.so
+LoadModule dav_module /usr/lib/apache2/modules/mod_dav.so
+LoadModule dav_fs_module /usr/lib/apache2/modules/mod_dav_fs.so
 LoadModule php_module /usr/lib/apache2/modules/libphp8.2.so
 TypesConfig /etc/mime.types
 AddHandler application/x-httpd-php .php
@@ -33,6 +35,11 @@ DocumentRoot ${lab.folder}/www
 SetEnv GIT_PROJECT_ROOT ${lab.folder}/repositories
 SetEnv GIT_HTTP_EXPORT_ALL 1
 PassEnv HOME
+Alias /files ${lab.folder}/files
+DavLockDB ${lab.folder}/locks/db
+<Directory ${lab.folder}/files>
+  Dav On
+</Directory>
 ScriptAlias /git/ /usr/lib/git-core/git-http-backend/
 `
 
@@ -138,4 +145,33 @@ const git: System = {
   }
 }
 
-export const BEHIND_APACHE: readonly System[] = [php, git]
+const webdav: System = {
+  name: 'WebDAV (mod_dav)',
+  recipe: 'webdav',
+  version: () => `Apache ${apacheVersion()}`,
+  async check(lab) {
+    const folders = ['www', 'locks', 'files', 'files/admin', 'files/mine'].map(name => join(lab.folder, name))
+    for (const folder of folders) mkdirSync(folder)
+    writeFileSync(join(lab.folder, 'files/mine/a'), 'mine')
+    execFileSync('chmod', ['-R', '777', ...folders])
+    const port = await startApache(lab)
+    const world = await lab.gateway('webdav', { '127.0.0.1:8080': `127.0.0.1:${port}` })
+    const agent = await world.tokenFor()
+    const admin = await world.tokenFor({ profiles: ['Admin'] })
+    const copy = (token: string, Destination: string, url = world.url) =>
+      fetch(`${url}/files/mine/a`, { method: 'COPY', headers: { authorization: `Bearer ${token}`, Destination } })
+    const direct = `http://127.0.0.1:${port}`
+    equal((await copy('', `${direct}/files/admin/direct`, direct)).status, 201, 'Apache alone judges nothing')
+    equal((await copy(agent, `${direct}/files/b`)).status, 400, 'the host is not that of the request')
+    equal((await copy(agent, `${world.url}/files/mine/b`)).status, 201)
+    equal((await copy(agent, `${world.url}/files/admin/b`)).status, 403)
+    equal((await copy(admin, `${world.url}/files/admin/b`)).status, 201)
+    const written = await world.fetch('/files/mine/c', { method: 'PUT', token: agent, body: 'c' })
+    equal(written.status, 201)
+    const listed = await world.fetch('/files/mine/', { method: 'PROPFIND', token: agent, headers: { depth: '1' } })
+    match(await listed.text(), /\/files\/mine\/[bc]<[\s\S]*\/files\/mine\/[bc]</)
+    return ['PUT, PROPFIND, COPY (bearer)', 'a Destination of a route for fewer people', NO_BROWSER]
+  }
+}
+
+export const BEHIND_APACHE: readonly System[] = [php, webdav, git]

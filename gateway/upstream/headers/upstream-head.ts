@@ -3,6 +3,7 @@ import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
 import {
   ACCEPT,
   AUTHORIZATION,
+  DESTINATION,
   FETCH_SITE,
   headerKind,
   LOOP_FIELD,
@@ -31,9 +32,13 @@ const framingLines = (head: RequestHead): string => {
   return head.contentLength === undefined ? '' : `content-length: ${Number(head.contentLength)}\r\n`
 }
 
+/** The same server that the backend is asked as: some accept no path alone, and none another server (RFC 4918 §10.3). */
+const destinationLine = ({ route, destination }: Exchange, authority: string): string =>
+  `destination: ${route?.upstream?.targets[0]?.tls ? 'https' : 'http'}://${authority}${destination}\r\n`
+
 /** Fields that pass as the client sent them, in the same order and spelling. */
 const passedLines = (parts: UpstreamHeadParts): string => {
-  const { exchange, fieldKinds, passAuthorization, cookie, isSecret, without, rules } = parts
+  const { exchange, authority, fieldKinds, passAuthorization, cookie, isSecret, without, rules } = parts
   const raw = exchange.request.fields
   const { trace } = exchange
   const named = connectionNames(exchange.head.connection)
@@ -48,6 +53,7 @@ const passedLines = (parts: UpstreamHeadParts): string => {
       kind === ACCEPT ||
       kind === FETCH_SITE ||
       kind === TRACEPARENT ||
+      (kind === DESTINATION && exchange.destination === '') ||
       (kind === AUTHORIZATION && passAuthorization) ||
       (kind === MAX_FORWARDS && left === undefined)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
@@ -58,6 +64,7 @@ const passedLines = (parts: UpstreamHeadParts): string => {
     // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
     lines += name + ': ' + value + '\r\n'
   }
+  if (exchange.destination !== '' && !rules?.removes('destination')) lines += destinationLine(exchange, authority)
   if (left !== undefined) lines += `max-forwards: ${left - 1}\r\n`
   if (trace !== undefined && !rules?.removes('traceparent')) lines += `traceparent: ${trace.traceparent}\r\n`
   if (cookie !== undefined && !named?.has('cookie') && !rules?.removes('cookie')) lines += `cookie: ${cookie}\r\n`

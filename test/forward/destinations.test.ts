@@ -1,0 +1,102 @@
+// What a COPY or MOVE writes to is judged like the path of the request, and forwarded as the backend knows it.
+// RW-45; RFC 4918 §9.8, §9.9, §10.3
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+
+const raw = await startRawUpstream(t)
+raw.respond(() => OK)
+const world = await startGateway(t, {
+  env: { TRUST_PROXY: '127.0.0.1' },
+  config: {
+    upstreams: { files: { url: raw.url }, other: { url: raw.url } },
+    routes: [
+      { path: '/dav/*', upstream: 'files', stripPrefix: '/dav' },
+      { path: '/dav/admin/*', upstream: 'files', stripPrefix: '/dav', roles: ['Admin'] },
+      { path: '/dav/read/*', upstream: 'files', stripPrefix: '/dav', methods: ['GET', 'COPY'] },
+      { path: '/dav/read/*', upstream: 'files', stripPrefix: '/dav', methods: ['PUT'], roles: ['Admin'] },
+      { path: '/open/*', upstream: 'files', public: true },
+      { path: '/other/*', upstream: 'other' },
+      { path: '/judged/*', external: true },
+      { path: '/judged/admin/*', external: true, roles: ['Admin'] }
+    ]
+  }
+})
+const tokens = { Agente: await world.tokenFor(), Admin: await world.tokenFor({ profiles: ['Admin'] }) }
+
+const ask = async (who: keyof typeof tokens | 'anonymous', start: string, fields: readonly string[]) => {
+  const before = raw.requests.length
+  const auth = who === 'anonymous' ? [] : [`Authorization: Bearer ${tokens[who]}`]
+  const answer = await world.raw([`${start} HTTP/1.1`, 'Host: gw', ...auth, ...fields, '', ''].join('\r\n'))
+  const request = raw.requests[before]
+  const destinations = request?.headers.filter(([name]) => /^destination$/i.test(name)).map(([, value]) => value)
+  return { status: answer.status, code: answer.body.match(/GW_\w+/)?.[0], destinations }
+}
+const move = (who: keyof typeof tokens | 'anonymous', destination: string, more: readonly string[] = []) =>
+  ask(who, 'MOVE /dav/mine/a', [`Destination: ${destination}`, ...more])
+
+t.test('a destination that the person may write to is forwarded as the backend knows it', async t => {
+  for (const [given, told] of [
+    ['/dav/mine/b', '/mine/b'],
+    ['http://gw/dav/mine/b%20c', '/mine/b%20c'],
+    ['https://GW/dav/mine/%62?x=/y', '/mine/b?x=/y'],
+    ['/dav', '/']
+  ] as const)
+    t.same(await move('Agente', given), { status: 200, code: undefined, destinations: [raw.url + told] }, given)
+  t.same((await move('Admin', '/dav/admin/x')).destinations, [`${raw.url}/admin/x`])
+  const behindProxy = await move('Agente', 'https://portal.example.org/dav/b', ['X-Forwarded-Host: portal.example.org'])
+  t.same(behindProxy.destinations, [`${raw.url}/b`], 'the host that a trusted proxy was asked for')
+})
+
+t.test('a destination of another route needs its rights, for this method and for PUT', async t => {
+  for (const given of ['/dav/admin/x', 'http://gw/dav/admin', '/dav/%61dmin/x', '/dav/admin/x?y'])
+    t.same(await move('Agente', given), { status: 403, code: 'GW_FORBIDDEN', destinations: undefined }, given)
+  t.match(await ask('Agente', 'COPY /dav/mine/a', ['Destination: /dav/read/x']), { status: 403 }, 'PUT is for Admins')
+  t.match(await ask('Admin', 'COPY /dav/mine/a', ['Destination: /dav/read/x']), { status: 200 })
+  t.match(await ask('anonymous', 'COPY /open/a', ['Destination: /dav/x']), { status: 401 })
+  t.match(await ask('anonymous', 'COPY /open/a', ['Destination: /open/b']), {
+    status: 200,
+    destinations: [`${raw.url}/open/b`]
+  })
+})
+
+t.test('a destination that several readers could take differently, or that is elsewhere, is refused', async t => {
+  const refused = [
+    'http://other.example/dav/b',
+    'http://gw:81/dav/b',
+    '//gw/dav/b',
+    'dav/b',
+    '/dav/x/../admin/y',
+    '/dav/ADMIN/x',
+    '/dav/mine%2F..%2Fadmin',
+    '/dav/admin.php/x#y',
+    '/dav/a b',
+    '/other/x',
+    '/auth/admin/users',
+    '/unknown/x',
+    ''
+  ]
+  for (const given of refused) {
+    const { status, destinations } = await move('Agente', given)
+    t.ok(status >= 400 && status < 500, `${given}: ${status}`)
+    t.equal(destinations, undefined, given)
+  }
+  t.match(await move('Agente', '/dav/b', ['Destination: /dav/admin/x']), { status: 400 }, 'two of them')
+  t.match(await move('Agente', 'http://portal.example.org/dav/b'), { status: 400 }, 'no proxy said so')
+})
+
+t.test('other methods carry a Destination as any other field', async t => {
+  t.same((await ask('Agente', 'POST /dav/x', ['Destination: Lisbon', 'Content-Length: 0'])).destinations, ['Lisbon'])
+})
+
+t.test('a proxy that asks hears the same of what a COPY writes to', async t => {
+  const forward = (destination: string) =>
+    ask('Agente', 'GET /auth/forward', [
+      'X-Forwarded-Method: COPY',
+      'X-Forwarded-Uri: /judged/a',
+      `Destination: ${destination}`
+    ])
+  t.match(await forward('/judged/b'), { status: 200 })
+  t.match(await forward('/judged/admin/b'), { status: 403 })
+  t.match(await forward('/dav/b'), { status: 400 }, 'not behind that proxy')
+})
