@@ -389,5 +389,71 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'at.ends[(at.index[position] ?? 0) - 1] = 0',
     changes: ['0 → 1'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'if (slots.ends[next] !== 0) forget(slots, find(slots, slots.low[next] ?? 0, slots.high[next] ?? 0))',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'const slot = (slots.index[position] ?? 0) - 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'window.end = slots.ends[slot] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'window.generation = slots.generations[slot] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'window.spent = slots.spent[slot] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'window.lent = slots.lent[slot] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'window.others = slots.others[slot] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'if (slots === undefined || count === 0) return',
+    changes: ['|| → &&'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'const end = slots.ends[swept] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'if (end !== 0 && end <= now) forget(slots, find(slots, slots.low[swept] ?? 0, slots.high[swept] ?? 0))',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'for (let slot = index[position] ?? 0; slot !== 0; slot = index[position] ?? 0) {',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   }
 ]
