@@ -200,7 +200,7 @@ export class Llhttp {
       versionMajor,
       versionMinor,
       // What follows a message of another protocol is not framed by our rules (RFC 9112 §2.3).
-      keepAlive: this.#keepAlive && versionMajor === 1 && (versionMinor === 1 || !saysClose(fields)),
+      keepAlive: this.#keepAlive && versionMajor === 1 && !saysClose(fields),
       fields
     }
   }
@@ -277,8 +277,15 @@ export class Llhttp {
   }
 }
 
-/** For HTTP/1.0, where llhttp lets `keep-alive` win over `close`, against RFC 9112 §9.3. */
-const saysClose = (fields: readonly string[]): boolean =>
-  fields.some((value, i) => i % 2 === 1 && /^connection$/i.test(fields[i - 1] ?? '') && /\bclose\b/i.test(value))
+/** Where llhttp does not: with `keep-alive` beside it in HTTP/1.0 (RFC 9112 §9.3), and with a tab behind it. */
+const saysClose = (fields: readonly string[]): boolean => {
+  for (let i = 0; i < fields.length; i += 2) {
+    // By its length first, since every request comes through here.
+    if (fields[i]?.length === 10 && /^connection$/i.test(fields[i] ?? '') && CLOSE.test(fields[i + 1] ?? ''))
+      return true
+  }
+  return false
+}
+const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 
 const isBlank = (code: number): boolean => code === SPACE || code === TAB

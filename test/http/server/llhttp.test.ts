@@ -58,6 +58,23 @@ t.test('a head is read as it was sent, without the blanks around its values', as
   })
 })
 
+t.test('a connection stays open unless one of its options says close, whatever blanks stand around it', async t => {
+  const staysOpen = (version: string, ...connection: readonly string[]) => {
+    read(`GET /a HTTP/${version}\r\n${connection.map(value => `Connection:${value}\r\n`).join('')}Host: gw\r\n\r\n`)
+    return llhttp.takeHead().keepAlive
+  }
+  const closed = [' close', ' close \t', '\tClose\t', ' x,\tclose\t, y', ' close\t,upgrade', ' keep-alive, close\t']
+  for (const value of closed) {
+    t.notOk(staysOpen('1.1', value), JSON.stringify(value))
+    t.notOk(staysOpen('1.1', value, ' Upgrade'), `${JSON.stringify(value)}, then another field`)
+    t.notOk(staysOpen('1.0', value, ' keep-alive'), `1.0: ${JSON.stringify(value)}`)
+  }
+  for (const value of ['', ' keep-alive', ' Keep-Alive\t', ' x-close', ' close-not', ' closed, upgrade'])
+    t.ok(staysOpen('1.1', value), JSON.stringify(value))
+  t.ok(staysOpen('1.0', ' keep-alive'))
+  t.notOk(staysOpen('1.0', ' upgrade'))
+})
+
 t.test('a field that two copied parts share is one field', async t => {
   for (let length = 1990; length < 2060; length++) {
     const text = `GET /${'p'.repeat(length - 60)} HTTP/1.1\r\nLong-Name-Of-A-Field: value of it\r\nX: ${'v'.repeat(300)}\r\n\r\n`
