@@ -1,7 +1,7 @@
 // Limits the time that bulky reads take in one turn of the event loop: the rest waits for later turns, in order.
 
 /** Time limit in a turn in which no connection was accepted; milliseconds. */
-const TURN_MS = 1
+const TURN_MS = 3
 /** libuv accepts one connection per turn: while connections arrive, bulky reads pause this many times as long as they took. */
 const REST = 4
 
