@@ -46,17 +46,19 @@ export interface Gateway {
   close(): Promise<void>
 }
 
-/** Limits that no setting changes, but tests do. */
-export interface Limits {
+/** What no setting changes, but a program that embeds the gateway may. */
+export interface Embedding {
   /** How long a client may leave a response unread; milliseconds. */
   clientStallMs?: number
+  /** Runs when all else has started: gives up a port that was held until then. */
+  beforeListening?(): Promise<void>
 }
 
 /** @param siblings other processes that share the listener; empty if this one is alone. */
 export const startGateway = async (
   settings: Settings,
   log: Logger,
-  limits: Limits = {},
+  embedding: Embedding = {},
   siblings: Siblings = alone
 ): Promise<Gateway> => {
   const observation = await startObservation(settings, log)
@@ -96,7 +98,7 @@ export const startGateway = async (
 
   const { clientAddress, places } = createClientPlaces(settings, siblings, log)
   const { server } = buildApp({
-    clientStallMs: limits.clientStallMs,
+    clientStallMs: embedding.clientStallMs,
     clientAddress,
     routes: routes.current,
     limiter: stores.limiter,
@@ -112,6 +114,7 @@ export const startGateway = async (
   })
   await regranting.settled()
   const judges = { isTrusted: clientAddress.trusted, onRefused: violations.note }
+  await embedding.beforeListening?.()
   const listener = await openListener({ server, settings, certificates, places, ...judges })
   observation.nowReady()
 

@@ -67,8 +67,8 @@ export const startDemo = async ({
     ...provider.environment
   })
   await database.ready
-  await reserved.release()
-  const gateway = await startGateway(settings, createLog({ level: settings.logLevel }))
+  const embedding = { beforeListening: reserved.release }
+  const gateway = await startGateway(settings, createLog({ level: settings.logLevel }), embedding)
   const admitted = await admitPeople(publicUrl, people)
   return {
     url: publicUrl,

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { stringify } from 'yaml'
-import { type Gateway, type Limits, startGateway as start } from '../../gateway/gateway.ts'
+import { type Embedding, type Gateway, startGateway as start } from '../../gateway/gateway.ts'
 import type { User } from '../../gateway/identity.ts'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
@@ -34,7 +34,7 @@ export interface WorldOptions {
   postgres?: Pick<TestPostgres, 'url'>
   /** A free one when absent. */
   port?: number
-  limits?: Limits
+  limits?: Embedding
 }
 
 export interface LogLine {
