@@ -177,7 +177,9 @@ t.test('whatever fields are sent, identity and framing are the gateway’s alone
         if (lines(request, 'authorization').join() !== 'Authorization: Basic YTpi') throw new Error(request.head)
         const who = isPublic ? '' : 'X-Who: 7'
         if (lines(request, 'x-who').join() !== who) throw new Error(request.head)
-        if (lines(request, 'x-webauth-user').some(line => !/^X-WEBAUTH-USER: ldap:[\x20-\x7e]*[\x21-\x7e]$/.test(line))) {
+        if (
+          lines(request, 'x-webauth-user').some(line => !/^X-WEBAUTH-USER: ldap:[\x20-\x7e]*[\x21-\x7e]$/.test(line))
+        ) {
           throw new Error(request.head)
         }
         const identity = identityFields(request)

@@ -8,7 +8,7 @@ import type { World } from '../world.ts'
 const PAGE = 'https://pages.example.org'
 const KEYED_PATH = '/keyed/bench'
 /** A microsecond is less than what a process gains while it warms up: both routes in turn, a moment each. */
-const TURNS = 5
+const TURNS = 15
 
 const routes = (port: number): string => `
 upstreams:
