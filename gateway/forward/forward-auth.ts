@@ -2,6 +2,7 @@
 import { BadRequest, Forbidden, type GatewayError } from '../errors.ts'
 import { type AnswerOptions, answerRefusal, ownHeaders } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { misleads } from '../http/fields.ts'
 import { fieldValues, type HttpRequest } from '../http/server/request.ts'
 import { identityFields } from '../upstream/headers/identity-headers.ts'
 
@@ -50,6 +51,9 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
   if (!exchange.peerTrusted) return new Forbidden({ reason: 'forward-auth-peer' })
   if (query !== '' && query !== '?' && query !== '?mode=nginx') return new BadRequest({ reason: 'forward-auth-mode' })
   if (named === undefined) return new BadRequest({ reason: 'forward-auth-headers' })
+  // They cannot be removed here, and the proxy forwards them.
+  const isMisled = request.fields.some((name, i) => i % 2 === 0 && misleads(name))
+  if (isMisled) return new BadRequest({ reason: 'forward-auth-misleading' })
   exchange.path = ''
   exchange.method = named.method
   exchange.target = named.target

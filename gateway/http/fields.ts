@@ -49,6 +49,8 @@ const KINDS: Record<string, number> = {
   expect: EXPECT,
   'max-forwards': MAX_FORWARDS,
   traceparent: TRACEPARENT,
+  // A hint that the pages of Next.js send; the other `X-Middleware-*` are removed.
+  'x-middleware-prefetch': PASS,
   destination: DESTINATION,
   [LOOP_FIELD]: LOOP
 }
@@ -123,10 +125,21 @@ const FOREIGN_IDENTITY = [
   'proxy'
 ]
 
-// Fields from which backends and frameworks take the host, the scheme, the method or the path, regardless of who sent them.
-// gunicorn takes `Script-Name` off the path that it hands to the application, Next.js finds the page by `X-Matched-Path`, Rack
-// sends the file that `X-Accel-Mapping` leads to.
+// Fields from which backends and frameworks take the host or the scheme, regardless of who sent them; and those in which proxies
+// describe a request.
 const SPOOFABLE = [
+  'x-original-host',
+  'x-original-method',
+  'x-original-url',
+  'x-original-uri',
+  'front-end-https',
+  'x-host',
+  'x-url-scheme'
+]
+
+// Fields by which a backend serves another path or method than the one requested. gunicorn takes `Script-Name` off the path that it
+// hands to the application, Next.js finds the page by `X-Matched-Path`, Rack sends the file that `X-Accel-Mapping` leads to.
+const MISLEADING = [
   'script-name',
   'path-info',
   'x-script-name',
@@ -135,21 +148,17 @@ const SPOOFABLE = [
   'x-sendfile-type',
   'x-accel-mapping',
   'x-override-url',
-  'x-original-method',
-  'x-original-host',
-  'x-original-url',
-  'x-original-uri',
   'x-rewrite-url',
   'x-http-method',
   'x-http-method-override',
-  'x-method-override',
-  'front-end-https',
-  'x-host',
-  'x-url-scheme'
+  'x-method-override'
 ]
+// Next.js's requests to itself: some releases skip the checks of their middleware for them (CVE-2025-29927).
+const MISLEADING_PREFIXES = ['x-middleware-', 'x-invoke-']
 
-const dropped = new Set([...HOP_BY_HOP, ...ADDRESSES, ...FOREIGN_IDENTITY, ...SPOOFABLE])
+const dropped = new Set([...HOP_BY_HOP, ...ADDRESSES, ...FOREIGN_IDENTITY, ...SPOOFABLE, ...MISLEADING])
 const DROPPED_PREFIXES = [
+  ...MISLEADING_PREFIXES,
   'x-user-',
   'x-forwarded-',
   'x-request-id',
@@ -178,9 +187,6 @@ const DROPPED_PREFIXES = [
   '-ws',
   'ms-aspnetcore-',
   'x-envoy-',
-  // Next.js's requests to itself: some releases skip the checks of their middleware for them (CVE-2025-29927).
-  'x-middleware-',
-  'x-invoke-',
   'ssl-client-',
   'x-ssl-client-'
 ]
@@ -201,6 +207,13 @@ const judge = (name: string): number => {
   if (DROPPED_PREFIXES.some(prefix => collapsed.startsWith(prefix))) return DROP
   // Another spelling of a field that the gateway itself writes or reads (X_Forwarded_For, Content.Length, …).
   return collapsed !== lower && Object.hasOwn(KINDS, collapsed) ? DROP : PASS
+}
+
+/** Whether a backend may serve another path or method because of a field, however its name is spelt. */
+export const misleads = (name: string): boolean => {
+  const collapsed = collapse(name)
+  if (MISLEADING.includes(collapsed)) return true
+  return MISLEADING_PREFIXES.some(prefix => collapsed.startsWith(prefix)) && !Object.hasOwn(KINDS, collapsed)
 }
 
 /** The kind of a field name as the client spelt it. */

@@ -266,6 +266,8 @@ t.test('no header of a client makes a backend serve another path or method than 
     t.equal(answer.status, 200)
     t.notMatch(request?.head, /forged/, path)
   }
+  const { request } = await send('/api/x', 'X-Middleware-Prefetch: 1\r\n')
+  t.match(request?.head, /^X-Middleware-Prefetch: 1\r$/m, 'a hint that browsers send')
 })
 
 t.test('a token of ours reaches no public backend, whatever stands around it', async t => {

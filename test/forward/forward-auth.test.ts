@@ -233,3 +233,20 @@ t.test('what only forwarding can obey is an error on an external route', async t
   t.same(await complaints('external: false'), ['a route needs the key "upstream"'])
   t.same(await complaints('external: true'), [])
 })
+
+// RW-43
+t.test('a request with a field by which its backend would serve another path or method is refused', async t => {
+  for (const name of [
+    'SCRIPT_NAME',
+    'X-Script-Name',
+    'X-HTTP-Method-Override',
+    'x_rewrite_url',
+    'X-Middleware-Subrequest'
+  ]) {
+    const answer = await ask([...caddy('GET', '/app/x'), [name, '/app/admin']])
+    t.equal(answer.status, 400, name)
+    t.match(JSON.parse(answer.body), { code: 'GW_BAD_REQUEST' })
+  }
+  const harmless = await ask([...caddy('GET', '/app/x'), ['X-Middleware-Prefetch', '1'], ['X-Name', 'Script']])
+  t.equal(harmless.status, 200)
+})
