@@ -77,8 +77,11 @@ t.test('a lock-out in the directory ends nothing', async t => {
 
 t.test('a person who is gone from the directory is ended at the second look', async t => {
   const { ldap, world, tokens } = await startWorld(t)
+  // From before the removal: its answer may come late.
+  const began = performance.now()
   await ldap.remove(dnOf({ uid: 'maria' }))
-  const ms = await untilEnded(world, tokens[0])
+  await untilEnded(world, tokens[0])
+  const ms = performance.now() - began
   t.ok(ms > RECHECK_MS * 0.8 && ms < 2 * RECHECK_MS + 1000, `${ms} ms`)
 })
 
