@@ -141,3 +141,26 @@ t.test(
     t.equal(decide({ route: admins, path: '/b', alsoReadAs: [open] }, who(), options).decision, 403)
   }
 )
+
+// RW-45
+t.test('what a request writes to besides its own path must admit the asker too', async t => {
+  const table = await tableOf(t, '/a', '/b {roles: [Admin]}', '/c {methods: [GET]}', '/d {public: true}')
+  const options = { cloudUnassignedMayPass: false }
+  const asAgente: Asker = { user: { profiles: ['Agente'], accessStatus: 'assigned', provider: 'ldap' } }
+  const writing = (path: string, asker: Asker, ...written: string[]) => {
+    const match = table.match('COPY', path)
+    if (match.route === undefined) throw new Error(`${path} has no route`)
+    return decide({ ...match, alsoWrites: written.map(one => table.match('PUT', one)) }, asker, options)
+  }
+  const forbidden = { decision: 403, code: 'GW_FORBIDDEN', reason: 'destination' }
+  const allowed = { decision: 'allow', code: undefined, reason: 'any-valid-token' }
+  t.same(writing('/a', asAgente), allowed)
+  t.same(writing('/a', asAgente, '/a', '/d'), allowed)
+  t.same(writing('/a', asAgente, '/a', '/b'), forbidden, 'another profile')
+  t.same(writing('/a', asAgente, '/c'), forbidden, 'another method')
+  t.same(writing('/a', asAgente, '/nowhere'), forbidden, 'no route')
+  t.same(writing('/a', asAgente, '/x/../b'), { decision: 400, code: 'GW_BAD_PATH', reason: 'dot-segment' })
+  t.same(writing('/d', {}, '/a'), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'no-token' })
+  t.same(writing('/d', {}, '/d'), { decision: 'allow', code: undefined, reason: 'public' })
+  t.same(writing('/b', asAgente, '/a').decision, 403, 'its own path comes first')
+})
