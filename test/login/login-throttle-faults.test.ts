@@ -107,7 +107,18 @@ t.test('binds without an answer count as failed, for the directory may judge the
   t.teardown(frozen.thaw)
   const guess = (n: number) => world.login({ username: 'maria', password: `late ${n}`, from: stranger(n), at: n })
   const told = await Promise.all(Array.from({ length: 40 }, (_, n) => guess(n)))
-  t.match(tally(told), { 'directory-timeout': THRESHOLD - 2, 'login-throttled-account': 42 - THRESHOLD })
+  const { 'login-throttled-account': throttled, ...tried } = tally(told)
+  t.equal(throttled, 42 - THRESHOLD)
+  // A machine that stands still meanwhile may name another stage of the same failure.
+  t.equal(
+    Object.values(tried).reduce((sum, count) => sum + count, 0),
+    THRESHOLD - 2,
+    JSON.stringify(tried)
+  )
+  t.ok(
+    Object.keys(tried).every(reason => reason.startsWith('directory-')),
+    JSON.stringify(tried)
+  )
   frozen.thaw()
   t.match(tally(await Promise.all([50, 51, 52].map(guess))), { 'login-throttled-account': 3 })
   t.ok((await frozen.failureCount('maria')) <= THRESHOLD - 2)
