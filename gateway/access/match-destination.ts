@@ -1,6 +1,6 @@
 // Finds the routes of the path that a COPY or MOVE writes to, so that it is judged like the path of the request.
 import type { Exchange } from '../http/exchange.ts'
-import { forwardedPath, type RouteMatch, type RouteTable } from '../routes/route.ts'
+import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { originForm } from './match-route.ts'
 
 const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination' }
@@ -27,7 +27,7 @@ export const createMatchDestination =
     exchange.destination = forwardedPath(written.route, written.path) + target.slice(path.length)
   }
 
-const isBeside = (one: NonNullable<RouteMatch['route']>, other: NonNullable<RouteMatch['route']>): boolean =>
+const isBeside = (one: Route, other: Route): boolean =>
   one.upstream === other.upstream && one.external === other.external
 
 /** Of a Simple-ref (RFC 4918 §8.3) whose authority, if there is one, is that of the request. */

@@ -24,7 +24,7 @@ export interface DirectoryPlan {
 
 const GROUP_FILTER = '(|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))'
 
-/** @throws Error if nobody could be bound, or if the parentheses of a filter do not match. */
+/** @throws Error if no one could be bound, or if the parentheses of a filter do not match. */
 export const planOf = (settings: LdapSettings): DirectoryPlan => {
   const {
     domain,

@@ -21,8 +21,8 @@ interface AccountHistory {
 
 /**
  * Turns a link by login name into one by the stable subject, if the account existed before the last login of that person:
- * a name that has since been reassigned matches nobody. Returns the entry for the audit log, or undefined if there is no
- * such link. If several people have names of one account, a disabled one takes precedence, so that nobody returns under
+ * a name that has since been reassigned matches no one. Returns the entry for the audit log, or undefined if there is no
+ * such link. If several people have names of one account, a disabled one takes precedence, so that no one returns under
  * another name.
  */
 export const upgradeLink = async (
