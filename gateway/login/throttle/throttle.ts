@@ -46,7 +46,7 @@ interface LoginThrottleParts {
   readonly secret: string
   /**
    * Permits of accounts. They must survive a crash of any part and be the same for all instances, or two of them could
-   * together lock an account. They are therefore in Postgres, without which nobody can log in anyway, and not in Redis, which
+   * together lock an account. They are therefore in Postgres, without which no one can log in anyway, and not in Redis, which
    * may be flushed, fail over or be unavailable while the directory's own count continues.
    */
   readonly accountPermits: PermitStore
