@@ -9,15 +9,17 @@ const sources = readdirSync(FOLDER)
   .filter(file => file.endsWith('.ts'))
   .map(file => ({ file, source: readFileSync(join(FOLDER, file), 'utf8') }))
 
-const WORDS = /^ {2,4}(?:(\w+)|'([\w.-]+)'):\s*(?:'((?:[^'\\]|\\.)*)'|"([^"]*)"),?$/gm
+const TEXT = String.raw`(?:'((?:[^'\\]|\\.)*)'|"([^"]*)")`
+const WORDS = new RegExp(String.raw`^ {2}(?:(\w+)|'([\w.-]+)'):\s*\[\s*${TEXT},\s*${TEXT}\s*\],?$`, 'gm')
 
 /** The words of one language in a file, by key. */
-const wordsOf = (source: string, language: 'pt' | 'en'): Map<string, string> => {
-  const block = new RegExp(`const ${language}\\b[^=]*= \\{\\n(.*?)\\n\\}`, 's').exec(source)?.[1] ?? ''
-  return new Map(
-    [...block.matchAll(WORDS)].map(([, name, quoted, one, other]) => [name ?? quoted ?? '', one ?? other ?? ''])
+const wordsOf = (source: string, language: 'pt' | 'en'): Map<string, string> =>
+  new Map(
+    [...source.matchAll(WORDS)].map(([, name, quoted, pt, doublyQuotedPt, en, doublyQuotedEn]) => [
+      name ?? quoted ?? '',
+      (language === 'pt' ? (pt ?? doublyQuotedPt) : (en ?? doublyQuotedEn)) ?? ''
+    ])
   )
-}
 
 const holes = (text: string): string[] => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => hole).sort()
 
@@ -27,6 +29,7 @@ t.test('both languages have the same words, with the same places for values', as
   for (const { file, source } of files) {
     const [pt, en] = [wordsOf(source, 'pt'), wordsOf(source, 'en')]
     t.ok(pt.size > 5, file)
+    t.equal(pt.size, source.match(/^ {2}\S+: \[/gm)?.length, `${file}: all of its words are read`)
     t.same([...pt.keys()].sort(), [...en.keys()].sort(), file)
     for (const [key, text] of pt) {
       t.not(text.trim(), '', `${file} ${key}`)
@@ -102,9 +105,7 @@ t.test('every action on record has a name in both languages', async t => {
   }
   t.ok(recorded.size > 20)
   const audit = sources.find(({ file }) => file === 'words-audit.ts')?.source ?? ''
-  const listed = [...(/ACTIONS[^[]*\[\]? = \[(.*?)\]/s.exec(audit)?.[1]?.matchAll(/'([^']+)'/g) ?? [])].map(
-    ([, one]) => one
-  )
+  const listed = wordsOf(/const actions = \{(.*?)\n\}/s.exec(audit)?.[1] ?? '', 'pt').keys()
   t.same([...listed].sort(), [...recorded].sort())
   for (const action of recorded) t.ok(wordsOf(audit, 'pt').has(action), action)
 })

@@ -5,7 +5,7 @@ import { Name, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from '.
 import { download } from './download.ts'
 import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import { ACTIONS, type AuditKey, text } from './words-audit.ts'
+import { ACTIONS, type AuditAction, text } from './words-audit.ts'
 
 interface AuditItem {
   readonly at: string
@@ -30,7 +30,7 @@ const Details = ({ item }: { item: AuditItem }): VNode => html`<details><summary
   <div><dt>${text('requestId')}</dt><dd><code>${item.requestId || '–'}</code></dd></div>
   <div><dt>${text('hash')}</dt><dd><code>${item.hash}</code></dd></div></dl></details>`
 
-const isKnown = (action: string): action is AuditKey => ACTIONS.includes(action as AuditKey)
+const isKnown = (action: string): action is AuditAction => ACTIONS.includes(action as AuditAction)
 
 /** People and their names link to the person; if the name no longer exists, the number is shown. */
 const Subject = ({ item: { target, targetName } }: { item: AuditItem }): VNode | null => {

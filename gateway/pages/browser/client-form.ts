@@ -5,8 +5,7 @@ import { type Outcome, OutcomeLine } from './console-parts.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
 import { useUnsaved } from './unsaved.ts'
-import { text as ownText } from './words-clients.ts'
-import { text } from './words-console.ts'
+import { text } from './words-clients.ts'
 
 /** A secret that the gateway has just created, and will not show again. */
 export interface MadeSecret {
@@ -51,11 +50,11 @@ const fieldsOf = (client: Client | undefined): ChosenAreas & { readonly expires:
 
 /** Which field was rejected; worded here, because the gateway's own messages are in English. */
 const problemWords = (answer: Answer<unknown>): string => {
-  if (answer.code === 'GW_CONFLICT') return ownText('nameTaken')
+  if (answer.code === 'GW_CONFLICT') return text('nameTaken')
   const { message } = answer.body as { message?: unknown }
   if (answer.code !== 'GW_BAD_REQUEST' || typeof message !== 'string') return problemOf(answer)
-  if (message.includes('addresses')) return ownText('badAddress')
-  return message.includes('expiresAt') ? ownText('badExpiry') : problemOf(answer)
+  if (message.includes('addresses')) return text('badAddress')
+  return message.includes('expiresAt') ? text('badExpiry') : problemOf(answer)
 }
 
 interface Props {
@@ -99,7 +98,7 @@ export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode =
     onMade?.(answer.body)
   }
   const id = (name: string) => (client === undefined ? `client-${name}` : `edit-${name}`)
-  return html`<form id=${client === undefined ? 'new-client' : 'edit-client'} class=${client === undefined ? 'client panel' : 'client'} onSubmit=${save} onInput=${touch} aria-busy=${isBusy}>${client === undefined && html`<h2>${ownText('newClient')}</h2>`}
+  return html`<form id=${client === undefined ? 'new-client' : 'edit-client'} class=${client === undefined ? 'client panel' : 'client'} onSubmit=${save} onInput=${touch} aria-busy=${isBusy}>${client === undefined && html`<h2>${text('newClient')}</h2>`}
     <p><label for=${id('name')}>${text('name')}</label><input id=${id('name')} name="name" required maxlength="64" autocomplete="off" dir="auto" defaultValue=${client?.name} /></p>
     <fieldset><legend>${text('profiles')}</legend><div class="checks">${allProfiles.map(
       ({ name }) =>
@@ -111,12 +110,12 @@ export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode =
       touch()
       setChosen(next)
     }} />
-    <p><label for=${id('expires')}>${ownText('expiresHint')}</label><input id=${id('expires')} name="expires" type="date" min=${client === undefined ? today() : undefined} max="9999-12-31" defaultValue=${first.expires} /></p>
-    <p><label for=${id('addresses')}>${ownText('addressesHint')}</label>
+    <p><label for=${id('expires')}>${text('expiresHint')}</label><input id=${id('expires')} name="expires" type="date" min=${client === undefined ? today() : undefined} max="9999-12-31" defaultValue=${first.expires} /></p>
+    <p><label for=${id('addresses')}>${text('addressesHint')}</label>
       <input id=${id('addresses')} name="addresses" autocomplete="off" spellcheck="false" placeholder="203.0.113.0/24, 2001:db8::/32" defaultValue=${client?.addresses.join(', ')} /></p>
-    ${client !== undefined && html`<p class="quiet">${ownText('editNote')}</p>`}
+    ${client !== undefined && html`<p class="quiet">${text('editNote')}</p>`}
     <${OutcomeLine} outcome=${outcome} />
-    <div class="buttons"><button class="main" disabled=${isBusy}>${ownText(client === undefined ? 'create' : 'save')}</button>
+    <div class="buttons"><button class="main" disabled=${isBusy}>${text(client === undefined ? 'create' : 'save')}</button>
       ${client !== undefined && html`<button type="button" onClick=${onClose}>${text('cancel')}</button>`}</div></form>`
 }
 

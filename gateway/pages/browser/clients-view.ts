@@ -15,8 +15,7 @@ import {
 } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
-import { text as ownText } from './words-clients.ts'
-import { text } from './words-console.ts'
+import { text } from './words-clients.ts'
 
 /** Focused when it appears, and selected on focus, so that it can be copied with the keyboard too. */
 const Secret = ({ made, onHide }: { made: MadeSecret; onHide: () => void }): VNode => {
@@ -29,13 +28,13 @@ const Secret = ({ made, onHide }: { made: MadeSecret; onHide: () => void }): VNo
       () => setCopying('notCopied')
     )
   return html`<section class="panel" id="made-secret" aria-labelledby="made-secret-title">
-    <h2 id="made-secret-title" class="long">${ownText('secretOf', { name: made.name })}</h2><p id="made-secret-note">${ownText('once')}</p>
-    <p><label for="secret-client-id">${ownText('clientId')}</label><input id="secret-client-id" readonly value=${made.clientId} /></p>
-    <p><label for="secret-value">${ownText('secretOf', { name: made.name })}</label>
+    <h2 id="made-secret-title" class="long">${text('secretOf', { name: made.name })}</h2><p id="made-secret-note">${text('once')}</p>
+    <p><label for="secret-client-id">${text('clientId')}</label><input id="secret-client-id" readonly value=${made.clientId} /></p>
+    <p><label for="secret-value">${text('secretOf', { name: made.name })}</label>
       <input ref=${field} id="secret-value" readonly autocomplete="off" spellcheck="false" aria-describedby="made-secret-note" value=${made.clientSecret}
         onFocus=${(event: FocusEvent) => (event.target as HTMLInputElement).select()} /></p>
-    <div class="buttons"><button type="button" class="main" id="copy-secret" onClick=${copy}>${ownText('copy')}</button>
-      <button type="button" id="hide-secret" onClick=${onHide}>${ownText('hide')}</button><span role="status">${copying !== '' && ownText(copying)}</span></div></section>`
+    <div class="buttons"><button type="button" class="main" id="copy-secret" onClick=${copy}>${text('copy')}</button>
+      <button type="button" id="hide-secret" onClick=${onHide}>${text('hide')}</button><span role="status">${copying !== '' && text(copying)}</span></div></section>`
 }
 
 const none = '–'
@@ -50,28 +49,28 @@ interface RowProps {
 const ClientRow = ({ client, onEdit, onRotate, onRemove }: RowProps): VNode => {
   const { name, clientId, profiles, areas, areaPrincipal, expiresAt, addresses, lastUsedAt } = client
   const isExpired = expiresAt !== '' && Date.parse(expiresAt) <= Date.now()
-  const areaNames = areas.map(area => (area === areaPrincipal ? ownText('mainArea', { name: area }) : area))
+  const areaNames = areas.map(area => (area === areaPrincipal ? text('mainArea', { name: area }) : area))
   return html`<tr><th scope="row" data-label=${text('name')}><${Name} of=${name} /></th>
-    <td data-label=${ownText('clientId')}><code>${clientId}</code></td>
+    <td data-label=${text('clientId')}><code>${clientId}</code></td>
     <td data-label=${text('profiles')}>${profiles.join(', ') || none}</td>
     <td data-label=${text('areas')}><bdi>${areaNames.join(', ') || none}</bdi></td>
-    <td data-label=${ownText('expires')}>${expiresAt === '' ? text('never') : dateTime(expiresAt)}${isExpired && html` <${State} is="warn">${ownText('expired')}<//>`}</td>
-    <td data-label=${ownText('addresses')}>${addresses.join(', ') || ownText('anywhere')}</td>
-    <td data-label=${ownText('lastUsed')}>${lastUsedAt === '' ? text('never') : dateTime(lastUsedAt)}</td>
+    <td data-label=${text('expires')}>${expiresAt === '' ? text('never') : dateTime(expiresAt)}${isExpired && html` <${State} is="warn">${text('expired')}<//>`}</td>
+    <td data-label=${text('addresses')}>${addresses.join(', ') || text('anywhere')}</td>
+    <td data-label=${text('lastUsed')}>${lastUsedAt === '' ? text('never') : dateTime(lastUsedAt)}</td>
     <td data-label=${text('actions')}><div class="buttons">
-      <button type="button" aria-label=${ownText('editClient', { name })} onClick=${() => onEdit(client)}>${ownText('edit')}</button>
-      <button type="button" aria-label=${ownText('rotateClient', { name })} onClick=${() => onRotate(client)}>${ownText('rotate')}</button>
-      <button type="button" aria-label=${ownText('removeClient', { name })} onClick=${() => onRemove(client)}>${ownText('remove')}</button></div></td></tr>`
+      <button type="button" aria-label=${text('editClient', { name })} onClick=${() => onEdit(client)}>${text('edit')}</button>
+      <button type="button" aria-label=${text('rotateClient', { name })} onClick=${() => onRotate(client)}>${text('rotate')}</button>
+      <button type="button" aria-label=${text('removeClient', { name })} onClick=${() => onRemove(client)}>${text('remove')}</button></div></td></tr>`
 }
 
 const heads = () => [
   text('name'),
-  ownText('clientId'),
+  text('clientId'),
   text('profiles'),
   text('areas'),
-  ownText('expires'),
-  ownText('addresses'),
-  ownText('lastUsed'),
+  text('expires'),
+  text('addresses'),
+  text('lastUsed'),
   text('actions')
 ]
 
@@ -96,18 +95,18 @@ export const ClientsView = (): VNode => {
   const remove = async ({ id, clientId }: Client) => {
     const answer = await admin(`clients/${id}`, { method: 'DELETE' })
     const isError = answer.status !== 204
-    setOutcome({ words: isError ? problemOf(answer) : ownText('removed'), isError })
+    setOutcome({ words: isError ? problemOf(answer) : text('removed'), isError })
     if (!isError) setMade(secret => (secret?.clientId === clientId ? undefined : secret))
     loaded.reload()
   }
   const asks = (action: 'rotate' | 'remove', run: (client: Client) => Promise<void>) => (client: Client) =>
     setAct({
-      title: ownText(`${action}Ask`, { name: client.name }),
-      consequence: ownText(`${action}Will`),
-      label: ownText(action),
+      title: text(`${action}Ask`, { name: client.name }),
+      consequence: text(`${action}Will`),
+      label: text(action),
       run: () => void run(client)
     })
-  return html`<h1>${text('clients')}</h1><p class="quiet">${ownText('note')}</p>
+  return html`<h1>${text('clients')}</h1><p class="quiet">${text('note')}</p>
     <${OutcomeLine} outcome=${outcome} />
     ${made !== undefined && html`<${Secret} key=${made.clientSecret} made=${made} onHide=${() => setMade(undefined)} />`}
     <${Waiting} loaded=${loaded} />
@@ -124,10 +123,10 @@ export const ClientsView = (): VNode => {
     }
     ${
       edited !== undefined &&
-      html`<${Dialog} title=${ownText('editTitle', { name: edited.name.slice(0, 80) })} onClose=${() => setEdited(undefined)}>
+      html`<${Dialog} title=${text('editTitle', { name: edited.name.slice(0, 80) })} onClose=${() => setEdited(undefined)}>
         <${ClientForm} client=${edited} onClose=${() => setEdited(undefined)} onSaved=${() => {
           setEdited(undefined)
-          setOutcome({ words: ownText('changed'), isError: false })
+          setOutcome({ words: text('changed'), isError: false })
           loaded.reload()
         }} /><//>`
     }

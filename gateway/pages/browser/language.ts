@@ -1,7 +1,6 @@
 // Chooses the reader's language, Portuguese or English: the one they chose last, or else the one their browser prefers.
 
 export type Language = 'pt' | 'en'
-export type Words<K extends string> = Readonly<Record<Language, Readonly<Record<K, string>>>>
 
 const KEPT = 'portaria.language'
 
@@ -26,11 +25,11 @@ export const chooseLanguage = (chosen: Language): void => {
   tell()
 }
 
-/** Replaces `{name}` in a text with the value of that name. */
+/** Finds the text of a key, and replaces `{name}` in it with the value of that name. */
 export const createText =
-  <K extends string>(words: Words<K>) =>
+  <K extends string>(words: Readonly<Record<K, readonly [pt: string, en: string]>>) =>
   (key: K, values: Readonly<Record<string, string | number>> = {}): string =>
-    words[language][key].replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''))
+    words[key][language === 'pt' ? 0 : 1].replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''))
 
 const locale = () => (language === 'pt' ? 'pt-BR' : 'en')
 

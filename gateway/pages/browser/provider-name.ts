@@ -3,8 +3,9 @@ import { createText } from './language.ts'
 import { fact } from './session.ts'
 
 const text = createText({
-  pt: { ldap: 'diretório da empresa', cloudidp: 'conta na nuvem', client: 'conta de serviço' },
-  en: { ldap: 'company directory', cloudidp: 'cloud account', client: 'service account' }
+  ldap: ['diretório da empresa', 'company directory'],
+  cloudidp: ['conta na nuvem', 'cloud account'],
+  client: ['conta de serviço', 'service account']
 })
 
 export const providerName = (provider: string): string => {

@@ -1,117 +1,62 @@
 // Holds the texts of the account page, in both languages.
-import { createText, type Words } from './language.ts'
+import { createText } from './language.ts'
+import { words } from './words-console.ts'
 
-const pt = {
-  account: 'Minha conta',
-  access: 'Meu acesso',
-  profiles: 'Perfis',
-  areas: 'Áreas',
-  mainArea: 'Área principal',
-  none: 'nenhum',
-  byAdmin: 'dado por um administrador',
-  byGroup: 'pelo grupo {group}',
-  cutOff: 'O provedor enviou uma lista incompleta dos seus grupos; por isso nenhum grupo lhe dá acesso.',
-  waiting: 'Um administrador ainda precisa dar acesso a esta conta.',
-  sessions: 'Sessões abertas',
-  began: 'Início',
-  lastUsed: 'Último uso',
-  address: 'Endereço',
-  browser: 'Navegador',
-  current: 'esta sessão',
-  actions: 'Ações',
-  end: 'Encerrar',
-  endSession: 'Encerrar a sessão de {name}',
-  endOthers: 'Encerrar todas as outras',
-  endOthersAsk: 'Encerrar todas as outras sessões?',
-  endOthersWill: 'Será preciso entrar de novo em todos os outros navegadores e dispositivos. Esta sessão continua.',
-  ended: 'Encerrado.',
-  tokens: 'Tokens de acesso',
-  tokensNote:
+export const text = createText({
+  ...words,
+  account: ['Minha conta', 'My account'],
+  access: ['Meu acesso', 'My access'],
+  none: ['nenhum', 'none'],
+  byAdmin: ['dado por um administrador', 'given by an administrator'],
+  byGroup: ['pelo grupo {group}', 'through the group {group}'],
+  cutOff: [
+    'O provedor enviou uma lista incompleta dos seus grupos; por isso nenhum grupo lhe dá acesso.',
+    'The provider sent an incomplete list of your groups, so no group gives you access.'
+  ],
+  waiting: [
+    'Um administrador ainda precisa dar acesso a esta conta.',
+    'An administrator still has to give this account access.'
+  ],
+  sessions: ['Sessões abertas', 'Open sessions'],
+  began: ['Início', 'Began'],
+  browser: ['Navegador', 'Browser'],
+  current: ['esta sessão', 'this session'],
+  end: ['Encerrar', 'End'],
+  endSession: ['Encerrar a sessão de {name}', 'End the session of {name}'],
+  endOthers: ['Encerrar todas as outras', 'End all others'],
+  endOthersAsk: ['Encerrar todas as outras sessões?', 'End all other sessions?'],
+  endOthersWill: [
+    'Será preciso entrar de novo em todos os outros navegadores e dispositivos. Esta sessão continua.',
+    'You will have to log in again in all other browsers and on all other devices. This session continues.'
+  ],
+  ended: ['Encerrado.', 'Ended.'],
+  tokens: ['Tokens de acesso', 'Access tokens'],
+  tokensNote: [
     'Para os seus próprios programas. Um token age como a sua conta, com os perfis escolhidos, até expirar ou ser removido.',
-  noTokens: 'Nenhum token.',
-  name: 'Nome',
-  expires: 'Expira em',
-  never: 'nunca',
-  remove: 'Remover',
-  removeToken: 'Remover o token {name}',
-  removeAsk: 'Remover o token?',
-  removeWill: 'Os programas que usam “{name}” perdem o acesso imediatamente.',
-  newToken: 'Novo token',
-  make: 'Criar token',
-  made: 'Copie o token agora: ele não será mostrado de novo.',
-  tokenValue: 'Token',
-  copy: 'Copiar',
-  copied: 'Copiado.',
-  loginAgain: 'Para criar um token, entre de novo: o último login tem mais de 15 minutos.',
-  logIn: 'Entrar de novo',
-  logout: 'Sair',
-  language: 'Idioma',
-  loading: 'Carregando…',
-  unreachable: 'Não foi possível falar com o servidor.',
-  failed: 'Algo deu errado. Código da solicitação: {requestId}',
-  invalid: 'O servidor não aceitou os dados informados. Código da solicitação: {requestId}',
-  tooMany: 'Solicitações demais em pouco tempo. Espere um momento.',
-  unavailable: 'O servidor não pode fazer isto agora. Tente de novo em instantes.',
-  retry: 'Tentar de novo',
-  cancel: 'Cancelar'
-}
-
-export type AccountKey = keyof typeof pt
-
-const en: Record<AccountKey, string> = {
-  account: 'My account',
-  access: 'My access',
-  profiles: 'Profiles',
-  areas: 'Areas',
-  mainArea: 'Main area',
-  none: 'none',
-  byAdmin: 'given by an administrator',
-  byGroup: 'through the group {group}',
-  cutOff: 'The provider sent an incomplete list of your groups, so no group gives you access.',
-  waiting: 'An administrator still has to give this account access.',
-  sessions: 'Open sessions',
-  began: 'Began',
-  lastUsed: 'Last used',
-  address: 'Address',
-  browser: 'Browser',
-  current: 'this session',
-  actions: 'Actions',
-  end: 'End',
-  endSession: 'End the session of {name}',
-  endOthers: 'End all others',
-  endOthersAsk: 'End all other sessions?',
-  endOthersWill:
-    'You will have to log in again in all other browsers and on all other devices. This session continues.',
-  ended: 'Ended.',
-  tokens: 'Access tokens',
-  tokensNote:
-    'For your own programs. A token acts as your account, with the profiles chosen, until it expires or is removed.',
-  noTokens: 'No tokens.',
-  name: 'Name',
-  expires: 'Expires',
-  never: 'never',
-  remove: 'Remove',
-  removeToken: 'Remove the token {name}',
-  removeAsk: 'Remove the token?',
-  removeWill: 'Programs that use “{name}” lose their access immediately.',
-  newToken: 'New token',
-  make: 'Create token',
-  made: 'Copy the token now: it will not be shown again.',
-  tokenValue: 'Token',
-  copy: 'Copy',
-  copied: 'Copied.',
-  loginAgain: 'To create a token, log in again: your last login is more than 15 minutes old.',
-  logIn: 'Log in again',
-  logout: 'Log out',
-  language: 'Language',
-  loading: 'Loading…',
-  unreachable: 'The server could not be reached.',
-  failed: 'Something went wrong. Request id: {requestId}',
-  invalid: 'The server did not accept these values. Request id: {requestId}',
-  tooMany: 'Too many requests in a short time. Wait a moment.',
-  unavailable: 'The server cannot do this right now. Try again in a moment.',
-  retry: 'Try again',
-  cancel: 'Cancel'
-}
-
-export const text = createText<AccountKey>({ pt, en } satisfies Words<AccountKey>)
+    'For your own programs. A token acts as your account, with the profiles chosen, until it expires or is removed.'
+  ],
+  noTokens: ['Nenhum token.', 'No tokens.'],
+  expires: ['Expira em', 'Expires'],
+  remove: ['Remover', 'Remove'],
+  removeToken: ['Remover o token {name}', 'Remove the token {name}'],
+  removeAsk: ['Remover o token?', 'Remove the token?'],
+  removeWill: [
+    'Os programas que usam “{name}” perdem o acesso imediatamente.',
+    'Programs that use “{name}” lose their access immediately.'
+  ],
+  newToken: ['Novo token', 'New token'],
+  make: ['Criar token', 'Create token'],
+  made: ['Copie o token agora: ele não será mostrado de novo.', 'Copy the token now: it will not be shown again.'],
+  tokenValue: ['Token', 'Token'],
+  copy: ['Copiar', 'Copy'],
+  copied: ['Copiado.', 'Copied.'],
+  loginAgain: [
+    'Para criar um token, entre de novo: o último login tem mais de 15 minutos.',
+    'To create a token, log in again: your last login is more than 15 minutes old.'
+  ],
+  failed: ['Algo deu errado. Código da solicitação: {requestId}', 'Something went wrong. Request id: {requestId}'],
+  invalid: [
+    'O servidor não aceitou os dados informados. Código da solicitação: {requestId}',
+    'The server did not accept these values. Request id: {requestId}'
+  ]
+})

@@ -1,108 +1,84 @@
 // Holds the texts of the login page, in both languages.
-import { createText, type Words } from './language.ts'
+import { createText } from './language.ts'
 
-type Key = keyof typeof pt
+export const text = createText({
+  title: ['Entrar', 'Log in'],
+  intro: ['Use a sua conta corporativa.', 'Use your work account.'],
+  username: ['Usuário', 'Username'],
+  password: ['Senha', 'Password'],
+  show: ['Mostrar senha', 'Show password'],
+  hide: ['Ocultar senha', 'Hide password'],
+  submit: ['Entrar', 'Log in'],
+  submitting: ['Entrando…', 'Logging in…'],
+  or: ['ou', 'or'],
+  cloud: ['Entrar com a conta na nuvem', 'Log in with your cloud account'],
+  cloudNamed: ['Entrar com {name}', 'Log in with {name}'],
+  none: [
+    'Nenhuma forma de entrar está ativa. Avise a equipe responsável.',
+    'No login method is enabled. Contact the team in charge of this site.'
+  ],
+  loading: ['Carregando…', 'Loading…'],
+  refused: [
+    'Usuário ou senha incorretos, ou esta conta não tem permissão para entrar.',
+    'The username or password is incorrect, or this account is not allowed to log in.'
+  ],
+  throttled: [
+    'Foram muitas tentativas. Espere {wait} e tente de novo.',
+    'Too many attempts. Wait {wait} and try again.'
+  ],
+  unavailable: [
+    'O serviço está indisponível neste momento. Tente de novo em instantes.',
+    'The service is not available right now. Try again in a moment.'
+  ],
+  unreachable: [
+    'Não foi possível falar com o servidor. Verifique a sua conexão.',
+    'The server could not be reached. Check your connection.'
+  ],
+  invalid: [
+    'Confira o usuário e a senha: um deles está vazio ou é longo demais.',
+    'Check the username and password: one of them is empty or too long.'
+  ],
+  unexpected: [
+    'Algo deu errado. Se o problema continuar, informe este código: {requestId}',
+    'Something went wrong. If the problem persists, report this code: {requestId}'
+  ],
+  foreign: [
+    'Esse link tentou abrir uma sessão que não começou nesta aba. Ele foi ignorado; entre por aqui.',
+    'That link tried to log you in with a session that was not started in this tab. It was ignored; log in here.'
+  ],
+  ended: ['A sua sessão terminou. Entre de novo para continuar.', 'Your session has ended. Log in again to continue.'],
+  loggedOut: ['Você saiu.', 'You are logged out.'],
+  loggedOutElsewhere: ['Você saiu em outra aba.', 'You logged out in another tab.'],
+  hello: ['Olá', 'Hello'],
+  inAs: ['Você entrou como', 'You are logged in as'],
+  profiles: ['Perfis', 'Profiles'],
+  areas: ['Áreas', 'Areas'],
+  main: ['principal', 'main'],
+  nothing: ['nenhum', 'none'],
+  noneArea: ['nenhuma', 'none'],
+  status: ['Acesso', 'Access'],
+  assigned: ['Liberado', 'Granted'],
+  unassigned: ['Aguardando liberação', 'Waiting'],
+  continue: ['Continuar', 'Continue'],
+  continueAnyway: ['Continuar mesmo assim', 'Continue anyway'],
+  console: ['Abrir o console de administração', 'Open the admin console'],
+  account: ['Minha conta', 'My account'],
+  logout: ['Sair', 'Log out'],
+  waitingTitle: ['Falta só a liberação', 'Almost there'],
+  waiting: [
+    'A sua conta foi reconhecida. Um administrador ainda precisa lhe dar um perfil e uma área.',
+    'Your account has been recognised. An administrator still has to give you a profile and an area.'
+  ],
+  waitingNote: [
+    'Pode deixar esta página aberta: ela se atualiza assim que o acesso for liberado.',
+    'You can leave this page open. It updates as soon as you have access.'
+  ],
+  contact: ['Para obter ajuda: {contact}', 'For help: {contact}'],
+  granted: ['O seu acesso foi liberado.', 'You now have access.'],
+  close: ['Pronto. Você já pode fechar esta janela.', 'Done. You can close this window.'],
+  language: ['Idioma', 'Language'],
+  minutes: ['{n} min', '{n} min'],
+  seconds: ['{n} s', '{n} s']
+})
 
-const pt = {
-  title: 'Entrar',
-  intro: 'Use a sua conta corporativa.',
-  username: 'Usuário',
-  password: 'Senha',
-  show: 'Mostrar senha',
-  hide: 'Ocultar senha',
-  submit: 'Entrar',
-  submitting: 'Entrando…',
-  or: 'ou',
-  cloud: 'Entrar com a conta na nuvem',
-  cloudNamed: 'Entrar com {name}',
-  none: 'Nenhuma forma de entrar está ativa. Avise a equipe responsável.',
-  loading: 'Carregando…',
-  refused: 'Usuário ou senha incorretos, ou esta conta não tem permissão para entrar.',
-  throttled: 'Foram muitas tentativas. Espere {wait} e tente de novo.',
-  unavailable: 'O serviço está indisponível neste momento. Tente de novo em instantes.',
-  unreachable: 'Não foi possível falar com o servidor. Verifique a sua conexão.',
-  invalid: 'Confira o usuário e a senha: um deles está vazio ou é longo demais.',
-  unexpected: 'Algo deu errado. Se o problema continuar, informe este código: {requestId}',
-  foreign: 'Esse link tentou abrir uma sessão que não começou nesta aba. Ele foi ignorado; entre por aqui.',
-  ended: 'A sua sessão terminou. Entre de novo para continuar.',
-  loggedOut: 'Você saiu.',
-  loggedOutElsewhere: 'Você saiu em outra aba.',
-  hello: 'Olá',
-  inAs: 'Você entrou como',
-  profiles: 'Perfis',
-  areas: 'Áreas',
-  main: 'principal',
-  nothing: 'nenhum',
-  noneArea: 'nenhuma',
-  status: 'Acesso',
-  assigned: 'Liberado',
-  unassigned: 'Aguardando liberação',
-  continue: 'Continuar',
-  continueAnyway: 'Continuar mesmo assim',
-  console: 'Abrir o console de administração',
-  account: 'Minha conta',
-  logout: 'Sair',
-  waitingTitle: 'Falta só a liberação',
-  waiting: 'A sua conta foi reconhecida. Um administrador ainda precisa lhe dar um perfil e uma área.',
-  waitingNote: 'Pode deixar esta página aberta: ela se atualiza assim que o acesso for liberado.',
-  contact: 'Para obter ajuda: {contact}',
-  granted: 'O seu acesso foi liberado.',
-  close: 'Pronto. Você já pode fechar esta janela.',
-  language: 'Idioma',
-  minutes: '{n} min',
-  seconds: '{n} s'
-} as const
-
-const en: Record<Key, string> = {
-  title: 'Log in',
-  intro: 'Use your work account.',
-  username: 'Username',
-  password: 'Password',
-  show: 'Show password',
-  hide: 'Hide password',
-  submit: 'Log in',
-  submitting: 'Logging in…',
-  or: 'or',
-  cloud: 'Log in with your cloud account',
-  cloudNamed: 'Log in with {name}',
-  none: 'No login method is enabled. Contact the team in charge of this site.',
-  loading: 'Loading…',
-  refused: 'The username or password is incorrect, or this account is not allowed to log in.',
-  throttled: 'Too many attempts. Wait {wait} and try again.',
-  unavailable: 'The service is not available right now. Try again in a moment.',
-  unreachable: 'The server could not be reached. Check your connection.',
-  invalid: 'Check the username and password: one of them is empty or too long.',
-  unexpected: 'Something went wrong. If the problem persists, report this code: {requestId}',
-  foreign:
-    'That link tried to log you in with a session that was not started in this tab. It was ignored; log in here.',
-  ended: 'Your session has ended. Log in again to continue.',
-  loggedOut: 'You are logged out.',
-  loggedOutElsewhere: 'You logged out in another tab.',
-  hello: 'Hello',
-  inAs: 'You are logged in as',
-  profiles: 'Profiles',
-  areas: 'Areas',
-  main: 'main',
-  nothing: 'none',
-  noneArea: 'none',
-  status: 'Access',
-  assigned: 'Granted',
-  unassigned: 'Waiting',
-  continue: 'Continue',
-  continueAnyway: 'Continue anyway',
-  console: 'Open the admin console',
-  account: 'My account',
-  logout: 'Log out',
-  waitingTitle: 'Almost there',
-  waiting: 'Your account has been recognised. An administrator still has to give you a profile and an area.',
-  waitingNote: 'You can leave this page open. It updates as soon as you have access.',
-  contact: 'For help: {contact}',
-  granted: 'You now have access.',
-  close: 'Done. You can close this window.',
-  language: 'Language',
-  minutes: '{n} min',
-  seconds: '{n} s'
-}
-
-export const text = createText({ pt, en } satisfies Words<Key>)
-export type LoginKey = Key
+export type LoginKey = Parameters<typeof text>[0]

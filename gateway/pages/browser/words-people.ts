@@ -1,182 +1,143 @@
 // Holds the console's texts about people, their access and groups, in both languages.
 import { createText } from './language.ts'
-import { type ConsoleKey, words } from './words-console.ts'
+import { words } from './words-console.ts'
 
-const pt = {
-  select: 'Selecionar {name}',
-  selectPage: 'Selecionar esta página',
-  selectAll: 'Selecionar todas as {n}',
-  selectNone: 'Limpar a seleção',
-  selected: '{n} selecionadas',
-  bulkOpen: 'Alterar acesso',
-  bulkTitle: 'Acesso de {n} pessoas',
-  bulkApply: 'Aplicar',
-  bulkAsk: 'Alterar o acesso de {n} pessoas?',
-  bulkWill: 'Recebem: {given}. Perdem: {taken}. Tem efeito imediato; a auditoria registra cada pessoa.',
-  bulkDone: '{changed} pessoas alteradas, {failed} recusadas.',
-  bulkLacking: 'Continuam sem acesso, que exige perfil e área ({n}): {names}.',
-  bulkNothing: 'Escolha algo para dar ou retirar.',
-  keep: 'manter',
-  give: 'dar',
-  take: 'retirar',
-  searchPeople: 'Buscar por nome, usuário ou e-mail',
-  show: 'Mostrar',
-  everybody: 'Todas',
-  onlyUnassigned: 'Aguardando liberação',
-  onlyAssigned: 'Liberadas',
-  assigned: 'Liberado',
-  unassigned: 'Aguardando',
-  disabled: 'Desativado',
-  back: 'Todas as pessoas',
-  email: 'E-mail',
-  provider: 'Origem',
-  giveAccess: 'Acesso',
-  accessNote: 'Tem efeito imediato em todos os lugares: as sessões abertas continuam com o novo acesso.',
-  grantedBy: 'por grupo: {group}',
-  grantedOnly: 'O acesso que vem de grupos é definido nos arquivos de rotas e não pode ser retirado aqui.',
-  groupsCutOff:
+export const text = createText({
+  ...words,
+  select: ['Selecionar {name}', 'Select {name}'],
+  selectPage: ['Selecionar esta página', 'Select this page'],
+  selectAll: ['Selecionar todas as {n}', 'Select all {n}'],
+  selectNone: ['Limpar a seleção', 'Clear the selection'],
+  selected: ['{n} selecionadas', '{n} selected'],
+  bulkOpen: ['Alterar acesso', 'Change access'],
+  bulkTitle: ['Acesso de {n} pessoas', 'Access of {n} people'],
+  bulkApply: ['Aplicar', 'Apply'],
+  bulkAsk: ['Alterar o acesso de {n} pessoas?', 'Change the access of {n} people?'],
+  bulkWill: [
+    'Recebem: {given}. Perdem: {taken}. Tem efeito imediato; a auditoria registra cada pessoa.',
+    'They get: {given}. They lose: {taken}. This takes effect immediately; the audit log records each person.'
+  ],
+  bulkDone: ['{changed} pessoas alteradas, {failed} recusadas.', '{changed} people changed, {failed} refused.'],
+  bulkLacking: [
+    'Continuam sem acesso, que exige perfil e área ({n}): {names}.',
+    'Still without access, which takes a profile and an area ({n}): {names}.'
+  ],
+  bulkNothing: ['Escolha algo para dar ou retirar.', 'Choose something to give or take.'],
+  keep: ['manter', 'keep'],
+  give: ['dar', 'give'],
+  take: ['retirar', 'take away'],
+  searchPeople: ['Buscar por nome, usuário ou e-mail', 'Search by name, username or e-mail'],
+  show: ['Mostrar', 'Show'],
+  everybody: ['Todas', 'Everyone'],
+  onlyUnassigned: ['Aguardando liberação', 'Waiting for access'],
+  onlyAssigned: ['Liberadas', 'With access'],
+  assigned: ['Liberado', 'Granted'],
+  unassigned: ['Aguardando', 'Waiting'],
+  disabled: ['Desativado', 'Disabled'],
+  back: ['Todas as pessoas', 'All people'],
+  email: ['E-mail', 'E-mail'],
+  provider: ['Origem', 'Source'],
+  giveAccess: ['Acesso', 'Access'],
+  accessNote: [
+    'Tem efeito imediato em todos os lugares: as sessões abertas continuam com o novo acesso.',
+    'Takes effect immediately, everywhere: open sessions continue with the new access.'
+  ],
+  grantedBy: ['por grupo: {group}', 'by group: {group}'],
+  grantedOnly: [
+    'O acesso que vem de grupos é definido nos arquivos de rotas e não pode ser retirado aqui.',
+    'Access that comes from groups is defined in the route files and cannot be removed here.'
+  ],
+  groupsCutOff: [
     'O provedor enviou uma lista incompleta dos grupos desta pessoa; por isso nenhum grupo dá acesso a ela.',
-  save: 'Salvar acesso',
-  saved: 'Acesso salvo.',
-  endSessions: 'Sessões e conta',
-  revoke: 'Encerrar todas as sessões',
-  revokeAsk: 'Encerrar todas as sessões de {name}?',
-  revokeWill:
+    'The provider sent an incomplete list of this person’s groups, so no group gives them access.'
+  ],
+  save: ['Salvar acesso', 'Save access'],
+  saved: ['Acesso salvo.', 'Access saved.'],
+  endSessions: ['Sessões e conta', 'Sessions and account'],
+  revoke: ['Encerrar todas as sessões', 'End all sessions'],
+  revokeAsk: ['Encerrar todas as sessões de {name}?', 'End all sessions of {name}?'],
+  revokeWill: [
     'Todas as sessões, tokens de acesso e conexões abertas desta pessoa terminam agora. Ela pode entrar de novo.',
-  revoked: 'As sessões foram encerradas.',
-  liveSessions: 'Sessões abertas',
-  browser: 'Navegador',
-  thisSession: 'esta sessão',
-  endLive: 'Encerrar estas sessões',
-  endLiveAsk: 'Encerrar as sessões abertas de {name}?',
-  endLiveWill:
+    'All sessions, access tokens and open connections of this person end now. The person can log in again.'
+  ],
+  revoked: ['As sessões foram encerradas.', 'The sessions have been ended.'],
+  liveSessions: ['Sessões abertas', 'Open sessions'],
+  browser: ['Navegador', 'Browser'],
+  thisSession: ['esta sessão', 'this session'],
+  endLive: ['Encerrar estas sessões', 'End these sessions'],
+  endLiveAsk: ['Encerrar as sessões abertas de {name}?', 'End the open sessions of {name}?'],
+  endLiveWill: [
     'Esta pessoa terá de entrar de novo em todos os navegadores e dispositivos. Os tokens de acesso dela continuam.',
-  disable: 'Desativar a conta',
-  disableAsk: 'Desativar a conta de {name}?',
-  disableWill:
+    'This person has to log in again in all browsers and on all devices. Their access tokens are not affected.'
+  ],
+  disable: ['Desativar a conta', 'Disable the account'],
+  disableAsk: ['Desativar a conta de {name}?', 'Disable the account of {name}?'],
+  disableWill: [
     'Todas as sessões terminam agora, e a pessoa não pode entrar até que a conta seja reativada. Nada é apagado.',
-  disabledDone: 'A conta foi desativada.',
-  enable: 'Reativar a conta',
-  enabledDone: 'A conta foi reativada.',
-  unlock: 'Liberar novas tentativas de senha',
-  unlockedDone: 'A pessoa pode tentar entrar de novo.',
-  history: 'Histórico desta pessoa',
-  lastLogin: 'Último login',
-  onlyDisabled: 'Desativadas',
-  noAreaYet: 'Salvo, mas {name} ainda não tem acesso: falta uma área.',
-  noProfileYet: 'Salvo, mas {name} ainda não tem acesso: falta um perfil.',
-  noAccess: 'Salvo. {name} não tem acesso: faltam um perfil e uma área.',
-  needsArea: 'Falta uma área: um perfil sozinho não dá acesso.',
-  needsProfile: 'Falta um perfil: uma área sozinha não dá acesso.',
-  unsaved: 'Há alterações não salvas.',
-  changedBy: '{name} alterou este acesso enquanto você o editava. Nada do que você fez foi salvo ainda.',
-  changedMeanwhile: 'Este acesso mudou enquanto você o editava. Nada do que você fez foi salvo ainda.',
-  given: 'Adicionado: {names}',
-  taken: 'Retirado: {names}',
-  mainBecame: 'Área principal: {name}',
-  showTheirs: 'Descartar as minhas alterações',
-  saveMine: 'Salvar as minhas mesmo assim',
-  unlockNote: 'Depois de muitas senhas erradas, novas tentativas ficam bloqueadas por um tempo.',
-  grantsNote:
+    'All sessions end now, and the person cannot log in until the account is enabled again. Nothing is deleted.'
+  ],
+  disabledDone: ['A conta foi desativada.', 'The account has been disabled.'],
+  enable: ['Reativar a conta', 'Enable the account'],
+  enabledDone: ['A conta foi reativada.', 'The account has been enabled.'],
+  unlock: ['Liberar novas tentativas de senha', 'Allow further password attempts'],
+  unlockedDone: ['A pessoa pode tentar entrar de novo.', 'The person may try to log in again.'],
+  history: ['Histórico desta pessoa', 'History of this person'],
+  lastLogin: ['Último login', 'Last login'],
+  onlyDisabled: ['Desativadas', 'Disabled'],
+  noAreaYet: [
+    'Salvo, mas {name} ainda não tem acesso: falta uma área.',
+    'Saved, but {name} has no access yet: an area is missing.'
+  ],
+  noProfileYet: [
+    'Salvo, mas {name} ainda não tem acesso: falta um perfil.',
+    'Saved, but {name} has no access yet: a profile is missing.'
+  ],
+  noAccess: [
+    'Salvo. {name} não tem acesso: faltam um perfil e uma área.',
+    'Saved. {name} has no access: a profile and an area are missing.'
+  ],
+  needsArea: [
+    'Falta uma área: um perfil sozinho não dá acesso.',
+    'An area is missing: a profile alone gives no access.'
+  ],
+  needsProfile: [
+    'Falta um perfil: uma área sozinha não dá acesso.',
+    'A profile is missing: an area alone gives no access.'
+  ],
+  unsaved: ['Há alterações não salvas.', 'There are unsaved changes.'],
+  changedBy: [
+    '{name} alterou este acesso enquanto você o editava. Nada do que você fez foi salvo ainda.',
+    '{name} changed this access while you were editing it. Your changes have not been saved yet.'
+  ],
+  changedMeanwhile: [
+    'Este acesso mudou enquanto você o editava. Nada do que você fez foi salvo ainda.',
+    'This access changed while you were editing it. Your changes have not been saved yet.'
+  ],
+  given: ['Adicionado: {names}', 'Added: {names}'],
+  taken: ['Retirado: {names}', 'Removed: {names}'],
+  mainBecame: ['Área principal: {name}', 'Main area: {name}'],
+  showTheirs: ['Descartar as minhas alterações', 'Discard my changes'],
+  saveMine: ['Salvar as minhas mesmo assim', 'Save mine anyway'],
+  unlockNote: [
+    'Depois de muitas senhas erradas, novas tentativas ficam bloqueadas por um tempo.',
+    'After too many wrong passwords, further attempts are blocked for a while.'
+  ],
+  grantsNote: [
     'O acesso que os arquivos de rotas dão aos grupos do diretório ou do provedor. Para alterar, edite esses arquivos.',
-  group: 'Grupo',
-  place: 'Onde',
-  members: 'Pessoas',
-  ofDirectory: 'diretório',
-  ofProvider: 'provedor',
-  tenant: 'locatário {name}',
-  cutOffCount: '{n} pessoas têm uma lista incompleta de grupos e não recebem acesso por grupo.',
-  noGrants: 'Os arquivos de rotas não dão nada a grupos.',
-  moreAreas: '+{n}'
-} as const
+    'The access that the route files give to groups of the directory or the provider. To change it, edit those files.'
+  ],
+  group: ['Grupo', 'Group'],
+  place: ['Onde', 'Where'],
+  members: ['Pessoas', 'People'],
+  ofDirectory: ['diretório', 'directory'],
+  ofProvider: ['provedor', 'provider'],
+  tenant: ['locatário {name}', 'tenant {name}'],
+  cutOffCount: [
+    '{n} pessoas têm uma lista incompleta de grupos e não recebem acesso por grupo.',
+    '{n} people have an incomplete list of groups and get no access from groups.'
+  ],
+  noGrants: ['Os arquivos de rotas não dão nada a grupos.', 'The route files give nothing to groups.'],
+  moreAreas: ['+{n}', '+{n}']
+})
 
-type OwnKey = keyof typeof pt
-
-const en: Record<OwnKey, string> = {
-  select: 'Select {name}',
-  selectPage: 'Select this page',
-  selectAll: 'Select all {n}',
-  selectNone: 'Clear the selection',
-  selected: '{n} selected',
-  bulkOpen: 'Change access',
-  bulkTitle: 'Access of {n} people',
-  bulkApply: 'Apply',
-  bulkAsk: 'Change the access of {n} people?',
-  bulkWill: 'They get: {given}. They lose: {taken}. This takes effect immediately; the audit log records each person.',
-  bulkDone: '{changed} people changed, {failed} refused.',
-  bulkLacking: 'Still without access, which takes a profile and an area ({n}): {names}.',
-  bulkNothing: 'Choose something to give or take.',
-  keep: 'keep',
-  give: 'give',
-  take: 'take away',
-  searchPeople: 'Search by name, username or e-mail',
-  show: 'Show',
-  everybody: 'Everyone',
-  onlyUnassigned: 'Waiting for access',
-  onlyAssigned: 'With access',
-  assigned: 'Granted',
-  unassigned: 'Waiting',
-  disabled: 'Disabled',
-  back: 'All people',
-  email: 'E-mail',
-  provider: 'Source',
-  giveAccess: 'Access',
-  accessNote: 'Takes effect immediately, everywhere: open sessions continue with the new access.',
-  grantedBy: 'by group: {group}',
-  grantedOnly: 'Access that comes from groups is defined in the route files and cannot be removed here.',
-  groupsCutOff: 'The provider sent an incomplete list of this person’s groups, so no group gives them access.',
-  save: 'Save access',
-  saved: 'Access saved.',
-  endSessions: 'Sessions and account',
-  revoke: 'End all sessions',
-  revokeAsk: 'End all sessions of {name}?',
-  revokeWill: 'All sessions, access tokens and open connections of this person end now. The person can log in again.',
-  revoked: 'The sessions have been ended.',
-  liveSessions: 'Open sessions',
-  browser: 'Browser',
-  thisSession: 'this session',
-  endLive: 'End these sessions',
-  endLiveAsk: 'End the open sessions of {name}?',
-  endLiveWill:
-    'This person has to log in again in all browsers and on all devices. Their access tokens are not affected.',
-  disable: 'Disable the account',
-  disableAsk: 'Disable the account of {name}?',
-  disableWill:
-    'All sessions end now, and the person cannot log in until the account is enabled again. Nothing is deleted.',
-  disabledDone: 'The account has been disabled.',
-  enable: 'Enable the account',
-  enabledDone: 'The account has been enabled.',
-  unlock: 'Allow further password attempts',
-  unlockedDone: 'The person may try to log in again.',
-  history: 'History of this person',
-  lastLogin: 'Last login',
-  onlyDisabled: 'Disabled',
-  noAreaYet: 'Saved, but {name} has no access yet: an area is missing.',
-  noProfileYet: 'Saved, but {name} has no access yet: a profile is missing.',
-  noAccess: 'Saved. {name} has no access: a profile and an area are missing.',
-  needsArea: 'An area is missing: a profile alone gives no access.',
-  needsProfile: 'A profile is missing: an area alone gives no access.',
-  unsaved: 'There are unsaved changes.',
-  changedBy: '{name} changed this access while you were editing it. Your changes have not been saved yet.',
-  changedMeanwhile: 'This access changed while you were editing it. Your changes have not been saved yet.',
-  given: 'Added: {names}',
-  taken: 'Removed: {names}',
-  mainBecame: 'Main area: {name}',
-  showTheirs: 'Discard my changes',
-  saveMine: 'Save mine anyway',
-  unlockNote: 'After too many wrong passwords, further attempts are blocked for a while.',
-  grantsNote:
-    'The access that the route files give to groups of the directory or the provider. To change it, edit those files.',
-  group: 'Group',
-  place: 'Where',
-  members: 'People',
-  ofDirectory: 'directory',
-  ofProvider: 'provider',
-  tenant: 'tenant {name}',
-  cutOffCount: '{n} people have an incomplete list of groups and get no access from groups.',
-  noGrants: 'The route files give nothing to groups.',
-  moreAreas: '+{n}'
-}
-
-export type PeopleKey = ConsoleKey | OwnKey
-export const text = createText<PeopleKey>({ pt: { ...words.pt, ...pt }, en: { ...words.en, ...en } })
+export type PeopleKey = Parameters<typeof text>[0]

@@ -1,65 +1,37 @@
 // Holds the console's texts about routes and decisions, in both languages.
 import { createText } from './language.ts'
-import { type ConsoleKey, words } from './words-console.ts'
+import { words } from './words-console.ts'
 
-const pt = {
-  route: 'Rota',
-  filterRoutes: 'Filtrar rotas por caminho ou destino',
-  legend: 'Selecione uma célula para ver a explicação.',
-  sideways: 'Role a tabela para os lados para ver todos os perfis.',
-  yes: 'passa',
-  no: 'não passa',
-  cell: '{route} como {role}: {answer}',
-  allMethods: 'todos os métodos',
-  own: 'do próprio gateway',
-  external: 'verificada para outro proxy',
-  explain: 'Por quê?',
-  method: 'Método',
-  path: 'Caminho',
-  as: 'Como',
-  ask: 'Consultar',
-  candidates: 'Rotas consideradas',
-  chosen: 'escolhida',
-  allow: 'passa',
-  refuse: 'recusa {status}',
-  siteRoutes: 'Rotas do site',
-  ownRoutes: 'Rotas do próprio gateway',
-  anonymous: 'sem login',
-  cloudUnassigned: 'sem acesso (nuvem)',
-  unassigned: 'sem acesso'
-} as const
-
-type OwnKey = keyof typeof pt
-
-const en: Record<OwnKey, string> = {
-  route: 'Route',
-  filterRoutes: 'Filter routes by path or target',
-  legend: 'Select a cell to see the explanation.',
-  sideways: 'Scroll the table sideways to see every profile.',
-  yes: 'passes',
-  no: 'does not pass',
-  cell: '{route} as {role}: {answer}',
-  allMethods: 'all methods',
-  own: "the gateway's own",
-  external: 'checked for another proxy',
-  explain: 'Why?',
-  method: 'Method',
-  path: 'Path',
-  as: 'As',
-  ask: 'Explain',
-  candidates: 'Routes considered',
-  chosen: 'chosen',
-  allow: 'passes',
-  refuse: 'refused {status}',
-  siteRoutes: 'Routes of the site',
-  ownRoutes: 'Routes of the gateway itself',
-  anonymous: 'not logged in',
-  cloudUnassigned: 'no access (cloud)',
-  unassigned: 'no access'
-}
-
-export type RouteKey = ConsoleKey | OwnKey
-export const text = createText<RouteKey>({ pt: { ...words.pt, ...pt }, en: { ...words.en, ...en } })
+export const text = createText({
+  ...words,
+  route: ['Rota', 'Route'],
+  filterRoutes: ['Filtrar rotas por caminho ou destino', 'Filter routes by path or target'],
+  legend: ['Selecione uma célula para ver a explicação.', 'Select a cell to see the explanation.'],
+  sideways: [
+    'Role a tabela para os lados para ver todos os perfis.',
+    'Scroll the table sideways to see every profile.'
+  ],
+  yes: ['passa', 'passes'],
+  no: ['não passa', 'does not pass'],
+  cell: ['{route} como {role}: {answer}', '{route} as {role}: {answer}'],
+  allMethods: ['todos os métodos', 'all methods'],
+  own: ['do próprio gateway', "the gateway's own"],
+  external: ['verificada para outro proxy', 'checked for another proxy'],
+  explain: ['Por quê?', 'Why?'],
+  method: ['Método', 'Method'],
+  path: ['Caminho', 'Path'],
+  as: ['Como', 'As'],
+  ask: ['Consultar', 'Explain'],
+  candidates: ['Rotas consideradas', 'Routes considered'],
+  chosen: ['escolhida', 'chosen'],
+  allow: ['passa', 'passes'],
+  refuse: ['recusa {status}', 'refused {status}'],
+  siteRoutes: ['Rotas do site', 'Routes of the site'],
+  ownRoutes: ['Rotas do próprio gateway', 'Routes of the gateway itself'],
+  anonymous: ['sem login', 'not logged in'],
+  cloudUnassigned: ['sem acesso (nuvem)', 'no access (cloud)'],
+  unassigned: ['sem acesso', 'no access']
+})
 
 const ROLE_WORDS = { anonymous: 'anonymous', 'cloud-unassigned': 'cloudUnassigned', unassigned: 'unassigned' } as const
 
