@@ -11,7 +11,6 @@ import {
 } from '../forward/open-streams.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'
-import { leaveEvents } from '../http/server/socket-events.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { upstreamRefusal } from '../upstream/faults.ts'
 import { clientHead, type ResponseContextOf } from '../upstream/headers/client-head.ts'
@@ -153,7 +152,6 @@ export const switchClient = (
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
   const text = clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange))
   const client = exchange.request.connection.takeOver()
-  leaveEvents(client.socket)
   client.socket.write(text, 'latin1')
   forwarding.onSwitched(exchange)
   return client

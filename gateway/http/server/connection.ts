@@ -1,22 +1,20 @@
 // Reads one request at a time from a client connection; the next follows when the response is handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
-import { ownBytes } from '../../values/own-text.ts'
 import { readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { ConnectionHost, MessageFault } from './connection-host.ts'
 import { BODY, BUSY, CLOSED, HEAD, LINGER, TUNNEL, wantsMore } from './connection-phases.ts'
-import { HeadInPieces } from './head-in-pieces.ts'
+import { Intake } from './intake.ts'
 import { INCOMPLETE, MALFORMED, TOO_LARGE } from './llhttp.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
 import { type ClientConnection, HttpRequest, type Takeover } from './request.ts'
-import { bodyLengthOf, RequestBody } from './request-body.ts'
+import { bodyLengthOf } from './request-body.ts'
 import { type AnswerSink, HttpResponse } from './response.ts'
 
 /** A net.Socket, plain or TLS. */
 type ClientSocket = Duplex & { resetAndDestroy(): unknown }
 
 const NEVER = Number.POSITIVE_INFINITY
-const EMPTY: Buffer = Buffer.alloc(0)
 
 export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly peer: string | undefined
@@ -27,25 +25,20 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   deadline: number
   readonly #host: ConnectionHost
   readonly #socket: ClientSocket
+  readonly #intake: Intake
   readonly #outbox: Outbox
   #phase = HEAD
-  /** Bytes not consumed yet: an incomplete head, a body without a consumer, requests that follow. */
-  #held = EMPTY
-  /** `#held` is memory that the next read reuses. */
-  #isLent = false
   #isTaking = false
   #isPaused = false
   #hasPeerEnded = false
-  #pieces: HeadInPieces | undefined
   #request: HttpRequest | undefined
-  /** The request's body, while it is arriving. */
-  #body: RequestBody | undefined
   #lingered = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
 
   constructor(socket: ClientSocket, host: ConnectionHost, peer: string | undefined, isTls: boolean) {
     this.#socket = socket
     this.#host = host
+    this.#intake = new Intake(host.llhttp)
     this.#outbox = new Outbox(socket, this)
     this.peer = peer
     this.isTls = isTls
@@ -54,7 +47,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   /** No request is in progress, and none has begun to arrive. */
   get isIdle(): boolean {
-    return this.#phase === HEAD && this.#held.length === 0
+    return this.#phase === HEAD && this.#intake.length === 0
   }
 
   /** The body has not arrived completely: after a response, the rest of it is not waited for (RFC 9112 §9.3). */
@@ -72,58 +65,46 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     else if (this.#phase === LINGER) {
       this.#lingered += bytes.length
       if (this.#lingered > this.#host.limits.lingerBytes) this.destroy()
-    } else this.#takeMessage(bytes, isLent)
-    this.#isPaused = !wantsMore(this.#phase, this.#request, this.#held.length)
+    } else {
+      this.#intake.add(bytes, isLent)
+      this.#advance()
+      this.#intake.keep()
+    }
+    this.#isPaused = !wantsMore(this.#phase, this.#request, this.#intake.length)
     return !this.#isPaused
-  }
-
-  #takeMessage(bytes: Buffer, isLent: boolean) {
-    const isFirst = this.#held.length === 0
-    this.#held = isFirst ? bytes : Buffer.concat([this.#held, bytes])
-    this.#isLent = isFirst && isLent
-    this.#isTaking = true
-    this.#goOn()
-    this.#isTaking = false
-    if (this.#isLent && this.#held.length > 0) this.#held = ownBytes(this.#held)
-    this.#isLent = false
   }
 
   /** Reads the next request from the buffered bytes, if it is time for one. */
   goOn(): void {
-    this.#isTaking = true
-    this.#goOn()
-    this.#isTaking = false
+    this.#advance()
     this.#readOn()
   }
 
-  #goOn() {
-    if (this.#hasPeerEnded) return this.#leave()
-    if (this.#phase === HEAD && this.#held.length > 0) this.#readHead()
-    if (this.#phase === BODY) this.#giveBody()
+  #advance() {
+    this.#isTaking = true
+    if (this.#hasPeerEnded) this.#leave()
+    else {
+      if (this.#phase === HEAD && this.#intake.length > 0) this.#readHead()
+      if (this.#phase === BODY) this.#giveBody()
+    }
+    this.#isTaking = false
   }
 
   #readOn() {
-    if (!this.#isPaused || this.#isTaking || !wantsMore(this.#phase, this.#request, this.#held.length)) return
+    if (!this.#isPaused || this.#isTaking || !wantsMore(this.#phase, this.#request, this.#intake.length)) return
     this.#isPaused = false
     this.#socket.resume()
   }
 
   #readHead() {
-    if (this.#pieces !== undefined) {
-      if (this.#pieces.take(this.#held)) return
-      this.#release()
-    }
-    const { llhttp } = this.#host
-    const length = llhttp.readHead(this.#held)
+    const { hasBegun } = this.#intake
+    const length = this.#intake.readHead()
     if (length === INCOMPLETE) {
-      this.deadline = this.#host.now + this.#host.limits.headMs
-      this.#pieces = new HeadInPieces(llhttp)
-      this.#pieces.take(this.#held)
+      if (!hasBegun) this.deadline = this.#host.now + this.#host.limits.headMs
       return
     }
     if (length < 0) return this.#fail(length === TOO_LARGE ? 'too-large' : 'malformed')
-    this.#held = length === this.#held.length ? EMPTY : this.#held.subarray(length)
-    const parts = llhttp.takeHead()
+    const parts = this.#host.llhttp.takeHead()
     const head = readHead(parts.fields, this.#host.fieldKinds)
     const bodyLength = bodyLengthOf(head)
     if (bodyLength === MALFORMED) return this.#fail('malformed')
@@ -133,7 +114,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.deadline = NEVER
     this.#request = request
     this.#phase = isComplete ? BUSY : BODY
-    if (!isComplete) this.#body = new RequestBody(bodyLength, llhttp)
+    if (!isComplete) this.#intake.expectBody(bodyLength)
     this.#host.handler.onRequest(request)
   }
 
@@ -145,21 +126,11 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   #giveBody() {
     const request = this.#request
-    while (this.#phase === BODY && this.#held.length > 0 && request?.consumer !== undefined && !request.isPaused) {
-      const bytes = this.#held
-      this.#held = EMPTY
-      const end = this.#body?.take(bytes, this.#isLent, request.consumer) ?? MALFORMED
-      if (this.#phase !== BODY || end === INCOMPLETE) return
-      if (end === MALFORMED) return this.#failBody(request)
-      if (end < bytes.length) this.#held = bytes.subarray(end)
-      this.#endBody(request)
-    }
-  }
-
-  #endBody(request: HttpRequest) {
-    if (this.#phase !== BODY) return
+    if (request?.consumer === undefined || request.isPaused || this.#intake.length === 0) return
+    const end = this.#intake.giveBody(request.consumer)
+    if (this.#phase !== BODY || end === INCOMPLETE) return
+    if (end === MALFORMED) return this.#failBody(request)
     this.#phase = BUSY
-    this.#release()
     request.isComplete = true
     request.consumer?.onUploadEnd()
   }
@@ -171,9 +142,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   #fail(fault: MessageFault) {
-    const text = this.#host.handler.onFault(this, fault)
-    this.#held = EMPTY
-    this.#outbox.send(text)
+    this.#outbox.send(this.#host.handler.onFault(this, fault))
     this.#linger()
   }
 
@@ -218,14 +187,13 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     }
     this.#phase = HEAD
     this.deadline = this.#host.now + this.#host.limits.idleMs
-    if (this.#held.length > 0) this.#host.goOnSoon(this)
+    if (this.#intake.length > 0) this.#host.goOnSoon(this)
     this.#readOn()
   }
 
   /** Whatever still arrives is discarded for a while, so that no reset destroys the response (RFC 9112 §9.6). */
   #linger() {
-    this.#release()
-    this.#held = EMPTY
+    this.#intake.discard()
     this.#phase = LINGER
     this.deadline = this.#host.now + this.#host.limits.lingerMs
     if (this.#hasPeerEnded) this.#socket.end()
@@ -233,7 +201,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   expire(): void {
-    if (this.#phase === HEAD && this.#held.length > 0) this.#fail('too-slow')
+    if (this.#phase === HEAD && this.#intake.length > 0) this.#fail('too-slow')
     else this.destroy()
   }
 
@@ -263,9 +231,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     if (this.#phase === CLOSED) return
     this.#phase = CLOSED
     this.deadline = NEVER
-    this.#held = EMPTY
+    this.#intake.discard()
     this.#outbox.close()
-    this.#release()
     const request = this.#request
     this.#request = undefined
     if (request === undefined) return
@@ -275,9 +242,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   /** Hands the connection over; its request gets no response from here any more. */
   takeOver(): Takeover {
-    const rest = this.#held
+    const rest = this.#intake.takeRest()
     this.#outbox.flush()
-    this.#held = EMPTY
     this.#request = undefined
     this.#phase = TUNNEL
     this.deadline = NEVER
@@ -289,12 +255,5 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
         this.#readOn()
       }
     }
-  }
-
-  #release() {
-    this.#pieces?.release()
-    this.#pieces = undefined
-    this.#body?.release()
-    this.#body = undefined
   }
 }

@@ -9,7 +9,6 @@ import { Llhttp } from './llhttp.ts'
 import { createReadTurns } from './read-turns.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readEvents, readShared } from './shared-reading.ts'
-import { leadEvents } from './socket-events.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes none of the data waiting for it is cut off after this time, or after twice as long at most. */
@@ -151,6 +150,24 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       }),
     close
   }
+}
+
+const CONNECTION = Symbol('connection')
+
+type Served = net.Socket & { [CONNECTION]?: Connection }
+
+/** Routes a socket's end and its errors, with functions that all sockets share. */
+const leadEvents = (socket: Served, connection: Connection) => {
+  socket[CONNECTION] = connection
+  socket.on('end', onEnd).on('error', onError)
+}
+
+function onEnd(this: Served) {
+  this[CONNECTION]?.onPeerEnd()
+}
+
+function onError(this: Served) {
+  this.destroy()
 }
 
 /** How many of this socket's bytes the kernel has taken; -1 if nothing is waiting. */

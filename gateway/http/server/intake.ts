@@ -1,0 +1,111 @@
+// Holds what was read from a client connection and not consumed yet, and finds the next head or body in it (RFC 9112 §2.1).
+import { ownBytes } from '../../values/own-text.ts'
+import { type HeadProbe, INCOMPLETE, type Llhttp, MALFORMED, MAX_REQUEST_HEAD_BYTES } from './llhttp.ts'
+import type { BodyConsumer } from './request.ts'
+import { RequestBody } from './request-body.ts'
+
+const EMPTY: Buffer = Buffer.alloc(0)
+
+export class Intake {
+  readonly #llhttp: Llhttp
+  /** An incomplete head, a body without a consumer, requests that follow. */
+  #held = EMPTY
+  /** `#held` is memory that the next read reuses. */
+  #isLent = false
+  /** Of a head that arrives in pieces: faults are found at once, and each byte is checked once. */
+  #probe: HeadProbe | undefined
+  #probedBytes = 0
+  /** While it is arriving. */
+  #body: RequestBody | undefined
+
+  constructor(llhttp: Llhttp) {
+    this.#llhttp = llhttp
+  }
+
+  /** Bytes that were not consumed. */
+  get length(): number {
+    return this.#held.length
+  }
+
+  /** A head has begun to arrive, and was incomplete when it was last read. */
+  get hasBegun(): boolean {
+    return this.#probe !== undefined
+  }
+
+  /** @param isLent the next read reuses this memory: `keep` must be called before */
+  add(bytes: Buffer, isLent: boolean): void {
+    const isFirst = this.#held.length === 0
+    this.#held = isFirst ? bytes : Buffer.concat([this.#held, bytes])
+    this.#isLent = isFirst && isLent
+  }
+
+  /** Copies what is left of lent memory. */
+  keep(): void {
+    if (this.#isLent && this.#held.length > 0) this.#held = ownBytes(this.#held)
+    this.#isLent = false
+  }
+
+  /** Consumes the next head, which llhttp then holds. Returns its length, INCOMPLETE, MALFORMED or TOO_LARGE. */
+  readHead(): number {
+    if (this.#probe !== undefined) {
+      if (this.#isUndecided(this.#probe)) return INCOMPLETE
+      this.#release()
+    }
+    const length = this.#llhttp.readHead(this.#held)
+    if (length === INCOMPLETE) {
+      this.#probe = this.#llhttp.createHeadProbe()
+      this.#probedBytes = 0
+      this.#isUndecided(this.#probe)
+    } else if (length > 0) this.#consume(length)
+    return length
+  }
+
+  #isUndecided(probe: HeadProbe): boolean {
+    const isValid = probe.take(this.#held.subarray(this.#probedBytes)) === 'incomplete'
+    this.#probedBytes = this.#held.length
+    return isValid && this.#held.length < MAX_REQUEST_HEAD_BYTES
+  }
+
+  /** What follows is a body. @param length as `bodyLengthOf` returns it */
+  expectBody(length: number): void {
+    this.#body = new RequestBody(length, this.#llhttp)
+  }
+
+  /** Passes on what has arrived of the body. Returns INCOMPLETE, MALFORMED, or where it ended; what follows is then held. */
+  giveBody(consumer: BodyConsumer): number {
+    const bytes = this.#held
+    const body = this.#body
+    this.#held = EMPTY
+    const end = body?.take(bytes, this.#isLent, consumer) ?? MALFORMED
+    // The consumer may have ended the connection in the meantime.
+    if (end > 0 && this.#body === body) {
+      this.#held = bytes
+      this.#consume(end)
+      this.#release()
+    }
+    return end
+  }
+
+  /** What was not consumed belongs to the caller. */
+  takeRest(): Buffer {
+    const rest = this.#held
+    this.discard()
+    return rest
+  }
+
+  discard(): void {
+    this.#held = EMPTY
+    this.#release()
+  }
+
+  #consume(length: number) {
+    this.#held = length === this.#held.length ? EMPTY : this.#held.subarray(length)
+  }
+
+  #release() {
+    this.#probe?.release()
+    this.#probe = undefined
+    this.#body?.release()
+    this.#body = undefined
+  }
+}
