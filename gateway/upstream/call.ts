@@ -1,10 +1,11 @@
 // Sends one small request to an upstream and reads its whole response, within limits, or fails with a refusal.
 import { BadUpstreamResponse, Unavailable } from '../errors.ts'
 import type { Target, Upstream } from '../routes/route.ts'
-import type { Requester, UpstreamConnection } from './connection.ts'
+import type { UpstreamConnection } from './connection.ts'
 import { upstreamRefusal } from './faults.ts'
 import type { ResponseHead } from './parser.ts'
 import { mayHaveClosed } from './pool.ts'
+import type { Requester } from './requester.ts'
 import type { Upstreams } from './upstreams.ts'
 
 interface Call {

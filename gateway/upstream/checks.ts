@@ -1,9 +1,10 @@
 // Checks the health of a target, with its health path if the route file has one, otherwise by connecting.
 import type { Target, Upstream } from '../routes/route.ts'
-import { type Requester, UpstreamConnection } from './connection.ts'
+import { UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
 import type { HealthProbe } from './health.ts'
+import type { Requester } from './requester.ts'
 
 const MAX_CHECK_MS = 5000
 

@@ -3,28 +3,16 @@ import type { Socket } from 'node:net'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from './dial.ts'
-import type { UpstreamFault } from './faults.ts'
+import { Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { writeAndFree } from './free-memory.ts'
-import { Http2Only, isHttp2Frame, isNoCommonProtocol } from './http2-only.ts'
-import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './keep-alive-hint.ts'
+import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink } from './parser.ts'
-
-/** The requester. Every request ends in exactly one of `onEnd` and `onFault`. */
-export interface Requester extends Omit<ResponseSink, 'onBody'> {
-  /** `isLent`: the next read reuses this memory, so a requester that keeps it pauses the connection meanwhile. */
-  onBody(chunk: Buffer, isLent: boolean): void
-  /**
-   * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
-   * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
-   */
-  onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
-  /** The socket accepts bytes again after `write` returned false. */
-  onDrain(): void
-}
+import { ReadBuffer } from './read-buffer.ts'
+import type { Requester } from './requester.ts'
 
 interface ConnectionEvents {
   /** The exchange is over and the connection can be reused. */
-  onFree(connection: UpstreamConnection, keepAliveMs: number): void
+  onFree(connection: UpstreamConnection): void
   onClosed(connection: UpstreamConnection): void
   /** It carries an endless response. */
   onStream?(connection: UpstreamConnection): void
@@ -37,12 +25,6 @@ interface ConnectionEvents {
   now(): number
 }
 
-const READ_BUFFER_BYTES = 64 * 1024
-// A read of this size switches to a private buffer, and a smaller one switches back.
-const BULK_BEGINS_BYTES = READ_BUFFER_BYTES / 2
-const BULK_ENDS_BYTES = READ_BUFFER_BYTES / 16
-// Shared by all plain sockets, also for small bodies: bytes are copied out before the next read.
-const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 const NEVER = Number.POSITIVE_INFINITY
 
 /** A class, for memory and speed: there is one per open socket, used for every request. */
@@ -60,11 +42,11 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   readonly #events: ConnectionEvents
   readonly #socket: Socket
   readonly #parser = new ResponseParser()
+  readonly #readBuffer = new ReadBuffer()
   #requester: Requester | undefined
   #connected = false
   /** The request head that has not been written yet. */
   #unsent: string | undefined
-  #ownBuffer: Buffer | undefined
   #written = false
   #finished = false
   #reusable = true
@@ -82,7 +64,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.openedAt = events.now()
     this.deadline = this.openedAt + upstream.connectTimeoutMs
     this.#socket = dial(upstream, target, {
-      buffer: () => this.#ownBuffer ?? sharedReadBuffer,
+      buffer: () => this.#readBuffer.next,
       callback: (bytes, buffer) => this.#take((buffer as Buffer).subarray(0, bytes))
     })
     if (target.tls) this.#socket.on('data', bytes => this.#take(bytes))
@@ -207,8 +189,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   onBody(chunk: Buffer): void {
-    const isShared = !this.target.tls && this.#ownBuffer === undefined
-    this.#requester?.onBody(isShared ? Buffer.from(chunk) : chunk, this.#ownBuffer !== undefined)
+    const { isPrivate } = this.#readBuffer
+    this.#requester?.onBody(isPrivate || this.target.tls ? chunk : Buffer.from(chunk), isPrivate)
   }
 
   onEnd(trailers: readonly string[]): void {
@@ -234,16 +216,10 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       this.#fail('bad-response', isHttp2Frame(bytes) ? new Http2Only('HTTP/2 frames') : error)
       return false
     }
-    this.#chooseBuffer(bytes.length)
+    if (!this.target.tls) this.#readBuffer.adapt(this.#parser.isIdle ? 0 : bytes.length)
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
     return !this.destroyed
-  }
-
-  /** Where the next read goes: a large body uses private memory, uncopied, while everything else shares one buffer. */
-  #chooseBuffer(lastRead: number) {
-    if (this.#parser.isIdle || this.target.tls || lastRead < BULK_ENDS_BYTES) this.#ownBuffer = undefined
-    else if (lastRead >= BULK_BEGINS_BYTES) this.#ownBuffer ??= Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
   }
 
   #settle() {
@@ -252,7 +228,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.#paused) this.#unpause()
     this.idleSince = this.#readAt
     this.deadline = this.idleSince + this.#keepAliveMs
-    this.#events.onFree(this, this.#keepAliveMs)
+    this.#events.onFree(this)
   }
 
   #beforeWrite() {

@@ -1,8 +1,10 @@
-// Names what can go wrong with an upstream, and the refusal that the client gets for it.
+// Names what can go wrong with an upstream, how a backend that supports only HTTP/2 shows it, and the refusal for the client.
 import { BadUpstreamResponse, type GatewayError, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
-import { Http2Only } from './http2-only.ts'
+import { BadResponse } from './parser.ts'
 
 export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
+
+export class Http2Only extends BadResponse {}
 
 const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
   unreachable: cause => new UpstreamUnreachable({ cause, reason: 'upstream-unreachable' }),
@@ -17,3 +19,17 @@ const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
 
 /** @param cause for the log only */
 export const upstreamRefusal = (fault: UpstreamFault, cause: unknown): GatewayError => REFUSALS[fault](cause)
+
+const MAX_FIRST_FRAME_BYTES = 16_384
+
+/** The first thing an HTTP/2 server sends: a SETTINGS or GOAWAY frame of the connection itself (RFC 9113 §3.4, §4.1). */
+export const isHttp2Frame = (bytes: Buffer): boolean =>
+  bytes.length >= 9 &&
+  bytes.readUIntBE(0, 3) <= MAX_FIRST_FRAME_BYTES &&
+  (bytes[3] === 4 || bytes[3] === 7) &&
+  bytes.readUInt32BE(5) === 0
+
+/** No common version of HTTP (RFC 7301 §3.2; only http/1.1 is offered): recognised by its code, or by its text if a write failed first. */
+export const isNoCommonProtocol = ({ code, message }: NodeJS.ErrnoException): boolean =>
+  code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL' ||
+  (code === 'EPROTO' && message.includes('alert no application protocol'))

@@ -4,7 +4,8 @@ import { createForwardHttp, type HttpForwarding } from '../../gateway/forward/fo
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { BodyConsumer } from '../../gateway/http/server/request.ts'
 import type { Route, Upstream } from '../../gateway/routes/route.ts'
-import type { Requester, UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import type { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import type { Requester } from '../../gateway/upstream/requester.ts'
 import { until } from '../support/until.ts'
 
 /** Of the process's own clock. */

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
 import type { Upstream } from '../../gateway/routes/route.ts'
-import { type Requester, UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import type { Requester } from '../../gateway/upstream/requester.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const upstreamAt = (port: number): Upstream => ({

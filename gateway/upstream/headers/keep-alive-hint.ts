@@ -1,5 +1,5 @@
 // Reads from a response how long its upstream keeps an idle connection.
-import type { ResponseHead } from './parser.ts'
+import type { ResponseHead } from '../parser.ts'
 
 // Node's own servers close after 5 s, when a request must not be in transit.
 export const DEFAULT_KEEP_ALIVE_MS = 4000

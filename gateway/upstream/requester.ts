@@ -1,0 +1,16 @@
+// Declares what a requester of an upstream is notified of, from the response head to the last byte or a fault.
+import type { UpstreamFault } from './faults.ts'
+import type { ResponseSink } from './parser.ts'
+
+/** Every request ends in exactly one of `onEnd` and `onFault`. */
+export interface Requester extends Omit<ResponseSink, 'onBody'> {
+  /** `isLent`: the next read reuses this memory, so a requester that keeps it pauses the connection meanwhile. */
+  onBody(chunk: Buffer, isLent: boolean): void
+  /**
+   * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
+   * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
+   */
+  onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
+  /** The socket accepts bytes again after `write` returned false. */
+  onDrain(): void
+}
