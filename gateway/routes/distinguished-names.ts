@@ -93,19 +93,22 @@ const readHexValue = (hex: string): string | undefined => {
   if (!/^(?:[0-9A-Fa-f]{2})+$/.test(hex)) return undefined
   const bytes = Buffer.from(hex, 'hex')
   const isShortString = STRING_TAGS.has(bytes[0] ?? 0) && bytes[1] === bytes.length - 2 && bytes.length < 130
-  return isShortString ? foldValue(bytes.subarray(2)) : `#${hex.toLowerCase()}`
+  return isShortString ? foldValue(bytes.subarray(2)) : asHex(bytes)
 }
+
+/** No text looks like this: a text begins with no blank. */
+const asHex = (bytes: Buffer): string => ` #${bytes.toString('hex')}`
 
 /** RFC 4518 preparation, as far as names of people and places need it. */
 const foldValue = (bytes: Buffer): string | undefined => {
   const text = decodeUtf8(bytes)
-  if (text === undefined) return `#${bytes.toString('hex')}`
+  if (text === undefined) return asHex(bytes)
   return text.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim()
 }
 
 const decodeUtf8 = (bytes: Buffer): string | undefined => {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     return undefined
   }

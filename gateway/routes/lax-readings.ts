@@ -31,7 +31,8 @@ const readingsOf = (path: string, depth: number, skipsScripts: boolean): string[
   for (const structure of structures(path)) {
     for (const read of readings) {
       const segments = readSegments(structure, read, depth, skipsScripts)
-      seen.set(segments.join('/'), segments)
+      // Not by `/`, which a decoded segment may contain.
+      seen.set(segments.join('\0'), segments)
     }
   }
   return [...seen.values()]

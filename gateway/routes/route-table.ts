@@ -82,7 +82,9 @@ const matchDotted = (spellings: Spellings, method: string, path: string): RouteM
   const { route } = match
   if (route === undefined) return match
   const segments = segmentsOf(path, spellings.depth)
-  const shorter = [...formatReadings(segments, spellings.depth), ...scriptReadings(path, spellings.depth)]
+  const scriptless = scriptReadings(path, spellings.depth)
+  const shorter = [segments, ...scriptless].flatMap(reading => formatReadings(reading, spellings.depth))
+  shorter.push(...scriptless)
   const leadsHere = shorter.every(reading => findRoute(spellings.folded, method, reading) === route)
   return leadsHere ? match : judgeShorter(spellings, method, route, path, [segments])
 }

@@ -1,0 +1,70 @@
+// Every reason for a decision has a sentence of its own.
+import t from 'tap'
+import type { Decision } from '../../gateway/routes/decide.ts'
+import { reasonInWords } from '../../gateway/routes/decision-words.ts'
+import type { RouteMatch } from '../../gateway/routes/route.ts'
+import { tableOf } from '../support/route-files.ts'
+
+const maria = { name: 'maria' }
+const person = (...profiles: string[]) => ({
+  name: 'maria',
+  user: { profiles, accessStatus: 'assigned', provider: 'ldap' } as const
+})
+const because = (reason: string): Decision => ({ decision: 403, code: 'GW_FORBIDDEN', reason })
+const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
+const NO_METHOD: RouteMatch = { refusal: 'method', allowed: ['GET', 'HEAD'], public: false }
+
+const DECISIONS = [
+  'public',
+  'socketio',
+  'any-valid-token',
+  'has-role',
+  'role-missing',
+  'cloud-unassigned',
+  'unassigned'
+]
+const REFUSALS = ['method', 'no-route', 'destination', 'lax-reading', 'not-absolute', 'fragment', 'double-slash']
+const PATHS = ['dot-segment', 'encoded-slash', 'backslash', 'semicolon', 'control-character', 'double-encoding']
+const TOKENS = ['no-token', 'expired', 'bad-signature', 'bad-header', 'bad-claims', 'issued-in-the-future']
+const OTHERS = ['percent-encoding', 'utf-8', 'raw-character', 'not-yet-valid', 'lives-too-long']
+
+t.test('each reason has a sentence of its own', async t => {
+  const table = await tableOf(t, '/x')
+  const match = table.match('GET', '/x')
+  const sentences = new Map<string, string>()
+  for (const reason of [...DECISIONS, ...REFUSALS, ...PATHS, ...TOKENS, ...OTHERS]) {
+    const sentence = reasonInWords(because(reason), match, maria)
+    t.match(sentence, /^[A-Z%2].* .*\.\)?\.?$/, reason)
+    t.equal(sentences.get(sentence), undefined, `${reason} has its own`)
+    sentences.set(sentence, reason)
+  }
+  t.equal(reasonInWords(because('token-kind'), NO_ROUTE, maria), 'token-kind', 'others are named')
+})
+
+t.test('a sentence names the roles that a route requires and those that the person has', async t => {
+  const table = await tableOf(t, '/x {roles: [Admin, Supervisor]}', '/any', '/staff {requireAssigned: true}')
+  const say = (reason: string, path: string, asker: Parameters<typeof reasonInWords>[2]) =>
+    reasonInWords(because(reason), table.match('GET', path), asker)
+  t.match(say('has-role', '/x', maria), 'Admin or Supervisor, and maria has it')
+  t.match(
+    say('role-missing', '/x', person('Agente', 'Auditor')),
+    'Admin or Supervisor, and maria has only Agente, Auditor.'
+  )
+  for (const none of [maria, person()]) t.match(say('role-missing', '/x', none), 'maria has no profile.')
+  t.match(say('any-valid-token', '/any', maria), 'requires no role.')
+  t.match(say('any-valid-token', '/staff', maria), 'only admits assigned people.')
+})
+
+t.test('a sentence about a missing method names the methods that exist', async t => {
+  t.match(reasonInWords(because('method'), NO_METHOD, maria), 'allowed: GET, HEAD.')
+})
+
+t.test('without a token, a sentence says what is not disclosed', async t => {
+  const table = await tableOf(t, '/x')
+  const [unknown, method, known] = [NO_ROUTE, NO_METHOD, table.match('GET', '/x')].map(match =>
+    reasonInWords(because('expired'), match, maria)
+  )
+  t.match(known, /^The token has expired\.$/)
+  t.match(unknown, /^No route has this path.* not disclosed\. The token has expired\.$/)
+  t.match(method, /this method.* not disclosed\. The token has expired\.$/)
+})

@@ -1,0 +1,98 @@
+// Routes that nothing tells apart, or only their case: one of them stays, whatever their order.
+// RT-11, RT-23
+import t from 'tap'
+import { ROUTE_DEFAULTS, type WrittenRoute } from '../../gateway/routes/route.ts'
+import { buildRouteTable } from '../../gateway/routes/route-table.ts'
+import { atOnce } from '../support/route-files.ts'
+
+const route = (path: string, methods?: readonly string[]): WrittenRoute => ({
+  ...ROUTE_DEFAULTS,
+  id: path,
+  path,
+  methods: methods && new Set(methods)
+})
+const build = (...paths: string[]) => {
+  const ties: string[] = []
+  const caseTies: string[] = []
+  const table = atOnce(
+    buildRouteTable({
+      routes: paths.map(path => route(path)),
+      upstreams: new Map(),
+      checksum: '',
+      onTie: (earlier, later) => ties.push(`${earlier.id} = ${later.id}`),
+      onCaseTie: (kept, hidden) => caseTies.push(`${kept.id} > ${hidden.id}`)
+    })
+  )
+  const ask = (path: string) => {
+    const match = table.match('GET', path)
+    return match.refusal === 'bad-path' ? match.reason : match.refusal === undefined ? match.route.id : match.refusal
+  }
+  return { table, ask, ties, caseTies }
+}
+
+t.test('of two routes that nothing tells apart, the earlier one stays and both are named once', async t => {
+  for (const [one, other] of [
+    ['/Admin', '/Admin'],
+    ['/a/:id', '/a/:name'],
+    ['/a/*', '/a/*'],
+    ['/%C3%B3', '/%C3%B3']
+  ] as const) {
+    const { table, ties, caseTies } = build(one, other, '/%C3%A1')
+    t.same(ties, [`${one} = ${other}`])
+    t.same(caseTies, [], 'they do not differ in case')
+    const { route: found } = table.match('GET', one.replace(':id', 'x').replace('*', 'x'))
+    t.equal(found, table.routes[0], one)
+  }
+  const untold = atOnce(
+    buildRouteTable({
+      routes: [route('/A', ['GET']), route('/A', ['GET']), route('/a')],
+      upstreams: new Map(),
+      checksum: ''
+    })
+  )
+  t.equal(untold.match('GET', '/A').route, untold.routes[0], 'if none asks for the ties')
+})
+
+t.test('of routes that differ in case, the one in lower case stays, and otherwise the text decides', async t => {
+  for (const [kept, hidden] of [
+    ['/admin', '/Admin'],
+    ['/a/:ID/x', '/A/:id/x'],
+    ['/ADMIN', '/Admin'],
+    ['/api/*', '/API/*']
+  ] as const)
+    for (const paths of [
+      [kept, hidden],
+      [hidden, kept]
+    ]) {
+      const { ask, ties, caseTies } = build(...paths)
+      const sent = (path: string) => path.replace(/:\w+/, '7').replace('*', '7')
+      t.same(caseTies, [`${kept} > ${hidden}`], paths.join())
+      t.same(ties, [])
+      t.equal(ask(sent(kept)), kept)
+      t.equal(ask(sent(hidden)), 'lax-reading', 'a backend that ignores case cannot tell')
+    }
+})
+
+t.test('a table finds what it is asked for if all of its routes are written in capitals, or with escapes', async t => {
+  const capitals = build('/Admin', '/:x')
+  t.equal(capitals.ask('/Admin'), '/Admin')
+  t.equal(capitals.ask('/admin'), 'lax-reading')
+  t.equal(build('/Api:', '/:x').ask('/api:'), 'lax-reading', 'a colon at the end is no parameter')
+  const escapes = build('/%C3%B3', '/:x')
+  t.equal(escapes.ask('/%C3%B3'), '/%C3%B3')
+  t.equal(escapes.ask('/%C3%93'), 'lax-reading')
+})
+
+t.test('a reading that is no path of any route is harmless, and one of another method is not', async t => {
+  t.equal(build('/a/:x').ask('/a/%20'), '/a/:x')
+  const routes = [route('/a/:x'), route('/a', ['POST'])]
+  const table = atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '' }))
+  t.same(table.match('GET', '/a/%20'), { refusal: 'bad-path', reason: 'lax-reading' })
+})
+
+t.test('the routes of a table are numbered consecutively, in its order', async t => {
+  const { table } = build('/c', '/a', '/b')
+  const [first, ...others] = table.routes.map(({ number }) => number)
+  t.same(others, [Number(first) + 1, Number(first) + 2])
+  t.not(build('/c').table.routes[0]?.number, first, 'of two tables, no route has the same')
+})
