@@ -27,11 +27,17 @@ export const candidatesIn = (module: string): Candidate[] => {
   })
 }
 
-const shorten = (text: string) => {
-  const flat = text.replace(/\s+/g, ' ')
-  return flat.length > MAX_SHOWN ? `${flat.slice(0, MAX_SHOWN)}…` : flat
+const changeOf = ({ original, replacement }: Mutant) => {
+  const [before, after] = [original, replacement].map(text => text.replace(/\s+/g, ' ')) as [string, string]
+  let from = 0
+  while (from < before.length && before[from] === after[from]) from++
+  // What differs must be seen: an explanation names the change as it is shown.
+  const isHidden = Math.max(before.length, after.length) > MAX_SHOWN && from > MAX_SHOWN / 2
+  const start = isHidden ? from - MAX_SHOWN / 2 : 0
+  const shorten = (text: string) =>
+    (start > 0 ? '…' : '') + text.slice(start, start + MAX_SHOWN) + (text.length > start + MAX_SHOWN ? '…' : '')
+  return `${shorten(before)} → ${shorten(after)}`
 }
-const changeOf = ({ original, replacement }: Mutant) => `${shorten(original)} → ${shorten(replacement)}`
 
 export const explains = ({ module, line, change }: Candidate): Equivalent | undefined =>
   EQUIVALENT.find(each => each.module === module && each.line === line && each.changes.includes(change))

@@ -455,5 +455,281 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'for (let slot = index[position] ?? 0; slot !== 0; slot = index[position] ?? 0) {',
     changes: ['0 → 1'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "const CLEAN = /^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/",
+    changes: [
+      "/^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\\/?$/ → /^(?:\\/(?!\\.\\.?(?:\\/|$))[A-Za-z0-9._~!$&'()*+,=:@-])*\\/?$/"
+    ],
+    reason: 'what it does not know is judged the long way, with the same answer; it is asked about one character'
+  },
+  {
+    module: 'gateway/routes/canonical-path.ts',
+    line: "if (!text.includes('%')) return text",
+    changes: ["!text.includes('%') → false"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/decision-words.ts',
+    line: "const roles = match.route?.roles?.join(' or ') ?? ''",
+    changes: ["'' → 'mutated'"],
+    reason: 'the reasons that name roles are given of a route that has some'
+  },
+  {
+    module: 'gateway/routes/decision-words.ts',
+    line: "return `The route requires no role${match.route?.requireAssigned ? ', but only admits assigned people' : ''}.`",
+    changes: ['?. → .'],
+    reason: 'the reason is given of a route only'
+  },
+  {
+    module: 'gateway/routes/decision-words.ts',
+    line: "return `Routes with this path exist, but none for this method; allowed: ${match.refusal === 'method' ? match.allowed.join(', ') : ''}.`",
+    changes: ["match.refusal === 'method' → true", "'' → 'mutated'"],
+    reason: 'for the type alone: the reason is given of this refusal only'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: 'return rdns === undefined ? undefined : JSON.stringify(rdns)',
+    changes: ['rdns === undefined → false'],
+    reason: 'JSON.stringify answers undefined too'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: "const value = readValue(pair[2] ?? '')",
+    changes: ["'' → 'mutated'"],
+    reason: 'for the type alone: the group of the pattern takes part in each match'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: "rdns.at(-1)?.push(`${normaliseType(pair[1] ?? '')}=${value}`)",
+    changes: ['?. → .'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: "rdns.at(-1)?.push(`${normaliseType(pair[1] ?? '')}=${value}`)",
+    changes: ["'' → 'mutated'"],
+    reason: 'for the type alone: the group of the pattern takes part in each match'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: "const lower = type.toLowerCase().replace(/^oid\\./, '')",
+    changes: ['/^oid\\./ → /oid\\./'],
+    reason: 'only the prefix of a number contains a dot after a letter'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: 'for (const [piece] of text.matchAll(/\\\\[0-9A-Fa-f]{2}|\\\\.|[^\\\\]+/gsu)) {',
+    changes: ['/\\\\[0-9A-Fa-f]{2}|\\\\.|[^\\\\]+/gsu → /\\\\[0-9A-Fa-f]{2}|\\\\.|[^\\\\]/gsu'],
+    reason: 'the pieces are joined again'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: "if (/^\\\\[0-9A-Fa-f]{2}$/.test(piece)) bytes.push(Buffer.from(piece.slice(1), 'hex'))",
+    changes: ['/^\\\\[0-9A-Fa-f]{2}$/ → /\\\\[0-9A-Fa-f]{2}$/', '/^\\\\[0-9A-Fa-f]{2}$/ → /^\\\\[0-9A-Fa-f]{2}/'],
+    reason: 'a piece is a whole escape, or contains no backslash'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: 'else if (/^\\\\[ "#+,;<=>\\\\]$/.test(piece)) bytes.push(Buffer.from(piece.slice(1)))',
+    changes: ['/^\\\\[ "#+,;<=>\\\\]$/ → /\\\\[ "#+,;<=>\\\\]$/', '/^\\\\[ "#+,;<=>\\\\]$/ → /^\\\\[ "#+,;<=>\\\\]/'],
+    reason: 'a piece is a whole escape, or contains no backslash'
+  },
+  {
+    module: 'gateway/routes/distinguished-names.ts',
+    line: 'const isShortString = STRING_TAGS.has(bytes[0] ?? 0) && bytes[1] === bytes.length - 2 && bytes.length < 130',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is at least one byte'
+  },
+  {
+    module: 'gateway/routes/grants.ts',
+    line: 'const wanted = list[index]?.tenant',
+    changes: ['?. → .'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/routes/in-parts.ts',
+    line: 'const TURN_MS = 4',
+    changes: ['4 → 5'],
+    reason: 'how long a part may take is a matter of tuning'
+  },
+  {
+    module: 'gateway/routes/in-parts.ts',
+    line: 'if (performance.now() - began < TURN_MS) continue',
+    changes: ['< → <='],
+    reason: 'how long a part may take is a matter of tuning'
+  },
+  {
+    module: 'gateway/routes/in-parts.ts',
+    line: 'const PART = 64',
+    changes: ['64 → 65'],
+    reason: 'how many items make a part is a matter of tuning'
+  },
+  {
+    module: 'gateway/routes/in-parts.ts',
+    line: 'let count = 0',
+    changes: ['0 → 1'],
+    reason: 'how many items make a part is a matter of tuning'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: 'const readings = /\\+|%2B/.test(path) ? TRIMS_WITH_PLUS : TRIMS',
+    changes: ['/\\+|%2B/.test(path) → true'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/own-routes.ts',
+    line: "['GET', '/auth/me', 'any-token'],",
+    changes: ["'any-token' → ''"],
+    reason: 'a kind of access without an entry in TOKEN_KINDS accepts any token, as this one does'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: "const dot = last?.lastIndexOf('.') ?? -1",
+    changes: ['-1 → 1', '1 → 2'],
+    reason: 'where there is no last segment, the answer is the same'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: 'if (/[\\w-]$/.test(cut) && /^[\\w-]/.test(cut)) return [cut]',
+    changes: ['/[\\w-]$/.test(cut) && /^[\\w-]/.test(cut) → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: "path => path.replace(/%(?:23|3F).*$/s, '')",
+    changes: ['/%(?:23|3F).*$/s → /%(?:23|3F).*/s'],
+    reason: 'the quantifier takes everything to the end by itself'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: 'if (!/[;%]/.test(path)) return found',
+    changes: ['!/[;%]/.test(path) → false', '/[;%]/ → /[^;%]/'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: "while (end > 0 && segment.charAt(end - 1) === '.') end -= 1",
+    changes: ['> → >='],
+    reason: 'there is no character before the first'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: 'while (start <= path.length && segments.length <= depth + 1) {',
+    changes: ['<= → <'],
+    reason: 'an empty segment at the end is dropped'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'if (isPlainPath(rawPath)) return matchPlain(spellings, method, rawPath)',
+    changes: ['isPlainPath(rawPath) → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)',
+    changes: ['isDottedPath(rawPath) → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'let nextNumber = 0',
+    changes: ['0 → 1'],
+    reason: 'at which number the first table begins is of no importance'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: "Object.assign({ ...ROUTE_DEFAULTS }, route, { number: nextNumber++, coversBelow: route.path.endsWith('/*') })",
+    changes: ['{ ...ROUTE_DEFAULTS } → {}'],
+    reason: 'only lays the fields out in memory: the route has all of them'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'const leadsHere = shorter.every(reading => findRoute(spellings.folded, method, reading) === route)',
+    changes: ['findRoute(spellings.folded, method, reading) === route → undefined'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'return leadsHere ? match : judgeShorter(spellings, method, route, path, [segments])',
+    changes: ['leadsHere → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'if (!/\\.|%2E/.test(path)) return { route, path }',
+    changes: ['!/\\.|%2E/.test(path) → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'for (const trie of folded === decoded ? [folded] : [decoded, folded]) {',
+    changes: ['folded === decoded → false'],
+    reason: 'the same tree is asked twice'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'if (!/[%;+]|\\/\\/|\\.(?:\\/|$)/.test(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))',
+    changes: [
+      '!/[%;+]|\\/\\/|\\.(?:\\/|$)/.test(path) → false',
+      '/[%;+]|\\/\\/|\\.(?:\\/|$)/ → /[^%;+]|\\/\\/|\\.(?:\\/|$)/',
+      '/[%;+]|\\/\\/|\\.(?:\\/|$)/ → /[%;+]|\\/\\/|\\.(?:\\/|)/'
+    ],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: "for (const segment of shapeOf(route.path)) if (!segment.startsWith(':')) statics.add(segment)",
+    changes: ["!segment.startsWith(':') → true"],
+    reason: 'one more tree, with the same answers'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'let isDecoded = false',
+    changes: ['false → true'],
+    reason: 'one more tree, with the same answers'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'let isFolded = false',
+    changes: ['false → true'],
+    reason: 'one more tree, with the same answers'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded',
+    changes: ['isDecoded → true'],
+    reason: 'one more tree, with the same answers'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded',
+    changes: ['isFolded → true'],
+    reason: 'one more tree, with the same answers'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'const [kept, hidden] = rankByCase(earlier) <= rankByCase(later) ? [earlier, later] : [later, earlier]',
+    changes: ['<= → <'],
+    reason: 'routes with different signatures have different ranks'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'return foldCase(text) === text ? `0${text}` : `1${text}`',
+    changes: ['`0${text}` → ``'],
+    reason: 'of the routes compared, only one can be in lower case'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: ".map(segment => (segment.startsWith(':') ? ':' : decodeSegment(segment)))",
+    changes: ["':' → ''"],
+    reason: 'no other segment is empty'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: ".join('/')",
+    changes: ["'/' → ''"],
+    reason: 'the routes compared end in the same node, and so have the same segments but for their case'
   }
 ]
