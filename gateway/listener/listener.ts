@@ -1,4 +1,5 @@
 // Opens the public listener and the redirecting one, and closes both without cutting off a request that could finish.
+import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { HttpServer } from '../http/server/server.ts'
@@ -74,7 +75,8 @@ const open = async (
     onRefused
   })
   certificates?.onChange(front.useCertificate)
-  return { front, http, port: await listen(front.server, port, settings.host) }
+  await once(front.server.listen(port, settings.host, BACKLOG), 'listening')
+  return { front, http, port: (front.server.address() as AddressInfo).port }
 }
 
 /** Connections that the kernel queues until they are accepted; beyond that a client retries after a second. */
@@ -83,16 +85,6 @@ const BACKLOG = 1024
 const BACKLOG_MS = 500
 /** For connections that are in their TLS handshake, or waiting for a PROXY header, when a drain begins; milliseconds. */
 const EARLY_GRACE_MS = 500
-
-const listen = (server: Server, port: number, host: string): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, BACKLOG, () => {
-      server.off('error', reject)
-      const address = server.address() as AddressInfo
-      resolve(address.port)
-    })
-  })
 
 const drain = async ({ front, http }: Open, timeoutMs: number): Promise<void> => {
   await takeBacklog(front.server)

@@ -12,17 +12,9 @@ import type { Reachability } from './reachability.ts'
  * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off.
  * `away`, `refused` and `unknown` are states of other systems, as found by the last background check.
  */
-type Check = 'ok' | 'degraded' | 'broken' | 'insecure' | 'away' | 'refused' | 'unknown'
+type Check = (typeof CHECKS)[number]
 
-const CHECKS = [
-  'ok',
-  'degraded',
-  'broken',
-  'insecure',
-  'away',
-  'refused',
-  'unknown'
-] as const satisfies readonly Check[]
+const CHECKS = ['ok', 'degraded', 'broken', 'insecure', 'away', 'refused', 'unknown'] as const
 const UNWELL: ReadonlySet<string> = new Set<Check>(['degraded', 'broken', 'away', 'refused'])
 
 /** Whether one of the checks makes the whole degraded. */

@@ -10,16 +10,16 @@ export { createLogSink, redactUrl, SHARED_PIPE_WRITE }
  * The logger. Fields named like secrets are replaced at any depth; `err`, `error` and `cause` are written with their
  * `code`, `reason` and causes; `req` is only its method and its URL without secrets.
  *
- * @param options a pino level, as in LOG_LEVEL.
+ * @param level a pino level, as in LOG_LEVEL.
  * @param sink where the lines go; pass your own to read `dropped()` for a metric. Default: standard output.
  */
 export const createLog = (
-  options: { readonly logLevel?: string; readonly level?: string } = {},
+  { level = 'info' }: { readonly level?: string } = {},
   sink: Pick<LogSink, 'write'> & Partial<LogSink> = createLogSink({ lostLine })
 ): Logger => {
   const log = pino(
     {
-      level: options.level ?? options.logLevel ?? 'info',
+      level,
       base: { pid: process.pid },
       serializers: {
         err: describeError,

@@ -3,7 +3,6 @@
 import { VERSION } from '../values/version.ts'
 import type { Known } from './health.ts'
 import { type Family, requestFamilies, type Value } from './metric-requests.ts'
-import type { Reachability } from './reachability.ts'
 import type { RequestCounters } from './request-counters.ts'
 
 export interface MetricSources extends Known {
@@ -19,8 +18,10 @@ type Read = (sources: MetricSources) => Value[] | Promise<Value[]>
 type Row = readonly [name: string, type: 'counter' | 'gauge', help: string, read: Read]
 
 const one = (value: number, labels: Record<string, string> = {}): Value[] => [{ value, labels }]
-const each = <T>(items: Iterable<T>, labels: (item: T) => Record<string, string>, value: (item: T) => number) =>
-  Array.from(items, item => ({ value: value(item), labels: labels(item) }))
+
+/** 1 for the current word, 0 for all others; nothing if there is none. */
+const stateOf = (words: readonly string[], current: string | undefined, label = 'state'): Value[] =>
+  current === undefined ? [] : words.map(word => ({ value: Number(word === current), labels: { [label]: word } }))
 
 const keyName = (index: number): string => (index === 0 ? 'current' : `previous-${index}`)
 
@@ -39,7 +40,7 @@ const targetsOf = (sources: MetricSources) =>
       targets.map(target => ({ ...target, labels: { upstream: name, target: target.url } }))
     )
 
-const PROVIDER_STATES: readonly Reachability[] = ['ok', 'away', 'unknown']
+const TARGET_STATES = { up: 1, returning: 0.5, down: 0 } as const
 
 const ROWS: readonly Row[] = [
   [
@@ -53,34 +54,19 @@ const ROWS: readonly Row[] = [
     'open_streams',
     'gauge',
     'Open WebSockets, Socket.IO connections and event streams',
-    sources =>
-      each(
-        Object.entries(sources.streams()),
-        ([kind]) => ({ kind }),
-        ([, count]) => count
-      )
+    sources => Object.entries(sources.streams()).map(([kind, value]) => ({ value, labels: { kind } }))
   ],
   [
     'socketio_events_refused_total',
     'counter',
     'Socket.IO events refused by the `events` of a namespace',
-    sources =>
-      each(
-        sources.refusedEvents(),
-        ({ route, namespace }) => ({ route, namespace }),
-        ({ count }) => count
-      )
+    sources => sources.refusedEvents().map(({ count, ...labels }) => ({ value: count, labels }))
   ],
   [
     'limiter_mode',
     'gauge',
     'Where requests are counted: 1 for the current mode',
-    sources =>
-      each(
-        ['memory', 'redis', 'degraded'],
-        mode => ({ mode }),
-        mode => Number(sources.limiter().mode === mode)
-      )
+    sources => stateOf(['memory', 'redis', 'degraded'], sources.limiter().mode, 'mode')
   ],
   ['limiter_redis_commands_total', 'counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
   ['limiter_windows', 'gauge', 'Windows held in memory', sources => one(sources.limiter().entries)],
@@ -89,23 +75,13 @@ const ROWS: readonly Row[] = [
     'logins_total',
     'counter',
     'Logins by provider, result and reason',
-    sources =>
-      each(
-        sources.requests.logins(),
-        ({ provider, result, reason }) => ({ provider, result, reason }),
-        ({ count }) => count
-      )
+    sources => sources.requests.logins().map(({ count, ...labels }) => ({ value: count, labels }))
   ],
   [
     'reloads_total',
     'counter',
     'Reloads of the route files, by result',
-    sources =>
-      each(
-        Object.entries(sources.reloads()),
-        ([result]) => ({ result }),
-        ([, count]) => count
-      )
+    sources => Object.entries(sources.reloads()).map(([result, value]) => ({ value, labels: { result } }))
   ],
   ['routes_ok', 'gauge', 'Whether the files on disk are the ones in use', sources => one(Number(sources.routes().ok))],
   [
@@ -132,12 +108,7 @@ const ROWS: readonly Row[] = [
     'tokens_verified_total',
     'counter',
     'Tokens verified, by the secret that signed them',
-    sources =>
-      each(
-        sources.tokensByKey().entries(),
-        ([index]) => ({ key: keyName(index) }),
-        ([, count]) => count
-      )
+    sources => sources.tokensByKey().map((value, index) => ({ value, labels: { key: keyName(index) } }))
   ],
   ['revocations', 'gauge', 'Known ended tokens and changed people', sources => one(sources.revocations().known)],
   [
@@ -150,12 +121,7 @@ const ROWS: readonly Row[] = [
     'upstream_target_up',
     'gauge',
     'State of a target: 1 up, 0.5 returning to service, 0 down',
-    sources =>
-      each(
-        targetsOf(sources),
-        ({ labels }) => labels,
-        ({ state }) => ({ up: 1, returning: 0.5, down: 0 })[state]
-      )
+    sources => targetsOf(sources).map(({ labels, state }) => ({ value: TARGET_STATES[state], labels }))
   ],
   [
     'upstream_connections',
@@ -180,16 +146,7 @@ const ROWS: readonly Row[] = [
     'directory_state',
     'gauge',
     'State of the directory at its last check: 1 for the current state',
-    sources => {
-      const state = sources.directory()
-      return state === undefined
-        ? []
-        : each(
-            ['ok', 'away', 'refused', 'unknown'],
-            name => ({ state: name }),
-            name => Number(name === state)
-          )
-    }
+    sources => stateOf(['ok', 'away', 'refused', 'unknown'], sources.directory())
   ],
   [
     'database_up',
@@ -234,28 +191,14 @@ const ROWS: readonly Row[] = [
     'provider_state',
     'gauge',
     'State of the cloud provider at its last check: 1 for the current state',
-    sources => {
-      const found = sources.provider()
-      return found === undefined
-        ? []
-        : each(
-            PROVIDER_STATES,
-            state => ({ state }),
-            state => Number(state === found)
-          )
-    }
+    sources => stateOf(['ok', 'away', 'unknown'], sources.provider())
   ],
   ['log_lines_dropped_total', 'counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
   [
     'insecure',
     'gauge',
     '1 for each setting that switches a protection off',
-    sources =>
-      each(
-        Object.entries(sources.insecure),
-        ([setting]) => ({ setting }),
-        ([, on]) => Number(on)
-      )
+    sources => Object.entries(sources.insecure).map(([setting, on]) => ({ value: Number(on), labels: { setting } }))
   ]
 ]
 

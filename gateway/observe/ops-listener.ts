@@ -1,4 +1,5 @@
 // Opens a listener for operators only: liveness, readiness and metrics.
+import { once } from 'node:events'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Metrics } from './metrics.ts'
@@ -54,20 +55,14 @@ export const openOpsListener = async (options: OpsListenerOptions): Promise<OpsL
     })
   })
   server.maxConnections = 64
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(options.port, options.host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
+  await once(server.listen(options.port, options.host), 'listening')
   server.unref()
   return {
     port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise(resolve => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      })
+    async close() {
+      const closed = once(server, 'close')
+      server.close().closeAllConnections()
+      await closed
+    }
   }
 }

@@ -26,7 +26,6 @@ export interface Traffic {
   record(exchange: Exchange, now: number): void
   recordLogin(ok: boolean): void
   /** Steps that ended after `since` (ms since the epoch), oldest first; the last one may still be growing. */
-  since(since: number): TrafficPoint[]
   counts(since: number): StepCounts[]
 }
 
@@ -36,18 +35,6 @@ const STEPS = 720
 const LEAST_MS = 0.1
 const GROWTH = Math.log(1.25)
 const BUCKETS = 62
-
-/** The counts of a step in a form that can be sent to another process and added up there. */
-export interface StepCounts {
-  readonly number: number
-  readonly allow: number
-  readonly refuse: number
-  readonly fail: number
-  readonly logins: number
-  readonly loginsRefused: number
-  readonly codes: readonly (readonly [string, number])[]
-  readonly buckets: readonly number[]
-}
 
 interface Step {
   /** Start ÷ STEP_MS. */
@@ -60,6 +47,9 @@ interface Step {
   readonly codes: Map<string, number>
   readonly buckets: Uint32Array
 }
+
+/** The counts of a step, which can be sent to another process (structured clone) and added up there. */
+export type StepCounts = Readonly<Step>
 
 const bucketOf = (ms: number): number =>
   ms <= LEAST_MS ? 0 : Math.min(BUCKETS - 1, Math.ceil(Math.log(ms / LEAST_MS) / GROWTH))
@@ -134,8 +124,6 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
     return step
   }
 
-  const after = (since: number): Step[] => steps.filter(step => (step.number + 1) * STEP_MS > since)
-
   return {
     record(exchange, at) {
       const step = current()
@@ -149,7 +137,6 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
       if (ok) current().logins++
       else current().loginsRefused++
     },
-    since: since => after(since).map(pointOf),
-    counts: since => after(since).map(step => ({ ...step, codes: [...step.codes], buckets: [...step.buckets] }))
+    counts: since => steps.filter(step => (step.number + 1) * STEP_MS > since)
   }
 }

@@ -1,4 +1,5 @@
 // Serves the embedded Postgres on a Unix socket.
+import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { PGlite } from '@electric-sql/pglite'
 import { PGLiteSocketHandler } from '@electric-sql/pglite-socket'
@@ -22,10 +23,7 @@ export const startEmbeddedServer = async (database: PGlite, path: string): Promi
     void handler.attach(socket)
   })
   server.maxConnections = MAX_CONNECTIONS
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(path, resolve)
-  })
+  await once(server.listen(path), 'listening')
   return {
     async close() {
       const closed = new Promise(resolve => server.close(resolve))
