@@ -1,16 +1,14 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
 import type { Command } from 'commander'
-import { areasFor, refuseUnknownProfiles } from './access-names.ts'
+import { refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { personNamed } from './find-person.ts'
-import { withDatabase } from './open-store.ts'
+import { ACTOR, withDatabase } from './open-store.ts'
 
 interface GrantOptions extends CommonOptions {
   readonly profile: readonly string[]
   readonly area: readonly string[]
 }
-
-const ACTOR = { id: null, username: 'cli' }
 
 export const addGrant = (program: Command, cli: Cli): void => {
   addCommand(program, 'grant', 'give a person profiles and areas, in addition to those that they have', [
@@ -37,8 +35,7 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
     const users = createUsers(database)
     await refuseUnknownProfiles(users, profile)
     const { user, assigned } = await personNamed(users, name)
-    const given = await areasFor(users, ACTOR, area)
-    const areas = [...new Set([...assigned.areas, ...given])]
+    const areas = [...new Set([...assigned.areas, ...(await users.areasFor(ACTOR, area))])]
     const access = {
       profiles: [...new Set([...assigned.profiles, ...profile])],
       areas,
@@ -46,7 +43,6 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
     }
     const { user: changed } = await users.setAccess(ACTOR, user.id, access)
     return {
-      found: false,
       json: changed,
       text: ({ green }) =>
         green(

@@ -4,7 +4,7 @@ import { BadRequest, Conflict, NotFound } from '../errors.ts'
 import { type Grants, namesIn } from '../routes/grants.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
-import { type AccessNames, lockAccess } from './access-state.ts'
+import { lockAccess } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
@@ -51,19 +51,17 @@ const addArea = async (manager: EntityManager, actor: Actor, name: string): Prom
  * Resolves areas that exist in any case to their stored names, and creates the others. For a transaction that holds the
  * access lock. Throws BadRequest for an unusable name.
  */
-export const withAreas = async (manager: EntityManager, actor: Actor, access: AccessNames): Promise<AccessNames> => {
+export const areasFor = async (manager: EntityManager, actor: Actor, wanted: readonly string[]): Promise<string[]> => {
   const rows = await query<{ name: string }>(manager, 'SELECT name FROM areas')
   const spelled = new Map(rows.map(({ name }) => [name.toLowerCase(), name]))
-  const spell = async (wanted: string): Promise<string> => {
-    const key = wanted.trim().normalize('NFC').toLowerCase()
-    const name = spelled.get(key) ?? (await addArea(manager, actor, wanted)).name
+  const names = new Set<string>()
+  for (const area of wanted) {
+    const key = area.trim().normalize('NFC').toLowerCase()
+    const name = spelled.get(key) ?? (await addArea(manager, actor, area)).name
     spelled.set(name.toLowerCase(), name)
-    return name
+    names.add(name)
   }
-  const areas = new Set<string>()
-  for (const wanted of access.areas) areas.add(await spell(wanted))
-  const { profiles, areaPrincipal } = access
-  return { profiles, areas: [...areas], areaPrincipal: areaPrincipal === null ? null : await spell(areaPrincipal) }
+  return [...names]
 }
 
 /** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */

@@ -7,7 +7,7 @@ import { formatNetwork, parseNetwork } from '../values/addresses.ts'
 import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, lockAccess } from './access-state.ts'
-import { withAreas } from './areas.ts'
+import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { findPerson, type StoredPerson } from './people.ts'
@@ -101,6 +101,12 @@ const create = async (manager: EntityManager, actor: Actor, wish: ClientWish, ma
   const item = await getClient(manager, row.id)
   await appendAudit(manager, { actor, action: 'client.create', target: target(row.id), after: item })
   return { ...item, clientSecret }
+}
+
+const withAreas = async (manager: EntityManager, actor: Actor, { profiles, areas, areaPrincipal }: AccessNames) => {
+  const known = await areasFor(manager, actor, areas)
+  const [main = null] = areaPrincipal === null ? [] : await areasFor(manager, actor, [areaPrincipal])
+  return { profiles, areas: known, areaPrincipal: main }
 }
 
 const update = async (manager: EntityManager, actor: Actor, id: number, change: Partial<ClientWish>) => {

@@ -1,8 +1,8 @@
 // Binds the operations on people, their access and their areas to one database.
 import { type Grants, NO_GRANTS } from '../routes/grants.ts'
 import { disablePerson, enablePerson, revokePerson, type SetAccessOptions, setAccess } from './access.ts'
-import type { AccessNames } from './access-state.ts'
-import { createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
+import { type AccessNames, lockAccess } from './access-state.ts'
+import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
 import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
 import type { Database } from './database.ts'
@@ -50,6 +50,12 @@ export const createUsers = (database: Database, rules: () => AccessRules = () =>
   enablePerson: (actor: Actor, id: number) => enablePerson(database, actor, id),
   listAreas: (bounds?: { page?: number; pageSize?: number }) => listAreas(database, bounds),
   createArea: (actor: Actor, name: string) => createArea(database, actor, name),
+  /** The stored names of areas, ignoring case; those that do not exist are created. */
+  areasFor: (actor: Actor, names: readonly string[]) =>
+    database.write(async manager => {
+      await lockAccess(manager)
+      return areasFor(manager, actor, names)
+    }),
   renameArea: (actor: Actor, id: number, name: string) => renameArea(database, actor, id, name, rules().grants),
   deleteArea: (actor: Actor, id: number) => deleteArea(database, actor, id, rules().grants),
   listProfiles: () => listProfiles(database, rules().profiles)
