@@ -1,8 +1,8 @@
 // Probes the responses of a gateway for weaknesses: origins, limits, leaks, cookies and TLS.
 import { randomBytes } from 'node:crypto'
-import tls from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import { isLoopbackHost } from '../../values/addresses.ts'
-import { endpointOf, type Probe } from './client.ts'
+import { connectTls, type Probe } from './client.ts'
 import { type Check, collect, type DoctorWorld, getsIn, show } from './world.ts'
 
 const FOREIGN = 'https://foreign.invalid'
@@ -191,11 +191,9 @@ async function transport({ client: { url } }: DoctorWorld): Promise<string[]> {
   return evidence
 }
 
-const handshake = (url: URL, options: tls.ConnectionOptions): Promise<{ connected: boolean; fault?: string }> =>
+const handshake = (url: URL, options: ConnectionOptions): Promise<{ connected: boolean; fault?: string }> =>
   new Promise(resolve => {
-    const endpoint = endpointOf(url)
-    const name = /[a-z]/i.test(endpoint.host) && !endpoint.host.includes(':') ? { servername: endpoint.host } : {}
-    const socket = tls.connect({ ...endpoint, ...name, ...options, rejectUnauthorized: false, timeout: 5_000 }, () => {
+    const socket = connectTls(url, { ...options, timeout: 5_000 }).on('secureConnect', () => {
       const fault = socket.authorized ? {} : { fault: String(socket.authorizationError) }
       socket.destroy()
       resolve({ connected: true, ...fault })

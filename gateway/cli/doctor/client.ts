@@ -87,22 +87,21 @@ const render = (url: URL, { method = 'GET', target, headers = [] }: Probe): Buff
 }
 
 /** Where to connect: the brackets around an IPv6 address belong only to the URL. */
-export const endpointOf = (url: URL) => ({
+const endpointOf = (url: URL) => ({
   host: url.hostname.replace(/^\[|\]$/g, ''),
   port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
 })
 
-// Whether the certificate is valid is checked separately; here it must not hide the responses.
-const connect = (url: URL): net.Socket => {
+/** Whether the certificate is valid is checked separately; here it must not hide the responses. */
+export const connectTls = (url: URL, options: tls.ConnectionOptions = {}): tls.TLSSocket => {
   const endpoint = endpointOf(url)
-  if (url.protocol !== 'https:') return net.connect(endpoint)
   const name = net.isIP(endpoint.host) === 0 ? { servername: endpoint.host } : {}
-  return tls.connect({ ...endpoint, ...name, rejectUnauthorized: false })
+  return tls.connect({ ...endpoint, ...name, ...options, rejectUnauthorized: false })
 }
 
 const send = (url: URL, request: Buffer): Promise<Buffer> =>
   new Promise(resolve => {
-    const socket = connect(url)
+    const socket = url.protocol === 'https:' ? connectTls(url) : net.connect(endpointOf(url))
     const chunks: Buffer[] = []
     let size = 0
     const end = () => {

@@ -49,13 +49,10 @@ export const HEADER_CHECKS: readonly Check[] = [
     severity: 'high',
     title: 'A method that no rule names is allowed (RT-17)',
     fix: 'Apply rules to all methods unless they name some; treat HEAD like GET, and make no exception for OPTIONS.',
-    look: async world => {
-      const path = world.closed[0]?.path ?? '/'
-      const found = await collect(['HEAD', 'OPTIONS'] as const, method =>
-        getsIn(world, path, target => ({ method, target }))
+    look: world =>
+      collect(['HEAD', 'OPTIONS'] as const, method =>
+        getsIn(world, world.closed[0]?.path ?? '/', target => ({ method, target }))
       )
-      return found
-    }
   },
   {
     id: 'identity-believed',
@@ -90,7 +87,7 @@ export const HEADER_CHECKS: readonly Check[] = [
     severity: 'high',
     title: 'Identity headers sent by a client reach a backend (HD-01 to HD-05, HD-33)',
     fix: 'Remove X-User-* in every spelling (also X_User_Id, and names listed in Connection), on public routes too.',
-    look: forgedIdentity
+    look: world => forged(world, IDENTITY_NAMES)
   },
   {
     id: 'foreign-identity-forged',
@@ -160,10 +157,6 @@ async function tokenOnPublic({ client, open, token }: DoctorWorld): Promise<stri
 }
 
 const IDENTITY_NAMES = ['X-User-Id', 'X_User_Id', 'x-user_profiles', 'X-USER-EMAIL', 'X.User.Name', 'X-User-Areas']
-
-function forgedIdentity(world: DoctorWorld): Promise<string[]> {
-  return forged(world, IDENTITY_NAMES)
-}
 
 /** Visible only if a backend's response repeats what it received. */
 async function forged({ client, open, closed, token }: DoctorWorld, names: readonly string[]): Promise<string[]> {
