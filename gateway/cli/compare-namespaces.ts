@@ -14,23 +14,20 @@ export interface NamespaceAccess {
 export const compareNamespaces = (
   was: Route | undefined,
   now: Route | undefined,
-  cloudUnassignedMayPass: boolean,
+  mayPass: boolean,
   askers: readonly NamedAsker[]
 ): NamespaceAccess[] => {
-  const allowed = (route: Route | undefined, name: string, mayPass: boolean, event?: string) =>
-    allowedIn(askers, route, name, mayPass, event)
+  const compare = (label: string, name: string, event?: string): NamespaceAccess => ({
+    name: label,
+    before: allowedIn(askers, was, name, mayPass, event),
+    after: allowedIn(askers, now, name, mayPass, event)
+  })
   const names = new Set([was, now].flatMap(route => route?.socketio?.namespaces.map(({ name }) => name) ?? []))
   return [...names].flatMap(name => {
-    const connect = {
-      name,
-      before: allowed(was, name, cloudUnassignedMayPass),
-      after: allowed(now, name, cloudUnassignedMayPass)
-    }
-    const events = eventsOf(was, now, name).map(event => ({
-      name: `${name} event ${event ?? '(any other)'}`,
-      before: allowed(was, name, cloudUnassignedMayPass, event ?? ANY_OTHER),
-      after: allowed(now, name, cloudUnassignedMayPass, event ?? ANY_OTHER)
-    }))
+    const connect = compare(name, name)
+    const events = eventsOf(was, now, name).map(event =>
+      compare(`${name} event ${event ?? '(any other)'}`, name, event ?? ANY_OTHER)
+    )
     // Anyone who may not connect may not send either, so only further differences are reported.
     const isNews = (one: NamespaceAccess) =>
       one.before.join() !== connect.before.join() || one.after.join() !== connect.after.join()

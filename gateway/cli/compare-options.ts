@@ -10,21 +10,32 @@ export interface Note {
 
 export type OptionValue = string | number | boolean | undefined
 
-interface Option {
+export interface Option<T> {
   readonly name: string
-  readonly read: (route: Route) => OptionValue
+  readonly read: (of: T) => OptionValue
+  /** Whether something that was refused or withheld may now pass. */
   readonly isLooser?: (was: OptionValue, now: OptionValue) => boolean
 }
+
+/** Notes on the options of `subject` that differ. */
+export const compareEach = <T>(options: readonly Option<T>[], subject: string, was: T, now: T): Note[] =>
+  options.flatMap(({ name, read, isLooser }) => {
+    const [before, after] = [read(was), read(now)]
+    if (before === after) return []
+    return [{ text: `${subject}: ${name} ${say(before)} → ${say(after)}`, looser: isLooser?.(before, after) ?? false }]
+  })
+
+const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))
 
 export const turnedOn = (was: OptionValue, now: OptionValue): boolean =>
   was === undefined || was === false ? now !== undefined && now !== false : false
 export const added = (was: OptionValue, now: OptionValue): boolean => {
-  const known = new Set(String(was ?? '').split(', '))
+  const known = String(was ?? '').split(', ')
   return (
     now !== undefined &&
     String(now)
       .split(', ')
-      .some(one => !known.has(one))
+      .some(one => !known.includes(one))
   )
 }
 
@@ -37,7 +48,7 @@ const FLAGS = (Object.keys(ROUTE_FLAGS) as (keyof RouteFlags)[]).filter(
   name => name !== 'public' && name !== 'requireAssigned' && name !== 'external'
 )
 
-const OPTIONS: readonly Option[] = [
+const OPTIONS: readonly Option<Route>[] = [
   { name: 'external', read: ({ external }) => external },
   { name: 'upstream', read: ({ upstream }) => upstream?.name },
   { name: 'stripPrefix', read: ({ stripPrefix }) => stripPrefix },
@@ -70,11 +81,4 @@ const OPTIONS: readonly Option[] = [
 ]
 
 /** Notes on requests that matched one route and now match another (or the same one, written differently). */
-export const compareOptions = (was: Route, now: Route): Note[] =>
-  OPTIONS.flatMap(({ name, read, isLooser }) => {
-    const [before, after] = [read(was), read(now)]
-    if (before === after) return []
-    return [{ text: `${now.id}: ${name} ${say(before)} → ${say(after)}`, looser: isLooser?.(before, after) ?? false }]
-  })
-
-export const say = (value: OptionValue): string => (value === undefined || value === '' ? 'none' : String(value))
+export const compareOptions = (was: Route, now: Route): Note[] => compareEach(OPTIONS, now.id, was, now)

@@ -1,26 +1,13 @@
 // Compares upstreams of the same name: targets, timeouts, and the headers of requests and responses.
 import { createHash } from 'node:crypto'
 import type { HeaderRules, IdentityHeader, RouteTable, Upstream } from '../routes/route.ts'
-import { added, type Note, type OptionValue, say, turnedOn } from './compare-options.ts'
-
-interface UpstreamOption {
-  readonly name: string
-  readonly read: (upstream: Upstream) => OptionValue
-  /** Whether a backend now learns more, or is trusted more. */
-  readonly isLooser?: (was: OptionValue, now: OptionValue) => boolean
-}
+import { added, compareEach, type Note, type Option, type OptionValue, turnedOn } from './compare-options.ts'
 
 /** Notes on upstreams that kept their name but changed. */
 export const compareUpstreams = (before: RouteTable, after: RouteTable): Note[] =>
   [...after.upstreams].flatMap(([name, upstream]) => {
     const old = before.upstreams.get(name)
-    if (old === undefined) return []
-    return OPTIONS.flatMap(option => {
-      const [was, now] = [option.read(old), option.read(upstream)]
-      if (was === now) return []
-      const text = `upstream ${name}: ${option.name} ${say(was)} → ${say(now)}`
-      return [{ text, looser: option.isLooser?.(was, now) ?? false }]
-    })
+    return old === undefined ? [] : compareEach(OPTIONS, `upstream ${name}`, old, upstream)
   })
 
 // Values may be credentials, so the output shows only whether they differ.
@@ -34,7 +21,8 @@ const identityFields = (headers: readonly IdentityHeader[] | undefined): OptionV
 
 const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
 
-const OPTIONS: readonly UpstreamOption[] = [
+/** Looser: a backend now learns more, or is trusted more. */
+const OPTIONS: readonly Option<Upstream>[] = [
   { name: 'targets', read: ({ targets }) => targets.map(({ url }) => url).join(', ') },
   { name: 'timeout', read: ({ timeoutMs }) => timeoutMs },
   { name: 'idleTimeout', read: ({ idleTimeoutMs }) => idleTimeoutMs },
