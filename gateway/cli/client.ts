@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
 import { refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
-import { type Database, withDatabase } from './open-store.ts'
+import { ACTOR, type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
 
 interface CreateOptions extends CommonOptions {
@@ -13,7 +13,6 @@ interface CreateOptions extends CommonOptions {
   readonly address?: readonly string[]
 }
 
-const ACTOR = { id: null, username: 'cli' }
 const PAGE_SIZE = 200
 
 export const addClient = (program: Command, cli: Cli): void => {
@@ -43,7 +42,6 @@ export const addClient = (program: Command, cli: Cli): void => {
         withClient(cli, name, async (clients, item) => {
           await clients.remove(ACTOR, item.id)
           return {
-            found: false,
             json: { removed: item.name },
             text: ({ green }) => green(`${item.name} has been removed.`)
           }
@@ -75,7 +73,6 @@ const create = (cli: Cli, name: string, { profile, area, expires, address }: Cre
   })
 
 const shown = (item: ClientWithSecret): Report => ({
-  found: false,
   json: item,
   text: ({ green }) =>
     `${green(`${item.name} (id ${item.id})`)}\nclient_id      ${item.clientId}\nclient_secret  ${item.clientSecret}`
@@ -89,7 +86,7 @@ const list = (cli: Cli): Promise<Report> =>
       items.push(...found.items)
       if (found.items.length < PAGE_SIZE) break
     }
-    return { found: false, json: items, text: terminal => listText(items, terminal) }
+    return { json: items, text: terminal => listText(items, terminal) }
   })
 
 const listText = (items: readonly ClientItem[], { dim }: Terminal): string =>

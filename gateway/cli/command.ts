@@ -5,7 +5,7 @@ import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'
 
 export interface Report {
   /** Whether the command found a problem: exit code 1. */
-  readonly found: boolean
+  readonly found?: boolean
   /** What `--json` prints. */
   readonly json: unknown
   /** The text for people, without a line break at the end. */
@@ -58,7 +58,7 @@ export const run = async (cli: Cli, { json = false }: CommonOptions, work: () =>
     const output = report.isMessage === true && !json ? cli.stderr : cli.stdout
     const terminal = createTerminal(output, cli.environment)
     output.write(`${json ? JSON.stringify(report.json, null, 2) : report.text(terminal)}\n`)
-    cli.setExitCode(report.found ? 1 : 0)
+    cli.setExitCode(report.found === true ? 1 : 0)
   } catch (error) {
     const failure = error instanceof CannotRun ? error : new CannotRun(unexpected(error))
     tell(cli, json, failure)

@@ -17,7 +17,6 @@ export const addEnv = (program: Command, cli: Cli): void => {
     .addHelpText('after', WITHOUT_NPM)
     .action((options: CommonOptions) =>
       run(cli, options, async () => ({
-        found: false,
         json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
           name,
           meaning,

@@ -70,7 +70,6 @@ const answerEvent = async (
   const json = found.map(one => eventExplanationJson(question, one))
   const isForEverybody = options.as === undefined && options.token === undefined
   return {
-    found: false,
     json: json.length === 1 ? json[0] : json,
     text: terminal =>
       `${found
@@ -118,7 +117,6 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   const received = isListed ? receivedHeaders(route, who.asker) : undefined
   const isForEverybody = options.as === undefined && options.token === undefined
   return {
-    found: false,
     json: {
       ...explanationJson(explanation),
       folder: resolve(folder),

@@ -59,7 +59,6 @@ const list = async (environment: Environment, config: string | undefined): Promi
       ? 'People are not counted, because neither DATABASE_URL nor DATA_DIR leads to a database that can be read.'
       : 'People: the number of people who were in the group at their last login or recheck.'
   return {
-    found: false,
     json: rows,
     text: terminal =>
       rows.length === 0

@@ -2,9 +2,7 @@
 import type { Command } from 'commander'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { verifyingSecrets } from './command-settings.ts'
-import { withDatabase } from './open-store.ts'
-
-const ACTOR = { id: null, username: 'cli' }
+import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addKeys = (program: Command, cli: Cli): void => {
   const keys = program.command('keys').description('manage the keys that sign assertions for backends')
@@ -32,7 +30,6 @@ const rotate = async (cli: Cli): Promise<Report> => {
     if (!isRotated || newest === undefined) throw new CannotRun('No key was created')
     const signsFrom = new Date(newest.signsFrom * 1000).toISOString()
     return {
-      found: false,
       json: { kid: newest.kid, signsFrom },
       text: ({ green }) =>
         green(

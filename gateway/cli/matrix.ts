@@ -2,9 +2,10 @@
 import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
+import { formatPlace } from '../route-files/read.ts'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
-import { judgedFolder, placeOf, readTable } from './read-routes.ts'
+import { judgedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
 interface MatrixOptions extends CommonOptions {
@@ -32,11 +33,10 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
   const rows = accessMatrix(listed, { cloudUnassignedMayPass: mayPass }, askers).map(({ id, route, allowed }) => ({
     id,
     upstream: route.upstream?.name ?? "the gateway's own",
-    place: placeOf(route),
+    place: formatPlace(route.place),
     allowed
   }))
   return {
-    found: false,
     json: rows,
     text: terminal =>
       `${table(

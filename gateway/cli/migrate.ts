@@ -16,7 +16,6 @@ const migrate = ({ environment }: Cli): Promise<Report> =>
       const { migrations } = await import('../../migrations/index.ts')
       const names = migrations.map(({ name }) => name)
       return {
-        found: false,
         json: { ok: true, embedded: database.embedded, migrations: names },
         text: ({ green }) =>
           green(`The schema is up to date: ${names.length} migrations, the last one is ${names.at(-1)}.`)

@@ -5,10 +5,8 @@ import type { Command } from 'commander'
 import type { CopiedTable } from '../store/copy-database.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { storeSettings } from './command-settings.ts'
-import { openOrFail } from './open-store.ts'
+import { ACTOR, openOrFail } from './open-store.ts'
 import { table } from './terminal.ts'
-
-const ACTOR = { id: null, username: 'cli' }
 
 export const addMove = (program: Command, cli: Cli): void => {
   addCommand(program, 'move', 'copy the embedded database in DATA_DIR into the empty Postgres at DATABASE_URL', [
@@ -54,7 +52,6 @@ const copyAll = async (from: Opened, to: Opened): Promise<readonly CopiedTable[]
 }
 
 const reportOf = (copied: readonly CopiedTable[], dataDir: string): Report => ({
-  found: false,
   json: { ok: true, tables: copied },
   text: terminal =>
     [

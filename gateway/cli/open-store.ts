@@ -9,6 +9,9 @@ import { storeSettings } from './command-settings.ts'
 
 export type { Database }
 
+/** Who a command is in the audit log. */
+export const ACTOR = { id: null, username: 'cli' }
+
 const START_TIMEOUT_MS = 5_000
 
 const SILENT = { info() {}, warn() {}, error() {} }

@@ -1,14 +1,14 @@
 // Reads input up to a limit, and passwords without echo.
 import { CannotRun, type Cli } from './command.ts'
 
-export const MAX_INPUT_CHARACTERS = 64 * 1024
+const MAX_CHARACTERS = 64 * 1024
 
-/** Reads a whole stream as text. Throws {@link CannotRun} beyond `max` characters. */
-export const readAll = async (stream: NodeJS.ReadableStream, max: number): Promise<string> => {
+/** Reads standard input as text, within a limit. Throws {@link CannotRun} beyond it. */
+export const readAll = async ({ stdin }: Cli): Promise<string> => {
   let text = ''
-  for await (const chunk of stream) {
+  for await (const chunk of stdin) {
     text += String(chunk)
-    if (text.length > max) throw new CannotRun('The input is too long')
+    if (text.length > MAX_CHARACTERS) throw new CannotRun('The input is too long')
   }
   return text
 }

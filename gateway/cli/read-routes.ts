@@ -6,7 +6,7 @@ import { type Complaint, formatComplaint, type LoadOptions, loadRoutes, RouteFil
 import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
 import { weakerNeighbours } from '../route-files/weaker-neighbours.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
-import type { Route, RouteTable } from '../routes/route.ts'
+import type { RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
 import { plain, type Terminal, wrap } from './terminal.ts'
 
@@ -53,9 +53,6 @@ export const judgedFolder = (folder: string, { dim, width }: Terminal): string =
   wrap(plain(`Route files: ${resolve(folder)}; a running gateway may use others (UPSTREAM_CONFIG).`), width)
     .map(dim)
     .join('\n')
-
-/** `file:line:column`. */
-export const placeOf = ({ place: { file, line, column } }: Route): string => `${file}:${line}:${column}`
 
 const namesIn = async (folder: string): Promise<string[]> => {
   try {

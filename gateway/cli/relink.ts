@@ -2,9 +2,7 @@
 import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
-import { withDatabase } from './open-store.ts'
-
-const ACTOR = { id: null, username: 'cli' }
+import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addRelink = (program: Command, cli: Cli): void => {
   addCommand(program, 'relink', 'attach the logins of one person to another', ['relink 7 212'])
@@ -26,7 +24,6 @@ const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Repor
           : error
       })
     return {
-      found: false,
       json: { old: oldId, new: newId, links: moved },
       text: ({ green }) => green(`${moved} ${moved === 1 ? 'link' : 'links'} of ${newId} now belong to ${oldId}.`)
     }

@@ -5,7 +5,7 @@ import { askerNamed, type NamedAsker } from '../explain/askers.ts'
 import { isRecord } from '../values/records.ts'
 import { CannotRun, type Cli } from './command.ts'
 import { verifyingSecrets } from './command-settings.ts'
-import { MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'
+import { readAll } from './read-input.ts'
 
 export interface TokenAsker {
   readonly asker: NamedAsker
@@ -19,7 +19,7 @@ const NOT_VERIFIED = `JWT_SECRET is not set: the signature of the token was not 
 
 /** Verifies with JWT_SECRET and JWT_PREVIOUS_SECRETS if they are set; `-` reads the token from standard input. */
 export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker> => {
-  const text = given === '-' ? await readAll(cli.stdin, MAX_INPUT_CHARACTERS) : given
+  const text = given === '-' ? await readAll(cli) : given
   const token = text.trim().replace(/^bearer\s+/i, '')
   const [secret, ...previousSecrets] = verifyingSecrets(cli.environment)
   if (secret === undefined) return takenAtItsWord(token)

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { publicUrl } from './command-settings.ts'
-import { ask, MAX_INPUT_CHARACTERS, readAll } from './read-input.ts'
+import { ask, readAll } from './read-input.ts'
 import { plain, type Terminal } from './terminal.ts'
 
 interface TokenOptions extends CommonOptions {
@@ -41,14 +41,12 @@ const logIn = async (cli: Cli, options: TokenOptions): Promise<Report> => {
     throw new CannotRun('--password-stdin needs --username')
   }
   const username = options.username ?? (await ask(cli, 'Username: ', false))
-  const password = options.passwordStdin
-    ? (await readAll(cli.stdin, MAX_INPUT_CHARACTERS)).replace(/\r?\n$/, '')
-    : await ask(cli, 'Password: ', true)
+  const password = await readSecret(cli, options.passwordStdin, 'Password: ')
   const { status, body } = await post(url, 'application/json', JSON.stringify({ username, password }))
   if (status !== 200) return refused(status, body)
   const token = body.token
   if (!isToken(token)) throw notOurs()
-  return { found: false, json: { token, user: body.user }, text: () => token }
+  return { json: { token, user: body.user }, text: () => token }
 }
 
 /** The client credentials grant (RFC 6749 §4.4); the secret is sent in the body, so that it appears in no log of headers. */
@@ -57,16 +55,17 @@ const askForClient = async (cli: Cli, options: TokenOptions): Promise<Report> =>
   if (username !== undefined || passwordStdin === true)
     throw new CannotRun("--client-id goes with --secret-stdin, not with a person's name or password")
   const url = endpoint(cli, options, '/auth/token')
-  const secret = secretStdin
-    ? (await readAll(cli.stdin, MAX_INPUT_CHARACTERS)).replace(/\r?\n$/, '')
-    : await ask(cli, 'Client secret: ', true)
+  const secret = await readSecret(cli, secretStdin, 'Client secret: ')
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: secret })
   const { status, body } = await post(url, 'application/x-www-form-urlencoded', form.toString())
   const { access_token: token, expires_in: expiresIn, error, error_description: message } = body
   if (status !== 200) return refused(status, { code: error ?? body.code, message: message ?? body.message })
   if (!isToken(token)) throw notOurs()
-  return { found: false, json: { token, expiresIn }, text: () => token }
+  return { json: { token, expiresIn }, text: () => token }
 }
+
+const readSecret = async (cli: Cli, isPiped = false, question: string): Promise<string> =>
+  isPiped ? (await readAll(cli)).replace(/\r?\n$/, '') : ask(cli, question, true)
 
 const isToken = (value: unknown): value is string => typeof value === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(value)
 

@@ -2,9 +2,7 @@
 import type { Command } from 'commander'
 import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { personNamed } from './find-person.ts'
-import { withDatabase } from './open-store.ts'
-
-const ACTOR = { id: null, username: 'cli' }
+import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addUnlock = (program: Command, cli: Cli): void => {
   addCommand(program, 'unlock', 'release an account that the login throttle holds back', [
@@ -25,7 +23,6 @@ const unlock = ({ environment }: Cli, name: string): Promise<Report> =>
     const { user } = await personNamed(createUsers(database), name)
     const logins = await unlockPerson(database, ACTOR, user.id)
     return {
-      found: false,
       json: { id: user.id, username: user.username, logins },
       text: ({ green }) => green(`${user.username} (id ${user.id}) may try to log in again, as ${logins.join(', ')}.`)
     }
