@@ -98,7 +98,7 @@ const findBelow = (
   return restRoute(node, method)
 }
 
-/** All routes whose path matches, whatever their methods. */
+/** Where `findRoute` finds none: the routes whose path matches, but which serve other methods only. */
 export const routesAt = (trie: RouteTrie, segments: readonly string[]): Route[] => {
   const found: Route[] = []
   collect(trie.root, segments, 0, found)
@@ -107,25 +107,16 @@ export const routesAt = (trie: RouteTrie, segments: readonly string[]): Route[] 
 
 const collect = (node: TrieNode, segments: readonly string[], index: number, found: Route[]): void => {
   const segment = segments[index]
-  if (segment !== undefined) {
-    const leaf = node.leaves?.get(segment)
-    if (leaf !== undefined && endsAt(leaf, segments, index)) found.push(leaf)
+  if (segment === undefined) found.push(...(node.exactByMethod?.values() ?? []))
+  else {
     const child = node.statics?.get(segment)
-    if (child !== undefined) collect(child, segments, index + 1, found)
-    if (child !== undefined && isReserved(child, segments, index)) return
-    if (node.param !== undefined && segment !== '') collect(node.param, segments, index + 1, found)
+    if (child !== undefined) {
+      collect(child, segments, index + 1, found)
+      if (isReserved(child, segments, index)) return
+    }
+    if (node.param !== undefined) collect(node.param, segments, index + 1, found)
   }
-  if (segment === undefined) found.push(...new Set(node.exactByMethod?.values()), ...some(node.exact))
-  found.push(...new Set(node.restByMethod?.values()), ...some(node.rest))
-}
-
-const some = (route: Route | undefined): Route[] => (route === undefined ? [] : [route])
-
-/** The largest number of nodes that any path can make `findRoute` visit. */
-export const worstCaseSteps = (node: TrieNode): number => {
-  let deepest = node.leaves === undefined ? 0 : 1
-  for (const child of node.statics?.values() ?? []) deepest = Math.max(deepest, worstCaseSteps(child))
-  return 1 + deepest + (node.param === undefined ? 0 : worstCaseSteps(node.param))
+  found.push(...(node.restByMethod?.values() ?? []))
 }
 
 const endsAt = (leaf: Route, segments: readonly string[], index: number): boolean =>

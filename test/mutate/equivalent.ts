@@ -731,5 +731,41 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: ".join('/')",
     changes: ["'/' → ''"],
     reason: 'the routes compared end in the same node, and so have the same segments but for their case'
+  },
+  {
+    module: 'gateway/routes/route-trie.ts',
+    line: 'let depth = 1',
+    changes: ['1 → 2'],
+    reason: 'one segment more is looked at, of which no route knows anything'
+  },
+  {
+    module: 'gateway/routes/route-trie.ts',
+    line: 'else if (!addLeaf(node, last, route, spelling)) addRoute(nodeBelow(node, last, spelling), route, onTie)',
+    changes: ['!addLeaf(node, last, route, spelling) → true'],
+    reason: 'only saves memory: the node says the same as the leaf'
+  },
+  {
+    module: 'gateway/routes/route-trie.ts',
+    line: "if (segment.startsWith(':') || route.methods !== undefined) return false",
+    changes: ["segment.startsWith(':') || route.methods !== undefined → true"],
+    reason: 'only saves memory: the node says the same as the leaf'
+  },
+  {
+    module: 'gateway/routes/route-trie.ts',
+    line: "if (segment.startsWith(':') || route.methods !== undefined) return false",
+    changes: ['false → undefined'],
+    reason: 'asked as a condition only'
+  },
+  {
+    module: 'gateway/routes/route-trie.ts',
+    line: 'if (node.statics?.has(spelt) || node.leaves?.has(spelt)) return false',
+    changes: ['node.statics?.has(spelt) || node.leaves?.has(spelt) → true'],
+    reason: 'only saves memory: the node says the same as the leaf'
+  },
+  {
+    module: 'gateway/routes/route-trie.ts',
+    line: 'if (node.statics?.has(spelt) || node.leaves?.has(spelt)) return false',
+    changes: ['false → undefined'],
+    reason: 'asked as a condition only'
   }
 ]

@@ -6,7 +6,7 @@ import { decide } from '../../gateway/routes/decide.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { forwardedPath, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
-import { createTrie, findRoute, shapeOf, worstCaseSteps } from '../../gateway/routes/route-trie.ts'
+import { createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
 
 /** The id of the route, or the refusal (with its reason). */
@@ -95,6 +95,21 @@ t.test('a path without the method says which methods it has and whether all of t
   )
   t.same(table.match('DELETE', '/a'), { refusal: 'method', allowed: ['GET', 'HEAD', 'PUT'], public: false })
   t.same(table.match('GET', '/b'), { refusal: 'method', allowed: ['POST'], public: true })
+  const wider = await tableOf(
+    t,
+    '/a/b {methods: [DELETE]}',
+    '/a/:x {methods: [PUT, POST]}',
+    '/:x/b {methods: [LINK]}',
+    '/* {methods: [PATCH]}'
+  )
+  const allowedAt = (path: string) => {
+    const match = wider.match('GET', path)
+    return match.refusal === 'method' ? match.allowed.join() : match.refusal
+  }
+  t.equal(allowedAt('/a/b'), 'DELETE,LINK,PATCH,POST,PUT', 'every route that matches')
+  t.equal(allowedAt('/a/c'), 'PATCH,POST,PUT')
+  t.equal(allowedAt('/b/b'), 'LINK,PATCH')
+  t.equal(allowedAt('/auth/b'), 'no-route', 'of the gateway alone')
 })
 
 // RT-11
@@ -350,6 +365,13 @@ t.test('whatever lies beside it, a route is found as if all of them had been com
   )
   t.ok(found > asked / 10, `${found} found`)
 })
+
+/** The largest number of nodes that any path can make `findRoute` visit. */
+const worstCaseSteps = (node: RouteTrie['root']): number => {
+  let deepest = node.leaves === undefined ? 0 : 1
+  for (const child of node.statics?.values() ?? []) deepest = Math.max(deepest, worstCaseSteps(child))
+  return 1 + deepest + (node.param === undefined ? 0 : worstCaseSteps(node.param))
+}
 
 t.test('ten thousand routes cost no more steps than ten', async t => {
   const many = (count: number) =>
