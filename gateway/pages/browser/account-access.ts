@@ -1,8 +1,7 @@
 // Shows people their current access, and where each part of it comes from.
 import type { AccessSources } from './access-sources.ts'
-import { problemOf, toLogin } from './account-data.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
-import { ask } from './session.ts'
+import { useLoad } from './account-data.ts'
+import { html, type VNode } from './render.ts'
 import { text } from './words-account.ts'
 
 interface Access extends AccessSources {
@@ -30,16 +29,7 @@ const Part = ({ access, kind, names }: { access: Access; kind: 'profiles' | 'are
       )
 
 export const AccessPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
-  const [access, setAccess] = useState<Access | undefined>()
-  const [problem, setProblem] = useState('')
-  useEffect(() => (access !== undefined || problem !== '' ? onLoaded() : undefined), [access, problem])
-  useEffect(() => {
-    void ask<Access>('/auth/account/access').then(answer => {
-      if (answer.status === 401) return location.replace(toLogin)
-      if (answer.status === 200) setAccess(answer.body)
-      else setProblem(problemOf(answer))
-    })
-  }, [])
+  const { data: access, problem } = useLoad<Access>('/auth/account/access', onLoaded)
   return html`<section id="access-part"><h2 id="access">${text('access')}</h2>
     ${problem !== '' && html`<p role="alert">${problem}</p>`}
     ${access === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}

@@ -1,5 +1,6 @@
 // Loads the data of the account page, and words its errors.
-import { useEffect, useRef, useState } from './render.ts'
+import { type Loaded, useAnswer } from './console-data.ts'
+import { useEffect } from './render.ts'
 import { type Answer, ask } from './session.ts'
 import { text } from './words-account.ts'
 
@@ -13,29 +14,18 @@ export const problemOf = ({ status, requestId }: Answer<unknown>): string => {
   return text(status < 500 ? 'invalid' : 'failed', { requestId })
 }
 
-export interface LoadedList<T> {
-  readonly items: readonly T[] | undefined
-  readonly problem: string
-  readonly reload: () => void
+/** Nothing follows if the session has ended: this page is being left. */
+const askOrLeave = async <T>(path: string): Promise<Answer<T>> => {
+  const answer = await ask<T>(path)
+  if (answer.status !== 401) return answer
+  location.replace(toLogin)
+  return new Promise(() => {})
 }
 
-/** All items of a list; a page of 200 is more than any person has. */
-export const useList = <T>(path: string): LoadedList<T> => {
-  const [turn, setTurn] = useState(0)
-  const [state, setState] = useState<{ items: readonly T[] | undefined; problem: string }>({
-    items: undefined,
-    problem: ''
-  })
-  const asked = useRef(0)
-  useEffect(() => {
-    const mine = ++asked.current
-    void ask<{ items: readonly T[] }>(`${path}?pageSize=200`).then(answer => {
-      if (mine !== asked.current) return
-      if (answer.status === 401) return location.replace(toLogin)
-      setState(now =>
-        answer.status === 200 ? { items: answer.body.items, problem: '' } : { ...now, problem: problemOf(answer) }
-      )
-    })
-  }, [path, turn])
-  return { ...state, reload: () => setTurn(now => now + 1) }
+/** Loads a part of the page. `onLoaded` is called when there is something to show. */
+export const useLoad = <T>(path: string, onLoaded: () => void): Loaded<T> => {
+  const loaded = useAnswer<T>(askOrLeave, problemOf, path)
+  const { data, problem } = loaded
+  useEffect(() => (data !== undefined || problem !== '' ? onLoaded() : undefined), [data, problem])
+  return loaded
 }

@@ -1,8 +1,9 @@
 // Shows a person's open sessions, and ends one of them or all others.
-import { problemOf, useList } from './account-data.ts'
-import { type Act, Confirm, type Outcome, OutcomeLine, State, Table } from './console-parts.ts'
+import { problemOf, useLoad } from './account-data.ts'
+import type { ListOf } from './console-data.ts'
+import { OutcomeLine, State, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
+import { html, type VNode } from './render.ts'
 import { ask } from './session.ts'
 import { text } from './words-account.ts'
 
@@ -16,18 +17,15 @@ export interface Session {
 }
 
 export const SessionsPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
-  const { items, problem, reload } = useList<Session>('/auth/sessions')
-  useEffect(() => (items !== undefined || problem !== '' ? onLoaded() : undefined), [items, problem])
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
-  const [act, setAct] = useState<Act | undefined>()
+  const { data, problem, reload } = useLoad<ListOf<Session>>('/auth/sessions?pageSize=200', onLoaded)
+  const { ask: confirm, settle, notices } = useActs(problemOf)
+  const items = data?.items
   const end = async (path: string) => {
-    const answer = await ask(path, { method: 'DELETE' })
-    const isError = answer.status !== 204
-    setOutcome({ words: isError ? problemOf(answer) : text('ended'), isError })
+    settle(await ask(path, { method: 'DELETE' }), text('ended'))
     reload()
   }
   const endOthers = () =>
-    setAct({
+    confirm({
       title: text('endOthersAsk'),
       consequence: text('endOthersWill'),
       label: text('endOthers'),
@@ -43,13 +41,13 @@ export const SessionsPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
         ? html`<${State} is="ok">${text('current')}<//>`
         : html`<button type="button" aria-label=${text('endSession', { name: userAgent.slice(0, 60) })} onClick=${() => void end(`/auth/sessions/${id}`)}>${text('end')}</button>`
     }</td></tr>`
+  const heads = [text('browser'), text('address'), text('began'), text('lastUsed'), text('actions')]
   return html`<section id="sessions-part"><h2 id="sessions">${text('sessions')}</h2>
-    <${OutcomeLine} outcome=${problem === '' ? outcome : { words: problem, isError: true }} />
+    ${problem === '' ? notices : html`<${OutcomeLine} outcome=${{ words: problem, isError: true }} />`}
     ${items === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
     ${
       items !== undefined &&
-      html`<${Table} label=${text('sessions')} heads=${[text('browser'), text('address'), text('began'), text('lastUsed'), text('actions')]}>${items.map(row)}<//>
+      html`<${Table} label=${text('sessions')} heads=${heads}>${items.map(row)}<//>
       ${items.length > 1 && html`<p><button type="button" id="end-others" onClick=${endOthers}>${text('endOthers')}</button></p>`}`
-    }
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}</section>`
+    }</section>`
 }

@@ -1,8 +1,9 @@
 // Lets a person create access tokens for their programs, see their last use, and remove them.
-import { problemOf, toLogin, useList } from './account-data.ts'
-import { type Act, Confirm, type Outcome, OutcomeLine, Table } from './console-parts.ts'
+import { problemOf, toLogin, useLoad } from './account-data.ts'
+import type { ListOf } from './console-data.ts'
+import { type Outcome, OutcomeLine, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
+import { html, useState, type VNode } from './render.ts'
 import { ask, type User } from './session.ts'
 import { text } from './words-account.ts'
 
@@ -70,18 +71,16 @@ const Made = ({ token }: { token: string }): VNode => {
 }
 
 export const TokensPart = ({ user, onLoaded }: { user: User; onLoaded: () => void }): VNode => {
-  const { items, problem, reload } = useList<Token>('/auth/tokens')
-  useEffect(() => (items !== undefined || problem !== '' ? onLoaded() : undefined), [items, problem])
+  const { data, problem, reload } = useLoad<ListOf<Token>>('/auth/tokens?pageSize=200', onLoaded)
+  const { ask: confirm, settle, notices } = useActs(problemOf)
   const [made, setMade] = useState('')
-  const [act, setAct] = useState<Act | undefined>()
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const items = data?.items ?? []
   const remove = async (id: number) => {
-    const answer = await ask(`/auth/tokens/${id}`, { method: 'DELETE' })
-    setOutcome(answer.status === 204 ? undefined : { words: problemOf(answer), isError: true })
+    settle(await ask(`/auth/tokens/${id}`, { method: 'DELETE' }), '')
     reload()
   }
   const askRemove = ({ id, name }: Token) =>
-    setAct({
+    confirm({
       title: text('removeAsk'),
       consequence: text('removeWill', { name }),
       label: text('remove'),
@@ -93,18 +92,14 @@ export const TokensPart = ({ user, onLoaded }: { user: User; onLoaded: () => voi
     <td data-label=${text('expires')}>${dateTime(token.expiresAt)}</td>
     <td data-label=${text('lastUsed')}>${token.lastUsedAt === '' ? text('never') : dateTime(token.lastUsedAt)}</td>
     <td data-label=${text('actions')}><button type="button" aria-label=${text('removeToken', { name: token.name })} onClick=${() => askRemove(token)}>${text('remove')}</button></td></tr>`
+  const heads = [text('name'), text('profiles'), text('expires'), text('lastUsed'), text('actions')]
   return html`<section id="tokens-part"><h2 id="tokens">${text('tokens')}</h2><p class="quiet">${text('tokensNote')}</p>
-    <${OutcomeLine} outcome=${problem === '' ? outcome : { words: problem, isError: true }} />
-    ${items?.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
-    ${
-      items !== undefined &&
-      items.length > 0 &&
-      html`<${Table} label=${text('tokens')} heads=${[text('name'), text('profiles'), text('expires'), text('lastUsed'), text('actions')]}>${items.map(row)}<//>`
-    }
+    ${problem === '' ? notices : html`<${OutcomeLine} outcome=${{ words: problem, isError: true }} />`}
+    ${data?.items.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
+    ${items.length > 0 && html`<${Table} label=${text('tokens')} heads=${heads}>${items.map(row)}<//>`}
     ${made !== '' && html`<${Made} token=${made} />`}
     <${NewToken} user=${user} onMade=${(token: string) => {
       setMade(token)
       reload()
-    }} />
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}</section>`
+    }} /></section>`
 }

@@ -1,7 +1,7 @@
 // Lets Admins manage areas.
 import type { Named } from './area-choice.ts'
-import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
-import { type Act, Confirm, Dialog, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
+import { admin, problemOf, useList } from './console-data.ts'
+import { Dialog, Listing, Name, useActs } from './console-parts.ts'
 import { html, useRef, useState, type VNode } from './render.ts'
 import { text } from './words-places.ts'
 
@@ -27,26 +27,22 @@ const RenameDialog = ({
 }
 
 export const AreasView = (): VNode => {
-  const [page, setPage] = useState(1)
-  const loaded = useLoad<ListOf<Named>>(`areas?page=${page}&pageSize=50`)
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
-  const [act, setAct] = useState<Act | undefined>()
+  const list = useList<Named>('areas')
+  const { ask, settle, notices } = useActs(problemOf)
   const [renamed, setRenamed] = useState<Named | undefined>()
   const [name, setName] = useState('')
 
   const change = async (path: string, method: string, done: string, body?: unknown) => {
-    const answer = await admin(path, { method, body })
-    const isError = answer.status >= 300 || answer.status === 0
-    setOutcome({ words: isError ? problemOf(answer) : done, isError })
-    if (!isError) loaded.reload()
-    return !isError
+    const isDone = settle(await admin(path, { method, body }), done)
+    if (isDone) list.reload()
+    return isDone
   }
   const create = async (event: Event) => {
     event.preventDefault()
     if (await change('areas', 'POST', text('created'), { name: name.trim() })) setName('')
   }
   const askDelete = (area: Named) =>
-    setAct({
+    ask({
       title: text('deleteAsk', { name: area.name.slice(0, 80) }),
       consequence: text('deleteWill'),
       label: text('delete'),
@@ -61,22 +57,16 @@ export const AreasView = (): VNode => {
 
   return html`
     <h1>${text('areas')}</h1>
-    <${OutcomeLine} outcome=${outcome} />
+    ${notices}
     <form class="filters" onSubmit=${create}><p class="grow"><label for="area-name">${text('newArea')}</label>
       <input id="area-name" required maxlength="256" value=${name} autocomplete="off" dir="auto" onInput=${(event: InputEvent) => setName((event.target as HTMLInputElement).value)} /></p>
       <button type="submit" class="main">${text('create')}</button></form>
-    <${Waiting} loaded=${loaded} />
-    ${
-      loaded.data !== undefined &&
-      html`<${Table} label=${text('areas')} heads=${[text('name'), text('actions')]}>${loaded.data.items.map(row)}<//>
-      <${Pager} ...${loaded.data} onPage=${setPage} />`
-    }
+    <${Listing} of=${list} label=${text('areas')} heads=${[text('name'), text('actions')]} row=${row} keepsHeads />
     ${
       renamed !== undefined &&
       html`<${RenameDialog} area=${renamed} onClose=${() => setRenamed(undefined)} onName=${(to: string) => {
         setRenamed(undefined)
         void change(`areas/${renamed.id}`, 'PATCH', text('renamed'), { name: to })
       }} />`
-    }
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+    }`
 }

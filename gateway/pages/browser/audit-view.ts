@@ -1,7 +1,7 @@
 // Shows the audit log newest first, filtered by person, action and period, and exports it.
 import { useAddressed } from './address.ts'
-import { admin, type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
-import { Name, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
+import { admin, problemOf, queryOf, useList, useLoad, useRested } from './console-data.ts'
+import { Listing, Name, type Outcome, OutcomeLine, State } from './console-parts.ts'
 import { download } from './download.ts'
 import { dateTime, number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -47,17 +47,11 @@ const Row = ({ item }: { item: AuditItem }): VNode => html`<tr>
   <td data-label=${text('subject')}><${Subject} item=${item} /></td>
   <td data-label=${text('details')}><${Details} item=${item} /></td></tr>`
 
-/** Requests `path` with `query` and a page number. */
-export const AuditTable = ({ path, query }: { path: string; query: string }): VNode => {
-  const [page, setPage] = useState(1)
-  const loaded = useLoad<ListOf<AuditItem>>(`${path}?${query === '' ? '' : `${query}&`}page=${page}&pageSize=25`)
-  return html`<${Waiting} loaded=${loaded} />
-    ${
-      loaded.data !== undefined &&
-      html`<${Table} label=${text('audit')} heads=${[text('when'), text('who'), text('action'), text('subject'), text('details')]}>
-        ${loaded.data.items.map(item => html`<${Row} key=${item.hash} item=${item} />`)}<//>
-      <${Pager} ...${loaded.data} onPage=${setPage} />`
-    }`
+export const AuditTable = ({ path }: { path: string }): VNode => {
+  const list = useList<AuditItem>(path, 25)
+  const heads = [text('when'), text('who'), text('action'), text('subject'), text('details')]
+  const row = (item: AuditItem) => html`<${Row} key=${item.hash} item=${item} />`
+  return html`<${Listing} of=${list} label=${text('audit')} heads=${heads} row=${row} keepsHeads />`
 }
 
 interface Chain {
@@ -118,5 +112,5 @@ export const AuditView = (): VNode => {
       <p><label for="audit-to">${text('to')}</label><input id="audit-to" type="date" max="9999-12-31" value=${to} onInput=${take('to')} /></p>
       <button type="button" id="export" disabled=${isBusy} onClick=${exportTable}>${text(isBusy ? 'exporting' : 'export')}</button></form>
     <${OutcomeLine} outcome=${outcome} />
-    <${AuditTable} key=${query} path="audit" query=${query} />`
+    <${AuditTable} key=${query} path=${`audit?${query}`} />`
 }

@@ -1,18 +1,7 @@
 // Lets Admins list, create, rotate and remove service accounts.
 import { type Client, ClientForm, type MadeSecret } from './client-form.ts'
-import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
-import {
-  type Act,
-  Confirm,
-  Dialog,
-  Name,
-  type Outcome,
-  OutcomeLine,
-  Pager,
-  State,
-  Table,
-  Waiting
-} from './console-parts.ts'
+import { admin, problemOf, useList } from './console-data.ts'
+import { Dialog, Listing, Name, State, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
 import { text } from './words-clients.ts'
@@ -75,61 +64,46 @@ const heads = () => [
 ]
 
 export const ClientsView = (): VNode => {
-  const [page, setPage] = useState(1)
-  const loaded = useLoad<ListOf<Client>>(`clients?page=${page}&pageSize=50`)
+  const list = useList<Client>('clients')
   const [made, setMade] = useState<MadeSecret | undefined>()
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
-  const [act, setAct] = useState<Act | undefined>()
+  const { ask, say, settle, notices } = useActs(problemOf)
   const [edited, setEdited] = useState<Client | undefined>()
 
   const show = (secret: MadeSecret) => {
-    setOutcome(undefined)
+    say('')
     setMade(secret)
-    loaded.reload()
+    list.reload()
   }
   const rotate = async ({ id }: Client) => {
     const answer = await admin<MadeSecret>(`clients/${id}/rotate`, { method: 'POST' })
-    if (answer.status === 200) show(answer.body)
-    else setOutcome({ words: problemOf(answer), isError: true })
+    if (settle(answer, '')) show(answer.body)
   }
   const remove = async ({ id, clientId }: Client) => {
-    const answer = await admin(`clients/${id}`, { method: 'DELETE' })
-    const isError = answer.status !== 204
-    setOutcome({ words: isError ? problemOf(answer) : text('removed'), isError })
-    if (!isError) setMade(secret => (secret?.clientId === clientId ? undefined : secret))
-    loaded.reload()
+    const isDone = settle(await admin(`clients/${id}`, { method: 'DELETE' }), text('removed'))
+    if (isDone) setMade(secret => (secret?.clientId === clientId ? undefined : secret))
+    list.reload()
   }
   const asks = (action: 'rotate' | 'remove', run: (client: Client) => Promise<void>) => (client: Client) =>
-    setAct({
+    ask({
       title: text(`${action}Ask`, { name: client.name }),
       consequence: text(`${action}Will`),
       label: text(action),
       run: () => void run(client)
     })
+  const row = (client: Client) =>
+    html`<${ClientRow} key=${client.id} client=${client} onEdit=${setEdited} onRotate=${asks('rotate', rotate)} onRemove=${asks('remove', remove)} />`
   return html`<h1>${text('clients')}</h1><p class="quiet">${text('note')}</p>
-    <${OutcomeLine} outcome=${outcome} />
+    ${notices}
     ${made !== undefined && html`<${Secret} key=${made.clientSecret} made=${made} onHide=${() => setMade(undefined)} />`}
-    <${Waiting} loaded=${loaded} />
-    ${
-      loaded.data !== undefined &&
-      html`${
-        loaded.data.items.length > 0 &&
-        html`<${Table} label=${text('clients')} heads=${heads()}>${loaded.data.items.map(
-          client =>
-            html`<${ClientRow} key=${client.id} client=${client} onEdit=${setEdited} onRotate=${asks('rotate', rotate)} onRemove=${asks('remove', remove)} />`
-        )}<//>`
-      }
-      <${Pager} ...${loaded.data} onPage=${setPage} />`
-    }
+    <${Listing} of=${list} label=${text('clients')} heads=${heads()} row=${row} />
     ${
       edited !== undefined &&
       html`<${Dialog} title=${text('editTitle', { name: edited.name.slice(0, 80) })} onClose=${() => setEdited(undefined)}>
         <${ClientForm} client=${edited} onClose=${() => setEdited(undefined)} onSaved=${() => {
           setEdited(undefined)
-          setOutcome({ words: text('changed'), isError: false })
-          loaded.reload()
+          say(text('changed'))
+          list.reload()
         }} /><//>`
     }
-    <${ClientForm} onMade=${show} />
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+    <${ClientForm} onMade=${show} />`
 }

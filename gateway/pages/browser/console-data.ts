@@ -63,7 +63,15 @@ export interface Loaded<T> {
 }
 
 /** Loads when `path` changes, and every `everyMs` while the page is visible. Late responses to earlier requests are dropped. */
-export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
+export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => useAnswer<T>(admin, problemOf, path, everyMs)
+
+/** The same with any way of asking, and of wording what went wrong. */
+export const useAnswer = <T>(
+  ask: <B>(path: string) => Promise<Answer<B>>,
+  wordsOf: (answer: Answer<unknown>) => string,
+  path: string,
+  everyMs = 0
+): Loaded<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({
     data: undefined,
@@ -75,10 +83,10 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
   useEffect(() => {
     const load = async () => {
       const mine = ++asked.current
-      const answer = await admin<T>(path)
+      const answer = await ask<T>(path)
       if (mine !== asked.current) return
       if (answer.status === 200) setState({ data: answer.body, etag: answer.etag, problem: '', isMissing: false })
-      else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
+      else setState(now => ({ ...now, problem: wordsOf(answer), isMissing: answer.status === 404 }))
     }
     void load()
     const timer = everyMs === 0 ? 0 : window.setInterval(() => document.hidden || load(), everyMs)
@@ -88,6 +96,20 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
     }
   }, [path, turn, everyMs])
   return { ...state, reload: () => setTurn(now => now + 1) }
+}
+
+export interface List<T, More = unknown> extends Loaded<ListOf<T> & More> {
+  readonly onPage: (page: number) => void
+}
+
+/** A list, one page at a time; `path` may have a query. */
+export const useList = <T, More = unknown>(path: string, pageSize = 50, everyMs = 0): List<T, More> => {
+  const [page, onPage] = useState(1)
+  const loaded = useLoad<ListOf<T> & More>(
+    `${path}${path.includes('?') ? '&' : '?'}page=${page}&pageSize=${pageSize}`,
+    everyMs
+  )
+  return { ...loaded, onPage }
 }
 
 /** Follows a value after it has stopped changing. */

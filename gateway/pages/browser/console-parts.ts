@@ -1,7 +1,9 @@
 // Provides the parts that all views of the console use: tables, pagination, confirmations and messages.
-import type { Loaded } from './console-data.ts'
+
+import type { List, Loaded } from './console-data.ts'
 import { number } from './language.ts'
-import { type ComponentChildren, html, useEffect, useId, useRef, type VNode } from './render.ts'
+import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
+import type { Answer } from './session.ts'
 import { text } from './words-console.ts'
 
 export const nameOf = ({ name, username }: { readonly name: string; readonly username: string }): string =>
@@ -52,6 +54,26 @@ export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNo
       <span>${text('page', { page: number(page), pages: number(pages) })}</span>
       <button type="button" disabled=${page >= pages} onClick=${() => onPage(page + 1)}>${text('next')}</button></span>`
     }</nav>`
+}
+
+interface ListingProps {
+  readonly of: List<never>
+  readonly label: string
+  readonly heads: readonly ComponentChildren[]
+  readonly row: (item: never) => VNode
+  /** Whether the heads are shown without rows too. */
+  readonly keepsHeads?: boolean
+  /** For views with several lists: their pages are named. */
+  readonly isNamed?: boolean
+}
+
+/** One page of a list, and the way to the others. */
+export const Listing = ({ of, label, heads, row, keepsHeads = false, isNamed = false }: ListingProps): VNode => {
+  const { data, onPage } = of
+  const hasTable = data !== undefined && (keepsHeads || data.items.length > 0)
+  return html`<${Waiting} loaded=${of} />
+    ${hasTable && html`<${Table} label=${label} heads=${heads}>${data.items.map(row)}<//>`}
+    ${data !== undefined && html`<${Pager} ...${data} label=${isNamed ? label : undefined} onPage=${onPage} />`}`
 }
 
 interface DialogProps {
@@ -112,6 +134,24 @@ export interface Outcome {
 export const OutcomeLine = ({ outcome }: { outcome: Outcome | undefined }): VNode =>
   html`<div class="notice" data-empty=${outcome === undefined} data-error=${outcome?.isError === true}
     role=${outcome?.isError === true ? 'alert' : 'status'}>${outcome?.words}</div>`
+
+/** What a view asks before a change, and what it says after it; `notices` is the place for both. */
+export const useActs = (problemOf: (answer: Answer<unknown>) => string) => {
+  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const [act, setAct] = useState<Act | undefined>()
+  const say = (words: string, isError = false) => setOutcome(words === '' ? undefined : { words, isError })
+  return {
+    ask: setAct,
+    say,
+    /** Says `done`, or why it was not. */
+    settle: (answer: Answer<unknown>, done: string): boolean => {
+      const isDone = answer.status >= 200 && answer.status < 300
+      say(isDone ? done : problemOf(answer), !isDone)
+      return isDone
+    },
+    notices: html`<${OutcomeLine} outcome=${outcome} />${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+  }
+}
 
 export const State = ({ is, children }: { is: 'ok' | 'warn' | 'bad' | ''; children?: ComponentChildren }): VNode =>
   html`<span class="state" data-state=${is}>${children}</span>`

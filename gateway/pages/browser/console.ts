@@ -2,21 +2,40 @@
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
 import { onSessionEnd } from './console-data.ts'
-import { Confirm, Dialog, Name, nameOf } from './console-parts.ts'
+import { Confirm, Dialog } from './console-parts.ts'
 import { currentLanguage } from './language.ts'
-import { LanguageSwitch } from './language-switch.ts'
 import { MatrixView } from './matrix-view.ts'
+import { startPage, Top } from './page.ts'
 import { PeopleView } from './people-view.ts'
 import { PersonView } from './person-view.ts'
-import { html, render, useEffect, useRef, useState, type VNode } from './render.ts'
-import { ask, brand, keptToken, logOut, onNews, type User } from './session.ts'
+import { html, useEffect, useRef, useState, type VNode } from './render.ts'
+import { ask, brand, logOut, onNews, type User } from './session.ts'
 import { StatusView } from './status-view.ts'
 import { StreamsView } from './streams-view.ts'
 import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
-import { type ConsoleKey, text } from './words-console.ts'
+import { text } from './words-console.ts'
 
-const SECTIONS = ['people', 'areas', 'grants', 'clients', 'streams', 'access', 'traffic', 'status', 'audit'] as const
-type Section = (typeof SECTIONS)[number]
+/** A section that is loaded when it is first opened. */
+const late = (load: () => Promise<() => VNode>) => (): VNode => {
+  const [View, setView] = useState<(() => VNode) | undefined>()
+  useEffect(() => void load().then(view => setView(() => view)), [])
+  return View === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : html`<${View} />`
+}
+
+/** What each section shows, in the order of the navigation. */
+const VIEWS = {
+  people: PeopleView,
+  areas: AreasView,
+  grants: late(() => import('./grants-view.ts').then(({ GrantsView }) => GrantsView)),
+  clients: late(() => import('./clients-view.ts').then(({ ClientsView }) => ClientsView)),
+  streams: StreamsView,
+  access: MatrixView,
+  traffic: late(() => import('./traffic-view.ts').then(({ TrafficView }) => TrafficView)),
+  status: StatusView,
+  audit: AuditView
+}
+type Section = keyof typeof VIEWS
+const SECTIONS = Object.keys(VIEWS) as Section[]
 
 interface Place {
   readonly section: Section
@@ -32,39 +51,6 @@ const placeOf = (hash: string): Place => {
 const goToLogin = () =>
   location.replace(`/auth/login?returnTo=${encodeURIComponent(location.pathname + location.hash)}`)
 
-/** A section that is loaded when it is first opened. */
-const createLate = (load: () => Promise<() => VNode>) => (): VNode => {
-  const [View, setView] = useState<(() => VNode) | undefined>()
-  useEffect(() => void load().then(view => setView(() => view)), [])
-  return View === undefined ? html`<p class="quiet" role="status">${text('loading')}</p>` : html`<${View} />`
-}
-const LateTraffic = createLate(() => import('./traffic-view.ts').then(({ TrafficView }) => TrafficView))
-const LateGrants = createLate(() => import('./grants-view.ts').then(({ GrantsView }) => GrantsView))
-const LateClients = createLate(() => import('./clients-view.ts').then(({ ClientsView }) => ClientsView))
-
-const viewOf = ({ section, id }: Place): VNode => {
-  switch (section) {
-    case 'people':
-      return id === '' ? html`<${PeopleView} />` : html`<${PersonView} id=${id} />`
-    case 'areas':
-      return html`<${AreasView} />`
-    case 'grants':
-      return html`<${LateGrants} />`
-    case 'streams':
-      return html`<${StreamsView} />`
-    case 'clients':
-      return html`<${LateClients} />`
-    case 'access':
-      return html`<${MatrixView} />`
-    case 'traffic':
-      return html`<${LateTraffic} />`
-    case 'status':
-      return html`<${StatusView} />`
-    default:
-      return html`<${AuditView} />`
-  }
-}
-
 const EndedDialog = (): VNode => {
   const open = () => {
     if (window.open('/auth/login?popup=1', 'portaria-login', 'popup,width=480,height=720') === null) goToLogin()
@@ -73,31 +59,21 @@ const EndedDialog = (): VNode => {
     <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${open}>${text('logIn')}</button></div><//>`
 }
 
-interface TopProps {
-  readonly user: User
-  readonly place: Place
-  readonly onLanguage: () => void
-  readonly onLogout: () => void
-}
-
-const Top = ({ user, place, onLanguage, onLogout }: TopProps): VNode => {
+const Sections = ({ current }: { current: Section }): VNode => {
   const sections = useRef<HTMLElement>(null)
   // On a narrow screen the sections are a scrolling strip.
   useEffect(() => {
     sections.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   })
-  return html`
-  <a class="skip" href="#content" onClick=${(event: Event) => {
-    event.preventDefault()
-    document.getElementById('content')?.focus()
-  }}>${text('skip')}</a>
-  <header class="top"><a class="brand" href="#/people"><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></a>
-    <div class="me"><${Name} of=${nameOf(user)} /><${LanguageSwitch} short label=${text('language')} onChange=${onLanguage} />
-    <button type="button" id="logout" onClick=${onLogout}>${text('logout')}</button></div>
-    <nav aria-label=${text('sections')} ref=${sections}>${SECTIONS.map(
-      section =>
-        html`<a key=${section} href=${`#/${section}`} aria-current=${section === place.section ? 'page' : undefined}>${text(section)}</a>`
-    )}</nav></header>`
+  return html`<nav aria-label=${text('sections')} ref=${sections}>${SECTIONS.map(
+    section =>
+      html`<a key=${section} href=${`#/${section}`} aria-current=${section === current ? 'page' : undefined}>${text(section)}</a>`
+  )}</nav>`
+}
+
+const focusContent = (event: Event) => {
+  event.preventDefault()
+  document.getElementById('content')?.focus()
 }
 
 const Refused =
@@ -171,28 +147,19 @@ const App = ({ user }: { user: User }): VNode => {
   const content = useRef<HTMLElement>(null)
   const { place, moves, leave, question } = usePlace(content)
   useEffect(() => {
-    document.title = `${text(place.section satisfies ConsoleKey)} · ${text('console')} · ${brand()}`
+    document.title = `${text(place.section)} · ${text('console')} · ${brand()}`
   })
   const out = () => leave(() => void logOut(user).then(url => location.assign(url ?? '/auth/login')))
-  return html`<${Top} user=${user} place=${place} onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out} />
-    <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${viewOf(place)}</main>
+  const view = place.id === '' ? html`<${VIEWS[place.section]} />` : html`<${PersonView} id=${place.id} />`
+  return html`<a class="skip" href="#content" onClick=${focusContent}>${text('skip')}</a>
+    <${Top} user=${user} home="#/people" onLanguage=${() => setLanguage(currentLanguage())} onLogout=${out}><${Sections} current=${place.section} /><//>
+    <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${view}</main>
     ${question}
     ${isEnded && html`<${EndedDialog} />`}`
 }
 
-const start = async (root: HTMLElement) => {
-  if (keptToken() === undefined) return goToLogin()
-  const answer = await ask<User>('/auth/me')
-  if (answer.status === 401) return goToLogin()
-  if (answer.status !== 200) {
-    return render(
-      html`<div class="stage"><main class="card"><h1>${brand()}</h1><p role="alert">${text('unreachable')}</p>
-      <button type="button" onClick=${() => location.reload()}>${text('retry')}</button></main></div>`,
-      root
-    )
-  }
-  render(answer.body.profiles.includes('Admin') ? html`<${App} user=${answer.body} />` : html`<${Refused} />`, root)
-}
-
-const root = document.getElementById('app')
-if (root !== null) void start(root)
+void startPage({
+  goToLogin,
+  page: user => (user.profiles.includes('Admin') ? html`<${App} user=${user} />` : html`<${Refused} />`),
+  problemOf: () => text('unreachable')
+})

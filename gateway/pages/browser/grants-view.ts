@@ -1,8 +1,8 @@
 // Shows what the route files grant to groups, and to how many people.
-import { type ListOf, useLoad } from './console-data.ts'
-import { Pager, Table, Waiting } from './console-parts.ts'
+import { useList } from './console-data.ts'
+import { Listing } from './console-parts.ts'
 import { number } from './language.ts'
-import { html, useState, type VNode } from './render.ts'
+import { html, type VNode } from './render.ts'
 import { text } from './words-people.ts'
 
 interface Grant {
@@ -24,18 +24,10 @@ const row = ({ group, provider, tenant, profiles, areas, place, people }: Grant)
   <td data-label=${text('place')}><code>${place}</code></td></tr>`
 
 export const GrantsView = (): VNode => {
-  const [page, setPage] = useState(1)
-  const loaded = useLoad<ListOf<Grant> & { readonly peopleCutOff: number }>(`grants?page=${page}&pageSize=50`)
-  const { data } = loaded
+  const list = useList<Grant, { readonly peopleCutOff: number }>('grants')
+  const { total, peopleCutOff = 0 } = list.data ?? {}
   const heads = [text('group'), text('profiles'), text('areas'), text('members'), text('place')]
   return html`<h1>${text('grants')}</h1><p class="quiet">${text('grantsNote')}</p>
-    <${Waiting} loaded=${loaded} />
-    ${data !== undefined && data.peopleCutOff > 0 && html`<p class="notice" data-error="true">${text('cutOffCount', { n: number(data.peopleCutOff) })}</p>`}
-    ${data?.total === 0 && html`<p>${text('noGrants')}</p>`}
-    ${
-      data !== undefined &&
-      data.total > 0 &&
-      html`<${Table} label=${text('grants')} heads=${heads}>${data.items.map(row)}<//>
-      <${Pager} ...${data} onPage=${setPage} />`
-    }`
+    ${peopleCutOff > 0 && html`<p class="notice" data-error="true">${text('cutOffCount', { n: number(peopleCutOff) })}</p>`}
+    ${total === 0 ? html`<p>${text('noGrants')}</p>` : html`<${Listing} of=${list} label=${text('grants')} heads=${heads} row=${row} />`}`
 }

@@ -3,7 +3,7 @@ import { AccessForm } from './access-form.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
 import { admin, problemOf, useLoad } from './console-data.ts'
-import { type Act, Confirm, Name, nameOf, type Outcome, OutcomeLine, Waiting } from './console-parts.ts'
+import { Name, nameOf, useActs, Waiting } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { type Person, PersonState } from './people-view.ts'
 import { PersonSessions } from './person-sessions.ts'
@@ -21,27 +21,27 @@ const Facts = ({ person }: { person: Person }): VNode => html`<dl class="facts">
 
 export const PersonView = ({ id }: { id: string }): VNode => {
   const loaded = useLoad<Person>(`users/${id}`)
-  const [act, setAct] = useState<Act | undefined>()
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const { ask, say, settle, notices } = useActs(problemOf)
   const [turn, setTurn] = useState(0)
   const person = loaded.data
   // The list as it was left.
   const query = queryInAddress()
   const list = query === '' ? '#/people' : `#/people?${query}`
 
-  const settle = (words: string, isError: boolean) => {
-    setOutcome({ words, isError })
-    if (isError) return
+  const refresh = () => {
     loaded.reload()
     setTurn(now => now + 1)
   }
   const run = async (action: string, done: PeopleKey) => {
-    const answer = await admin(`users/${id}/${action}`, { method: 'POST' })
-    settle(answer.status === 204 ? text(done) : problemOf(answer), answer.status !== 204)
+    if (settle(await admin(`users/${id}/${action}`, { method: 'POST' }), text(done))) refresh()
+  }
+  const tell = (words: string, isError: boolean) => {
+    say(words, isError)
+    if (!isError) refresh()
   }
   const name = person === undefined ? '' : nameOf(person).slice(0, 80)
   const asks = (action: 'revoke' | 'disable', done: PeopleKey) => () =>
-    setAct({
+    ask({
       title: text(`${action}Ask`, { name }),
       consequence: text(`${action}Will`),
       label: text(action),
@@ -54,9 +54,9 @@ export const PersonView = ({ id }: { id: string }): VNode => {
     ${
       person !== undefined &&
       html`<h1 class="long"><${Name} of=${nameOf(person)} /></h1>
-      <${OutcomeLine} outcome=${outcome} />
+      ${notices}
       <${Facts} person=${person} />
-      <section class="panel"><h2>${text('giveAccess')}</h2><${AccessForm} read=${{ person, etag: loaded.etag }} onDone=${settle} /></section>
+      <section class="panel"><h2>${text('giveAccess')}</h2><${AccessForm} read=${{ person, etag: loaded.etag }} onDone=${tell} /></section>
       <section class="panel"><h2>${text('endSessions')}</h2><div class="buttons">
         <button type="button" class="danger" onClick=${asks('revoke', 'revoked')}>${text('revoke')}</button>
         ${
@@ -69,7 +69,6 @@ export const PersonView = ({ id }: { id: string }): VNode => {
             : html`<button type="button" class="danger" onClick=${asks('disable', 'disabledDone')}>${text('disable')}</button>`
         }</div></section>
       <${PersonSessions} key=${`sessions ${turn}`} id=${person.id} name=${name} />
-      <section><h2>${text('history')}</h2><${AuditTable} key=${turn} path=${`users/${person.id}/audit`} query="" /></section>`
-    }
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+      <section><h2>${text('history')}</h2><${AuditTable} key=${turn} path=${`users/${person.id}/audit`} /></section>`
+    }`
 }

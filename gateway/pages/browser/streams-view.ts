@@ -1,8 +1,8 @@
 // Shows Admins who is connected to what and since when, and ends a connection.
-import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
-import { type Act, Confirm, Name, type Outcome, OutcomeLine, Pager, Table, Waiting } from './console-parts.ts'
+import { admin, problemOf, useList } from './console-data.ts'
+import { Listing, Name, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
-import { html, useState, type VNode } from './render.ts'
+import { html, type VNode } from './render.ts'
 import { text } from './words-places.ts'
 
 interface Stream {
@@ -21,19 +21,15 @@ const whoOf = ({ user }: Stream): string =>
   user === undefined || user === null ? text('anonymous') : user.name || user.username
 
 export const StreamsView = (): VNode => {
-  const [page, setPage] = useState(1)
-  const loaded = useLoad<ListOf<Stream>>(`sockets?page=${page}&pageSize=50`, EVERY_MS)
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
-  const [act, setAct] = useState<Act | undefined>()
+  const list = useList<Stream>('sockets', 50, EVERY_MS)
+  const { ask, settle, notices } = useActs(problemOf)
 
   const end = async (stream: Stream) => {
-    const answer = await admin(`sockets/${encodeURIComponent(stream.id)}`, { method: 'DELETE' })
-    const isError = answer.status !== 204
-    setOutcome({ words: isError ? problemOf(answer) : text('endedDone'), isError })
-    loaded.reload()
+    settle(await admin(`sockets/${encodeURIComponent(stream.id)}`, { method: 'DELETE' }), text('endedDone'))
+    list.reload()
   }
   const askEnd = (stream: Stream) =>
-    setAct({
+    ask({
       title: text('endAsk'),
       consequence: text('endWill', { name: whoOf(stream).slice(0, 80), path: stream.route }),
       label: text('end'),
@@ -48,13 +44,7 @@ export const StreamsView = (): VNode => {
     <td data-label=${text('address')}>${stream.ip ?? '–'}</td>
     <td data-label=${text('actions')}><button type="button" aria-label=${text('endStream', { name: whoOf(stream), path: stream.route })} onClick=${() => askEnd(stream)}>${text('end')}</button></td></tr>`
 
-  return html`<h1>${text('streams')}</h1>
-    <${OutcomeLine} outcome=${outcome} />
-    <${Waiting} loaded=${loaded} />
-    ${
-      loaded.data !== undefined &&
-      html`${loaded.data.items.length > 0 && html`<${Table} label=${text('streams')} heads=${[text('who'), text('what'), text('since'), text('address'), text('actions')]}>${loaded.data.items.map(row)}<//>`}
-      <${Pager} ...${loaded.data} onPage=${setPage} />`
-    }
-    ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+  const heads = [text('who'), text('what'), text('since'), text('address'), text('actions')]
+  return html`<h1>${text('streams')}</h1>${notices}
+    <${Listing} of=${list} label=${text('streams')} heads=${heads} row=${row} />`
 }
