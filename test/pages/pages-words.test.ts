@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { REFUSALS, WAYS_ON } from '../../gateway/http/refusal-words.ts'
+import { createChecks } from '../../gateway/observe/health.ts'
 
 const FOLDER = join(import.meta.dirname, '../../gateway/pages/browser')
 const sources = readdirSync(FOLDER)
@@ -108,4 +109,23 @@ t.test('every action on record has a name in both languages', async t => {
   const listed = wordsOf(/const actions = \{(.*?)\n\}/s.exec(audit)?.[1] ?? '', 'pt').keys()
   t.same([...listed].sort(), [...recorded].sort())
   for (const action of recorded) t.ok(wordsOf(audit, 'pt').has(action), action)
+})
+
+t.test('every check of the status has a name in both languages', async t => {
+  const known = {
+    databaseOk: async () => true,
+    limiter: () => ({ mode: 'memory' }),
+    routes: () => ({ ok: true }),
+    hasUpstreamDown: () => false,
+    revocations: () => ({ stalenessMs: 0 }),
+    audit: () => ({ state: 'ok' }),
+    provider: () => 'ok',
+    certificate: () => ({ current: false }),
+    directory: () => 'ok',
+    directoryInsecure: false
+  } as unknown as Parameters<typeof createChecks>[0]
+  const view = sources.find(({ file }) => file === 'status-view.ts')?.source ?? ''
+  const named = [...(/const CHECKS\b.*? = \{(.*?)\n\}/s.exec(view)?.[1] ?? '').matchAll(/^ {2}(\w+):/gm)]
+  const checks = Object.keys(await createChecks(known)())
+  t.same(checks.sort(), named.map(([, name]) => name).sort())
 })

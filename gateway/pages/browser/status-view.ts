@@ -43,35 +43,33 @@ interface Status {
 }
 
 const EVERY_MS = 10_000
-const GOOD = ['ok', 'up', 'healthy', 'active', 'memory', 'redis', 'shared', 'local']
-const BAD = ['down', 'broken', 'unhealthy', 'ejected']
 
-const kindOf = (state: string): 'ok' | 'warn' | 'bad' =>
-  GOOD.includes(state) ? 'ok' : BAD.includes(state) ? 'bad' : 'warn'
-
-const WORDS: Readonly<Record<string, StateKey>> = {
-  ok: 'ok',
-  degraded: 'degraded',
-  insecure: 'insecure',
-  broken: 'chainBroken',
-  unknown: 'unknown',
-  away: 'away',
-  refused: 'refusedState',
-  up: 'up',
-  returning: 'returning',
-  down: 'down',
-  memory: 'memory',
-  redis: 'redis'
+/** How bad each state is, and what it is called. */
+const STATES: Readonly<Record<string, readonly ['ok' | 'warn' | 'bad', StateKey]>> = {
+  ok: ['ok', 'ok'],
+  up: ['ok', 'up'],
+  memory: ['ok', 'memory'],
+  redis: ['ok', 'redis'],
+  degraded: ['warn', 'degraded'],
+  insecure: ['warn', 'insecure'],
+  unknown: ['warn', 'unknown'],
+  away: ['warn', 'away'],
+  refused: ['warn', 'refusedState'],
+  returning: ['warn', 'returning'],
+  broken: ['bad', 'chainBroken'],
+  down: ['bad', 'down']
 }
 const Word = ({ of }: { of: string }): VNode => {
-  const key = WORDS[of]
-  return html`<${State} is=${kindOf(of)}>${key === undefined ? of : text(key)}<//>`
+  const [kind, key] = STATES[of] ?? ['warn']
+  return html`<${State} is=${kind}>${key === undefined ? of : text(key)}<//>`
 }
 
 const CHECKS: Readonly<Record<string, StateKey>> = {
   database: 'database',
   rateLimit: 'rateLimit',
   routes: 'routes',
+  upstreams: 'upstreams',
+  revocations: 'revocationFeed',
   directory: 'directory',
   provider: 'provider',
   tls: 'tls',

@@ -62,6 +62,7 @@ export const text = createText({
   database: ['Banco de dados', 'Database'],
   rateLimit: ['Limite de solicitações', 'Rate limit'],
   routes: ['Rotas', 'Routes'],
+  revocationFeed: ['Revogações', 'Revocations'],
   directory: ['Diretório', 'Directory'],
   provider: ['Provedor na nuvem', 'Cloud provider'],
   tls: ['Certificado TLS', 'TLS certificate'],
