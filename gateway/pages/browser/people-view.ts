@@ -2,8 +2,8 @@
 import type { AccessSources } from './access-sources.ts'
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, idsOf } from './bulk-access.ts'
-import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
-import { Name, nameOf, type Outcome, OutcomeLine, Pager, State, Table, Waiting } from './console-parts.ts'
+import { type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
+import { Listing, Name, nameOf, State, useActs } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
@@ -42,29 +42,25 @@ const Row = ({ person, query, isSelected, onSelect }: RowProps): VNode => html`<
   <td data-label=${text('lastLogin')}>${person.lastLoginAt === '' ? text('never') : dateTime(person.lastLoginAt)}</td>
 </tr>`
 
-/** The filters of the list, and the query of each. */
-const SHOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  '': {},
-  unassigned: { accessStatus: 'unassigned', disabled: 'false' },
-  assigned: { accessStatus: 'assigned', disabled: 'false' },
-  disabled: { disabled: 'true' }
-}
-
-const CHOICES = [
-  ['', 'everybody'],
-  ['unassigned', 'onlyUnassigned'],
-  ['assigned', 'onlyAssigned'],
-  ['disabled', 'onlyDisabled']
-] as const
+/** The filters of the list: how each is called, and its query. */
+const FILTERS = {
+  '': ['everybody', {}],
+  unassigned: ['onlyUnassigned', { accessStatus: 'unassigned', disabled: 'false' }],
+  assigned: ['onlyAssigned', { accessStatus: 'assigned', disabled: 'false' }],
+  disabled: ['onlyDisabled', { disabled: 'true' }]
+} as const
+type Filter = keyof typeof FILTERS
+const NAMES = Object.keys(FILTERS) as Filter[]
 
 export const PeopleView = (): VNode => {
   const [{ search, show, page }, change] = useAddressed({ search: '', show: '', page: '1' })
-  const filter = { search: useRested(search.trim(), REST_MS), ...(Object.hasOwn(SHOWN, show) ? SHOWN[show] : {}) }
+  const chosen = NAMES.find(name => name === show) ?? ''
+  const filter = { search: useRested(search.trim(), REST_MS), ...FILTERS[chosen][1] }
   const query = queryOf({ ...filter, page: pageOf(page), pageSize: PAGE_SIZE })
   const loaded = useLoad<ListOf<Person>>(`users?${query}`)
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set())
   const [isOpen, setOpen] = useState(false)
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const { say, notices } = useActs(problemOf)
   const shown = loaded.data?.items ?? []
   const toggle = (id: number) => {
     const next = new Set(selected)
@@ -73,16 +69,28 @@ export const PeopleView = (): VNode => {
   }
   const selectAll = async () => {
     const ids = await idsOf(filter)
-    if (ids === undefined) setOutcome({ words: text('unreachable'), isError: true })
+    if (ids === undefined) say(text('unreachable'), true)
     else setSelected(new Set(ids))
   }
   const settle = (words: string, isError: boolean) => {
-    setOutcome({ words, isError })
+    say(words, isError)
     if (words === text('bulkNothing')) return
     setOpen(false)
     setSelected(new Set())
     loaded.reload()
   }
+  const onPage = (to: number) => change({ page: String(to) })
+  const heads = [
+    html`<span class="hidden">${text('select', { name: '' })}</span>`,
+    text('name'),
+    text('username'),
+    text('status'),
+    text('profiles'),
+    text('areas'),
+    text('lastLogin')
+  ]
+  const row = (person: Person) =>
+    html`<${Row} key=${person.id} person=${person} query=${queryInAddress()} isSelected=${selected.has(person.id)} onSelect=${() => toggle(person.id)} />`
   return html`
     <h1>${text('people')}</h1>
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
@@ -90,10 +98,10 @@ export const PeopleView = (): VNode => {
         <input id="search" type="search" value=${search} maxlength="256" autocomplete="off" dir="auto"
           onInput=${(event: InputEvent) => change({ search: (event.target as HTMLInputElement).value, page: '1' })} /></p>
       <p><label for="filter">${text('show')}</label>
-        <select id="filter" value=${Object.hasOwn(SHOWN, show) ? show : ''} onChange=${(event: Event) => change({ show: (event.target as HTMLSelectElement).value, page: '1' })}>
-          ${CHOICES.map(([value, key]) => html`<option key=${value} value=${value}>${text(key)}</option>`)}</select></p>
+        <select id="filter" value=${chosen} onChange=${(event: Event) => change({ show: (event.target as HTMLSelectElement).value, page: '1' })}>
+          ${NAMES.map(name => html`<option key=${name} value=${name}>${text(FILTERS[name][0])}</option>`)}</select></p>
     </form>
-    <${OutcomeLine} outcome=${outcome} />
+    ${notices}
     <div class="buttons" id="selection">
       <button type="button" id="select-page" onClick=${() => setSelected(new Set([...selected, ...shown.map(({ id }) => id)]))}>${text('selectPage')}</button>
       <button type="button" id="select-all" onClick=${selectAll}>${text('selectAll', { n: number(loaded.data?.total ?? 0) })}</button>
@@ -104,12 +112,5 @@ export const PeopleView = (): VNode => {
         <button type="button" class="main" id="bulk-open" onClick=${() => setOpen(true)}>${text('bulkOpen')}</button>`
       }</div>
     ${isOpen && selected.size > 0 && html`<${BulkAccess} ids=${[...selected]} onDone=${settle} onClose=${() => setOpen(false)} />`}
-    <${Waiting} loaded=${loaded} />
-    ${
-      loaded.data !== undefined &&
-      html`<${Table} label=${text('people')} heads=${[html`<span class="hidden">${text('select', { name: '' })}</span>`, text('name'), text('username'), text('status'), text('profiles'), text('areas'), text('lastLogin')]}>
-        ${loaded.data.items.map(person => html`<${Row} key=${person.id} person=${person} query=${queryInAddress()} isSelected=${selected.has(person.id)} onSelect=${() => toggle(person.id)} />`)}
-      <//>
-      <${Pager} ...${loaded.data} onPage=${(to: number) => change({ page: String(to) })} />`
-    }`
+    <${Listing} of=${{ ...loaded, onPage }} label=${text('people')} heads=${heads} row=${row} keepsHeads />`
 }
