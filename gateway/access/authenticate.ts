@@ -2,11 +2,9 @@
 import { BadRequest, GatewayError, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { bearerToken } from '../http/head.ts'
-import type { ClientConnection } from '../http/server/request.ts'
 import { pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import { isFromElsewhere } from '../tokens/token-addresses.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
-import { ownText } from '../values/own-text.ts'
 
 // These two endpoints report or renew the current access, so a stale token may use them.
 const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
@@ -49,28 +47,15 @@ export const createAuthenticate =
     return revocationsTrusted() ? undefined : new Unavailable({ reason: 'revocations-too-old' })
   }
 
-interface Brought {
-  authorization: string
-  token: string
-}
+const USUAL_SCHEME = 'Bearer '
 
-// Compared only with what arrived on the same connection, so the timing reveals nothing about another token.
-const last = new WeakMap<ClientConnection, Brought>()
-
-/** The bearer token of a request's Authorization field; undefined when it holds none. */
-export const bearerTokenOf = ({ request, head }: Exchange): string | undefined => {
+/**
+ * The bearer token of a request's Authorization field; undefined if it holds none. In the usual spelling it is whatever
+ * follows the scheme: its verification reads every character anyway.
+ */
+export const bearerTokenOf = ({ head }: Exchange): string | undefined => {
   const { authorization } = head
   if (authorization === undefined) return undefined
-  const known = last.get(request.connection)
-  if (known?.authorization === authorization) return known.token
-
-  const own = ownText(authorization)
-  const token = bearerToken(own)
-  if (token === undefined) return undefined
-  if (known === undefined) last.set(request.connection, { authorization: own, token })
-  else {
-    known.authorization = own
-    known.token = token
-  }
-  return token
+  const isUsual = authorization.startsWith(USUAL_SCHEME) && authorization[USUAL_SCHEME.length] !== ' '
+  return isUsual ? authorization.slice(USUAL_SCHEME.length) : bearerToken(authorization)
 }

@@ -9,8 +9,8 @@ import { isPersonalToken, type PersonalTokens } from './personal-tokens.ts'
 import type { Revocations, Standing } from './revocations.ts'
 import type { TokenUse } from './token-uses.ts'
 
-/** Tokens per generation; two generations are kept, about 30 MB at most. */
-const GENERATION = 16_384
+/** Tokens per generation, which are all kept if they are used in turn; two generations take 60 to 100 MB. */
+const GENERATION = 32_768
 
 interface Remembered {
   readonly token: string

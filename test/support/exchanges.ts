@@ -15,7 +15,6 @@ interface Asked {
   readonly fields?: readonly string[]
   readonly version?: readonly [major: number, minor: number]
   readonly peer?: string
-  readonly connection?: ClientConnection
   /** What earlier steps found. */
   readonly route?: Partial<Route>
   readonly identity?: Identity
@@ -24,8 +23,7 @@ interface Asked {
 const clientAddress = createClientAddress([])
 const memory = createFloodMemory()
 
-/** A connection by which requests may be told to belong together. */
-export const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
+const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
   peer,
   isTls: false,
   pump: () => undefined,
@@ -43,9 +41,14 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
   const { method = 'GET', target = '/x', fields = ['Host', 'gw.example'], version = [1, 1], peer } = asked
   const [versionMajor, versionMinor] = version
   const parts = { method, target, versionMajor, versionMinor, keepAlive: true, fields }
-  const connection = asked.connection ?? connectionOf(peer)
   // Nothing that judges writes an answer.
-  const request = new HttpRequest(parts, readHead(fields, memory.requestFields), connection, {} as HttpResponse, true)
+  const request = new HttpRequest(
+    parts,
+    readHead(fields, memory.requestFields),
+    connectionOf(peer),
+    {} as HttpResponse,
+    true
+  )
   const exchange = new Exchange(request, clientAddress, { onClosed: () => undefined, onBodyFault: () => undefined })
   const [path = '', query] = target.split('?', 2)
   exchange.path = path

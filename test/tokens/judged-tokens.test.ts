@@ -494,6 +494,42 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   t.equal(verified.counts().size <= 4, true, 'two generations of two')
 })
 
+t.test('30,000 tokens that are used in turn are verified once each', async t => {
+  const verified = createVerifiedTokens({
+    tokens: { judge: text => identityOf({ tokenId: text, expiresAt: NOW_S + 10 }) },
+    revocations: createRevocations(() => NOW_S * 1000),
+    personalTokens: { judge: () => identityOf(), usedSince: () => [] },
+    now: () => NOW_S * 1000
+  })
+  for (let n = 0; n < 60_000; n++) verified.judge(`x.y.${n % 30_000}`)
+  t.same(verified.counts(), { hits: 30_000, misses: 30_000, size: 30_000 })
+})
+
+t.test('tokens that describe a person alike share the description, and no others do', async t => {
+  const { judge } = tokensAt()
+  const userOf = (claims: Record<string, unknown> = {}) => (judge(withClaims(claims)) as Identity).user
+  const user = userOf({ jti: 'first' })
+  t.equal(userOf({ jti: 'second', ver: 3, iat: NOW_S - 50 }), user)
+  for (const claims of [
+    { sub: '8' },
+    { name: 'Ana' },
+    { email: 'other@corp.example' },
+    { username: 'other' },
+    { provider: 'cloudidp' },
+    { profiles: ['Admin'], perfis: ['Admin'] },
+    { profiles: [], perfis: [] },
+    { areas: ['Geral', 'Financeiro'] },
+    { areaPrincipal: '' },
+    { accessStatus: 'unassigned' }
+  ]) {
+    const { sub = '7', ...changes }: Record<string, unknown> = claims
+    const changed = userOf(claims)
+    t.match(changed, { id: Number(sub), ...changes }, JSON.stringify(claims))
+    t.equal(userOf({ ...claims, jti: 'again' }), changed)
+    t.same(userOf(), user, 'as the token says, whatever another one of the same person said')
+  }
+})
+
 t.test('a token bound to networks counts from nowhere else', async t => {
   for (const [blocks, address, passes] of [
     [undefined, '192.0.2.1', true],

@@ -66,17 +66,17 @@ const linesOf = (fields: readonly (readonly [name: string, value: string])[]): s
 
 const compileRequest = (upstream: Upstream): RequestRules => {
   const { requestHeaders, identityHeaders } = upstream
-  const blocks = new WeakMap<Identity, string>()
+  const blocks = new WeakMap<User, string>()
   const written = [...(requestHeaders?.set ?? []).map(([name]) => name), ...(identityHeaders ?? []).map(h => h.name)]
   return {
     removes: createRemoves([...written, ...(requestHeaders?.remove ?? [])]),
     lines: linesOf(requestHeaders?.set ?? []),
     identityLines(identity) {
       if (identity === undefined || identityHeaders === undefined) return ''
-      const known = blocks.get(identity)
+      const known = blocks.get(identity.user)
       if (known !== undefined) return known
-      const block = linesOf(identityFieldsOf(upstream, identity.user))
-      blocks.set(identity, block)
+      const block = ownText(linesOf(identityFieldsOf(upstream, identity.user)))
+      blocks.set(identity.user, block)
       return block
     }
   }

@@ -1,5 +1,6 @@
 // Writes a verified person as the trusted x-user-* header lines that every upstream receives.
 import type { Identity, User } from '../../identity.ts'
+import { ownText } from '../../values/own-text.ts'
 
 // Printable ASCII except `%`; everything else is percent-encoded as UTF-8.
 const UNSAFE = /[^\x20-\x24\x26-\x7e]/gu
@@ -44,15 +45,16 @@ export const identityFields = (user: User | undefined): string[] => [
   user?.accessStatus ?? ''
 ]
 
-const blocks = new WeakMap<Identity, string>()
+const blocks = new WeakMap<User, string>()
 
-/** The same as text for a request head, each line ending in CRLF; built once per verified token. */
-export const identityHeaderBlock = (identity: Identity): string => {
-  const known = blocks.get(identity)
+/** The same as text for a request head, each line ending in CRLF; built once per person, as one flat string. */
+export const identityHeaderBlock = ({ user }: Identity): string => {
+  const known = blocks.get(user)
   if (known !== undefined) return known
-  const fields = identityFields(identity.user)
-  let block = ''
-  for (let i = 0; i < fields.length; i += 2) if (fields[i + 1] !== '') block += `${fields[i]}: ${fields[i + 1]}\r\n`
-  blocks.set(identity, block)
+  const fields = identityFields(user)
+  let lines = ''
+  for (let i = 0; i < fields.length; i += 2) if (fields[i + 1] !== '') lines += `${fields[i]}: ${fields[i + 1]}\r\n`
+  const block = ownText(lines)
+  blocks.set(user, block)
   return block
 }
