@@ -1,6 +1,7 @@
 // Reads only the settings that a command needs, validated as the gateway validates them.
 
 import { unassignedMayPass } from '../settings/cloud.ts'
+import { readDatabaseUrl } from '../settings/gateway.ts'
 import { formatMistakes } from '../settings/read-settings.ts'
 import { createReader, type Environment, type Reader } from '../settings/reader.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
@@ -20,18 +21,11 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
 export const routeFolder = (environment: Environment, given: string | undefined): string =>
   given ?? readSome(environment, ['UPSTREAM_CONFIG'], reader => reader.text('UPSTREAM_CONFIG') ?? '')
 
-interface StoreSettings {
-  readonly databaseUrl: string | undefined
-  readonly dataDir: string
-}
-
-export const storeSettings = (environment: Environment): StoreSettings =>
-  readSome(environment, ['DATABASE_URL', 'DATA_DIR'], reader => {
-    const databaseUrl = reader.text('DATABASE_URL')
-    const isUrl = databaseUrl === undefined || (/^postgres(?:ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl))
-    if (!isUrl) reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name')
-    return { databaseUrl, dataDir: reader.text('DATA_DIR') ?? '' }
-  })
+export const storeSettings = (environment: Environment) =>
+  readSome(environment, ['DATABASE_URL', 'DATA_DIR'], reader => ({
+    databaseUrl: readDatabaseUrl(reader),
+    dataDir: reader.text('DATA_DIR') ?? ''
+  }))
 
 /** If anyone can have a cloud account, unassigned accounts pass nothing unless their tenant is listed. */
 export const cloudUnassignedMayPass = (environment: Environment): boolean =>

@@ -2,7 +2,6 @@
 
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
-import type { CloudIdpSettings } from './settings.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
 /** Microsoft tenants in which anyone can have an account. */
@@ -18,12 +17,9 @@ interface Origins {
   readonly frontendUrlGiven: boolean
 }
 
-export const readCloudIdp = (
-  reader: Reader,
-  isListed: boolean,
-  origins: Origins,
-  warnings: string[]
-): CloudIdpSettings => {
+export type CloudIdpSettings = Readonly<ReturnType<typeof readCloudIdp>>
+
+export const readCloudIdp = (reader: Reader, isListed: boolean, origins: Origins, warnings: string[]) => {
   const active = reader.boolean('CLOUDIDP_ENABLED') && isListed
   const insecure = reader.boolean('CLOUDIDP_INSECURE')
   const tenantId = readTenant(reader)
@@ -31,7 +27,7 @@ export const readCloudIdp = (
     readEndpoint(reader, name, { tenantId, insecure, active, warnings })
   const issuer = endpoint('CLOUDIDP_ISSUER', active)
   const success = origins.frontendUrlGiven ? `${origins.frontendUrl}/login` : `${origins.publicUrl}/auth/login`
-  const cloudidp: CloudIdpSettings = {
+  const cloudidp = {
     active,
     tenantId,
     clientId: reader.text('CLOUDIDP_CLIENT_ID') ?? '',
@@ -40,18 +36,29 @@ export const readCloudIdp = (
     successRedirectUrl: readRedirect(reader, 'CLOUDIDP_SUCCESS_REDIRECT_URL') ?? success,
     stateMaxAgeMs: reader.duration('CLOUDIDP_STATE_MAX_AGE_MS', { min: 1, max: MAX_TIMER_MS }),
     issuer,
+    /** Tenant ids, `['*']` for all, or undefined. */
     allowedTenants: readAllowedTenants(reader),
     insecure,
     authorizationUrl: endpoint('CLOUDIDP_AUTHORIZATION_URL', active) ?? '',
     tokenUrl: endpoint('CLOUDIDP_TOKEN_URL', active) ?? '',
     profileUrl: endpoint('CLOUDIDP_PROFILE_URL', active) ?? '',
     scope: readScope(reader, issuer !== undefined),
-    groupsClaim: readGroupsClaim(reader),
-    name: readName(reader)
+    /** Claim that lists groups or roles. */
+    groupsClaim:
+      reader.matching(
+        'CLOUDIDP_GROUPS_CLAIM',
+        CLAIM,
+        'must be the name of a claim such as groups or realm_access.roles'
+      ) ?? '',
+    /** Name of the provider, for the login button. */
+    name: reader.matching('CLOUDIDP_NAME', PROVIDER_NAME, 'must be one line of at most 64 characters')
   }
   if (active) judgeActive(reader, cloudidp, warnings)
   return cloudidp
 }
+
+const CLAIM = /^[^\s\p{Cc}]{1,256}$/u
+const PROVIDER_NAME = /^[^\p{Cc}\p{Bidi_Control}]{1,64}$/u
 
 const judgeActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: string[]): void => {
   for (const name of ['CLOUDIDP_CLIENT_ID', 'CLOUDIDP_CLIENT_SECRET'] as const) {
@@ -119,20 +126,6 @@ const readAllowedTenants = (reader: Reader): readonly string[] | undefined => {
   else if (tenants.some(tenant => tenant !== '*' && !/^[\w.-]{1,128}$/.test(tenant)))
     reader.mistake('CLOUDIDP_ALLOWED_TENANTS', 'must be * or a comma-separated list of tenant ids')
   return tenants
-}
-
-const readGroupsClaim = (reader: Reader): string => {
-  const claim = reader.text('CLOUDIDP_GROUPS_CLAIM') ?? 'groups'
-  if (claim.length > 256 || /[\s\p{Cc}]/u.test(claim))
-    reader.mistake('CLOUDIDP_GROUPS_CLAIM', 'must be the name of a claim such as groups or realm_access.roles')
-  return claim
-}
-
-const readName = (reader: Reader): string | undefined => {
-  const name = reader.text('CLOUDIDP_NAME')
-  if (name !== undefined && ([...name].length > 64 || /[\p{Cc}\p{Bidi_Control}]/u.test(name)))
-    reader.mistake('CLOUDIDP_NAME', 'must be one line of at most 64 characters')
-  return name
 }
 
 const readScope = (reader: Reader, hasIssuer: boolean): string => {

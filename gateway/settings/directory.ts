@@ -1,28 +1,33 @@
 // Reads the directory's settings: if enabled, they must be complete, verified and encrypted, or cause a warning.
-import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import { judgeUrl, type Reader } from './reader.ts'
-import type { LdapSettings } from './settings.ts'
+import { judgeUrl, type Reader, readText } from './reader.ts'
 
-export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]): LdapSettings => {
+export type LdapSettings = Readonly<ReturnType<typeof readLdap>>
+
+export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]) => {
   const active = reader.boolean('LDAP_ENABLED') && isListed
   const startTls = reader.boolean('LDAP_STARTTLS')
   const insecure = reader.boolean('LDAP_INSECURE')
-  const ldap: LdapSettings = {
+  const ldap = {
+    /** LDAP_ENABLED is true and AUTH_PROVIDERS, if set, lists `ldap`. */
     active,
+    /** One address, or several separated by commas, in the order in which they are tried. */
     url: reader.text('LDAP_URL') ?? '',
-    domain: reader.text('LDAP_DOMAIN'),
+    domain: reader.matching('LDAP_DOMAIN', DOMAIN, 'must be a domain name, e.g. corp.example'),
     userDnTemplate: reader.text('LDAP_USER_DN_TEMPLATE'),
+    /** The service account that searches for people; undefined: people bind first. */
     bindDn: reader.text('LDAP_BIND_DN'),
     bindPassword: reader.text('LDAP_BIND_PASSWORD'),
     searchBase: reader.text('LDAP_SEARCH_BASE'),
     searchFilter: reader.text('LDAP_SEARCH_FILTER'),
     groupBase: reader.text('LDAP_GROUP_BASE'),
     groupFilter: reader.text('LDAP_GROUP_FILTER'),
+    /** Interval at which people with a live session are looked up again; 0: never. */
     recheckMs: reader.duration('LDAP_RECHECK', { min: 0, max: MAX_TIMER_MS }),
     timeoutMs: reader.duration('LDAP_TIMEOUT_MS'),
+    /** PEM text. */
     ca: readCa(reader),
     startTls,
     insecure,
@@ -37,6 +42,8 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]):
   judgeLockout(reader, ldap)
   return ldap
 }
+
+const DOMAIN = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/
 
 const judgeAddress = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   if (ldap.url === '') {
@@ -67,9 +74,6 @@ const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
   const isNamed = ldap.domain !== undefined || ldap.userDnTemplate !== undefined || ldap.bindDn !== undefined
   if (ldap.active && !isNamed) {
     reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE or LDAP_BIND_DN is required when LDAP_ENABLED is true')
-  }
-  if (ldap.domain !== undefined && !/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/.test(ldap.domain)) {
-    reader.mistake('LDAP_DOMAIN', 'must be a domain name, e.g. corp.example')
   }
   judgeTemplate(reader, 'LDAP_USER_DN_TEMPLATE', ldap.userDnTemplate, ['username'])
 }
@@ -161,17 +165,9 @@ const isBalanced = (filter: string): boolean => {
 const readCa = (reader: Reader): string | undefined => {
   const file = reader.text('LDAP_CA_FILE')
   if (file === undefined) return undefined
-  const text = readText(file)
+  const { text } = readText(file)
   if (text === undefined) reader.mistake('LDAP_CA_FILE', 'cannot be read')
   else if (readCertificateBundle(text) === undefined || /PRIVATE KEY-----/.test(text))
     reader.mistake('LDAP_CA_FILE', 'must contain certificates in PEM format, and no private key')
   return text
-}
-
-const readText = (file: string): string | undefined => {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return undefined
-  }
 }

@@ -8,11 +8,10 @@ import { listenerWarnings, readListeners } from './listeners.ts'
 import { baseUrl, type Environment, judgeUrl, type Reader } from './reader.ts'
 import { parseRedisUrl } from './redis-url.ts'
 import { readSecrets } from './secrets.ts'
-import type { BootstrapAdmin, Settings } from './settings.ts'
 import { isTracing, readSampler, tracingWarnings } from './tracing.ts'
 
 /** All settings. Mistakes are recorded with the reader, anything less in `warnings`. */
-export const readGateway = (reader: Reader, environment: Environment, warnings: string[]): Settings => {
+export const readGateway = (reader: Reader, environment: Environment, warnings: string[]) => {
   const listener = readListeners(reader)
   const origins = readOrigins(reader, listener, warnings)
   const isListed = readProviders(reader)
@@ -37,16 +36,18 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     ...readLimits(reader),
     ldap,
     cloudidp,
-    logLevel: readLogLevel(reader),
+    logLevel: reader.matching('LOG_LEVEL', LOG_LEVEL, `must be one of ${LOG_LEVELS.join(', ')}`) ?? '',
+    /** Time after SIGTERM in which readiness already fails. */
     drainDelayMs: reader.duration('DRAIN_DELAY', { min: 0, max: MAX_TIMER_MS }),
     drainTimeoutMs: reader.duration('DRAIN_TIMEOUT', { min: 0, max: MAX_TIMER_MS }),
     revocationMaxStalenessMs: reader.optionalDuration('REVOCATION_MAX_STALENESS'),
     browserSession: readBrowserSession(reader, origins.publicUrl),
     revealReason: reader.boolean('REVEAL_REASON'),
-    contact: readContact(reader),
-    brandName: readBrandName(reader),
+    ...readWords(reader),
+    /** Whether any OTEL_* variable requests trace export. */
     otel: isTracing(environment),
     otelSampler: readSampler(environment),
+    /** Shown at startup, e.g. that no login provider is active. */
     warnings
   }
 }
@@ -57,6 +58,7 @@ const COUNT = { min: 1, max: 1_000_000_000 }
 const readLimits = (reader: Reader) => ({
   rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },
   connectionsPerIp: reader.integer('CONNECTIONS_PER_IP', COUNT),
+  /** Above 0 and at most 1. */
   streamShares: { perUser: reader.share('STREAMS_PER_USER'), perIp: reader.share('STREAMS_PER_IP') },
   loginFailures: {
     perIp: reader.integer('LOGIN_FAILURES_PER_IP', COUNT),
@@ -64,7 +66,13 @@ const readLimits = (reader: Reader) => ({
   }
 })
 
+const readWords = (reader: Reader) => ({
+  contact: reader.matching('CONTACT', /^[^\p{Cc}]{1,200}$/u, 'must be one line of at most 200 characters'),
+  brandName: reader.matching('BRAND_NAME', /^[^\p{Cc}]{1,64}$/u, 'must be one line of at most 64 characters') ?? ''
+})
+
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+const LOG_LEVEL = new RegExp(`^(?:${LOG_LEVELS.join('|')})$`)
 
 const HOST_AND_PORT = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
 
@@ -98,10 +106,14 @@ const readOrigins = (reader: Reader, listener: ReturnType<typeof readListeners>,
   warnings.push(...listenerWarnings(listener, publicUrl))
   const frontendUrl = given === undefined ? publicUrl : baseUrl(reader, 'FRONTEND_URL', given, true)
   return {
+    /** Origin that browsers see, without a trailing slash. */
     publicUrl,
     publicUrlGiven: reader.given('PUBLIC_URL'),
+    /** Hosts in addition to publicUrl's that backends may receive, in lower case; `*`: any. */
     allowedHosts: readAllowedHosts(reader),
+    /** Origins in addition to frontendUrl's whose pages may call the gateway. */
     corsOrigins: readCorsOrigins(reader),
+    /** Origin and optional path of the frontend, without a trailing slash; equals publicUrl if unset. */
     frontendUrl,
     frontendUrlGiven: given !== undefined
   }
@@ -115,11 +127,7 @@ const readProviders = (reader: Reader) => {
   return (provider: 'ldap' | 'cloudidp') => listed.length === 0 || listed.includes(provider)
 }
 
-const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 'redis' | 'workers'> => {
-  const databaseUrl = reader.text('DATABASE_URL')
-  if (databaseUrl !== undefined && !(/^postgres(?:ql)?:\/\/[^\s#]*$/.test(databaseUrl) && URL.canParse(databaseUrl))) {
-    reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
-  }
+const readStores = (reader: Reader) => {
   const redisUrl = reader.text('REDIS_URL')
   const redis = redisUrl === undefined ? undefined : parseRedisUrl(redisUrl)
   if (redis !== undefined && 'mistake' in redis) reader.mistake('REDIS_URL', redis.mistake)
@@ -127,16 +135,23 @@ const readStores = (reader: Reader): Pick<Settings, 'databaseUrl' | 'dataDir' | 
   for (const name of ['DATABASE_URL', 'REDIS_URL'] as const) {
     if (workers > 1 && !reader.given(name)) reader.mistake(name, 'is required when WORKERS is more than 1')
   }
-  const dataDir = reader.text('DATA_DIR') ?? ''
   return {
-    databaseUrl,
-    dataDir,
+    databaseUrl: readDatabaseUrl(reader),
+    dataDir: reader.text('DATA_DIR') ?? '',
     redis: redis === undefined || 'mistake' in redis ? undefined : redis,
     workers
   }
 }
 
-// A hop count or "all" would let clients choose their own address; so would a block that contains every address.
+export const readDatabaseUrl = (reader: Reader): string | undefined => {
+  const databaseUrl = reader.text('DATABASE_URL')
+  if (databaseUrl !== undefined && !(/^postgres(?:ql)?:\/\/[^\s#]*$/.test(databaseUrl) && URL.canParse(databaseUrl))) {
+    reader.mistake('DATABASE_URL', 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
+  }
+  return databaseUrl
+}
+
+// IPs and CIDRs only: a hop count or "all" would let clients choose their own address; so would a block that contains every address.
 const readTrustProxy = (reader: Reader): string[] => {
   const entries = reader.list('TRUST_PROXY')
   const networks = entries.map(parseNetwork)
@@ -149,6 +164,12 @@ const readTrustProxy = (reader: Reader): string[] => {
     reader.mistake('TRUST_PROXY', 'must not trust every address')
   }
   return entries
+}
+
+/** `ldap:<login>` or `cloudidp:<stable subject>`. */
+export interface BootstrapAdmin {
+  readonly provider: 'ldap' | 'cloudidp'
+  readonly subject: string
 }
 
 const readBootstrapAdmins = (reader: Reader): BootstrapAdmin[] => {
@@ -165,12 +186,6 @@ const readBootstrapAdmins = (reader: Reader): BootstrapAdmin[] => {
   return admins.filter(admin => admin !== undefined)
 }
 
-const readLogLevel = (reader: Reader): string => {
-  const level = reader.text('LOG_LEVEL') ?? 'info'
-  if (!LOG_LEVELS.includes(level)) reader.mistake('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`)
-  return level
-}
-
 // The cookie is Secure (`__Host-`, RFC 6265bis §4.1.3.2); over plain HTTP, browsers accept it for loopback only.
 const readBrowserSession = (reader: Reader, publicUrl: string): boolean => {
   const browserSession = reader.boolean('BROWSER_SESSION')
@@ -178,17 +193,4 @@ const readBrowserSession = (reader: Reader, publicUrl: string): boolean => {
     reader.mistake('BROWSER_SESSION', 'requires an https:// PUBLIC_URL')
   }
   return browserSession
-}
-
-const readContact = (reader: Reader): string | undefined => {
-  const contact = reader.text('CONTACT')
-  if (contact !== undefined && !/^[^\p{Cc}]{1,200}$/u.test(contact))
-    reader.mistake('CONTACT', 'must be one line of at most 200 characters')
-  return contact
-}
-
-const readBrandName = (reader: Reader): string => {
-  const name = reader.text('BRAND_NAME') ?? 'Portaria'
-  if (!/^[^\p{Cc}]{1,64}$/u.test(name)) reader.mistake('BRAND_NAME', 'must be one line of at most 64 characters')
-  return name
 }

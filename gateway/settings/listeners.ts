@@ -1,14 +1,10 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
-import { readFileSync } from 'node:fs'
 import { judgePair } from './certificate-pair.ts'
-import type { Reader } from './reader.ts'
-import type { Settings, TlsSettings } from './settings.ts'
-
-type ListenerSettings = Pick<Settings, 'port' | 'host' | 'ops' | 'tls' | 'redirectPort' | 'proxyProtocol'>
+import { type Reader, readText } from './reader.ts'
 
 const PORTS = { min: 0, max: 65_535 }
 
-export const readListeners = (reader: Reader): ListenerSettings => {
+export const readListeners = (reader: Reader) => {
   const port = reader.integer('PORT', PORTS)
   const ops = { port: reader.optionalInteger('OPS_PORT', PORTS), host: readHost(reader, 'OPS_HOST') }
   const redirectPort = reader.optionalInteger('REDIRECT_PORT', PORTS)
@@ -19,14 +15,20 @@ export const readListeners = (reader: Reader): ListenerSettings => {
     port,
     host: readHost(reader, 'HOST'),
     ops,
+    /** undefined: the listener uses plain HTTP. */
     tls: readTls(reader),
+    /** Port of the plain listener that redirects to publicUrl; undefined if there is none. */
     redirectPort,
+    /** Whether peers in `trustProxy` begin connections with a PROXY header. */
     proxyProtocol: readProxyProtocol(reader)
   }
 }
 
 /** Warnings about them in relation to the address that browsers see. */
-export const listenerWarnings = ({ tls, redirectPort }: ListenerSettings, publicUrl: string): string[] => {
+export const listenerWarnings = (
+  { tls, redirectPort }: ReturnType<typeof readListeners>,
+  publicUrl: string
+): string[] => {
   const warnings: string[] = []
   if (publicUrl.startsWith('https:')) return warnings
   if (tls !== undefined)
@@ -36,32 +38,23 @@ export const listenerWarnings = ({ tls, redirectPort }: ListenerSettings, public
   return warnings
 }
 
-const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string => {
-  const host = reader.text(name) ?? ''
-  if (!/^[A-Za-z0-9_.:%-]{1,253}$/.test(host))
-    reader.mistake(name, 'must be an IP address or a host name, without a port')
-  return host
-}
+const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string =>
+  reader.matching(name, /^[A-Za-z0-9_.:%-]{1,253}$/, 'must be an IP address or a host name, without a port') ?? ''
 
-const readTls = (reader: Reader): TlsSettings | undefined => {
+export type TlsSettings = NonNullable<ReturnType<typeof readTls>>
+
+const readTls = (reader: Reader) => {
   const certFile = reader.text('TLS_CERT_FILE')
   const keyFile = reader.text('TLS_KEY_FILE')
   if (certFile === undefined && keyFile === undefined) return undefined
   if (certFile === undefined) reader.mistake('TLS_CERT_FILE', 'is required with TLS_KEY_FILE')
   if (keyFile === undefined) reader.mistake('TLS_KEY_FILE', 'is required with TLS_CERT_FILE')
   if (certFile === undefined || keyFile === undefined) return undefined
-  const pair = judgePair(textOf(certFile), textOf(keyFile))
+  const pair = judgePair(readText(certFile).text, readText(keyFile).text)
+  // The pair holds the contents of the files at startup.
   if (!('message' in pair)) return { certFile, keyFile, pair }
   reader.mistake(pair.variable, pair.message)
   return undefined
-}
-
-const textOf = (file: string): string | undefined => {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return undefined
-  }
 }
 
 const readProxyProtocol = (reader: Reader): boolean => {

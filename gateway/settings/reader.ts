@@ -23,6 +23,8 @@ export interface Reader {
   given(name: VariableName): boolean
   /** Trimmed; for secrets, only line breaks at the end are removed. The default if unset. */
   text(name: VariableName): string | undefined
+  /** The same; a text that `pattern` does not match is a mistake. */
+  matching(name: VariableName, pattern: RegExp, expected: string): string | undefined
   boolean(name: VariableName): boolean
   integer(name: VariableName, range: Range): number
   optionalInteger(name: VariableName, range: Range): number | undefined
@@ -86,6 +88,11 @@ export const createReader = (environment: Environment): Reader => {
     text,
     optionalInteger,
     optionalDuration,
+    matching(name, pattern, expected) {
+      const value = text(name)
+      if (value !== undefined && !pattern.test(value)) mistake(name, expected)
+      return value
+    },
     given: name => raw(name) !== undefined,
     boolean(name) {
       const value = text(name)?.toLowerCase()
@@ -126,7 +133,8 @@ const readFiles = (environment: Environment, mistake: Reader['mistake']): Readon
   return values
 }
 
-const readText = (path: string): { readonly text?: string; readonly fault?: string } => {
+/** The contents of a file, or why it cannot be read. */
+export const readText = (path: string): { readonly text?: string; readonly fault?: string } => {
   try {
     return { text: readFileSync(path, 'utf8') }
   } catch (error) {
