@@ -9,20 +9,13 @@ import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { isUniqueViolation } from './database-errors.ts'
 import { Area, type AreaRow, ProfileTable } from './entities.ts'
-import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
 
 /** Sorted by name. */
-export const listAreas = (
-  database: Database,
-  bounds: { page?: number; pageSize?: number } = {}
-): Promise<Page<AreaRow>> => {
-  const { page, pageSize, offset } = pageBounds(bounds.page, bounds.pageSize)
-  return database.read(async manager => {
-    const areas = 'SELECT id, name FROM areas ORDER BY lower(name), id LIMIT $1 OFFSET $2'
-    const items = await query<AreaRow>(manager, areas, [pageSize, offset])
-    return { items, page, pageSize, total: await manager.count(Area) }
-  })
-}
+export const listAreas = (database: Database, bounds: Bounds = {}): Promise<Page<AreaRow>> =>
+  database.read(manager =>
+    readPage(manager, bounds, 'FROM areas', window => `SELECT id, name FROM areas ORDER BY lower(name), id ${window}`)
+  )
 
 /** Profiles that can be assigned, in the order Admin, Supervisor, Agente, then as defined; all if none are named. */
 export const listProfiles = async (

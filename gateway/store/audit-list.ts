@@ -2,7 +2,7 @@
 import type { EntityManager, SelectQueryBuilder } from 'typeorm'
 import type { Database } from './database.ts'
 import { AuditEvent, type AuditEventRow } from './entities.ts'
-import { type Page, pageBounds, query } from './query.ts'
+import { type Bounds, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
 export interface AuditItem {
@@ -30,14 +30,11 @@ export interface AuditFilter {
   until?: Date | undefined
 }
 
-export interface AuditQuery extends AuditFilter {
-  page?: number | undefined
-  pageSize?: number | undefined
-}
+export type AuditQuery = AuditFilter & Bounds
 
 /** Newest first. */
 export const listAudit = async (database: Database, filter: AuditQuery = {}): Promise<Page<AuditItem>> => {
-  const { page, pageSize, offset } = pageBounds(filter.page, filter.pageSize)
+  const { page, pageSize, offset } = pageBounds(filter)
   return database.read(async manager => {
     const [rows, total] = await entriesOf(manager, filter).skip(offset).take(pageSize).getManyAndCount()
     return { items: await toItems(manager, rows), page, pageSize, total }

@@ -11,7 +11,7 @@ import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { findPerson, type StoredPerson } from './people.ts'
-import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
 import { sha256, storableKey, storableText } from './storable.ts'
 
 export interface ClientItem {
@@ -51,8 +51,7 @@ export type Clients = ReturnType<typeof createClients>
 
 /** Every change is one transaction with its audit entry, and ends the affected tokens or makes them stale. */
 export const createClients = (database: Database) => ({
-  list: (bounds: { page?: number; pageSize?: number } = {}): Promise<Page<ClientItem>> =>
-    database.read(manager => list(manager, bounds)),
+  list: (bounds: Bounds = {}): Promise<Page<ClientItem>> => database.read(manager => list(manager, bounds)),
   /** Throws NotFound. */
   get: (id: number): Promise<ClientItem> => database.read(manager => getClient(manager, id)),
   findByName: (name: string): Promise<ClientItem | undefined> => database.read(manager => findByName(manager, name)),
@@ -118,8 +117,12 @@ const update = async (manager: EntityManager, actor: Actor, id: number, change: 
   const expiresAt = change.expiresAt === undefined ? dateOf(before.expiresAt) : expiry(change.expiresAt)
   const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
   await query(manager, UPDATE, [id, name, expiresAt, addresses])
-  const access = { ...accessOfItem(before), ...given(change) }
-  await replaceAccess(manager, id, access)
+  const main = before.areaPrincipal === '' ? null : before.areaPrincipal
+  await replaceAccess(manager, id, {
+    profiles: change.profiles ?? before.profiles,
+    areas: change.areas ?? before.areas,
+    areaPrincipal: change.areaPrincipal === undefined ? main : change.areaPrincipal
+  })
   const after = await getClient(manager, id)
   if (JSON.stringify(before) === JSON.stringify(after)) return after
   // Tokens contain the conditions of their issue: changing a condition ends them, other changes make them stale.
@@ -174,18 +177,6 @@ const random = (bytes: number): string => randomBytes(bytes).toString('base64url
 const newSecret = (): string => `ps_${random(32)}`
 const target = (id: number): string => `client:${id}`
 const dateOf = (text: string): Date | null => (text === '' ? null : new Date(text))
-const accessOfItem = ({ profiles, areas, areaPrincipal }: ClientItem): AccessNames => ({
-  profiles,
-  areas,
-  areaPrincipal: areaPrincipal === '' ? null : areaPrincipal
-})
-
-const given = ({ profiles, areas, areaPrincipal }: Partial<ClientWish>): Partial<AccessNames> => ({
-  ...(profiles && { profiles }),
-  ...(areas && { areas }),
-  ...(areaPrincipal === undefined ? {} : { areaPrincipal })
-})
-
 const usableName = (text: string): string => {
   const name = storableText(text, MAX_NAME + 1)
   if (name === '' || [...name].length > MAX_NAME)
@@ -223,19 +214,12 @@ const findByName = async (manager: EntityManager, name: string): Promise<ClientI
   return row === undefined ? undefined : toItem(manager, row)
 }
 
-const list = async (
-  manager: EntityManager,
-  bounds: { page?: number; pageSize?: number }
-): Promise<Page<ClientItem>> => {
-  const { page, pageSize, offset } = pageBounds(bounds.page, bounds.pageSize)
-  const [count] = await query<{ total: string }>(manager, 'SELECT count(*) AS total FROM clients')
-  const rows = await query<ClientRow>(manager, `${SELECT} ORDER BY lower(c.name) LIMIT $1 OFFSET $2`, [
-    pageSize,
-    offset
-  ])
+const list = async (manager: EntityManager, bounds: Bounds): Promise<Page<ClientItem>> => {
+  const select = (window: string) => `${SELECT} ORDER BY lower(c.name) ${window}`
+  const page = await readPage<ClientRow>(manager, bounds, 'FROM clients', select)
   const items: ClientItem[] = []
-  for (const row of rows) items.push(await toItem(manager, row))
-  return { items, page, pageSize, total: Number(count?.total ?? 0) }
+  for (const row of page.items) items.push(await toItem(manager, row))
+  return { ...page, items }
 }
 
 interface ClientRow {

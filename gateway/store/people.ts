@@ -7,7 +7,7 @@ import type { AccessNames } from './access-state.ts'
 import type { Database } from './database.ts'
 import { searchWords } from './folded-text.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
-import { escapeLike, isRowId, type Page, pageBounds, query } from './query.ts'
+import { type Bounds, escapeLike, isRowId, type Page, query, readPage } from './query.ts'
 import { storableText } from './storable.ts'
 
 export interface StoredPerson {
@@ -30,13 +30,11 @@ export type PersonItem = User & {
   assigned: { profiles: string[]; areas: string[]; areaPrincipal: string }
 } & GrantedParts
 
-export interface PeopleQuery {
+export interface PeopleQuery extends Bounds {
   /** Words, each part of a name, username or e-mail; case and accents are ignored. */
   search?: string | undefined
   accessStatus?: AccessStatus | undefined
   disabled?: boolean | undefined
-  page?: number | undefined
-  pageSize?: number | undefined
 }
 
 /** The person or service account with this id, or undefined. */
@@ -63,17 +61,13 @@ export const findByUsername = async (database: Database, username: string): Prom
 
 /** Unassigned people first, then by name, then by id. */
 export const listPeople = (database: Database, grants: Grants, filter: PeopleQuery = {}): Promise<Page<PersonItem>> => {
-  const { page, pageSize, offset } = pageBounds(filter.page, filter.pageSize)
   const { where, values } = conditions(filter)
+  // The people are selected first; the other columns are read for this page only.
+  const chosen = `SELECT u.id FROM users u ${where} ORDER BY ${ORDER}`
+  const select = (window: string) => `${SELECT} WHERE u.id IN (${chosen} ${window}) ORDER BY ${ORDER}`
   return database.read(async manager => {
-    const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total FROM users u ${where}`, values)
-    const window = `LIMIT $${values.length + 1} OFFSET $${values.length + 2}`
-    // The people are selected first; the other columns are read for this page only.
-    const chosen = `SELECT u.id FROM users u ${where} ORDER BY ${ORDER} ${window}`
-    const statement = `${SELECT} WHERE u.id IN (${chosen}) ORDER BY ${ORDER}`
-    const rows = await query<PersonRow>(manager, statement, [...values, pageSize, offset])
-    const items = await toItems(manager, rows.map(toPerson), grants)
-    return { items, page, pageSize, total: Number(count?.total ?? 0) }
+    const page = await readPage<PersonRow>(manager, filter, `FROM users u ${where}`, select, values)
+    return { ...page, items: await toItems(manager, page.items.map(toPerson), grants) }
   })
 }
 
@@ -134,13 +128,13 @@ const ASSIGNED = `(
 const ORDER = `${ASSIGNED}, lower(u.name), u.id`
 
 const SELECT = `
-  SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version, u.lowest_accepted_version, u.disabled,
-    u.last_login_at,
+  SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version AS version,
+    u.lowest_accepted_version AS "lowestAcceptedVersion", u.disabled, u.last_login_at AS "lastLoginAt",
     ARRAY(SELECT p.name FROM user_profiles up JOIN profiles p ON p.id = up.profile_id
-      WHERE up.user_id = u.id ORDER BY p.id) AS assigned_profiles,
+      WHERE up.user_id = u.id ORDER BY p.id) AS "assignedProfiles",
     ARRAY(SELECT a.name FROM user_areas ua JOIN areas a ON a.id = ua.area_id
-      WHERE ua.user_id = u.id ORDER BY lower(a.name)) AS assigned_areas,
-    (SELECT a.name FROM areas a WHERE a.id = u.main_area_id) AS assigned_main_area,
+      WHERE ua.user_id = u.id ORDER BY lower(a.name)) AS "assignedAreas",
+    (SELECT a.name FROM areas a WHERE a.id = u.main_area_id) AS "assignedMain",
     ARRAY(SELECT p.name FROM profiles p WHERE p.id IN (
       SELECT up.profile_id FROM user_profiles up WHERE up.user_id = u.id
       UNION SELECT gp.profile_id FROM granted_profiles gp WHERE gp.user_id = u.id) ORDER BY p.id) AS profiles,
@@ -148,47 +142,29 @@ const SELECT = `
       SELECT ua.area_id FROM user_areas ua WHERE ua.user_id = u.id
       UNION SELECT ga.area_id FROM granted_areas ga WHERE ga.user_id = u.id) ORDER BY lower(a.name)) AS areas,
     (SELECT a.name FROM areas a WHERE a.id = coalesce(u.main_area_id, (
-      SELECT g.main_area_id FROM granted_access g WHERE g.user_id = u.id))) AS main_area
+      SELECT g.main_area_id FROM granted_access g WHERE g.user_id = u.id))) AS main
   FROM users u`
 
-interface PersonRow {
+interface PersonRow extends Omit<StoredPerson, 'user' | 'assigned'> {
   id: number
   name: string
   email: string
   username: string
   provider: AccountProvider
-  access_version: number
-  lowest_accepted_version: number
-  disabled: boolean
-  last_login_at: Date | null
-  assigned_profiles: string[]
-  assigned_areas: string[]
-  assigned_main_area: string | null
+  assignedProfiles: string[]
+  assignedAreas: string[]
+  assignedMain: string | null
   profiles: string[]
   areas: string[]
-  main_area: string | null
+  main: string | null
 }
 
-const toPerson = (row: PersonRow): StoredPerson => ({
-  user: {
-    id: row.id,
-    name: row.name,
-    email: row.email,
-    username: row.username,
-    provider: row.provider,
-    perfis: [...row.profiles],
-    profiles: row.profiles,
-    areas: row.areas,
-    areaPrincipal: row.main_area ?? '',
-    accessStatus: row.profiles.length > 0 && row.areas.length > 0 ? 'assigned' : 'unassigned'
-  },
-  assigned: {
-    profiles: row.assigned_profiles,
-    areas: row.assigned_areas,
-    areaPrincipal: row.assigned_main_area
-  },
-  version: row.access_version,
-  lowestAcceptedVersion: row.lowest_accepted_version,
-  disabled: row.disabled,
-  lastLoginAt: row.last_login_at
-})
+const toPerson = (row: PersonRow): StoredPerson => {
+  const { id, name, email, username, provider, profiles, areas } = row
+  const { version, lowestAcceptedVersion, disabled, lastLoginAt } = row
+  const person = { id, name, email, username, provider, perfis: [...profiles], profiles, areas }
+  const accessStatus = profiles.length > 0 && areas.length > 0 ? 'assigned' : 'unassigned'
+  const assigned = { profiles: row.assignedProfiles, areas: row.assignedAreas, areaPrincipal: row.assignedMain }
+  const user: User = { ...person, areaPrincipal: row.main ?? '', accessStatus }
+  return { user, assigned, version, lowestAcceptedVersion, disabled, lastLoginAt }
+}

@@ -13,7 +13,7 @@ import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { readLiveTokens } from './live-tokens.ts'
 import { getPerson, type StoredPerson } from './people.ts'
-import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
 import { storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
@@ -40,7 +40,7 @@ export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
 
 export const createPersonalTokenStore = (database: Database) => ({
   /** Live tokens of a person, or of all people; the newest first. */
-  list: (bounds: { page?: number; pageSize?: number }, userId?: number): Promise<Page<OwnedTokenItem>> =>
+  list: (bounds: Bounds, userId?: number): Promise<Page<OwnedTokenItem>> =>
     database.read(manager => list(manager, bounds, userId)),
   /** The token is contained only in this result. Throws BadRequest, Conflict (too many), NotFound. */
   create: (actor: Actor, userId: number, wish: TokenWish): Promise<PersonalTokenItem & { token: string }> =>
@@ -108,21 +108,14 @@ const invalid = (reason: string, message: string) => new BadRequest({ reason, me
 
 const list = async (
   manager: EntityManager,
-  bounds: { page?: number; pageSize?: number },
+  bounds: Bounds,
   userId: number | undefined
 ): Promise<Page<OwnedTokenItem>> => {
-  const { page, pageSize, offset } = pageBounds(bounds.page, bounds.pageSize)
-  const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total ${LIVE}`, [userId ?? null])
-  const rows = await query<ItemRow & OwnerColumns>(
-    manager,
-    `SELECT ${ITEM}, u.id AS owner_id, u.username, u.name AS owner_name ${LIVE} ORDER BY t.id DESC LIMIT $2 OFFSET $3`,
-    [userId ?? null, pageSize, offset]
-  )
-  const items = rows.map(row => ({
-    ...toItem(row),
-    user: { id: row.owner_id, username: row.username, name: row.owner_name }
-  }))
-  return { items, page, pageSize, total: Number(count?.total ?? 0) }
+  const select = (window: string) =>
+    `SELECT ${ITEM}, u.id AS owner_id, u.username, u.name AS owner_name ${LIVE} ORDER BY t.id DESC ${window}`
+  const page = await readPage<ItemRow & OwnerColumns>(manager, bounds, LIVE, select, [userId ?? null])
+  const ownerOf = (row: OwnerColumns) => ({ id: row.owner_id, username: row.username, name: row.owner_name })
+  return { ...page, items: page.items.map(row => ({ ...toItem(row), user: ownerOf(row) })) }
 }
 
 interface ItemRow {

@@ -4,7 +4,7 @@ import { NotFound } from '../errors.ts'
 import type { Identity, Provider } from '../identity.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { isRowId, type Page, pageBounds, query } from './query.ts'
+import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
@@ -147,22 +147,20 @@ const recordUse = async (manager: EntityManager, all: readonly SessionUse[]) => 
 const list = async (
   manager: EntityManager,
   userId: number,
-  options: { tokenId?: string; page: number; pageSize: number }
+  { tokenId, ...bounds }: Bounds & { tokenId?: string }
 ): Promise<Page<SessionItem>> => {
-  const { page, pageSize, offset } = pageBounds(options.page, options.pageSize)
-  const [count] = await query<{ total: string }>(manager, `SELECT count(*) AS total FROM (${LIVE}) AS live`, [userId])
-  const order = 'ORDER BY s.last_used_at DESC, s.id DESC LIMIT $2 OFFSET $3'
-  const rows = await query<Row>(manager, `${LIVE} ${order}`, [userId, pageSize, offset])
-  const items = rows.map(row => ({
+  const select = (window: string) => `${LIVE} ORDER BY s.last_used_at DESC, s.id DESC ${window}`
+  const page = await readPage<Row>(manager, bounds, `FROM (${LIVE}) AS live`, select, [userId])
+  const items = page.items.map(row => ({
     id: row.id,
-    current: row.jti === options.tokenId,
+    current: row.jti === tokenId,
     provider: row.provider,
     createdAt: row.created_at.toISOString(),
     lastUsedAt: row.last_used_at.toISOString(),
     ip: row.ip,
     userAgent: row.user_agent
   }))
-  return { items, page, pageSize, total: Number(count?.total ?? 0) }
+  return { ...page, items }
 }
 
 const LIVE = `

@@ -10,6 +10,7 @@ import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
 import { findByUsername, findPerson, listPeople, loadItem, type PeopleQuery } from './people.ts'
+import type { Bounds } from './query.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
 export type { AccessNames } from './access-state.ts'
@@ -48,7 +49,7 @@ export const createUsers = (database: Database, rules: () => AccessRules = () =>
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
   disablePerson: (actor: Actor, id: number) => disablePerson(database, actor, id),
   enablePerson: (actor: Actor, id: number) => enablePerson(database, actor, id),
-  listAreas: (bounds?: { page?: number; pageSize?: number }) => listAreas(database, bounds),
+  listAreas: (bounds?: Bounds) => listAreas(database, bounds),
   createArea: (actor: Actor, name: string) => createArea(database, actor, name),
   /** The stored names of areas, ignoring case; those that do not exist are created. */
   areasFor: (actor: Actor, names: readonly string[]) =>
