@@ -27,7 +27,7 @@ export const pathMatches = (
 
 /** RFC 9110 §9.3.2: a route that takes GET takes HEAD. */
 export const takesMethod = ({ methods }: Pick<Route, 'methods'>, method: string): boolean =>
-  methods === undefined || methods.has(method) || (method === 'HEAD' && methods.has('GET'))
+  methods === undefined ? method !== 'TRACE' : methods.has(method) || (method === 'HEAD' && methods.has('GET'))
 
 /** Positive if `a` is the more specific of two routes that match the same path. */
 export const compareShapes = (a: Route, b: Route, method: string): number => {
@@ -41,7 +41,11 @@ export const compareShapes = (a: Route, b: Route, method: string): number => {
 
 /** Why `route` was not chosen for a method, compared with the route that was (if any). */
 export const whyLost = (route: Route, winner: Route | undefined, method: string): string => {
-  if (!takesMethod(route, method)) return `takes ${[...(route.methods ?? [])].join(', ')}, not ${method}`
+  if (!takesMethod(route, method)) {
+    return route.methods === undefined
+      ? `takes ${method} only if its methods name it`
+      : `takes ${[...route.methods].join(', ')}, not ${method}`
+  }
   if (winner === undefined) return 'the path is refused'
   const [mine, theirs] = [shapeOf(route.path), shapeOf(winner.path)]
   const at = theirs.findIndex((segment, index) => rankOf(segment) > rankOf(mine[index]))

@@ -2,7 +2,7 @@
 
 import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
-import { hasBody } from '../http/head.ts'
+import { hasBody, mayLeaveBody } from '../http/head.ts'
 import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
 import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
@@ -89,6 +89,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   #send(connection: UpstreamConnection) {
     const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority)
     const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
+    connection.isLast = mayLeaveBody(this.#request.method, this.#exchange.head)
     connection.send(this.#request.method, head, this, timeoutMs)
     if (!this.#withBody) return connection.finish()
     if (!this.#uploading) {

@@ -43,6 +43,7 @@ interface Spellings {
 
 const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
+const USUAL_METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
 
 /** Builds a table from individually valid routes. Its results do not depend on their order. */
 export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
@@ -50,10 +51,8 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   const routes = parts.routes.map(numbered)
   const spellings = yield* createSpellings(routes, parts)
   return {
-    match: (method, rawPath) => {
-      if (isPlainPath(rawPath)) return matchPlain(spellings, method, rawPath)
-      return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)
-    },
+    match: (method, rawPath) =>
+      method === 'TRACE' ? matchTrace(spellings, rawPath) : matchPath(spellings, method, rawPath),
     routes,
     upstreams: parts.upstreams,
     profiles: parts.profiles ?? PROFILES,
@@ -67,6 +66,21 @@ let nextNumber = 0
 // The copy of a literal keeps its layout, which the assignments then fill in.
 const numbered = (route: WrittenRoute): Route =>
   Object.assign({ ...ROUTE_DEFAULTS }, route, { number: nextNumber++, coversBelow: route.path.endsWith('/*') })
+
+const matchPath = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
+  if (isPlainPath(rawPath)) return matchPlain(spellings, method, rawPath)
+  return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)
+}
+
+/**
+ * A backend answers TRACE with the request that it received (RFC 9110 §9.3.8), and so with what only the gateway and the backend
+ * know. A route serves it only if its methods name it.
+ */
+const matchTrace = (spellings: Spellings, rawPath: string): RouteMatch => {
+  const match = matchPath(spellings, 'TRACE', rawPath)
+  if (match.route === undefined || match.route.methods !== undefined) return match
+  return { refusal: 'method', allowed: USUAL_METHODS, public: match.route.public }
+}
 
 const matchPlain = (spellings: Spellings, method: string, path: string): RouteMatch => {
   const { exact, folded } = spellings

@@ -38,6 +38,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   idleSince = 0
   /** Time between the first byte of the request and the response head; -1 before. */
   waitedMs = -1
+  /** No other request may follow, whatever the response says. */
+  isLast = false
   readonly #upstream: Upstream
   readonly #events: ConnectionEvents
   readonly #socket: Socket
@@ -223,7 +225,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   #settle() {
-    if (!this.#reusable || !this.#finished || this.#keepAliveMs === 0) return this.destroy()
+    if (this.isLast || !this.#reusable || !this.#finished || this.#keepAliveMs === 0) return this.destroy()
     // The requester may have paused at the very last bytes.
     if (this.#paused) this.#unpause()
     this.idleSince = this.#readAt

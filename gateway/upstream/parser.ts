@@ -12,7 +12,7 @@ export interface ResponseHead {
   readonly framing: Framing
   /** Bytes of body with framing `length`, otherwise -1. */
   readonly contentLength: number
-  /** Whether the upstream will keep the connection (RFC 9112 §9.3). */
+  /** Whether the upstream will keep the connection (RFC 9112 §9.3), and nothing of this response can follow on it. */
   readonly keepAlive: boolean
 }
 
@@ -86,6 +86,10 @@ const framingOf = (status: number, method: string, lengths: Lengths): Framing =>
   return lengths.contentLength === 0 ? 'none' : 'length'
 }
 
+/** Some backends send the body that a response to HEAD, or a 204 or 304, must not have (RFC 9110 §9.3.2, §15.3.5, §15.4.5). */
+const announcesMore = (framing: Framing, { chunked, contentLength }: Lengths): boolean =>
+  framing === 'none' && (chunked || contentLength > 0)
+
 /** @param text begins with the head @param end the end of its last field line */
 export const parseHead = (text: string, method: string, end = text.length): ResponseHead => {
   const line = STATUS_LINE.exec(text)
@@ -100,7 +104,7 @@ export const parseHead = (text: string, method: string, end = text.length): Resp
     headers,
     framing,
     contentLength: framing === 'length' ? lengths.contentLength : -1,
-    keepAlive: lengths.keepAlive && !lengths.closes && framing !== 'close'
+    keepAlive: lengths.keepAlive && !lengths.closes && framing !== 'close' && !announcesMore(framing, lengths)
   }
 }
 

@@ -1,7 +1,9 @@
+import { once } from 'node:events'
+import net from 'node:net'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
@@ -112,6 +114,69 @@ t.test('a body on GET keeps its framing', async t => {
   const before = raw.requests.length
   t.match(await world.raw(`GET /api/x HTTP/1.1\r\nHost: gw\r\n${auth}Content-Length: 0003\r\n\r\nabc`), { status: 200 })
   t.match(raw.requests[before], { body: 'abc', head: /content-length: 3\r\n/ })
+})
+
+t.test('a body that a backend leaves unread is not executed there as a request', async t => {
+  // RW-46
+  const seen: string[] = []
+  // As handlers on Python's http.server: nothing after the head of a GET is read as its body.
+  const careless = net.createServer(socket => {
+    let pending = ''
+    socket.on('error', () => socket.destroy())
+    socket.on('data', bytes => {
+      pending += bytes.toString('latin1')
+      for (let end = pending.indexOf('\r\n\r\n'); end !== -1; end = pending.indexOf('\r\n\r\n')) {
+        const head = pending.slice(0, end)
+        pending = pending.slice(end + 4)
+        seen.push(head.split('\r\n', 1)[0] ?? '')
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${head.startsWith('HEAD') ? 0 : 2}\r\n\r\n`)
+        if (!head.startsWith('HEAD')) socket.write('ok')
+        if (/^connection:.*\bclose\b/im.test(head)) return socket.end()
+      }
+    })
+  })
+  t.teardown(() => careless.close())
+  await once(careless.listen(0, '127.0.0.1'), 'listening')
+  const { port } = careless.address() as net.AddressInfo
+  const careful = await startGateway(t, {
+    postgres: world.postgres,
+    config: {
+      upstreams: { careless: { url: `http://127.0.0.1:${port}` } },
+      routes: [
+        { path: '/open/*', upstream: 'careless', public: true },
+        { path: '/admin/*', upstream: 'careless', roles: ['Admin'] }
+      ]
+    }
+  })
+  const hidden = 'DELETE /admin/people HTTP/1.1\r\nHost: x\r\nX-User-Profiles: Admin\r\n\r\n'
+  const methods = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
+  for (const method of methods) {
+    const framed = [
+      `Content-Length: ${hidden.length}\r\n\r\n${hidden}`,
+      `TE: trailers\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`
+    ]
+    for (const rest of framed) {
+      const answer = await careful.raw(`${method} /open/x HTTP/1.1\r\nHost: gw\r\n${rest}`)
+      t.equal(answer.status, 200, method)
+    }
+  }
+  t.equal((await careful.fetch('/open/after')).status, 200)
+  t.same(seen, [...methods.flatMap(method => Array(2).fill(`${method} /open/x HTTP/1.1`)), 'GET /open/after HTTP/1.1'])
+})
+
+t.test('a connection is not used again after a response that announces a body which it must not have', async t => {
+  // RW-47: a backend that sends the body of a HEAD response nevertheless would answer the next request with it.
+  const announced = 'Content-Length: 5\r\n\r\n'
+  const heads = [`HTTP/1.1 200 OK\r\n${announced}`, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n']
+  const ask = async (method: string, answer: string) => {
+    raw.respond(() => answer)
+    const before = raw.requests.length
+    await world.fetch('/api/x', { method, headers: { authorization: `Bearer ${agent}` } })
+    return raw.requests[before]?.socket
+  }
+  for (const head of heads) t.not(await ask('HEAD', head), await ask('GET', OK), head)
+  t.not(await ask('GET', `HTTP/1.1 304 Not Modified\r\n${announced}`), await ask('GET', OK))
+  t.equal(await ask('HEAD', 'HTTP/1.1 200 OK\r\n\r\n'), await ask('GET', OK), 'without a body, it is')
 })
 
 t.test('an upload that ends early is an aborted request upstream', async t => {

@@ -105,7 +105,7 @@ t.test('a length that a number does not hold exactly, or a Host of several, goes
   t.equal(raw.requests.length, before)
 })
 
-t.test('Max-Forwards counts the gateways that may still pass on OPTIONS and TRACE', async t => {
+t.test('Max-Forwards counts the gateways that may still pass on OPTIONS; TRACE goes no further', async t => {
   // RFC 9110 §7.6.2
   raw.respond(() => OK)
   const ask = (method: string, value: string) =>
@@ -114,6 +114,8 @@ t.test('Max-Forwards counts the gateways that may still pass on OPTIONS and TRAC
   t.match(await ask('OPTIONS', '0'), { status: 204, headers: { allow: /OPTIONS/ } })
   t.match(await ask('TRACE', '0'), { status: 405 })
   t.equal(raw.requests.length, before, 'nothing was passed on')
+  t.match(await ask('TRACE', '2'), { status: 405, headers: { allow: /GET/ } })
+  t.equal(raw.requests.length, before, 'TRACE would show what the gateway tells the backend')
   await ask('OPTIONS', '2')
   t.match(raw.requests.at(-1)?.head, /^max-forwards: 1\r$/im)
   await ask('GET', '0')

@@ -13,6 +13,7 @@ import { clientCertificate, grafanaLike } from './identity-backends.ts'
 import { firstLine, PYTHON, python, pythonVersion, type System } from './system.ts'
 import { askThreeWays, openPage, textOf } from './three-ways.ts'
 import { tomcat } from './tomcat.ts'
+import { checkUnreadBodies } from './unread-bodies.ts'
 import { WITH_ASSERTION } from './with-assertion.ts'
 
 const DJANGO = `
@@ -300,7 +301,12 @@ const http10: System = {
     const direct = () => textOf(`http://127.0.0.1:${port}/a.txt`)
     const ways = await askThreeWays(lab, { world, direct, path: '/old/a.txt', token, expected: /old but honest/ })
     for (let i = 0; i < 3; i++) equal(await (await world.fetch('/old/a.txt', { token })).text(), 'old but honest')
-    return [...ways, 'responses that end with the connection']
+    await checkUnreadBodies(lab)
+    return [
+      ...ways,
+      'responses that end with the connection',
+      'a request in the body of a GET that its handler leaves unread'
+    ]
   }
 }
 

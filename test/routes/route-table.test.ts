@@ -113,6 +113,15 @@ t.test('a path without the method says which methods it has and whether all of t
 })
 
 // RT-11
+t.test('TRACE, which shows what the gateway told the backend, needs a route that names it', async t => {
+  // RW-48, RT-17
+  const table = await tableOf(t, '/api/*', '/debug {methods: [TRACE]}', '/open/* {public: true}')
+  asks(t, table, { 'TRACE /api/x': 'method', 'TRACE /open/x': 'method', 'TRACE /debug': 'TRACE /debug' })
+  t.match(table.match('TRACE', '/open/x'), { allowed: ['DELETE', 'GET', 'HEAD', 'OPTIONS'], public: true })
+  t.match(table.match('TRACE', '/api/x'), { public: false })
+  t.equal(ask(table, 'TRACE', '/nothing'), 'no-route')
+})
+
 t.test('a path that a case-insensitive backend would take for another route is refused', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}', '/api/Reports', '/assets/*')
   asks(t, table, {

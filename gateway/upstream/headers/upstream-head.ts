@@ -13,7 +13,7 @@ import {
   TRACEPARENT
 } from '../../http/fields.ts'
 import type { FieldKinds } from '../../http/flood-memory.ts'
-import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
+import { connectionNames, forwardsLeft, mayLeaveBody, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
 import type { RequestRules } from './header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
@@ -110,10 +110,16 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
   )
 }
 
+/** After `close` a backend reads no other request, not even from a body that it left unread (RFC 9112 §9.6). */
+const connectionLines = ({ request, head }: Exchange): string => {
+  const wantsTrailers = head.te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(head.te)
+  const closes = mayLeaveBody(request.method, head)
+  if (!wantsTrailers) return closes ? 'connection: close\r\n' : ''
+  return `te: trailers\r\nconnection: te${closes ? ', close' : ''}\r\n`
+}
+
 /** The complete head of an HTTP request, with the body framed as the client framed it. */
 export const upstreamHead = (parts: UpstreamHeadParts): string => {
   const head = parts.exchange.head
-  const wantsTrailers = head.te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(head.te)
-  const te = wantsTrailers ? 'te: trailers\r\nconnection: te\r\n' : ''
-  return `${upstreamHeadStart(parts)}${framingLines(head)}${te}\r\n`
+  return `${upstreamHeadStart(parts)}${framingLines(head)}${connectionLines(parts.exchange)}\r\n`
 }
