@@ -52,7 +52,7 @@ const refusalOf = (match: RouteMatch, decision: Decision, text: RefusalText): Ga
       const isUnassigned = decision.code === Unassigned.code
       // Profiles that open the path of the request do not open what it writes to.
       const more = reason === 'destination' ? undefined : revealed(match, isUnassigned, text)
-      const details = more === undefined ? { reason } : { reason, ...more }
+      const details = { reason, ...more }
       return isUnassigned ? new Unassigned(details) : new Forbidden(details)
     }
   }

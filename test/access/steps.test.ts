@@ -44,6 +44,12 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
   t.same(judge({ socketio: {} as never }), { outcome: 'passes', identity: undefined })
   t.same(judge({ refusal: 'method', allowed: ['GET'], public: true }), { outcome: 'passes', identity: undefined })
   t.same(asked, [], 'a public route reads no token')
+  for (const isOurs of [true, false]) {
+    const exchange = exchangeOf({ target: `/x/pt_${'a'.repeat(43)}` })
+    exchange.match = { route: routeOf({ public: true }), path: exchange.path }
+    const step = createAuthenticate({ isOurs: () => isOurs } as never)
+    t.equal(outcome(step(exchange)), isOurs ? '400 GW_BAD_REQUEST token-in-path' : 'passes', 'a token in a public path')
+  }
   for (const match of [
     { refusal: 'method', allowed: ['GET'], public: false },
     { refusal: 'no-route' },
@@ -142,6 +148,10 @@ t.test('authorize refuses with the code of the decision, and reveals a reason on
     'One of these profiles is needed: Admin, Supervisor. Ask ops@corp.example'
   )
   t.equal(judge(admin, { contact: 'ops@corp.example' })?.message, 'Your access does not allow this')
+
+  const written = judge({ ...to({}), alsoWrites: [admin] } as RouteMatch, { revealReason: true })
+  t.equal(outcome(written), '403 GW_FORBIDDEN destination')
+  t.equal(written?.message, 'Your access does not allow this', 'profiles would not open what it writes to')
 
   const { user } = identityOf()
   const nobodyYet = identityOf({ user: { ...user, accessStatus: 'unassigned' } })
@@ -354,7 +364,8 @@ t.test('a target is matched in origin form, or in absolute form under the Host t
     matchPlain(exchange)
     const plain = exchange.match !== undefined
     const refusal = matchUnusual(exchange)
-    return [refusal?.reason ?? exchange.route?.path, exchange.path, exchange.query, plain]
+    const result = refusal === undefined ? exchange.route?.path : String(refusal.reason)
+    return [result, exchange.path, exchange.query, plain]
   }
   t.same(judge('/x/1'), ['/x/:id', '/x/1', '', true])
   t.same(judge('/x/1?a=/b?c'), ['/x/:id', '/x/1', '?a=/b?c', true])

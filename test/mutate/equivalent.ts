@@ -767,5 +767,83 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'if (node.statics?.has(spelt) || node.leaves?.has(spelt)) return false',
     changes: ['false → undefined'],
     reason: 'asked as a condition only'
+  },
+  {
+    module: 'gateway/access/socket-token.ts',
+    line: 'for (let i = 0; i < rawHeaders.length; i += 2) {',
+    changes: ['< → <='],
+    reason: 'behind the last field there is none'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: 'number: 0,',
+    changes: ['0 → 1'],
+    reason: 'a table numbers its routes and says which of them cover what is below'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: 'coversBelow: false,',
+    changes: ['false → true'],
+    reason: 'a table numbers its routes and says which of them cover what is below'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: 'public: false,',
+    changes: ['false → true'],
+    reason: 'overwritten: every route is made with one of its own'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: "id: '',",
+    changes: ["'' → 'mutated'"],
+    reason: 'overwritten: every route is made with one of its own'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: "path: '/',",
+    changes: ["'/' → ''"],
+    reason: 'overwritten: every route is made with one of its own'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: "place: { file: '', line: 1, column: 1 }",
+    changes: ["{ file: '', line: 1, column: 1 } → {}", "'' → 'mutated'"],
+    reason: 'overwritten: every route is made with one of its own'
+  },
+  {
+    module: 'gateway/access/authorize.ts',
+    line: "headers: { allow: match.refusal === 'method' ? match.allowed.join(', ') : '' }",
+    changes: ["match.refusal === 'method' → true", "'' → 'mutated'"],
+    reason: 'for the type alone: the code is given of this refusal only'
+  },
+  {
+    module: 'gateway/routes/route.ts',
+    line: "if (stripPrefix === undefined || stripPrefix === '/') return path",
+    changes: ["stripPrefix === undefined || stripPrefix === '/' → false", '|| → &&', "'/' → ''"],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/access/match-destination.ts',
+    line: "const path = target?.split('?', 1)[0] ?? ''",
+    changes: ["'' → 'mutated'"],
+    reason: 'where there is no target, no table is asked'
+  },
+  {
+    module: 'gateway/access/match-destination.ts',
+    line: 'if (written?.route === undefined || target === undefined) return',
+    changes: ['?. → .'],
+    reason: 'for the type alone: two matches are made'
+  },
+  {
+    module: 'gateway/access/match-destination.ts',
+    line: "const path = target?.split('?', 1)[0] ?? ''",
+    changes: ['1 → 2'],
+    reason: 'of the parts, the first one is taken'
+  },
+  {
+    module: 'gateway/access/match-destination.ts',
+    line: 'if (match?.route === undefined || route === undefined) return',
+    changes: ['|| → &&'],
+    reason: 'for the type alone: both are set together'
   }
 ]

@@ -1,4 +1,5 @@
 // Finds out which mutants the tests notice; what a test noticed before is remembered until the test or what it needs changes.
+import { basename } from 'node:path'
 import type { Graph } from './graph.ts'
 import { type Memory, openMemory } from './memory.ts'
 import { NEIGHBOURS, UNSUITED } from './modules.ts'
@@ -33,6 +34,21 @@ const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): P
     else if (reach.modules[module] !== undefined) found.push(reach)
   }
   return found
+}
+
+const MAX_SLOW = 6
+
+/** All tests that start no process, and those others that are most likely about the module: the fewer, the more survive. */
+const nearest = (graph: Graph, module: string, able: readonly Reach[]): Reach[] => {
+  const wordsOf = (file: string) => basename(file).split(/[-.]/)
+  const words = new Set(wordsOf(module))
+  const nearness = ({ test }: Reach) =>
+    (graph.imports(test).includes(module) ? 3 : 0) +
+    (test.split('/')[1] === module.split('/')[1] ? 1 : 0) +
+    wordsOf(test).filter(word => words.has(word)).length
+  const slow = able.filter(({ test }) => isSlow(graph, test))
+  const kept = slow.sort((a, b) => nearness(b) - nearness(a) || a.tookMs - b.tookMs).slice(0, MAX_SLOW)
+  return able.filter(reach => kept.includes(reach) || !isSlow(graph, reach.test))
 }
 
 export interface Judge {
@@ -81,7 +97,11 @@ export const createJudge = (parts: JudgeParts): Judge => {
       const isUnknown = ({ test }: Reach) => open.some(mutant => !memory.hasPassed(mutant, test))
       const tests = near.some(isUnknown) ? await trusted(module, near) : near
       for (const mutant of mutants) {
-        const able = tests.filter(reach => reaches(reach, module, mutant.start))
+        const able = nearest(
+          graph,
+          module,
+          tests.filter(reach => reaches(reach, module, mutant.start))
+        )
         const killedBy = await firstKiller(module, mutant, able, memory)
         onVerdict({ module, mutant, killedBy, reachedBy: able.length })
       }

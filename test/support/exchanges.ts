@@ -15,12 +15,15 @@ interface Asked {
   readonly fields?: readonly string[]
   readonly version?: readonly [major: number, minor: number]
   readonly peer?: string
+  /** Whether the peer is a proxy that TRUST_PROXY names. */
+  readonly trusted?: boolean
   /** What earlier steps found. */
   readonly route?: Partial<Route>
   readonly identity?: Identity
 }
 
 const clientAddress = createClientAddress([])
+const behindProxy = createClientAddress(['192.0.2.0/24'])
 const memory = createFloodMemory()
 
 const connectionOf = (peer = '192.0.2.1'): ClientConnection => ({
@@ -49,7 +52,8 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
     {} as HttpResponse,
     true
   )
-  const exchange = new Exchange(request, clientAddress, { onClosed: () => undefined, onBodyFault: () => undefined })
+  const address = asked.trusted === true ? behindProxy : clientAddress
+  const exchange = new Exchange(request, address, { onClosed: () => undefined, onBodyFault: () => undefined })
   const [path = '', query] = target.split('?', 2)
   exchange.path = path
   exchange.query = query === undefined ? '' : `?${query}`

@@ -1,0 +1,90 @@
+// What a COPY or MOVE writes to: which routes judge it, and how it is forwarded.
+// RW-45; RFC 4918 §9.8, §9.9, §10.3
+import t from 'tap'
+import { createMatchDestination } from '../../gateway/access/match-destination.ts'
+import { loadRoutes } from '../../gateway/route-files/load.ts'
+import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+import { routeFolder } from '../support/route-files.ts'
+
+const folder = await routeFolder(t, {
+  'a.yaml': `
+upstreams: { files: { url: http://127.0.0.1:4001 }, others: { url: http://127.0.0.1:4002 } }
+routes:
+  - { path: /dav/*, upstream: files, stripPrefix: /dav }
+  - { path: /dav/read/*, upstream: files, methods: [GET, COPY] }
+  - { path: /dav/read/*, upstream: files, methods: [PUT], roles: [Admin] }
+  - { path: /others/*, upstream: others }
+  - { path: /judged/*, external: true }
+`
+})
+const { table } = await loadRoutes(folder, ownRoutes())
+const step = createMatchDestination(() => table)
+
+interface Asked {
+  readonly method?: string
+  readonly path?: string
+  readonly host?: string | undefined
+  readonly fields?: readonly string[]
+  readonly trusted?: boolean
+}
+/** What is forwarded, and the ids or refusals that decide. */
+const ask = (destination: string | undefined, asked: Asked = {}) => {
+  const { method = 'MOVE', path = '/dav/a', host = 'gw.example', fields = [], trusted = false } = asked
+  const sent = destination === undefined ? [] : ['Destination', destination]
+  const exchange = exchangeOf({ method, target: path, fields: ['Host', host, ...sent, ...fields], trusted })
+  const match = table.match(method, path)
+  exchange.match = match
+  if (match.route !== undefined) exchange.route = match.route
+  step(exchange)
+  const found = exchange.match.route === undefined ? undefined : exchange.match.alsoWrites
+  const judges = found?.map(one =>
+    one.refusal === undefined ? one.route.id : 'reason' in one ? one.reason : one.refusal
+  )
+  t.equal(exchange.match.route, match.route, 'the path of the request is judged as before')
+  return { forwarded: exchange.destination, judges: judges?.join() }
+}
+const FILES = '/dav/*,/dav/*'
+const ELSEWHERE = { forwarded: '', judges: 'destination,destination' }
+
+t.test('the destination is judged for the method and for PUT, and forwarded as the backend knows it', async t => {
+  t.same(ask('/dav/b'), { forwarded: '/b', judges: FILES })
+  t.same(ask('/dav/b/', { method: 'COPY' }), { forwarded: '/b/', judges: FILES })
+  t.same(ask('/dav/%62?x=/y?z'), { forwarded: '/b?x=/y?z', judges: FILES })
+  t.same(ask('http://gw.example/dav/b'), { forwarded: '/b', judges: FILES })
+  t.same(ask('https://GW.example/dav'), { forwarded: '/', judges: FILES })
+  t.same(ask('/dav/read/b', { method: 'COPY' }), {
+    forwarded: '/dav/read/b',
+    judges: 'GET,COPY /dav/read/*,PUT /dav/read/*'
+  })
+  t.same(ask('/dav/read/b'), { forwarded: '/read/b', judges: '/dav/*,PUT /dav/read/*' })
+})
+
+t.test('what is no path of this gateway, or of another upstream, is a destination elsewhere', async t => {
+  const others = ['/others/b', '/judged/b', '/auth/me', 'http://other.example/dav/b', '//gw.example/dav/b', 'dav/b', '']
+  for (const other of [...others, '/dav/b c', '/dav/b#c', '/dav/bé', 'dav/', 'http://gw.example:81/dav/b'])
+    t.match(ask(other).forwarded, /^$/, other)
+  for (const other of ['/others/b', '/judged/b', 'dav/b', '/dav/b#c', '']) t.same(ask(other), ELSEWHERE, other)
+  t.same(ask('/dav/x/../b'), { forwarded: '', judges: 'dot-segment,dot-segment' })
+  t.same(ask('/none'), { forwarded: '', judges: 'no-route,no-route' })
+  t.same(ask('/dav/b', { path: '/judged/a' }), ELSEWHERE)
+  t.match(ask('/judged/b', { path: '/judged/a' }), { forwarded: '/judged/b', judges: '/judged/*,/judged/*' })
+  t.same(ask('/auth/admin/x', { path: '/judged/a' }), ELSEWHERE, 'neither has an upstream, but only one is checked')
+})
+
+t.test('the host for which a trusted proxy was asked is that of the destination too', async t => {
+  const fields = ['X-Forwarded-Host', 'portal.example']
+  t.same(ask('http://portal.example/dav/b', { fields, trusted: true }), { forwarded: '/b', judges: FILES })
+  t.same(ask('http://gw.example/dav/b', { fields, trusted: true }), { forwarded: '/b', judges: FILES })
+  t.same(ask('http://portal.example/dav/b', { fields }), ELSEWHERE, 'of another peer, the field says nothing')
+})
+
+t.test('nothing else is looked at', async t => {
+  t.same(ask(undefined), { forwarded: '', judges: undefined })
+  for (const method of ['PUT', 'GET', ''])
+    t.same(ask('/dav/b', { method }), { forwarded: '', judges: undefined }, method)
+  t.same(ask('/dav/b', { path: '/none' }), { forwarded: '', judges: undefined })
+  const unmatched = exchangeOf({ method: 'MOVE', fields: ['Host', 'gw.example', 'Destination', '/dav/b'] })
+  t.equal(step(unmatched), undefined)
+  t.equal(unmatched.match, undefined)
+})
