@@ -23,7 +23,8 @@ export interface AuditEntry {
   at?: Date
 }
 
-interface AuditContent {
+/** What the hash of an entry covers. */
+export interface AuditContent {
   at: Date
   actorId: number | null
   actorUsername: string
@@ -54,14 +55,7 @@ export const appendAudit = (manager: EntityManager, entry: AuditEntry): Promise<
 /** The same for several, linked in this order. */
 export const appendAudits = async (manager: EntityManager, entries: readonly AuditEntry[]): Promise<void> => {
   if (entries.length === 0) return
-  const contents = entries.map(contentOf)
-  const rows = contents.map(content => ({
-    ...content,
-    actor_id: content.actorId,
-    actor_username: content.actorUsername,
-    request_id: content.requestId,
-    content_hash: contentHash(content)
-  }))
+  const rows = entries.map(contentOf).map(content => ({ ...content, contentHash: contentHash(content) }))
   await manager.query(INSERT, [JSON.stringify(rows)])
 }
 
@@ -81,9 +75,9 @@ const contentOf = (entry: AuditEntry): AuditContent => ({
 const INSERT = `
   INSERT INTO audit_events
     (at, actor_id, actor_username, action, target, before, after, request_id, ip, details, content_hash)
-  SELECT at, actor_id, actor_username, action, target, before, after, request_id, ip, details, content_hash
+  SELECT at, "actorId", "actorUsername", action, target, before, after, "requestId", ip, details, "contentHash"
   FROM ROWS FROM (jsonb_to_recordset($1::jsonb) AS (
-    at timestamptz, actor_id int, actor_username text, action text, target text, before jsonb, after jsonb,
-    request_id text, ip text, details jsonb, content_hash text
+    at timestamptz, "actorId" int, "actorUsername" text, action text, target text, before jsonb, after jsonb,
+    "requestId" text, ip text, details jsonb, "contentHash" text
   )) WITH ORDINALITY AS entry
   ORDER BY ordinality`

@@ -1,11 +1,10 @@
 // Writes the audit log, reads it newest first, and verifies its hash chain.
 import type { EntityManager } from 'typeorm'
 import { type AuditEntry, appendAudit, contentHash, GENESIS_HASH, linkHash } from './audit-entry.ts'
-import { type AuditFilter, type AuditItem, type AuditQuery, collectAudit, listAudit } from './audit-list.ts'
+import { type AuditFilter, type AuditQuery, collectAudit, listAudit } from './audit-list.ts'
 import type { Database } from './database.ts'
 import { AuditEvent, type AuditEventRow } from './entities.ts'
-import { type Page, query } from './query.ts'
-import { storableJson } from './storable.ts'
+import { query } from './query.ts'
 
 interface AuditVerdict {
   ok: boolean
@@ -15,28 +14,22 @@ interface AuditVerdict {
   firstBroken?: number
 }
 
-export interface AuditLog {
-  /** One INSERT, within `transaction` if given. Throws DatabaseUnavailable. */
-  append(entry: AuditEntry, transaction?: EntityManager): Promise<void>
-  /**
-   * Reads the whole chain in pages; entries written in the meantime are left for the next time.
-   * @param between awaited before each page but the first, to pause for the sake of requests, or to abort by throwing
-   */
-  verify(between?: () => Promise<void>): Promise<AuditVerdict>
-  list(filter?: AuditQuery): Promise<Page<AuditItem>>
-  /** Everything that the filter finds, newest first; undefined if that is more than `most`. */
-  collect(filter: AuditFilter, most: number): Promise<AuditItem[] | undefined>
-}
+export type AuditLog = ReturnType<typeof createAuditLog>
 
 /** Checking this many takes a few milliseconds, during which nothing else runs. */
 const VERIFY_PAGE = 200
 
-export const createAuditLog = (database: Database): AuditLog => ({
-  append: (entry, transaction) =>
-    transaction === undefined ? database.read(manager => appendAudit(manager, entry)) : appendAudit(transaction, entry),
-  verify: between => verifyAuditLog(database, between),
-  list: filter => listAudit(database, filter),
-  collect: (filter, most) => collectAudit(database, filter, most)
+export const createAuditLog = (database: Database) => ({
+  /** One INSERT. Throws DatabaseUnavailable. */
+  append: (entry: AuditEntry) => database.read(manager => appendAudit(manager, entry)),
+  /**
+   * Reads the whole chain in pages; entries written in the meantime are left for the next time.
+   * @param between awaited before each page but the first, to pause for the sake of requests, or to abort by throwing
+   */
+  verify: (between?: () => Promise<void>) => verifyAuditLog(database, between),
+  list: (filter?: AuditQuery) => listAudit(database, filter),
+  /** Everything that the filter finds, newest first; undefined if that is more than `most`. */
+  collect: (filter: AuditFilter, most: number) => collectAudit(database, filter, most)
 })
 
 /**
@@ -77,22 +70,7 @@ const nextEntries = (manager: EntityManager, after: number): Promise<AuditEventR
     .limit(VERIFY_PAGE)
     .getMany()
 
-const follows = (row: AuditEventRow, previousHash: string): boolean => {
-  const { at, actorId, actorUsername, action, target, requestId, ip } = row
-  const [before, after, details] = [row.before, row.after, row.details].map(value => storableJson(value))
-  const content = contentHash({
-    at,
-    actorId,
-    actorUsername,
-    action,
-    target,
-    before: before ?? null,
-    after: after ?? null,
-    requestId,
-    ip,
-    details: details ?? null
-  })
-  return (
-    content === row.contentHash && row.previousHash === previousHash && row.hash === linkHash(previousHash, content)
-  )
+const follows = (row: AuditEventRow, before: string): boolean => {
+  const { id: _, contentHash: stored, previousHash, hash, ...content } = row
+  return stored === contentHash(content) && previousHash === before && hash === linkHash(before, stored)
 }

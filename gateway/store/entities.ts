@@ -1,6 +1,7 @@
 // Describes the tables of migrations/ to TypeORM.
 import { EntitySchema } from 'typeorm'
 import type { Provider } from '../identity.ts'
+import type { AuditContent } from './audit-entry.ts'
 
 export interface AreaRow {
   id: number
@@ -13,12 +14,7 @@ export const Area = new EntitySchema<AreaRow>({
   columns: { id: { type: Number, primary: true, generated: true }, name: { type: 'text' } }
 })
 
-interface ProfileRow {
-  id: number
-  name: string
-}
-
-export const ProfileTable = new EntitySchema<ProfileRow>({
+export const ProfileTable = new EntitySchema<{ id: number; name: string }>({
   name: 'Profile',
   tableName: 'profiles',
   columns: { id: { type: Number, primary: true, generated: true }, name: { type: 'text', unique: true } }
@@ -56,14 +52,7 @@ export const Person = new EntitySchema<PersonRow>({
   }
 })
 
-interface ProviderLinkRow {
-  provider: Provider
-  issuer: string
-  subject: string
-  userId: number
-}
-
-const ProviderLink = new EntitySchema<ProviderLinkRow>({
+const ProviderLink = new EntitySchema<{ provider: Provider; issuer: string; subject: string; userId: number }>({
   name: 'ProviderLink',
   tableName: 'provider_links',
   columns: {
@@ -92,16 +81,6 @@ export const PersonArea = new EntitySchema<{ userId: number; areaId: number }>({
   }
 })
 
-const BootstrapApplied = new EntitySchema<{ provider: string; subject: string; userId: number }>({
-  name: 'BootstrapApplied',
-  tableName: 'bootstrap_applied',
-  columns: {
-    provider: { type: 'text', primary: true },
-    subject: { type: 'text', primary: true },
-    userId: { type: Number, name: 'user_id' }
-  }
-})
-
 const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
   name: 'Revocation',
   tableName: 'revocations',
@@ -111,39 +90,9 @@ const Revocation = new EntitySchema<{ jti: string; expiresAt: Date }>({
   }
 })
 
-const UsedOAuthState = new EntitySchema<{ nonce: string; expiresAt: Date }>({
-  name: 'UsedOAuthState',
-  tableName: 'used_oauth_states',
-  columns: {
-    nonce: { type: 'text', primary: true },
-    expiresAt: { type: 'timestamptz', name: 'expires_at' }
-  }
-})
-
-const LoginAddress = new EntitySchema<{ login: string; address: string; userId: number; lastSuccessAt: Date }>({
-  name: 'LoginAddress',
-  tableName: 'login_addresses',
-  columns: {
-    login: { type: 'text', primary: true },
-    address: { type: 'text', primary: true },
-    userId: { type: Number, name: 'user_id' },
-    lastSuccessAt: { type: 'timestamptz', name: 'last_success_at' }
-  }
-})
-
 /** A row of the audit log; the database sets the hashes and the id. */
-export interface AuditEventRow {
+export interface AuditEventRow extends AuditContent {
   id: string
-  at: Date
-  actorId: number | null
-  actorUsername: string
-  action: string
-  target: string
-  before: unknown
-  after: unknown
-  requestId: string
-  ip: string
-  details: unknown
   contentHash: string
   previousHash: string
   hash: string
@@ -170,16 +119,4 @@ export const AuditEvent = new EntitySchema<AuditEventRow>({
   }
 })
 
-export const entities = [
-  Area,
-  ProfileTable,
-  Person,
-  ProviderLink,
-  PersonProfile,
-  PersonArea,
-  BootstrapApplied,
-  Revocation,
-  UsedOAuthState,
-  LoginAddress,
-  AuditEvent
-]
+export const entities = [Area, ProfileTable, Person, ProviderLink, PersonProfile, PersonArea, Revocation, AuditEvent]

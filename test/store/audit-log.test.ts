@@ -1,6 +1,7 @@
 // The audit log only grows, tells who did what, and shows when somebody touched it.
 // AD-08
 import t from 'tap'
+import { appendAudit } from '../../gateway/store/audit-entry.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { openStore } from '../support/store.ts'
 
@@ -25,7 +26,7 @@ t.test('an entry of a transaction that fails leaves no gap', async t => {
   const { audit, database } = await openStore(t, postgres)
   await audit.append({ actor, action: 'kept' })
   const failing = database.write(async manager => {
-    await audit.append({ actor, action: 'lost' }, manager)
+    await appendAudit(manager, { actor, action: 'lost' })
     throw new Error('on purpose')
   })
   await t.rejects(failing, { message: 'on purpose' })
@@ -80,6 +81,9 @@ t.test('secrets, NUL, broken text and huge values never reach the table, and the
   t.match(rows, /"tokenId":"kept"/)
   t.ok(rows.length < 1_000)
   t.same(await audit.verify(), { ok: true, entries: 2 })
+  const forged = 'UPDATE audit_events SET details = details || \'{"password": "forged"}\' WHERE id = 1'
+  await postgres.query(`SET session_replication_role = replica; ${forged}`, [], url)
+  t.same(await audit.verify(), { ok: false, entries: 2, firstBroken: 1 }, 'a value in place of [redacted]')
   t.ok(await database.ping())
 })
 
@@ -126,7 +130,7 @@ t.test('whatever a superuser does to the entries is found, with the first that i
   const { url, audit, database } = await openStore(t, postgres)
   for (let n = 0; n < 121; n++) {
     await database.write(async manager => {
-      for (let m = 0; m < 10; m++) await audit.append({ actor, action: 'x', after: { a: 1, m } }, manager)
+      for (let m = 0; m < 10; m++) await appendAudit(manager, { actor, action: 'x', after: { a: 1, m } })
     })
   }
   t.same(await audit.verify(), { ok: true, entries: 1210 })

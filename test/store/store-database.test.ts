@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
+import { appendAudit } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
@@ -193,7 +194,7 @@ t.test('an instance that dies in a transaction leaves no lock behind', async t =
   const audit = createAuditLog(database)
   const actor = { id: null, username: 'test' }
   const dying = database.write(async manager => {
-    await audit.append({ actor, action: 'lost' }, manager)
+    await appendAudit(manager, { actor, action: 'lost' })
     const kill = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()'
     await postgres.query(kill, [new URL(url).pathname.slice(1)])
     await manager.query('SELECT 1')
