@@ -1,8 +1,10 @@
 // Notifies every instance on this Postgres of a change of access or an ended token as soon as it is committed.
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { EntityManager } from 'typeorm'
 import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'
 import type { Log } from '../values/log.ts'
+import { isRecord } from '../values/records.ts'
 import type { Database } from './database.ts'
 import { ACCESS_CHANNEL } from './embedded-notifications.ts'
 import { query } from './query.ts'
@@ -103,7 +105,7 @@ const listenAgain = async (
     } finally {
       client.end().catch(() => undefined)
     }
-    await pause(pauseMs * (0.5 + Math.random()), signal)
+    await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined)
   }
 }
 
@@ -120,25 +122,14 @@ const heartbeatUntil = async (client: pg.Client, lost: Promise<'closed'>) => {
   for (;;) {
     const beat = new AbortController()
     try {
-      if ((await Promise.race([lost, pause(HEARTBEAT_MS, beat.signal)])) === 'closed') return
+      const pause = delay(HEARTBEAT_MS, undefined, { signal: beat.signal }).catch(() => undefined)
+      if ((await Promise.race([lost, pause])) === 'closed') return
     } finally {
       beat.abort()
     }
     if ((await Promise.race([lost, client.query('SELECT 1')])) === 'closed') return
   }
 }
-
-const pause = (timeMs: number, signal: AbortSignal) =>
-  new Promise<void>(resolve => {
-    if (signal.aborted) return resolve()
-    const timer = setTimeout(done, timeMs)
-    signal.addEventListener('abort', done, { once: true })
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-  })
 
 const hear = (payload: string | undefined, options: AccessListenerOptions) => {
   const change = parseChange(payload)
@@ -153,14 +144,10 @@ const parseChange = (payload: string | undefined): AccessChange | undefined => {
   } catch {
     return undefined
   }
-  if (typeof change !== 'object' || change === null || !('kind' in change)) return undefined
-  if (change.kind === 'many') return { kind: 'many' }
-  if (change.kind === 'token' && 'jti' in change && 'expiresAt' in change) {
-    const { jti, expiresAt } = change
-    return typeof jti === 'string' && typeof expiresAt === 'number' ? { kind: 'token', jti, expiresAt } : undefined
-  }
-  if (change.kind !== 'person' || !('userId' in change && 'version' in change && 'lowestAccepted' in change)) return
-  const { userId, version, lowestAccepted } = change
-  if (typeof userId !== 'number' || typeof version !== 'number' || typeof lowestAccepted !== 'number') return undefined
-  return { kind: 'person', userId, version, lowestAccepted }
+  const { kind, jti, expiresAt, userId, version, lowestAccepted } = isRecord(change) ? change : {}
+  if (kind === 'many') return { kind }
+  if (kind === 'token' && typeof jti === 'string' && typeof expiresAt === 'number') return { kind, jti, expiresAt }
+  if (kind !== 'person' || typeof userId !== 'number') return undefined
+  if (typeof version !== 'number' || typeof lowestAccepted !== 'number') return undefined
+  return { kind, userId, version, lowestAccepted }
 }
