@@ -12,13 +12,16 @@ import { getPerson, type StoredPerson } from './people.ts'
  * Assigns a person exactly these profiles and areas, by name, in addition to what their groups are granted. Earlier
  * tokens become stale, unless nothing changes.
  * Throws NotFound, BadRequest (unknown or repeated names, a main area that is not among the areas), LastAdmin.
+ * @param profiles those that can be assigned; undefined: all in the database
+ * @param isCurrent whether an access version is the one that the caller has seen; otherwise Conflict is thrown
  */
 export const setAccess = (
   database: Database,
   actor: Actor,
   id: number,
   access: AccessNames,
-  { profiles, isCurrent }: SetAccessOptions = {}
+  profiles?: readonly string[],
+  isCurrent?: (version: number) => boolean
 ): Promise<StoredPerson> =>
   database.write(async manager => {
     await lockAccess(manager)
@@ -26,13 +29,6 @@ export const setAccess = (
     if (isCurrent?.(person.version) === false) throw new Conflict({ reason: 'changed-meanwhile' })
     return changeAccess(manager, actor, person, access, profiles)
   })
-
-export interface SetAccessOptions {
-  /** Profiles that can be assigned; undefined: all in the database. */
-  profiles?: readonly string[] | undefined
-  /** Whether an access version is the one that the caller has seen; otherwise Conflict is thrown. */
-  isCurrent?: ((version: number) => boolean) | undefined
-}
 
 /** The same within a transaction that holds the access lock. */
 export const changeAccess = async (
@@ -64,56 +60,43 @@ export const revokePerson = (database: Database, actor: Actor, id: number): Prom
     await appendAudit(manager, { actor, action: 'person.revoke', target: `user:${id}` })
   })
 
-/** Ends all tokens of the person and prevents further logins. Does nothing if already disabled. Throws LastAdmin. */
-export const disablePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
+/**
+ * Disabling ends all tokens of the person and prevents further logins; enabling lets them log in again, but earlier tokens
+ * stay ended. Does nothing if already done. Throws NotFound, LastAdmin.
+ */
+export const setDisabled = (database: Database, actor: Actor, id: number, disabled: boolean): Promise<void> =>
   database.write(async manager => {
     await lockAccess(manager)
     const person = await getPerson(manager, id)
-    if (person.disabled) return
-    if (person.assigned.profiles.includes('Admin')) await refuseLastAdmin(manager, id)
-    await manager.update(Person, { id }, { disabled: true })
-    await raiseVersions(manager, [id], true)
-    await appendAudit(manager, stateEntry(actor, 'person.disable', id, true))
+    if (person.disabled === disabled) return
+    if (disabled && person.assigned.profiles.includes('Admin')) await refuseLastAdmin(manager, id)
+    await manager.update(Person, { id }, { disabled })
+    if (disabled) await raiseVersions(manager, [id], true)
+    const action = disabled ? 'person.disable' : 'person.enable'
+    const [before, after] = [{ disabled: !disabled }, { disabled }]
+    await appendAudit(manager, { actor, action, target: `user:${id}`, before, after })
   })
 
-/** Lets the person log in again; earlier tokens stay ended. */
-export const enablePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
-  database.write(async manager => {
-    await lockAccess(manager)
-    const person = await getPerson(manager, id)
-    if (!person.disabled) return
-    await manager.update(Person, { id }, { disabled: false })
-    await appendAudit(manager, stateEntry(actor, 'person.enable', id, false))
-  })
-
-const stateEntry = (actor: Actor, action: string, id: number, disabled: boolean) => ({
-  actor,
-  action,
-  target: `user:${id}`,
-  before: { disabled: !disabled },
-  after: { disabled }
-})
-
-interface AccessIds {
-  profileIds: number[]
-  areaIds: number[]
-  mainAreaId: number | null
-}
-
-const resolve = async (
+/** Gives an account exactly this access, within a transaction that holds the access lock. Throws BadRequest. */
+export const replaceAccess = async (
   manager: EntityManager,
-  access: AccessNames,
-  known: readonly string[] | undefined
-): Promise<AccessIds> => {
-  const { profiles, areas, areaPrincipal } = access
-  const rows = (await manager.find(ProfileTable)).filter(({ name }) => known?.includes(name) ?? true)
+  userId: number,
+  { profiles, areas, areaPrincipal }: AccessNames,
+  assignable?: readonly string[]
+): Promise<void> => {
+  const rows = (await manager.find(ProfileTable)).filter(({ name }) => assignable?.includes(name) ?? true)
   const profileIds = idsOf('profile', profiles, rows)
   const areaIds = idsOf('area', areas, await manager.find(Area))
   if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
-  if (areas.length === 0) return { profileIds, areaIds, mainAreaId: null }
-  const main = areaIds[areas.indexOf(areaPrincipal ?? '')]
-  if (main === undefined) throw new BadRequest({ reason: 'main-area-not-among-areas' })
-  return { profileIds, areaIds, mainAreaId: main }
+  const mainAreaId = areas.length === 0 ? null : areaIds[areas.indexOf(areaPrincipal ?? '')]
+  if (mainAreaId === undefined) throw new BadRequest({ reason: 'main-area-not-among-areas' })
+  await manager.delete(PersonProfile, { userId })
+  await manager.delete(PersonArea, { userId })
+  const newProfiles = profileIds.map(profileId => ({ userId, profileId }))
+  const newAreas = areaIds.map(areaId => ({ userId, areaId }))
+  await manager.insert(PersonProfile, newProfiles)
+  await manager.insert(PersonArea, newAreas)
+  await manager.update(Person, { id: userId }, { mainAreaId })
 }
 
 const idsOf = (
@@ -129,28 +112,4 @@ const idsOf = (
       throw new BadRequest({ reason: `unknown-${kind}`, message: `${kind}s/${index} is not a known ${kind}` })
     return id
   })
-}
-
-/** Gives an account exactly this access, within a transaction that holds the access lock. Throws BadRequest. */
-export const replaceAccess = async (
-  manager: EntityManager,
-  id: number,
-  access: AccessNames,
-  profiles?: readonly string[]
-): Promise<void> => replace(manager, id, await resolve(manager, access, profiles))
-
-const replace = async (manager: EntityManager, userId: number, { profileIds, areaIds, mainAreaId }: AccessIds) => {
-  await manager.delete(PersonProfile, { userId })
-  await manager.delete(PersonArea, { userId })
-  if (profileIds.length > 0)
-    await manager.insert(
-      PersonProfile,
-      profileIds.map(profileId => ({ userId, profileId }))
-    )
-  if (areaIds.length > 0)
-    await manager.insert(
-      PersonArea,
-      areaIds.map(areaId => ({ userId, areaId }))
-    )
-  await manager.update(Person, { id: userId }, { mainAreaId })
 }

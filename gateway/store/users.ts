@@ -1,6 +1,6 @@
 // Binds the operations on people, their access and their areas to one database.
 import { type Grants, NO_GRANTS } from '../routes/grants.ts'
-import { disablePerson, enablePerson, revokePerson, type SetAccessOptions, setAccess } from './access.ts'
+import { revokePerson, setAccess, setDisabled } from './access.ts'
 import { type AccessNames, lockAccess } from './access-state.ts'
 import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
@@ -41,14 +41,14 @@ export const createUsers = (database: Database, rules: () => AccessRules = () =>
   /** The person as shown in lists, with the access version. Undefined if there is no such person. */
   loadItem: (id: number) => loadItem(database, rules().grants, id),
   relinkPerson: (actor: Actor, oldId: number, newId: number) => relinkPerson(database, actor, oldId, newId),
-  setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: SetAccessOptions['isCurrent']) =>
-    setAccess(database, actor, id, access, { profiles: rules().profiles, isCurrent }),
+  setAccess: (actor: Actor, id: number, access: AccessNames, isCurrent?: (version: number) => boolean) =>
+    setAccess(database, actor, id, access, rules().profiles, isCurrent),
   setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, rules().profiles),
   /** What groups are granted, in the order of the files. */
   listGrants: () => listGrants(database, rules().grants),
   revokePerson: (actor: Actor, id: number) => revokePerson(database, actor, id),
-  disablePerson: (actor: Actor, id: number) => disablePerson(database, actor, id),
-  enablePerson: (actor: Actor, id: number) => enablePerson(database, actor, id),
+  disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
+  enablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, false),
   listAreas: (bounds?: Bounds) => listAreas(database, bounds),
   createArea: (actor: Actor, name: string) => createArea(database, actor, name),
   /** The stored names of areas, ignoring case; those that do not exist are created. */
