@@ -32,16 +32,8 @@ export const accessRoutes = (app: FastifyInstance, { users }: AccessRoutesParts)
     async ({ exchange }) => {
       const found = await users.loadItem(identityOf(exchange).user.id)
       if (found === undefined) throw new NotFound({ reason: 'no-person' })
-      const { item } = found
-      return {
-        profiles: item.profiles,
-        areas: item.areas,
-        areaPrincipal: item.areaPrincipal,
-        accessStatus: item.accessStatus,
-        assigned: item.assigned,
-        granted: item.granted,
-        groupsCutOff: item.groupsCutOff
-      }
+      // The schema picks what is shown.
+      return found.item
     }
   )
 }

@@ -2,71 +2,76 @@
 import { userProperties } from '../identity.ts'
 import { accessSourceProperties } from '../store/access-sources.ts'
 
-export const personItemSchema = {
-  type: 'object',
+export const string = { type: 'string' } as const
+export const integer = { type: 'integer' } as const
+export const boolean = { type: 'boolean' } as const
+
+export const listOf = (items: object) => ({ type: 'array', items }) as const
+
+type Properties = Readonly<Record<string, object>>
+
+/** All properties are required, except these. */
+export const object = (properties: Properties, except: readonly string[] = []) => ({
+  type: 'object' as const,
+  required: Object.keys(properties).filter(name => !except.includes(name)),
+  properties
+})
+
+/** An object without any other properties. */
+export const closed = (properties: Properties, except: readonly string[] = []) => ({
+  ...object(properties, except),
+  additionalProperties: false
+})
+
+/** An object that may have any of these properties and no others, such as a query. */
+export const optional = (properties: Properties) => ({
+  type: 'object' as const,
   additionalProperties: false,
-  required: [...Object.keys(userProperties), 'disabled', 'lastLoginAt', 'assigned', 'granted', 'groupsCutOff'],
-  properties: {
-    ...userProperties,
-    disabled: { type: 'boolean' },
-    lastLoginAt: { type: 'string', description: "ISO 8601, UTC; '' if never" },
-    ...accessSourceProperties
+  properties
+})
+
+/** A list of different names in a request. */
+export const names = (maxItems: number, maxLength: number) =>
+  ({
+    type: 'array',
+    maxItems,
+    uniqueItems: true,
+    items: { type: 'string', minLength: 1, maxLength }
+  }) as const
+
+export const personItemSchema = closed({
+  ...userProperties,
+  disabled: boolean,
+  lastLoginAt: { ...string, description: "ISO 8601, UTC; '' if never" },
+  ...accessSourceProperties
+})
+
+export const accessSchema = closed({
+  profiles: names(10, 64),
+  areas: names(500, 256),
+  areaPrincipal: {
+    type: ['string', 'null'],
+    maxLength: 256,
+    description: 'One of the areas; null only if there are none'
   }
-} as const
+})
 
-export const accessSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['profiles', 'areas', 'areaPrincipal'],
-  properties: {
-    profiles: {
-      type: 'array',
-      maxItems: 10,
-      uniqueItems: true,
-      items: { type: 'string', minLength: 1, maxLength: 64 }
-    },
-    areas: { type: 'array', maxItems: 500, uniqueItems: true, items: { type: 'string', minLength: 1, maxLength: 256 } },
-    areaPrincipal: {
-      type: ['string', 'null'],
-      maxLength: 256,
-      description: 'One of the areas; null only if there are none'
-    }
-  }
-} as const
+export const nameSchema = closed({ name: { type: 'string', minLength: 1, maxLength: 256 } })
 
-export const nameSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['name'],
-  properties: { name: { type: 'string', minLength: 1, maxLength: 256 } }
-} as const
+export const namedSchema = object({ id: integer, name: string })
 
-export const namedSchema = {
-  type: 'object',
-  required: ['id', 'name'],
-  properties: { id: { type: 'integer' }, name: { type: 'string' } }
-} as const
-
-export const auditItemSchema = {
-  type: 'object',
-  required: ['at', 'actor', 'action', 'target', 'targetName', 'before', 'after', 'requestId', 'ip', 'hash'],
-  properties: {
-    at: { type: 'string' },
-    actor: {
-      type: 'object',
-      required: ['id', 'username'],
-      properties: { id: { type: ['integer', 'null'] }, username: { type: 'string' } }
-    },
-    action: { type: 'string' },
-    target: { type: 'string', description: '`user:<id>`, `area:<id>`, …' },
-    targetName: {
-      type: 'string',
-      description: "Current name of that person, service account or area; '' if it no longer exists"
-    },
-    before: {},
-    after: {},
-    requestId: { type: 'string' },
-    ip: { type: 'string' },
-    hash: { type: 'string' }
-  }
-} as const
+export const auditItemSchema = object({
+  at: string,
+  actor: object({ id: { type: ['integer', 'null'] }, username: string }),
+  action: string,
+  target: { ...string, description: '`user:<id>`, `area:<id>`, …' },
+  targetName: {
+    ...string,
+    description: "Current name of that person, service account or area; '' if it no longer exists"
+  },
+  before: {},
+  after: {},
+  requestId: string,
+  ip: string,
+  hash: string
+})

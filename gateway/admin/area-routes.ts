@@ -1,8 +1,9 @@
 // Lets Admins manage areas, and lists profiles.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, listSchema, nothing, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, type PagingQuery, pageOf, paging } from '../http/own-requests.ts'
 import type { Users } from '../store/users.ts'
 import { namedSchema, nameSchema } from './admin-schemas.ts'
+import { changeById } from './change-by-id.ts'
 
 export interface AreaRoutesParts {
   users: Pick<Users, 'listAreas' | 'createArea' | 'renameArea' | 'deleteArea' | 'listProfiles'>
@@ -29,16 +30,12 @@ export const areaRoutes = (app: FastifyInstance, { users }: AreaRoutesParts): vo
     async request => users.renameArea(actorOf(request), Number(request.params.id), request.body.name)
   )
 
-  app.delete<ById>(
-    '/auth/admin/areas/:id',
-    {
-      schema: { summary: 'Deletes an area and removes it from everyone', params: idParams, response: { 204: nothing } }
-    },
-    async (request, reply) => {
-      await users.deleteArea(actorOf(request), Number(request.params.id))
-      return reply.code(204).send()
-    }
-  )
+  changeById(app, {
+    method: 'DELETE',
+    url: '/auth/admin/areas/:id',
+    summary: 'Deletes an area and removes it from everyone',
+    change: users.deleteArea
+  })
 
   app.get(
     '/auth/admin/profiles',

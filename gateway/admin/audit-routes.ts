@@ -4,7 +4,7 @@ import { BadRequest } from '../errors.ts'
 import { type PagingQuery, pageOf, paging, pagingProperties } from '../http/own-requests.ts'
 import type { AuditFilter, AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
-import { auditItemSchema } from './admin-schemas.ts'
+import { auditItemSchema, optional } from './admin-schemas.ts'
 import { auditCsv } from './audit-csv.ts'
 import { readTime, timeProperty } from './query-times.ts'
 
@@ -27,9 +27,6 @@ const filterProperties = {
   until: timeProperty('Before then: ISO 8601 or ms since the epoch')
 } as const
 
-const queryOf = <P extends object>(properties: P) =>
-  ({ type: 'object', additionalProperties: false, properties }) as const
-
 /** All of them are held in memory at once. */
 const MOST_IN_A_TABLE = 50_000
 
@@ -49,7 +46,7 @@ export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: A
     {
       schema: {
         summary: 'Returns the audit log',
-        querystring: queryOf({ ...filterProperties, ...pagingProperties }),
+        querystring: optional({ ...filterProperties, ...pagingProperties }),
         response: { 200: pageOf(auditItemSchema) }
       }
     },
@@ -61,7 +58,7 @@ export const auditRoutes = (app: FastifyInstance, { listAudit, collectAudit }: A
     {
       schema: {
         summary: 'Returns the audit log as CSV (RFC 4180)',
-        querystring: queryOf(filterProperties),
+        querystring: optional(filterProperties),
         produces: ['text/csv']
       }
     },

@@ -1,71 +1,40 @@
 // Lets Admins create service accounts, change their access, rotate their secrets and remove them.
 import type { FastifyInstance } from 'fastify'
-import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
+import { actorOf, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { Clients, ClientWish } from '../store/clients.ts'
-import { accessSchema } from './admin-schemas.ts'
+import { accessSchema, closed, integer, listOf, names, optional, string } from './admin-schemas.ts'
+import { changeById } from './change-by-id.ts'
 
 export interface ClientRoutesParts {
   clients: Pick<Clients, 'list' | 'get' | 'create' | 'update' | 'rotate' | 'remove'>
 }
 
-const conditions = {
-  expiresAt: { type: ['string', 'null'], maxLength: 64, description: 'ISO 8601; null: the account does not expire' },
-  addresses: {
-    type: 'array',
-    maxItems: 100,
-    uniqueItems: true,
-    items: { type: 'string', minLength: 1, maxLength: 64 },
-    description: 'IP addresses and CIDR blocks from which it may be used; none: anywhere'
-  }
-} as const
-
 const wishProperties = {
   name: { type: 'string', minLength: 1, maxLength: 64 },
   ...accessSchema.properties,
-  ...conditions
-} as const
-
-const wishSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['name', 'profiles', 'areas', 'areaPrincipal'],
-  properties: wishProperties
-} as const
-
-const changeSchema = {
-  type: 'object',
-  additionalProperties: false,
-  minProperties: 1,
-  properties: wishProperties
-} as const
-
-const strings = { type: 'array', items: { type: 'string' } } as const
+  expiresAt: { type: ['string', 'null'], maxLength: 64, description: 'ISO 8601; null: the account does not expire' },
+  addresses: {
+    ...names(100, 64),
+    description: 'IP addresses and CIDR blocks from which it may be used; none: anywhere'
+  }
+}
 
 const clientProperties = {
-  id: { type: 'integer' },
-  clientId: { type: 'string' },
-  name: { type: 'string' },
-  profiles: strings,
-  areas: strings,
-  areaPrincipal: { type: 'string' },
-  expiresAt: { type: 'string', description: "ISO 8601, UTC; '': never" },
-  addresses: strings,
-  lastUsedAt: { type: 'string', description: "ISO 8601, UTC; '' if never" }
-} as const
-
-const clientSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: Object.keys(clientProperties),
-  properties: clientProperties
-} as const
-
-const clientWithSecretSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: [...Object.keys(clientProperties), 'clientSecret'],
-  properties: { ...clientProperties, clientSecret: { type: 'string', description: 'Shown only in this response' } }
-} as const
+  id: integer,
+  clientId: string,
+  name: string,
+  profiles: listOf(string),
+  areas: listOf(string),
+  areaPrincipal: string,
+  expiresAt: { ...string, description: "ISO 8601, UTC; '': never" },
+  addresses: listOf(string),
+  lastUsedAt: { ...string, description: "ISO 8601, UTC; '' if never" }
+}
+const clientSchema = closed(clientProperties)
+const clientWithSecretSchema = closed({
+  ...clientProperties,
+  clientSecret: { ...string, description: 'Shown only in this response' }
+})
 
 type ById = { Params: { id: string } }
 
@@ -84,7 +53,13 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
 
   app.post<{ Body: ClientWish }>(
     '/auth/admin/clients',
-    { schema: { summary: 'Creates a service account', body: wishSchema, response: { 201: clientWithSecretSchema } } },
+    {
+      schema: {
+        summary: 'Creates a service account',
+        body: closed(wishProperties, ['expiresAt', 'addresses']),
+        response: { 201: clientWithSecretSchema }
+      }
+    },
     async (request, reply) => reply.code(201).send(await clients.create(actorOf(request), request.body))
   )
 
@@ -94,7 +69,7 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
       schema: {
         summary: 'Changes the given fields. Tokens become stale; if expiry or addresses change, they end',
         params: idParams,
-        body: changeSchema,
+        body: { ...optional(wishProperties), minProperties: 1 },
         response: { 200: clientSchema }
       }
     },
@@ -113,14 +88,10 @@ export const clientRoutes = (app: FastifyInstance, { clients }: ClientRoutesPart
     async request => clients.rotate(actorOf(request), Number(request.params.id))
   )
 
-  app.delete<ById>(
-    '/auth/admin/clients/:id',
-    {
-      schema: { summary: 'Removes a service account and ends its tokens', params: idParams, response: { 204: nothing } }
-    },
-    async (request, reply) => {
-      await clients.remove(actorOf(request), Number(request.params.id))
-      return reply.code(204).send()
-    }
-  )
+  changeById(app, {
+    method: 'DELETE',
+    url: '/auth/admin/clients/:id',
+    summary: 'Removes a service account and ends its tokens',
+    change: clients.remove
+  })
 }

@@ -2,31 +2,17 @@
 import type { FastifyInstance } from 'fastify'
 import { actorOf, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { BulkChange, Users } from '../store/users.ts'
+import { closed, integer, listOf, names, object, optional, string } from './admin-schemas.ts'
 
 export interface GrantRoutesParts {
   users: Pick<Users, 'setAccessOfMany' | 'listGrants'>
 }
 
-const names = (maxItems: number, maxLength: number) =>
-  ({
-    type: 'array',
-    maxItems,
-    uniqueItems: true,
-    items: { type: 'string', minLength: 1, maxLength }
-  }) as const
-
 const changeOf = (maxItems: number, maxLength: number) =>
-  ({
-    type: 'object',
-    additionalProperties: false,
-    properties: { add: names(maxItems, maxLength), remove: names(maxItems, maxLength) }
-  }) as const
+  optional({ add: names(maxItems, maxLength), remove: names(maxItems, maxLength) })
 
-const bulkSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['ids'],
-  properties: {
+const bulkSchema = closed(
+  {
     ids: {
       type: 'array',
       minItems: 1,
@@ -42,54 +28,32 @@ const bulkSchema = {
       maxLength: 256,
       description: 'One of the areas of each of these people'
     }
-  }
-} as const
+  },
+  ['profiles', 'areas', 'areaPrincipal']
+)
 
-const outcomeSchema = {
-  type: 'object',
-  required: ['changed', 'failed'],
-  properties: {
-    changed: { type: 'integer', description: 'Number of people whose access has changed' },
-    failed: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['id', 'code'],
-        properties: { id: { type: 'integer' }, code: { type: 'string' } }
-      }
-    }
-  }
-} as const
+const outcomeSchema = object({
+  changed: { ...integer, description: 'Number of people whose access has changed' },
+  failed: listOf(object({ id: integer, code: string }))
+})
 
-const text = { type: 'string' } as const
-const texts = { type: 'array', items: text } as const
+const grantSchema = object({
+  group: { ...string, description: 'DN of a directory group, or value of the claim' },
+  provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
+  tenant: { ...string, description: "'' for any tenant" },
+  profiles: listOf(string),
+  areas: listOf(string),
+  place: { ...string, description: 'file:line:column' },
+  people: { ...integer, description: 'Number of people in the group, as last seen' }
+})
 
-const grantSchema = {
-  type: 'object',
-  required: ['group', 'provider', 'tenant', 'profiles', 'areas', 'place', 'people'],
-  properties: {
-    group: { ...text, description: 'DN of a directory group, or value of the claim' },
-    provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
-    tenant: { ...text, description: "'' for any tenant" },
-    profiles: texts,
-    areas: texts,
-    place: { ...text, description: 'file:line:column' },
-    people: { type: 'integer', description: 'Number of people in the group, as last seen' }
+const grantsSchema = object({
+  ...pageOf(grantSchema).properties,
+  peopleCutOff: {
+    ...integer,
+    description: 'People for whom the provider truncated the list of groups; they get nothing'
   }
-} as const
-
-const grantsPage = pageOf(grantSchema)
-const grantsSchema = {
-  ...grantsPage,
-  required: [...grantsPage.required, 'peopleCutOff'],
-  properties: {
-    ...grantsPage.properties,
-    peopleCutOff: {
-      type: 'integer',
-      description: 'People for whom the provider truncated the list of groups; they get nothing'
-    }
-  }
-} as const
+})
 
 export const grantRoutes = (app: FastifyInstance, { users }: GrantRoutesParts): void => {
   app.post<{ Body: BulkChange }>(

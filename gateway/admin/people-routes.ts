@@ -5,7 +5,6 @@ import {
   actorOf,
   idParams,
   listSchema,
-  nothing,
   type PagingQuery,
   pageOf,
   paging,
@@ -15,7 +14,8 @@ import type { AccessStatus } from '../identity.ts'
 import type { AuditItem, AuditQuery } from '../store/audit-list.ts'
 import type { Page } from '../store/query.ts'
 import type { AccessNames, Actor, PersonItem, Users } from '../store/users.ts'
-import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
+import { accessSchema, auditItemSchema, optional, personItemSchema } from './admin-schemas.ts'
+import { changeById } from './change-by-id.ts'
 
 export interface PeopleRoutesParts {
   users: Pick<Users, 'listPeople' | 'loadItem' | 'setAccess' | 'revokePerson' | 'disablePerson' | 'enablePerson'>
@@ -32,24 +32,20 @@ interface PeopleQuerystring extends PagingQuery {
 
 type ById = { Params: { id: string } }
 
-const peopleQuery = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    search: {
-      type: 'string',
-      maxLength: 256,
-      description: 'Words that must each be part of the name, username or e-mail address; case and accents are ignored'
-    },
-    accessStatus: { type: 'string', enum: ['assigned', 'unassigned'] },
-    disabled: {
-      type: 'string',
-      enum: ['true', 'false'],
-      description: 'Only people who are disabled, or only those who are not'
-    },
-    ...pagingProperties
-  }
-} as const
+const peopleQuery = optional({
+  search: {
+    type: 'string',
+    maxLength: 256,
+    description: 'Words that must each be part of the name, username or e-mail address; case and accents are ignored'
+  },
+  accessStatus: { type: 'string', enum: ['assigned', 'unassigned'] },
+  disabled: {
+    type: 'string',
+    enum: ['true', 'false'],
+    description: 'Only people who are disabled, or only those who are not'
+  },
+  ...pagingProperties
+})
 
 /** A change that names the ETag it is based on fails if someone else was faster (RFC 9110 §13.1.1). */
 const etagOf = (version: number): string => `"${version}"`
@@ -121,14 +117,7 @@ export const peopleRoutes = (app: FastifyInstance, { users, unlock, listAudit }:
   )
 
   const ends = (action: string, summary: string, change: (actor: Actor, id: number) => Promise<void>) =>
-    app.post<ById>(
-      `/auth/admin/users/:id/${action}`,
-      { schema: { summary, params: idParams, response: { 204: nothing } } },
-      async (request, reply) => {
-        await change(actorOf(request), Number(request.params.id))
-        return reply.code(204).send()
-      }
-    )
+    changeById(app, { method: 'POST', url: `/auth/admin/users/:id/${action}`, summary, change })
   ends('revoke', 'Ends every token of the person', users.revokePerson)
   ends('disable', 'Ends every token and lets the person in no more', users.disablePerson)
   ends('unlock', 'Releases an account that the login throttle holds back', unlock)

@@ -7,33 +7,29 @@ import { explain, explanationJson } from '../explain/explain.ts'
 import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
+import { boolean, closed, listOf, object, string } from './admin-schemas.ts'
 
 export interface RouteRoutesParts {
   routes: () => RouteTable
   cloudUnassignedMayPass: boolean
 }
 
-const routeItemSchema = {
-  type: 'object',
-  required: ['id', 'path', 'methods', 'upstream', 'public', 'roles', 'requireAssigned', 'kind', 'place', 'allowed'],
-  properties: {
-    id: { type: 'string', description: 'A Socket.IO route has one item for each namespace: `… namespace /chat`' },
-    path: { type: 'string' },
-    methods: { type: 'array', items: { type: 'string' }, description: 'Empty: all methods' },
-    upstream: { type: 'string', description: "'' for the gateway's own endpoints" },
-    public: { type: 'boolean' },
-    roles: { type: 'array', items: { type: 'string' }, description: 'Empty: any valid token' },
-    requireAssigned: { type: 'boolean' },
-    kind: { type: 'string', enum: ['http', 'websocket', 'socketio'] },
-    place: { type: 'string', description: 'file:line:column' },
-    allowed: {
-      type: 'object',
-      description:
-        'Whether anonymous, cloud-unassigned, unassigned, or an assigned person of this one profile may pass',
-      additionalProperties: { type: 'boolean' }
-    }
+const routeItemSchema = object({
+  id: { ...string, description: 'A Socket.IO route has one item for each namespace: `… namespace /chat`' },
+  path: string,
+  methods: { ...listOf(string), description: 'Empty: all methods' },
+  upstream: { ...string, description: "'' for the gateway's own endpoints" },
+  public: boolean,
+  roles: { ...listOf(string), description: 'Empty: any valid token' },
+  requireAssigned: boolean,
+  kind: { type: 'string', enum: ['http', 'websocket', 'socketio'] },
+  place: { ...string, description: 'file:line:column' },
+  allowed: {
+    type: 'object',
+    description: 'Whether anonymous, cloud-unassigned, unassigned, or an assigned person of this one profile may pass',
+    additionalProperties: boolean
   }
-} as const
+})
 
 const kindOf = (route: Route) =>
   route.socketio !== undefined ? 'socketio' : route.websocket !== undefined ? 'websocket' : 'http'
@@ -52,11 +48,8 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
     allowed
   }))
 
-const explainQuerySchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['method', 'path'],
-  properties: {
+const explainQuerySchema = closed(
+  {
     method: { type: 'string', pattern: '^[A-Z][A-Z0-9-]{0,31}$' },
     path: { type: 'string', pattern: '^/', maxLength: 8192, description: 'As a client would send it' },
     as: {
@@ -65,42 +58,33 @@ const explainQuerySchema = {
       default: 'anonymous',
       description: 'Profiles of a person, joined by commas, or anonymous, unassigned or cloud-unassigned'
     }
-  }
-} as const
+  },
+  ['as']
+)
 
-const text = { type: 'string' } as const
-
-const explanationSchema = {
-  type: 'object',
-  required: ['method', 'target', 'path', 'as', 'decision', 'code', 'reason', 'words', 'route', 'place', 'candidates'],
-  properties: {
-    method: text,
-    target: text,
-    path: { ...text, description: "After canonicalisation; '' when the path is refused" },
-    as: text,
+const explanationSchema = object(
+  {
+    method: string,
+    target: string,
+    path: { ...string, description: "After canonicalisation; '' when the path is refused" },
+    as: string,
     decision: { type: ['string', 'integer'], description: 'allow, or the status of the refusal' },
-    code: { ...text, description: "'' when allowed" },
-    reason: text,
-    words: text,
-    route: { ...text, description: "'' if there is none" },
-    place: { ...text, description: 'file:line:column' },
-    upstream: { ...text, description: "'' unless the request would be forwarded" },
-    forwarded: { ...text, description: 'The path as forwarded to the upstream' },
-    candidates: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['id', 'place', 'chosen', 'why'],
-        properties: { id: text, place: text, chosen: { type: 'boolean' }, why: text }
-      }
-    },
+    code: { ...string, description: "'' when allowed" },
+    reason: string,
+    words: string,
+    route: { ...string, description: "'' if there is none" },
+    place: { ...string, description: 'file:line:column' },
+    upstream: { ...string, description: "'' unless the request would be forwarded" },
+    forwarded: { ...string, description: 'The path as forwarded to the upstream' },
+    candidates: listOf(object({ id: string, place: string, chosen: boolean, why: string })),
     everybody: {
       type: 'object',
       description: 'The decision on the same request for everyone else',
-      additionalProperties: text
+      additionalProperties: string
     }
-  }
-} as const
+  },
+  ['upstream', 'forwarded', 'everybody']
+)
 
 export const routeRoutes = (app: FastifyInstance, { routes, cloudUnassignedMayPass }: RouteRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(

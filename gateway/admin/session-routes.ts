@@ -1,9 +1,10 @@
 // Shows Admins the live sessions of a person, and ends all of them.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
-import { actorOf, idParams, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
+import { idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import { type Sessions, sessionItemSchema } from '../store/sessions.ts'
 import type { Users } from '../store/users.ts'
+import { changeById } from './change-by-id.ts'
 
 export interface SessionAdminParts {
   sessions: Pick<Sessions, 'list' | 'endAll'>
@@ -11,8 +12,8 @@ export interface SessionAdminParts {
 }
 
 export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: SessionAdminParts): void => {
-  const personId = async (text: string): Promise<number> => {
-    const person = await users.loadPerson(Number(text))
+  const personId = async (id: number): Promise<number> => {
+    const person = await users.loadPerson(id)
     if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
     return person.user.id
   }
@@ -26,21 +27,13 @@ export const sessionAdminRoutes = (app: FastifyInstance, { sessions, users }: Se
       }
     },
     async ({ exchange, params, query }) =>
-      sessions.list(await personId(params.id), { tokenId: exchange.identity?.tokenId ?? '', ...paging(query) })
+      sessions.list(await personId(Number(params.id)), { tokenId: exchange.identity?.tokenId ?? '', ...paging(query) })
   )
 
-  app.delete<{ Params: { id: string } }>(
-    '/auth/admin/users/:id/sessions',
-    {
-      schema: {
-        summary: 'Ends all sessions of a person, but not the access tokens',
-        params: idParams,
-        response: { 204: nothing }
-      }
-    },
-    async (request, reply) => {
-      await sessions.endAll(actorOf(request), await personId(request.params.id))
-      return reply.code(204).send()
-    }
-  )
+  changeById(app, {
+    method: 'DELETE',
+    url: '/auth/admin/users/:id/sessions',
+    summary: 'Ends all sessions of a person, but not the access tokens',
+    change: async (actor, id) => sessions.endAll(actor, await personId(id))
+  })
 }

@@ -4,6 +4,7 @@ import { NotFound } from '../errors.ts'
 import type { StreamItem } from '../forward/open-streams.ts'
 import { actorOf, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
+import { integer, object, string } from './admin-schemas.ts'
 
 export interface SocketRoutesParts {
   sockets: {
@@ -13,31 +14,25 @@ export interface SocketRoutesParts {
   appendAudit: (entry: AuditEntry) => Promise<void>
 }
 
-const socketItemSchema = {
-  type: 'object',
-  required: ['id', 'kind', 'user', 'route', 'since', 'ip'],
-  properties: {
-    id: { type: 'string' },
+const socketItemSchema = object(
+  {
+    id: string,
     kind: { type: 'string', enum: ['websocket', 'socketio', 'sse'] },
     user: {
+      ...object({ id: integer, username: string }),
       type: ['object', 'null'],
-      description: 'null on public routes',
-      required: ['id', 'username'],
-      properties: { id: { type: 'integer' }, username: { type: 'string' } }
+      description: 'null on public routes'
     },
-    route: { type: 'string' },
-    namespace: { type: 'string', description: "'' except for Socket.IO" },
-    since: { type: 'string', description: 'ISO 8601, UTC' },
-    ip: { type: 'string' },
-    bytes: { type: 'integer', description: 'Bytes carried in both directions, if known' }
-  }
-} as const
+    route: string,
+    namespace: { ...string, description: "'' except for Socket.IO" },
+    since: { ...string, description: 'ISO 8601, UTC' },
+    ip: string,
+    bytes: { ...integer, description: 'Bytes carried in both directions, if known' }
+  },
+  ['namespace', 'bytes']
+)
 
-const idParams = {
-  type: 'object',
-  required: ['id'],
-  properties: { id: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' } }
-} as const
+const idParams = object({ id: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' } })
 
 export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: SocketRoutesParts): void => {
   app.get<{ Querystring: PagingQuery }>(

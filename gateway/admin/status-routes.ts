@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { isUnwell, type Known } from '../observe/health.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
+import { boolean, integer, listOf, object, optional, string } from './admin-schemas.ts'
 import { readTime, timeProperty } from './query-times.ts'
 
 /** Each is read on demand, so none may be expensive. Times given as numbers are ms since the epoch. */
@@ -79,91 +80,74 @@ export const statusRoutes = (app: FastifyInstance, { status }: StatusRoutesParts
   )
 }
 
-const text = { type: 'string' } as const
-const count = { type: 'integer' } as const
-const flag = { type: 'boolean' } as const
 const time = { type: 'string', description: 'ISO 8601, UTC' } as const
 
-const object = <P extends Record<string, object>>(properties: P, optional: readonly string[] = []) => ({
-  type: 'object' as const,
-  required: Object.keys(properties).filter(name => !optional.includes(name)),
-  properties
-})
-
-const listOf = (items: object) => ({ type: 'array' as const, items })
 const countsBy = (description: string) => ({
   type: 'object' as const,
-  additionalProperties: count,
+  additionalProperties: integer,
   description
 })
 
-const targetSchema = object(
-  {
-    url: text,
-    state: { type: 'string', enum: ['up', 'returning', 'down'] },
-    since: time,
-    reason: { type: 'string', description: "Why it is down or was down last; '' if it never was" },
-    busy: { ...count, description: 'Connections with a request in progress' },
-    connections: count,
-    faults: countsBy('Requests that failed, by what went wrong')
-  },
-  []
-)
+const targetSchema = object({
+  url: string,
+  state: { type: 'string', enum: ['up', 'returning', 'down'] },
+  since: time,
+  reason: { type: 'string', description: "Why it is down or was down last; '' if it never was" },
+  busy: { ...integer, description: 'Connections with a request in progress' },
+  connections: integer,
+  faults: countsBy('Requests that failed, by what went wrong')
+})
 
 const statusSchema = object({
   status: { type: 'string', enum: ['ok', 'degraded'] },
-  checks: { type: 'object', additionalProperties: text, description: 'As in /health' },
+  checks: { type: 'object', additionalProperties: string, description: 'As in /health' },
   startedAt: time,
-  upstreams: listOf(object({ name: text, targets: listOf(targetSchema) })),
+  upstreams: listOf(object({ name: string, targets: listOf(targetSchema) })),
   limiter: object({
     mode: { type: 'string', enum: ['memory', 'redis', 'degraded'] },
     since: time,
-    reason: text,
-    commands: { ...count, description: 'Commands sent to Redis so far' },
-    entries: { ...count, description: 'Windows held in memory' },
-    leases: count
+    reason: string,
+    commands: { ...integer, description: 'Commands sent to Redis so far' },
+    entries: { ...integer, description: 'Windows held in memory' },
+    leases: integer
   }),
   reload: object({
-    ok: { ...flag, description: 'Whether the files on disk are the ones in use' },
+    ok: { ...boolean, description: 'Whether the files on disk are the ones in use' },
     loadedAt: time,
-    checksum: text,
-    routes: count,
-    complaints: listOf(object({ file: text, line: count, column: count, message: text }))
+    checksum: string,
+    routes: integer,
+    complaints: listOf(object({ file: string, line: integer, column: integer, message: string }))
   }),
   audit: object({
     state: { type: 'string', enum: ['unknown', 'ok', 'broken'], description: 'Result of the last check' },
-    entries: count,
+    entries: integer,
     firstBroken: { type: ['integer', 'null'] },
     checkedAt: { type: 'string', description: "ISO 8601, UTC; '' before the first check" }
   }),
-  revocations: object({ known: count, stalenessMs: count }),
+  revocations: object({ known: integer, stalenessMs: integer }),
   streams: countsBy('Open streams by kind'),
-  insecure: { ...listOf(text), description: 'Settings that switch a protection off' }
+  insecure: { ...listOf(string), description: 'Settings that switch a protection off' }
 })
 
-const trafficQuery = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    since: timeProperty('ISO 8601 or ms since the epoch; default: all that is kept, an hour')
-  }
-} as const
+const trafficQuery = optional({
+  since: timeProperty('ISO 8601 or ms since the epoch; default: all that is kept, an hour')
+})
 
 const trafficSchema = object({
   now: time,
-  stepMs: count,
+  stepMs: integer,
   points: listOf(
     object({
       at: { type: 'string', description: 'Beginning of the step; the last step may be incomplete' },
-      requests: count,
-      allowed: count,
-      refused: count,
-      failed: { ...count, description: 'Allowed, but could not be served' },
+      requests: integer,
+      allowed: integer,
+      refused: integer,
+      failed: { ...integer, description: 'Allowed, but could not be served' },
       codes: countsBy('Refused and failed requests by code'),
       p50Ms: { type: 'number', description: 'Time until the response head; 0 without requests' },
       p95Ms: { type: 'number' },
-      logins: count,
-      loginsRefused: count
+      logins: integer,
+      loginsRefused: integer
     })
   )
 })
