@@ -36,7 +36,18 @@ export const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
   routes: ['test/route-files/route-grants.test.ts'],
   access: ['test/attacks/token-attacks.test.ts', 'test/attacks/path-attacks.test.ts'],
   tokens: ['test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
-  limits: ['test/faults/limiter-faults.test.ts']
+  limits: ['test/faults/limiter-faults.test.ts'],
+  http: ['test/forward/forward-http.test.ts', 'test/forward/large-bodies.test.ts', 'test/login/login.test.ts'],
+  upstream: ['test/forward/forward-http.test.ts', 'test/forward/forward-retry.test.ts'],
+  store: [
+    'test/account/endings.test.ts',
+    'test/admin/admin-grants.test.ts',
+    'test/admin/users.test.ts',
+    'test/cloud/provider-logout.test.ts',
+    'test/login/login.test.ts',
+    'test/login/recheck.test.ts',
+    'test/tokens/personal-tokens.test.ts'
+  ]
 }
 
 /** They run for a time, not for a number of cases: a mutant would cost as much each. */
