@@ -36,25 +36,22 @@ export const replaceGranted = async (
     const row = held.get(person.id)
     return row === undefined ? [] : [{ row, next: idsOf(known, person) }]
   })
-  await writeDifference(manager, PROFILES, changes, row => row.grantedProfiles, 'profiles')
-  await writeDifference(manager, AREAS, changes, row => row.grantedAreas, 'areas')
-  const mains = changes.filter(({ row, next }) => row.grantedMain !== next.main)
+  await writeDifference(manager, changes, 'profiles')
+  await writeDifference(manager, changes, 'areas')
+  const mains = changes.filter(({ row, next }) => row.granted.main !== next.main)
   await query(manager, MAIN_AREAS, [mains.map(({ row }) => row.id), mains.map(({ next }) => next.main)])
-  return changes.map(({ row, next }) => {
-    const granted = { profiles: row.grantedProfiles, areas: row.grantedAreas, main: row.grantedMain }
-    return { id: row.id, before: effective(known, row, granted), after: effective(known, row, next) }
-  })
+  return changes.map(({ row: { id, assigned, granted }, next }) => ({
+    id,
+    before: effective(known, assigned, granted),
+    after: effective(known, assigned, next)
+  }))
 }
 
-/** Ids of a person's profiles and areas. */
+/** A person's access in ids. */
 interface HeldRow {
-  id: number
-  assignedProfiles: number[]
-  assignedAreas: number[]
-  assignedMain: number | null
-  grantedProfiles: number[]
-  grantedAreas: number[]
-  grantedMain: number | null
+  readonly id: number
+  readonly assigned: Ids
+  readonly granted: Ids
 }
 
 interface Ids {
@@ -81,16 +78,9 @@ const findNames = async (
   const areas = [...new Set(people.flatMap(person => person.areas))]
   await query(manager, CREATE_PROFILES, [profiles])
   await query(manager, CREATE_AREAS, [areas])
-  const profileIds = [...new Set(rows.flatMap(row => [...row.assignedProfiles, ...row.grantedProfiles]))]
-  const areaIds = [
-    ...new Set(
-      rows.flatMap(row => [
-        ...row.assignedAreas,
-        ...row.grantedAreas,
-        ...[row.assignedMain, row.grantedMain].filter(id => id !== null)
-      ])
-    )
-  ]
+  const held = rows.flatMap(({ assigned, granted }) => [assigned, granted])
+  const profileIds = [...new Set(held.flatMap(ids => ids.profiles))]
+  const areaIds = [...new Set(held.flatMap(ids => [...ids.areas, ...(ids.main === null ? [] : [ids.main])]))]
   const foundProfiles = await query<NamedRow>(manager, FIND_PROFILES, [profileIds, profiles])
   const foundAreas = await query<NamedRow>(manager, FIND_AREAS, [areaIds, areas])
   return {
@@ -119,61 +109,46 @@ const idsOf = (known: KnownNames, { profiles, areas, main }: GrantedNames): Ids 
   }
 }
 
-const effective = (known: KnownNames, row: HeldRow, granted: Ids): Effective => {
+const effective = (known: KnownNames, assigned: Ids, granted: Ids): Effective => {
   const named = (names: ReadonlyMap<number, string>, ...ids: (readonly number[])[]) => {
     const wanted = new Set(ids.flat())
     return [...names].flatMap(([id, name]) => (wanted.has(id) ? [name] : []))
   }
-  const main = row.assignedMain ?? granted.main
+  const main = assigned.main ?? granted.main
   return {
-    profiles: named(known.profiles, row.assignedProfiles, granted.profiles),
-    areas: named(known.areas, row.assignedAreas, granted.areas),
+    profiles: named(known.profiles, assigned.profiles, granted.profiles),
+    areas: named(known.areas, assigned.areas, granted.areas),
     areaPrincipal: (main === null ? undefined : known.areas.get(main)) ?? ''
   }
-}
-
-interface Statements {
-  readonly add: string
-  readonly remove: string
 }
 
 /** Only rows that differ are touched, so a changed grant does not affect what the others give. */
 const writeDifference = async (
   manager: EntityManager,
-  { add, remove }: Statements,
   changes: readonly { readonly row: HeldRow; readonly next: Ids }[],
-  heldIn: (row: HeldRow) => readonly number[],
   what: 'profiles' | 'areas'
 ): Promise<void> => {
-  const added = createPairs()
-  const removed = createPairs()
-  for (const { row, next } of changes) {
-    const [held, wanted] = [new Set(heldIn(row)), new Set(next[what])]
-    for (const id of wanted) if (!held.has(id)) added.push(row.id, id)
-    for (const id of held) if (!wanted.has(id)) removed.push(row.id, id)
-  }
-  if (removed.people.length > 0)
-    await query(manager, remove, [removed.people, removed.ids, [...new Set(removed.people)]])
-  if (added.people.length > 0) await query(manager, add, [added.people, added.ids])
+  const added = changes.flatMap(({ row, next }) => pairs(row.id, next[what], row.granted[what]))
+  const removed = changes.flatMap(({ row, next }) => pairs(row.id, row.granted[what], next[what]))
+  const columns = (rows: readonly Pair[]) => [rows.map(([person]) => person), rows.map(([, id]) => id)]
+  const people = [...new Set(removed.map(([person]) => person))]
+  if (removed.length > 0) await query(manager, STATEMENTS[what].remove, [...columns(removed), people])
+  if (added.length > 0) await query(manager, STATEMENTS[what].add, columns(added))
 }
 
-const createPairs = () => {
-  const people: number[] = []
-  const ids: number[] = []
-  const push = (person: number, id: number): void => {
-    people.push(person)
-    ids.push(id)
-  }
-  return { people, ids, push }
-}
+type Pair = readonly [person: number, id: number]
+
+const pairs = (person: number, ids: readonly number[], except: readonly number[]): Pair[] =>
+  [...new Set(ids)].filter(id => !except.includes(id)).map(id => [person, id])
 
 const HELD = `
-  SELECT u.id, u.main_area_id AS "assignedMain",
-    (SELECT g.main_area_id FROM granted_access g WHERE g.user_id = u.id) AS "grantedMain",
-    ARRAY(SELECT p.profile_id FROM user_profiles p WHERE p.user_id = u.id) AS "assignedProfiles",
-    ARRAY(SELECT a.area_id FROM user_areas a WHERE a.user_id = u.id) AS "assignedAreas",
-    ARRAY(SELECT p.profile_id FROM granted_profiles p WHERE p.user_id = u.id) AS "grantedProfiles",
-    ARRAY(SELECT a.area_id FROM granted_areas a WHERE a.user_id = u.id) AS "grantedAreas"
+  SELECT u.id,
+    jsonb_build_object('main', u.main_area_id,
+      'profiles', ARRAY(SELECT p.profile_id FROM user_profiles p WHERE p.user_id = u.id),
+      'areas', ARRAY(SELECT a.area_id FROM user_areas a WHERE a.user_id = u.id)) AS assigned,
+    jsonb_build_object('main', (SELECT g.main_area_id FROM granted_access g WHERE g.user_id = u.id),
+      'profiles', ARRAY(SELECT p.profile_id FROM granted_profiles p WHERE p.user_id = u.id),
+      'areas', ARRAY(SELECT a.area_id FROM granted_areas a WHERE a.user_id = u.id)) AS granted
   FROM users u WHERE u.id = ANY($1::int[]) ORDER BY u.id`
 
 export const CREATE_PROFILES = `
@@ -191,17 +166,15 @@ const FIND_AREAS = `
   WHERE a.id = ANY($1::int[]) OR w.wanted IS NOT NULL ORDER BY lower(a.name)`
 
 const PAIRS = 'unnest($1::int[], $2::int[]) AS pair (user_id, id)'
-const PROFILES: Statements = {
-  add: `INSERT INTO granted_profiles (user_id, profile_id) SELECT user_id, id FROM ${PAIRS} ON CONFLICT DO NOTHING`,
+const statementsOf = (table: string, column: string) => ({
+  add: `INSERT INTO ${table} (user_id, ${column}) SELECT user_id, id FROM ${PAIRS} ON CONFLICT DO NOTHING`,
   remove: `
-    DELETE FROM granted_profiles g USING ${PAIRS}
-    WHERE g.user_id = ANY($3::int[]) AND g.user_id = pair.user_id AND g.profile_id = pair.id`
-}
-const AREAS: Statements = {
-  add: `INSERT INTO granted_areas (user_id, area_id) SELECT user_id, id FROM ${PAIRS} ON CONFLICT DO NOTHING`,
-  remove: `
-    DELETE FROM granted_areas g USING ${PAIRS}
-    WHERE g.user_id = ANY($3::int[]) AND g.user_id = pair.user_id AND g.area_id = pair.id`
+    DELETE FROM ${table} g USING ${PAIRS}
+    WHERE g.user_id = ANY($3::int[]) AND g.user_id = pair.user_id AND g.${column} = pair.id`
+})
+const STATEMENTS = {
+  profiles: statementsOf('granted_profiles', 'profile_id'),
+  areas: statementsOf('granted_areas', 'area_id')
 }
 const MAIN_AREAS = `
   INSERT INTO granted_access (user_id, grants_checksum, main_area_id) SELECT user_id, '', id FROM ${PAIRS}
