@@ -31,22 +31,11 @@ export const upgradeLink = async (
   { formerSubjects, createdAt }: AccountHistory
 ): Promise<AuditEntry | undefined> => {
   if (formerSubjects.includes(subject)) return undefined
-  const found = await query<{ subject: string; id: number }>(manager, FORMER, [
-    provider,
-    issuer,
-    formerSubjects,
-    createdAt
-  ])
-  const [former] = found
+  const values = [provider, issuer, formerSubjects, createdAt]
+  const [former] = await query<{ subject: string; id: number }>(manager, FORMER, values)
   if (former === undefined) return undefined
   await query(manager, MOVE, [provider, issuer, former.subject, subject])
-  return {
-    actor: { id: null, username: 'links' },
-    action: 'person.link',
-    target: `user:${former.id}`,
-    before: { subject: former.subject },
-    after: { subject }
-  }
+  return linked(former.id, { subject: former.subject }, { subject })
 }
 
 /** The form of a link under other settings. */
@@ -63,14 +52,16 @@ export const adoptLink = async (
 ): Promise<AuditEntry | undefined> => {
   const [found] = await query<{ id: number }>(manager, ADOPT, [...link, issuer, subject])
   if (found === undefined) return undefined
-  return {
-    actor: { id: null, username: 'links' },
-    action: 'person.link',
-    target: `user:${found.id}`,
-    before: { issuer, subject },
-    after: { issuer: link[1], subject: link[2] }
-  }
+  return linked(found.id, { issuer, subject }, { issuer: link[1], subject: link[2] })
 }
+
+const linked = (id: number, before: object, after: object): AuditEntry => ({
+  actor: { id: null, username: 'links' },
+  action: 'person.link',
+  target: `user:${id}`,
+  before,
+  after
+})
 
 /** Preserves the person's identity when the settings change; a link that already belongs to a person stays. */
 export const keepOtherLink = (manager: EntityManager, id: number, { issuer, subject }: OtherLink) =>
@@ -103,7 +94,8 @@ const COUNT_CLOUD = `
   FROM (SELECT bool_and(issuer = $1) AS every_source, bool_or(issuer = $1) AS any_source
     FROM provider_links WHERE provider = 'cloudidp' GROUP BY user_id) AS p`
 
-const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
+/** The form of a stable subject, unlike that of a login. */
+export const STABLE = "'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
 
 // A person who already has a stable link is distinguished by it, so a leftover login of theirs proves nothing.
 const FORMER = `

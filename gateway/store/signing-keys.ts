@@ -1,7 +1,7 @@
 // Stores the keys that sign assertions, and changes them under a lock that all instances share.
 import type { EntityManager } from 'typeorm'
 import type { KeyPlan, SigningKeyRow } from '../tokens/signing-keys.ts'
-import { type Actor, appendAudit } from './audit-entry.ts'
+import { type Actor, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
 
@@ -25,9 +25,10 @@ export const updateSigningKeys = async (database: Database, actor: Actor, plan: 
     const { rows, nowS } = await readKeys(manager)
     const planned = plan(rows, nowS)
     await apply(manager, planned)
-    for (const kid of planned.setAside)
-      await appendAudit(manager, { actor, action: 'key.set-aside', target: `key:${kid}` })
-    for (const { kid } of planned.add) await appendAudit(manager, { actor, action: 'key.create', target: `key:${kid}` })
+    await appendAudits(manager, [
+      ...planned.setAside.map(kid => ({ actor, action: 'key.set-aside', target: `key:${kid}` })),
+      ...planned.add.map(({ kid }) => ({ actor, action: 'key.create', target: `key:${kid}` }))
+    ])
     return readKeys(manager)
   })
 }

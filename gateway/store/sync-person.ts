@@ -4,7 +4,7 @@ import { LoginFailed } from '../errors.ts'
 import type { ProvenPerson } from '../identity.ts'
 import type { Grants } from '../routes/grants.ts'
 import type { BootstrapAdmin } from '../settings/settings.ts'
-import { type AuditEntry, appendAudit } from './audit-entry.ts'
+import { type AuditEntry, appendAudits } from './audit-entry.ts'
 import { applyBootstrap } from './bootstrap-admins.ts'
 import type { Database } from './database.ts'
 import { confirmAccount } from './directory-accounts.ts'
@@ -42,14 +42,14 @@ export const syncPerson = async (
     const { id, created: firstLogin } = found
     const person = await getPerson(manager, id)
     if (person.disabled) {
-      for (const entry of found.entries) await appendAudit(manager, entry)
+      await appendAudits(manager, found.entries)
       return { ...person, firstLogin }
     }
     if (confirmed.linkWithoutIssuer !== undefined) await keepOtherLink(manager, id, confirmed.linkWithoutIssuer)
     if (confirmed.login !== undefined) await confirmAccount(manager, id, confirmed.login)
     const granted = await grantTo(manager, id, confirmed, grants, firstLogin)
     const isBootstrapped = await applyBootstrap(manager, confirmed, person, firstLogin)
-    for (const entry of [...found.entries, ...granted]) await appendAudit(manager, entry)
+    await appendAudits(manager, [...found.entries, ...granted])
     const isChanged = isBootstrapped || granted.length > 0
     return { ...(isChanged ? await getPerson(manager, id) : person), firstLogin }
   })
