@@ -14,58 +14,46 @@ export interface DueAccount {
   readonly wasMissing: boolean
 }
 
-export interface DirectoryAccounts {
-  /**
-   * Whether `holder` looks people up on behalf of all instances until `leaseMs` from now. Only one does at a time; another
-   * takes over when it stops asking.
-   */
-  lead(holder: string, leaseMs: number): Promise<boolean>
-  /** Releases the lease, so that another instance may take over at once. */
-  resign(holder: string): Promise<void>
-  /** People with a live session or access token: their number, and how many of them are missing. */
-  count(): Promise<{ readonly live: number; readonly missing: number }>
-  /** Up to `limit` of them that were not looked up for `ageMs`, the longest first. */
-  due(ageMs: number, limit: number): Promise<readonly DueAccount[]>
-  /** The directory reported that the account is open. */
-  confirm(userId: number): Promise<void>
-  /** A lookup found nothing. */
-  miss(userId: number): Promise<void>
-  /** It was looked up, without any consequence. */
-  postpone(userId: number): Promise<void>
-  /** Ends all sessions, tokens and streams of the person; they may log in again. */
-  end(actor: Actor, userId: number, reason: string): Promise<void>
-}
+export type DirectoryAccounts = ReturnType<typeof createDirectoryAccounts>
 
 /** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
-export const createDirectoryAccounts = (database: Database): DirectoryAccounts => {
+export const createDirectoryAccounts = (database: Database) => {
   const set = (statement: string, values: unknown[]): Promise<void> =>
     database.read(async manager => {
       await query(manager, statement, values)
     })
   return {
-    lead: (holder, leaseMs) =>
+    /**
+     * Whether `holder` looks people up on behalf of all instances until `leaseMs` from now. Only one does at a time; another
+     * takes over when it stops asking.
+     */
+    lead: (holder: string, leaseMs: number): Promise<boolean> =>
       database.read(async manager => (await query(manager, LEAD, [holder, leaseMs])).length === 1),
-    resign: holder => set('DELETE FROM directory_recheck WHERE holder = $1', [holder]),
-    count: () =>
+    /** Releases the lease, so that another instance may take over at once. */
+    resign: (holder: string) => set('DELETE FROM directory_recheck WHERE holder = $1', [holder]),
+    /** People with a live session or access token: their number, and how many of them are missing. */
+    count: (): Promise<{ readonly live: number; readonly missing: number }> =>
       database.read(async manager => {
         const [row] = await query<{ live: number; missing: number }>(manager, COUNT)
         return row ?? { live: 0, missing: 0 }
       }),
-    due: (ageMs, limit) => database.read(manager => query<DueAccount>(manager, DUE, [ageMs, limit])),
-    confirm: userId => set(CONFIRM, [userId]),
-    miss: userId => set(MISS, [userId]),
-    postpone: userId => set('UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
-    end: (actor, userId, reason) =>
+    /** Up to `limit` of them that were not looked up for `ageMs`, the longest first. */
+    due: (ageMs: number, limit: number): Promise<readonly DueAccount[]> =>
+      database.read(manager => query<DueAccount>(manager, DUE, [ageMs, limit])),
+    /** The directory reported that the account is open. */
+    confirm: (userId: number) => set(CONFIRM, [userId]),
+    /** A lookup found nothing. */
+    miss: (userId: number) => set(MISS, [userId]),
+    /** It was looked up, without any consequence. */
+    postpone: (userId: number) => set('UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
+    /** Ends all sessions, tokens and streams of the person; they may log in again. */
+    end: (actor: Actor, userId: number, reason: string): Promise<void> =>
       database.write(async manager => {
         const [row] = await query(manager, END, [userId])
         if (row === undefined) return
         await raiseVersions(manager, [userId], true)
-        await appendAudit(manager, {
-          actor,
-          action: 'person.ended-by-directory',
-          target: `user:${userId}`,
-          details: { reason }
-        })
+        const target = `user:${userId}`
+        await appendAudit(manager, { actor, action: 'person.ended-by-directory', target, details: { reason } })
       })
   }
 }

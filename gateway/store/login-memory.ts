@@ -6,28 +6,22 @@ import { storableKey } from './storable.ts'
 
 const ADDRESSES_PER_LOGIN = 20
 
-interface LoginMemory {
+export const createLoginMemory = (database: Database) => ({
   /** True for exactly one caller on all instances, until `expiresAt`; false if the nonce was used before. */
-  useOAuthState(nonce: string, expiresAt: Date): Promise<boolean>
-  /** Records a success; the 20 latest addresses per login are kept. `login` is the normalised login. */
-  rememberAddress(login: string, address: string, userId: number): Promise<void>
-  /** Whether this login has succeeded from this address (a client IP key) before. */
-  knowsAddress(login: string, address: string): Promise<boolean>
-}
-
-export const createLoginMemory = (database: Database): LoginMemory => ({
-  useOAuthState: (nonce, expiresAt) =>
+  useOAuthState: (nonce: string, expiresAt: Date): Promise<boolean> =>
     database.read(async manager => {
       const key = storableKey(nonce)
       if (key === undefined) throw new BadRequest({ reason: 'bad-nonce' })
       return (await query(manager, USE, [key, expiresAt])).length === 1
     }),
-  async rememberAddress(login, address, userId) {
+  /** Records a success; the 20 latest addresses per login are kept. `login` is the normalised login. */
+  async rememberAddress(login: string, address: string, userId: number): Promise<void> {
     const [who, from] = [storableKey(login), storableKey(address)]
     if (who === undefined || from === undefined) return
     await database.read(manager => query(manager, REMEMBER, [who, from, userId, ADDRESSES_PER_LOGIN - 1]))
   },
-  async knowsAddress(login, address) {
+  /** Whether this login has succeeded from this address (a client IP key) before. */
+  async knowsAddress(login: string, address: string): Promise<boolean> {
     const [who, from] = [storableKey(login), storableKey(address)]
     if (who === undefined || from === undefined) return false
     return (await database.read(manager => query(manager, KNOWS, [who, from]))).length === 1

@@ -28,19 +28,17 @@ export interface ProviderLogout {
   readonly expiresAt: number
 }
 
-export interface ProviderSessions {
-  begin(session: ProviderSession): Promise<void>
-  /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
-  end(logout: ProviderLogout, from: { requestId: string; ip: string }): Promise<number | undefined>
-}
+export type ProviderSessions = ReturnType<typeof createProviderSessions>
 
-export const createProviderSessions = (database: Database): ProviderSessions => ({
-  begin: ({ tokenId, userId, issuer, subject, sid, expiresAt }) =>
+export const createProviderSessions = (database: Database) => ({
+  begin: ({ tokenId, userId, issuer, subject, sid, expiresAt }: ProviderSession): Promise<void> =>
     database.read(async manager => {
       const values = [storableKey(tokenId), userId, storableKey(issuer), storableKey(subject), sidOf(sid), expiresAt]
       if (!values.includes(undefined)) await query(manager, BEGIN, values)
     }),
-  end: (logout, from) => database.write(manager => end(manager, logout, from))
+  /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
+  end: (logout: ProviderLogout, from: { requestId: string; ip: string }): Promise<number | undefined> =>
+    database.write(manager => end(manager, logout, from))
 })
 
 const sidOf = (sid: string | undefined): string => storableKey(sid) ?? ''

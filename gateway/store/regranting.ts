@@ -6,15 +6,6 @@ import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
 import { createNames, regrantBatch } from './granted-access.ts'
 
-interface Regranting {
-  /** Processes everyone whose granted access may have changed. Resolves when it is done, or was attempted. */
-  apply(): Promise<void>
-  /** Resolves when everything requested so far is done, or was attempted. */
-  settled(): Promise<void>
-  /** Waits for the batch in progress. */
-  close(): Promise<void>
-}
-
 interface RegrantingParts {
   database: Database
   table: () => Pick<RouteTable, 'grants' | 'profiles'>
@@ -23,7 +14,7 @@ interface RegrantingParts {
 
 const MAX_PAUSE_MS = 30_000
 
-export const createRegranting = ({ database, table, log }: RegrantingParts): Regranting => {
+export const createRegranting = ({ database, table, log }: RegrantingParts) => {
   let queue: Promise<void> = Promise.resolve()
   let retry: NodeJS.Timeout | undefined
   let failures = 0
@@ -61,8 +52,11 @@ export const createRegranting = ({ database, table, log }: RegrantingParts): Reg
     return queue
   }
   return {
+    /** Processes everyone whose granted access may have changed. Resolves when it is done, or was attempted. */
     apply,
+    /** Resolves when everything requested so far is done, or was attempted. */
     settled: () => queue,
+    /** Waits for the batch in progress. */
     async close() {
       isClosed = true
       clearTimeout(retry)

@@ -59,31 +59,27 @@ export const sessionItemSchema = {
   }
 } as const
 
-export interface Sessions {
-  /** Called after a successful login. */
-  begin(login: SessionLogin, from: { ip: string; userAgent: string }): Promise<void>
-  /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
-  recordUse(uses: readonly SessionUse[]): Promise<void>
-  /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
-  list(userId: number, options: { tokenId?: string; page: number; pageSize: number }): Promise<Page<SessionItem>>
-  /** Ends one session of a person on every instance. Throws NotFound. */
-  end(actor: Actor, userId: number, id: number): Promise<void>
-  /** Ends all sessions of a person, except the one with `exceptTokenId` if given. Returns their number. */
-  endAll(actor: Actor, userId: number, exceptTokenId?: string): Promise<number>
-}
+export type Sessions = ReturnType<typeof createSessions>
 
-export const createSessions = (database: Database): Sessions => ({
-  begin: (login, from) => database.read(manager => begin(manager, login, from)),
-  recordUse: uses => database.read(manager => recordUse(manager, uses)),
-  list: (userId, options) => database.read(manager => list(manager, userId, options)),
-  end: (actor, userId, id) =>
+export const createSessions = (database: Database) => ({
+  /** Called after a successful login. */
+  begin: (login: SessionLogin, from: { ip: string; userAgent: string }): Promise<void> =>
+    database.read(manager => begin(manager, login, from)),
+  /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
+  recordUse: (uses: readonly SessionUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
+  /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
+  list: (userId: number, options: Bounds & { tokenId?: string }): Promise<Page<SessionItem>> =>
+    database.read(manager => list(manager, userId, options)),
+  /** Ends one session of a person on every instance. Throws NotFound. */
+  end: (actor: Actor, userId: number, id: number): Promise<void> =>
     database.write(async manager => {
       const [session] = isRowId(id) ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [userId, id]) : []
       if (session === undefined) throw new NotFound({ reason: 'no-session' })
       await revokeToken(manager, session.jti, session.expires_s)
       await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
     }),
-  endAll: (actor, userId, exceptTokenId = '') =>
+  /** Ends all sessions of a person, except the one with `exceptTokenId` if given. Returns their number. */
+  endAll: (actor: Actor, userId: number, exceptTokenId = ''): Promise<number> =>
     database.write(async manager => {
       const sessions = await query<Row>(manager, `${LIVE} AND s.jti <> $2 FOR UPDATE`, [userId, exceptTokenId])
       for (const { jti, expires_s } of sessions) await revokeToken(manager, jti, expires_s)
@@ -111,16 +107,8 @@ const begin = async (
   { ip, userAgent }: { ip: string; userAgent: string }
 ) => {
   const { tokenId, userId, provider, createdAt, expiresAt } = login
-  const agent = storableText(userAgent)
-  await query(manager, BEGIN, [
-    storableKey(tokenId) ?? '',
-    userId,
-    provider,
-    createdAt,
-    expiresAt,
-    storableText(ip, 64),
-    agent
-  ])
+  const place = [storableText(ip, 64), storableText(userAgent)]
+  await query(manager, BEGIN, [storableKey(tokenId) ?? '', userId, provider, createdAt, expiresAt, ...place])
 }
 
 /** A refreshed token and the previous one belong to one session, and a statement may touch its row only once. */

@@ -21,25 +21,19 @@ interface TokenStateRead {
   complete: boolean
 }
 
-interface TokenState {
+export const createTokenState = (database: Database) => ({
   /** Everything needed to check tokens without another query. */
-  loadRevocations(): Promise<TokenStateRead>
+  loadRevocations: (): Promise<TokenStateRead> => database.read(manager => readSince(manager, undefined)),
   /**
    * What was committed since `cursor`; some of it may be repeated, but nothing is missing: transactions that commit late are
    * found by their number. Complete again if the database was replaced by an older one.
    */
-  changesSince(cursor: string): Promise<TokenStateRead>
+  changesSince: (cursor: string): Promise<TokenStateRead> => database.read(manager => readSince(manager, cursor)),
   /** Ends a token on every instance, with its audit entry in the same transaction. `expiresAt` in seconds. */
-  revokeToken(jti: string, expiresAt: number, entry?: AuditEntry): Promise<void>
+  revokeToken: (jti: string, expiresAt: number, entry?: AuditEntry): Promise<void> =>
+    database.write(manager => revokeToken(manager, jti, expiresAt, entry)),
   /** Removes what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
-  purgeExpired(): Promise<void>
-}
-
-export const createTokenState = (database: Database): TokenState => ({
-  loadRevocations: () => database.read(manager => readSince(manager, undefined)),
-  changesSince: cursor => database.read(manager => readSince(manager, cursor)),
-  revokeToken: (jti, expiresAt, entry) => database.write(manager => revokeToken(manager, jti, expiresAt, entry)),
-  purgeExpired: () =>
+  purgeExpired: (): Promise<void> =>
     database.read(async manager => {
       for (const statement of PURGES) await manager.query(statement)
     })
