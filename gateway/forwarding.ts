@@ -70,8 +70,8 @@ export const createForwarding = (parts: ForwardingParts) => {
   const sockets = {
     relays,
     streams,
-    headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) =>
-      upstreamHeadStart({ ...upstreamRequest(exchange, route, authority, exchange.query), without }),
+    headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>, framing = '') =>
+      upstreamHeadStart({ ...upstreamRequest(exchange, route, authority, exchange.query), without }, framing),
     addedHeaders,
     responseContext,
     refuse,

@@ -26,7 +26,13 @@ export interface SocketForwarding {
   readonly relays: Relays
   readonly streams: OpenStreams
   /** Request line and fields for a target with this Host value, without the given names (lower case) and the empty line. */
-  readonly headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>) => string
+  readonly headStart: (
+    exchange: Exchange,
+    route: Route,
+    authority: string,
+    without: ReadonlySet<string>,
+    framing?: string
+  ) => string
   /** `[name, value, …]` on every response. */
   readonly addedHeaders: (exchange: Exchange) => readonly string[]
   readonly responseContext: ResponseContextOf

@@ -63,6 +63,18 @@ const forgeries = [
   'x_user-access.status: assigned'
 ]
 
+t.test("the gateway's fields precede the client's, of which a backend may drop the last", async t => {
+  // RW-49
+  const before = raw.requests.length
+  const fields = `Authorization: Bearer ${token}\r\n${'a: b\r\n'.repeat(1200)}Content-Length: 2\r\n`
+  t.equal((await world.raw(`POST /api/x HTTP/1.1\r\nHost: gw\r\n${fields}\r\nok`)).status, 200)
+  const names = raw.requests[before]?.headers.map(([name]) => name) ?? []
+  t.equal(names.filter(name => name === 'a').length, 1200)
+  const first = names.indexOf('a')
+  for (const name of ['content-length', 'x-user-id', 'x-user-areas', 'x-forwarded-for', 'x-real-ip', 'x-request-id'])
+    t.ok(names.indexOf(name) < first, name)
+})
+
 t.test('identity fields are the gateway’s alone, on private and public routes, in every spelling', async t => {
   // HD-01, HD-02, HD-03, HD-04, HD-33, HD-28
   for (const forged of [

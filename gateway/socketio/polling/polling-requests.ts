@@ -38,9 +38,10 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   const { now } = forwarding
   const { shared } = forwarding.sidStore
 
-  const headFor = (exchange: Exchange, route: Route, target: Target, length?: number): string =>
-    forwarding.headStart(exchange, route, target.authority, REWRITTEN) +
-    (length === undefined ? '\r\n' : `content-length: ${length}\r\n\r\n`)
+  const headFor = (exchange: Exchange, route: Route, target: Target, length?: number): string => {
+    const framing = length === undefined ? '' : `content-length: ${length}\r\n`
+    return `${forwarding.headStart(exchange, route, target.authority, REWRITTEN, framing)}\r\n`
+  }
 
   const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
     const leaveUnproven = sessions.enterUnproven(exchange.client.key)

@@ -95,18 +95,22 @@ export interface UpstreamHeadParts {
 const passed = ({ passed: before }: RequestHead): string =>
   before === undefined || before.length > 200 ? GATEWAY_NAME : `${before}, ${GATEWAY_NAME}`
 
-/** The part of an upstream request's head before its connection-specific fields and the empty line; Latin-1. */
-export const upstreamHeadStart = (parts: UpstreamHeadParts): string => {
+/**
+ * An upstream request's head before its empty line, and before the fields of an upgrade; Latin-1. The client's fields come last,
+ * because some backends drop those beyond a number (Node before 24: 1000), and a client can send as many.
+ * @param framing field lines that frame the body
+ */
+export const upstreamHeadStart = (parts: UpstreamHeadParts, framing = ''): string => {
   const { exchange, target, authority, forwarded, rules } = parts
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
   return (
-    `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n` +
-    passedLines(parts) +
+    `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n${framing}` +
     `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
     (forwarded.prefix === '' ? '' : `x-forwarded-prefix: ${forwarded.prefix}\r\n`) +
     (rules?.removes('x-real-ip') ? '' : `x-real-ip: ${exchange.client.address}\r\n`) +
     `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}${parts.assertion}` +
-    (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity))
+    (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity)) +
+    passedLines(parts)
   )
 }
 
@@ -120,6 +124,6 @@ const connectionLines = ({ request, head }: Exchange): string => {
 
 /** The complete head of an HTTP request, with the body framed as the client framed it. */
 export const upstreamHead = (parts: UpstreamHeadParts): string => {
-  const head = parts.exchange.head
-  return `${upstreamHeadStart(parts)}${framingLines(head)}${connectionLines(parts.exchange)}\r\n`
+  const { exchange } = parts
+  return `${upstreamHeadStart(parts, framingLines(exchange.head) + connectionLines(exchange))}\r\n`
 }
