@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Graph, ROOT, scriptOf } from './graph.ts'
 import type { Mutant } from './mutants.ts'
+import { measureReach } from './reach.ts'
 import type { Order, Outcome, Report } from './worker.ts'
 
 export interface Runner {
@@ -22,6 +23,8 @@ const SPARE_CPU_MS = 3000
 const FEW_EXAMPLES = 400
 const MAX_EXAMPLES = 1_000_000
 const MAX_WALL_MS = 300_000
+/** What a test that starts processes may wait beyond several times what it needs without a mutant. */
+const SPARE_WALL_MS = 60_000
 
 const slowTests = new WeakMap<Graph, Map<string, boolean>>()
 
@@ -85,7 +88,10 @@ export const createRunner = (graph: Graph): Runner => {
     const script = scriptOf(module)
     const source =
       mutant === undefined ? script : script.slice(0, mutant.start) + mutant.replacement + script.slice(mutant.end)
-    if (isSlow(graph, test)) return runAlone(test, module, source)
+    if (isSlow(graph, test)) {
+      const { tookMs } = await measureReach(graph, test)
+      return runAlone(test, { module, source }, SPARE_WALL_MS + 6 * tookMs)
+    }
     const order = { test, module, source, fresh: [...freshFor(test, module), test] }
     const runOnce = (examples: number) => runInWorker({ ...order, examples })
     const outcome = await runOnce(thorough.has(test) ? MAX_EXAMPLES : FEW_EXAMPLES)
@@ -129,16 +135,22 @@ const cpuMsOf = ({ pid }: ChildProcess): number => {
 }
 
 /** The processes that the test starts run the mutant too. */
-const runAlone = async (test: string, module: string, source: string): Promise<Outcome | 'endless'> => {
+const runAlone = async (
+  test: string,
+  mutant: { readonly module: string; readonly source: string },
+  limitMs: number
+): Promise<Outcome | 'endless'> => {
   const hook = join(import.meta.dirname, 'substitute.ts')
   const child = spawn(process.execPath, [test], {
     cwd: ROOT,
     stdio: 'ignore',
-    timeout: MAX_WALL_MS,
+    timeout: limitMs,
     env: {
       ...process.env,
       TAP_BAIL: '1',
-      PORTARIA_MUTANT: JSON.stringify({ module, source }),
+      // tap's own limit of 30 s is short where other work slows the machine down.
+      TAP_TIMEOUT: '0',
+      PORTARIA_MUTANT: JSON.stringify(mutant),
       NODE_OPTIONS: `--disable-warning=ExperimentalWarning --import=${hook}`
     }
   })
