@@ -24,15 +24,5 @@ const SERVER_FAILURES = new Set(
 export const within = <T>(reply: Promise<T>, timeoutMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => setImmediate(() => reject(new RedisTimeout(timeoutMs))), timeoutMs)
-    const settle = () => clearTimeout(timer)
-    reply.then(
-      value => {
-        settle()
-        resolve(value)
-      },
-      (error: unknown) => {
-        settle()
-        reject(error)
-      }
-    )
+    reply.finally(() => clearTimeout(timer)).then(resolve, reject)
   })

@@ -1,15 +1,11 @@
 // Wraps Redis, in single, Sentinel or Cluster form, as a store whose commands either complete or fail in time.
 import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
+import type { Logger } from 'pino'
 import type { RedisSettings } from '../settings/redis-url.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { RedisTimeout, within } from './redis-failure.ts'
 import { type ChannelSubscriber, createSubscriber } from './redis-subscriber.ts'
-
-/** The part of a pino logger that is used here. */
-interface RedisLog {
-  debug(fields: object, message: string): void
-}
 
 export interface RedisStore extends ChannelSubscriber {
   /**
@@ -46,7 +42,7 @@ const reconnectDelayMs = (attempt: number): number =>
   Math.round(Math.min(1000, 25 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2))
 
 /** Connects in the background, without giving up; never throws and never emits an unhandled error. */
-export const openRedis = (settings: RedisSettings, log: RedisLog): RedisStore => {
+export const openRedis = (settings: RedisSettings, log: Pick<Logger, 'debug'>): RedisStore => {
   const client = connect(settings)
   const isReady = (): boolean => client.status === 'ready'
   client.on('error', error => log.debug({ err: error }, 'redis connection error'))
