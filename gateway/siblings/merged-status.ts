@@ -20,15 +20,7 @@ const worst = <T>(all: readonly T[], wordOf: (one: T) => string, words: readonly
   return all[0]
 }
 
-const groupBy = <T>(items: readonly T[], keyOf: (item: T) => string): T[][] => {
-  const groups = new Map<string, T[]>()
-  for (const item of items) {
-    const group = groups.get(keyOf(item))
-    if (group === undefined) groups.set(keyOf(item), [item])
-    else group.push(item)
-  }
-  return [...groups.values()]
-}
+const groupBy = <T>(items: readonly T[], keyOf: (item: T) => string): T[][] => [...Map.groupBy(items, keyOf).values()]
 
 const mergeTargets = (views: readonly TargetView[]): TargetView[] =>
   groupBy(views, ({ url }) => url).flatMap(group => {

@@ -34,18 +34,7 @@ interface ViewParts {
 }
 
 export const createViews = (parts: ViewParts) => {
-  const {
-    settings,
-    stores,
-    tokenParts,
-    directory,
-    routes,
-    upstreams,
-    forwarding,
-    certificates,
-    observation,
-    siblings
-  } = parts
+  const { stores, tokenParts, routes, upstreams, forwarding, observation, siblings } = parts
   const { limiter } = stores
   const { revocations, feed } = tokenParts
   const startedAt = new Date()
@@ -62,12 +51,12 @@ export const createViews = (parts: ViewParts) => {
     upstreams: upstreams.status,
     audit: auditWatch.last,
     databaseOk: rememberPing(stores.database.ping),
-    directory: directory.state,
-    certificate: () => certificates?.state(),
+    directory: parts.directory.state,
+    certificate: () => parts.certificates?.state(),
     proxyViolations: () => parts.violations.count
   }
   observation.attach(known)
-  const { insecure } = settings.ldap
+  const { insecure } = parts.settings.ldap
   const checks = createChecks({ ...known, hasUpstreamDown: upstreams.hasDown, directoryInsecure: insecure })
   const status = () => statusOf({ ...known, checks, startedAt, insecure: observation.insecure })
   siblings.answer('metrics', observation.metrics)
