@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatPlace } from '../route-files/read.ts'
 import type { Grants } from '../routes/grants.ts'
-import { readSettings, SettingsError } from '../settings/read-settings.ts'
+import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
 import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
 import { routeFolder } from './command-settings.ts'
@@ -104,9 +104,6 @@ const settingsOf = (environment: Environment) => {
     return readSettings(environment)
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    throw new CannotRun(
-      'These settings have errors:',
-      error.mistakes.map(({ variable, message }) => `${variable} ${message}`)
-    )
+    throw new CannotRun('These settings have errors:', [formatMistakes(error.mistakes)])
   }
 }

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts'
 import type { TlsSettings } from '../settings/settings.ts'
 import { stampOf } from '../values/file-stamp.ts'
+import type { Log } from '../values/log.ts'
 
 /** The settings of a TLS listener for its next connection. */
 export interface CertificateState {
@@ -22,14 +23,9 @@ export interface Certificates {
   close(): void
 }
 
-interface CertificatesLog {
-  info(details: object, message: string): void
-  warn(details: object, message: string): void
-}
-
 interface CertificatesParts {
   readonly tls: TlsSettings
-  readonly log: CertificatesLog
+  readonly log: Pick<Log, 'info' | 'warn'>
   /** How often names, inodes, sizes and times are compared; renewals swap links, which file systems do not announce reliably. */
   readonly pollMs?: number
   /** Interval at which an invalid pair is read again. */

@@ -1,4 +1,5 @@
 // Counts connections closed because of their PROXY header, and logs them at most once a minute.
+import type { Log } from '../values/log.ts'
 
 export interface Violations {
   /** A connection was closed for this reason. */
@@ -6,14 +7,10 @@ export interface Violations {
   readonly count: number
 }
 
-interface ViolationsLog {
-  warn(details: object, message: string): void
-}
-
 const QUIET_MS = 60_000
 
 /** @param now milliseconds of a monotonic clock */
-export const createViolations = (log: ViolationsLog, now: () => number = () => performance.now()): Violations => {
+export const createViolations = (log: Pick<Log, 'warn'>, now: () => number = () => performance.now()): Violations => {
   let count = 0
   let told = 0
   let quietUntil = Number.NEGATIVE_INFINITY

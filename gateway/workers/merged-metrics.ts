@@ -1,13 +1,6 @@
 // Adds up the metrics of all workers, so that no counter falls when a worker ends.
 import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
 
-interface WorkerMetrics {
-  readonly contentType: string
-  text(): Promise<string>
-  /** A worker has ended; its counts are kept. */
-  forget(worker: number): void
-}
-
 interface WorkerMetricsParts {
   /** Each worker's metrics as prom-client's JSON; undefined for one that does not respond. */
   ask: () => Promise<ReadonlyMap<number, unknown>>
@@ -25,13 +18,13 @@ const asMetrics = (told: unknown): MetricObject[] | undefined =>
 
 const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all as unknown as MetricObject[])
 
-export const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetricsParts): WorkerMetrics => {
+export const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetricsParts) => {
   const last = new Map<number, MetricObject[]>()
   let ended: Promise<MetricObject[]> = Promise.resolve([])
 
   return {
     contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
-    async text() {
+    async text(): Promise<string> {
       const answers = await ask()
       for (const [worker, told] of answers) {
         const metrics = asMetrics(told)
@@ -46,7 +39,8 @@ export const createWorkerMetrics = ({ ask, readyWorkers, restarts }: WorkerMetri
       new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts())
       return registry.metrics()
     },
-    forget(worker) {
+    /** A worker has ended; its counts are kept. */
+    forget(worker: number): void {
       const metrics = last.get(worker)
       last.delete(worker)
       if (metrics !== undefined) ended = ended.then(before => add([before, counted(metrics)]).getMetricsAsJSON())

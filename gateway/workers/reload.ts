@@ -2,11 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Calls } from '../siblings/channel.ts'
 import { coalesce } from '../values/coalesce.ts'
-
-interface ReloadLog {
-  warn(details: object, message: string): void
-  error(details: object, message: string): void
-}
+import type { Log } from '../values/log.ts'
 
 /** One save is seen by the watcher of each worker. */
 const TOGETHER_MS = 50
@@ -24,7 +20,7 @@ type Found = { worker: Calls; checksum: unknown } | undefined
  */
 export const createReload = (
   workers: () => readonly Calls[],
-  log: ReloadLog,
+  log: Pick<Log, 'warn' | 'error'>,
   catchUpMs = CATCH_UP_MS
 ): ((isAsked?: boolean) => Promise<boolean>) => {
   const prepare = async (worker: Calls): Promise<Found> => {

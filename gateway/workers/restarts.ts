@@ -1,11 +1,5 @@
 // Replaces a worker that ends, with increasing delays if workers keep ending, and gives up after too many failed starts.
 
-interface Restarts {
-  /** Delay before the next start; undefined: give up. */
-  next(end: WorkerEnd): number | undefined
-  readonly count: number
-}
-
 interface WorkerEnd {
   readonly wasReady: boolean
   readonly livedMs: number
@@ -19,12 +13,13 @@ const MAX_DELAY_MS = 10_000
 const STEADY_MS = 10_000
 const MAX_VAIN_STARTS = 6
 
-export const createRestarts = (): Restarts => {
+export const createRestarts = () => {
   let quickEnds = 0
   let vainStarts = 0
   let count = 0
   return {
-    next({ wasReady, livedMs, othersReady }) {
+    /** Delay before the next start; undefined: give up. */
+    next({ wasReady, livedMs, othersReady }: WorkerEnd): number | undefined {
       count++
       vainStarts = wasReady ? 0 : vainStarts + 1
       // While others serve, ending them too would gain nothing.

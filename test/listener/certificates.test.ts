@@ -29,11 +29,12 @@ const world = (t: Pick<typeof import('tap').default, 'testdir' | 'teardown'>) =>
   const pair = judgePair(read(one).cert, read(one).key)
   if ('message' in pair) throw new Error(pair.message)
   const lines: string[] = []
+  const say = (...[, message]: unknown[]) => void lines.push(String(message))
   const states: CertificateState[] = []
   let next: (() => void) | undefined
   const certificates = createCertificates({
     tls: { ...live, pair },
-    log: { info: (_, message) => lines.push(message), warn: (_, message) => lines.push(message) },
+    log: { info: say, warn: say },
     pollMs: 20,
     retryMs: 40
   })
