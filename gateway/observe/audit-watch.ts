@@ -12,13 +12,6 @@ export interface AuditState {
   readonly checkedAt: Date | undefined
 }
 
-interface AuditWatch {
-  /** The result of the last check. */
-  last(): AuditState
-  /** Aborts a check in progress. */
-  close(): void
-}
-
 interface AuditWatchOptions {
   /** Time between the end of one check and the next; milliseconds. */
   readonly everyMs?: number
@@ -33,7 +26,7 @@ export const createAuditWatch = (
   audit: Pick<AuditLog, 'verify'>,
   log: Pick<Logger, 'error' | 'warn'>,
   { everyMs = EVERY_MS, pauseMs = PAUSE_MS }: AuditWatchOptions = {}
-): AuditWatch => {
+) => {
   let state: AuditState = { state: 'unknown', entries: 0, firstBroken: undefined, checkedAt: undefined }
   const closing = new AbortController()
   const { signal } = closing
@@ -63,7 +56,9 @@ export const createAuditWatch = (
   void watch()
 
   return {
-    last: () => state,
+    /** The result of the last check. */
+    last: (): AuditState => state,
+    /** Aborts a check in progress. */
     close: () => closing.abort()
   }
 }

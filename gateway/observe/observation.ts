@@ -2,7 +2,6 @@
 import type { Logger } from 'pino'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
-import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { createAccessLog } from './access-log.ts'
@@ -10,33 +9,10 @@ import type { Known } from './health.ts'
 import { droppedLines } from './logging.ts'
 import type { MetricSources } from './metric-families.ts'
 import type { Metrics } from './metrics.ts'
-import type { OpsListener } from './ops-listener.ts'
 import { createRequestCounters } from './request-counters.ts'
-import { createTraffic, STEP_MS, type Traffic } from './traffic.ts'
+import { createTraffic, STEP_MS } from './traffic.ts'
 
-export interface Observation {
-  /** Opens the span of a request; undefined if tracing is off. */
-  readonly onOpen: ((exchange: Exchange) => void) | undefined
-  /** A request is over. */
-  readonly onClose: (exchange: Exchange) => void
-  readonly onLogin: (outcome: LoginOutcome) => void
-  readonly onReload: (ok: boolean) => void
-  /** A new table is in use. */
-  readonly onTable: (table: RouteTable) => void
-  readonly traffic: { stepMs: number } & Pick<Traffic, 'counts'>
-  /** Names of settings that switch off a protection. */
-  readonly insecure: readonly string[]
-  /** Of the ops listener; undefined without one. */
-  readonly opsPort: number | undefined
-  /** All metrics as prom-client's JSON, for a process that combines those of several. */
-  metrics(): Promise<unknown>
-  /** From now on all metrics are available. */
-  attach(known: Known): void
-  /** Shown by `/ready`; before the first call it shows `starting`. */
-  nowReady(): void
-  nowDraining(): void
-  close(): Promise<void>
-}
+export type Observation = Awaited<ReturnType<typeof startObservation>>
 
 /** Settings that weaken a protection, and whether they do. */
 const insecureSettings = ({ ldap, cloudidp, publicUrl }: Settings): Record<string, boolean> => ({
@@ -50,7 +26,7 @@ const openOps = async (
   { port, host }: Settings['ops'],
   sources: () => MetricSources | undefined,
   readiness: () => string
-): Promise<OpsListener | undefined> => {
+) => {
   if (port === undefined) return undefined
   // Loaded only if needed, because loading it delays the start.
   const [{ createMetrics }, { openOpsListener }] = await Promise.all([
@@ -67,7 +43,7 @@ const openTracing = async (settings: Settings) => {
 }
 
 /** Opens the ops listener at once, because a starting process is already alive. Rejects if its port is unavailable. */
-export const startObservation = async (settings: Settings, log: Logger): Promise<Observation> => {
+export const startObservation = async (settings: Settings, log: Logger) => {
   const requests = createRequestCounters()
   const traffic = createTraffic()
   const writeLog = createAccessLog(log)
@@ -84,31 +60,38 @@ export const startObservation = async (settings: Settings, log: Logger): Promise
   )
 
   return {
+    /** Opens the span of a request; undefined if tracing is off. */
     onOpen: tracing?.begin,
-    onClose(exchange) {
+    /** A request is over. */
+    onClose(exchange: Exchange): void {
       const now = performance.now()
       requests.record(exchange, now)
       traffic.record(exchange, now)
       writeLog(exchange)
       tracing?.end(exchange)
     },
-    onLogin(outcome) {
+    onLogin(outcome: LoginOutcome): void {
       requests.recordLogin(outcome)
       traffic.recordLogin(outcome.ok)
     },
-    onReload: ok => {
+    onReload(ok: boolean): void {
       reloads[ok ? 'ok' : 'failed']++
     },
+    /** A new table is in use. */
     onTable: requests.retain,
     traffic: { stepMs: STEP_MS, counts: traffic.counts },
+    /** Names of settings that switch off a protection. */
     insecure: Object.keys(insecure).filter(name => insecure[name] === true),
+    /** Of the ops listener; undefined without one. */
     opsPort: ops?.port,
-    async metrics() {
+    /** All metrics as prom-client's JSON, for a process that combines those of several. */
+    async metrics(): Promise<unknown> {
       const { createMetrics } = await import('./metrics.ts')
       metrics ??= createMetrics(() => sources)
       return metrics.json()
     },
-    attach(known) {
+    /** From now on all metrics are available. */
+    attach(known: Known): void {
       sources = {
         ...known,
         requests,
@@ -118,13 +101,14 @@ export const startObservation = async (settings: Settings, log: Logger): Promise
         isReady: () => readiness === 'ready'
       }
     },
-    nowReady() {
+    /** Shown by `/ready`; before the first call it shows `starting`. */
+    nowReady(): void {
       readiness = 'ready'
     },
-    nowDraining() {
+    nowDraining(): void {
       readiness = 'draining'
     },
-    async close() {
+    async close(): Promise<void> {
       await tracing?.close()
       await ops?.close()
     }

@@ -12,11 +12,6 @@ interface OpsListenerOptions {
   readonly readiness: () => Promise<string> | string
 }
 
-export interface OpsListener {
-  readonly port: number
-  close(): Promise<void>
-}
-
 const send = (res: ServerResponse, status: number, type: string, text: string) => {
   res.writeHead(status, {
     'content-type': type,
@@ -47,7 +42,7 @@ const answer = async (req: IncomingMessage, res: ServerResponse, options: OpsLis
 }
 
 /** Rejects if the port is unavailable. Never keeps the process alive. */
-export const openOpsListener = async (options: OpsListenerOptions): Promise<OpsListener> => {
+export const openOpsListener = async (options: OpsListenerOptions) => {
   const server = http.createServer({ maxHeaderSize: 8 * 1024, requestTimeout: 10_000 }, (req, res) => {
     answer(req, res, options).catch(() => {
       if (!res.headersSent) send(res, 500, PLAIN, 'failed\n')
@@ -59,7 +54,7 @@ export const openOpsListener = async (options: OpsListenerOptions): Promise<OpsL
   server.unref()
   return {
     port: (server.address() as AddressInfo).port,
-    async close() {
+    async close(): Promise<void> {
       const closed = once(server, 'close')
       server.close().closeAllConnections()
       await closed

@@ -3,11 +3,6 @@ import type { Log } from '../values/log.ts'
 
 export type Reachability = 'ok' | 'away' | 'unknown'
 
-interface ReachabilityWatch {
-  state(): Reachability
-  close(): void
-}
-
 interface WatchParts {
   /** Resolves if the service can be reached; must limit its own time. */
   reach: () => Promise<void>
@@ -22,7 +17,7 @@ interface WatchParts {
 const OK_PAUSE_MS = 30_000
 const AWAY_PAUSE_MS = 3_000
 
-export const watchReachability = (parts: WatchParts): ReachabilityWatch => {
+export const watchReachability = (parts: WatchParts) => {
   const { reach, log, away, back, okPauseMs = OK_PAUSE_MS, awayPauseMs = AWAY_PAUSE_MS } = parts
   let state: Reachability = 'unknown'
   let timer: NodeJS.Timeout | undefined
@@ -43,8 +38,8 @@ export const watchReachability = (parts: WatchParts): ReachabilityWatch => {
   }
   void look()
   return {
-    state: () => state,
-    close() {
+    state: (): Reachability => state,
+    close(): void {
       isClosed = true
       clearTimeout(timer)
     }

@@ -21,14 +21,6 @@ import { VERSION } from '../values/version.ts'
 import { outcomeOf } from './access-log.ts'
 import { redactText } from './redaction.ts'
 
-interface Tracing {
-  /** Opens the span of a request, and records what replaces the client's traceparent upstream. */
-  begin(exchange: Exchange): void
-  end(exchange: Exchange): void
-  /** Sends what is left, for at most two seconds. */
-  close(): Promise<void>
-}
-
 const CLOSE_MS = 2000
 
 const contextOf = (exchange: Exchange): Context => {
@@ -54,7 +46,7 @@ const describe = (span: Span, exchange: Exchange) => {
 }
 
 /** The exporter reads OTEL_EXPORTER_OTLP_*; the resource reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. */
-export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing => {
+export const createTracing = ({ parentBased, ratio }: SamplerSettings) => {
   const root = new TraceIdRatioBasedSampler(ratio)
   const provider = new TracerProvider({
     resource: defaultResource()
@@ -67,7 +59,8 @@ export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing 
   const spans = new WeakMap<Exchange, Span>()
 
   return {
-    begin(exchange) {
+    /** Opens the span of a request, and records what replaces the client's traceparent upstream. */
+    begin(exchange: Exchange): void {
       const parent = contextOf(exchange)
       const method = exchange.request.method
       const span = tracer.startSpan(
@@ -83,13 +76,14 @@ export const createTracing = ({ parentBased, ratio }: SamplerSettings): Tracing 
         keepsState: parent !== ROOT_CONTEXT
       }
     },
-    end(exchange) {
+    end(exchange: Exchange): void {
       const span = spans.get(exchange)
       if (span === undefined) return
       if (span.isRecording()) describe(span, exchange)
       span.end()
     },
-    async close() {
+    /** Sends what is left, for at most two seconds. */
+    async close(): Promise<void> {
       const late = new Promise(resolve => setTimeout(resolve, CLOSE_MS).unref())
       await Promise.race([provider.shutdown().catch(() => undefined), late])
     }

@@ -21,14 +21,6 @@ export interface TrafficPoint {
   readonly loginsRefused: number
 }
 
-export interface Traffic {
-  /** @param now monotonic ms */
-  record(exchange: Exchange, now: number): void
-  recordLogin(ok: boolean): void
-  /** Steps that ended after `since` (ms since the epoch), oldest first; the last one may still be growing. */
-  counts(since: number): StepCounts[]
-}
-
 export const STEP_MS = 5000
 const STEPS = 720
 /** Bounds of latency buckets grow by a quarter from 0.1 ms; the last is over a minute. */
@@ -110,7 +102,7 @@ export const addTraffic = (processes: readonly (readonly StepCounts[])[]): Traff
 }
 
 /** @param now ms since the epoch */
-export const createTraffic = (now: () => number = Date.now): Traffic => {
+export const createTraffic = (now: () => number = Date.now) => {
   const steps: Step[] = []
 
   const current = (): Step => {
@@ -125,7 +117,8 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
   }
 
   return {
-    record(exchange, at) {
+    /** @param at monotonic ms */
+    record(exchange: Exchange, at: number): void {
       const step = current()
       const { error } = exchange
       step[outcomeOf(exchange)]++
@@ -133,10 +126,11 @@ export const createTraffic = (now: () => number = Date.now): Traffic => {
       step.buckets[bucket] = (step.buckets[bucket] ?? 0) + 1
       if (error !== undefined) step.codes.set(error.code, (step.codes.get(error.code) ?? 0) + 1)
     },
-    recordLogin(ok) {
+    recordLogin(ok: boolean): void {
       if (ok) current().logins++
       else current().loginsRefused++
     },
-    counts: since => steps.filter(step => (step.number + 1) * STEP_MS > since)
+    /** Steps that ended after `since` (ms since the epoch), oldest first; the last one may still be growing. */
+    counts: (since: number): StepCounts[] => steps.filter(step => (step.number + 1) * STEP_MS > since)
   }
 }
