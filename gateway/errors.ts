@@ -1,5 +1,7 @@
 // Lists every refusal of the gateway: its code, status and public text, one per row.
-import { STATUS_CODES } from 'node:http'
+
+// Not imported: for an ES module, Node.js would also load its fetch and WebSocket, which node:http exports.
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** A refusal. Only its code, status and text reach a client; `cause` and `reason` go to the log. */
 export class GatewayError extends Error {

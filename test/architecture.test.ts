@@ -49,6 +49,8 @@ const HOMES: Record<string, RegExp> = {
   '@opentelemetry/sdk-trace': /^gateway\/observe\/tracing\.ts$/,
   '@opentelemetry/resources': /^gateway\/observe\/tracing\.ts$/,
   '@opentelemetry/exporter-trace-otlp-proto': /^gateway\/observe\/tracing\.ts$/,
+  // Imported by an ES module, it takes a good part of the start: see docs/internals.md.
+  'node:http': /^gateway\/observe\/ops-listener\.ts$/,
   pino: /^gateway\/observe\/logging\.ts$/,
   fastify: /^gateway\/http\/own-endpoints\.ts$/,
   'undici/lib/llhttp/llhttp_simd-wasm.js': /^gateway\/http\/server\/llhttp\.ts$/,

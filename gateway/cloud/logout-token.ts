@@ -28,7 +28,7 @@ export const judgeLogoutToken = async (token: string, parts: LogoutTokenParts): 
   const { clientId, metadata, keysOf, now } = parts
   if (token.length > MAX_TOKEN_LENGTH) throw new LogoutTokenError('the logout token is too long')
   const issuer = isTemplate(metadata) ? issuerOf(token, parts) : metadata.issuer
-  const keys = await keysOf(metadata, keyIdOf(token))
+  const keys = await keysOf(metadata, await keyIdOf(token))
   const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
   const verified = await verifyForeignToken(token, keys, {
     issuer,

@@ -35,7 +35,7 @@ export const createIdTokenVerifier = (clientId: string, keysOf: ProviderKeys): V
   return async (idToken, nonce, metadata) => {
     if (idToken === undefined) throw new OAuthFailure('id-token-missing', 'the provider sent no ID token')
     const issuer = isTemplate(metadata) ? tenantIssuer(idToken, clientId, metadata.issuer) : metadata.issuer
-    const keys = await keysOf(metadata, keyIdOf(idToken))
+    const keys = await keysOf(metadata, await keyIdOf(idToken))
     const carrier = new URL('https://id-token.invalid')
     carrier.hash = new URLSearchParams({ id_token: idToken }).toString()
     try {

@@ -1,5 +1,4 @@
 // Writes the gateway's own responses and refusals in one shape, with the fields that all of them carry.
-import { STATUS_CODES } from 'node:http'
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import {
@@ -15,6 +14,8 @@ import type { Exchange } from './exchange.ts'
 import type { FloodMemory } from './flood-memory.ts'
 import { REFUSAL_PAGE_POLICY, type RefusalPageOptions, refusalPage, wantsPage } from './refusal-page.ts'
 import { dateLine, headerLines } from './server/response-head.ts'
+
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 export interface AnswerOptions {
   /** Origins whose scripts may read these responses. */

@@ -1,5 +1,8 @@
 // Verifies a signed token of another issuer with the issuer's published keys.
-import { createLocalJWKSet, decodeProtectedHeader, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose'
+import type { JSONWebKeySet, JWTPayload } from 'jose'
+
+/** Only if it is used, because most of its many files serve nothing else here. */
+const loadJose = () => import('jose')
 
 interface ForeignTokenRules {
   readonly issuer: string
@@ -13,7 +16,8 @@ interface ForeignTokenRules {
 }
 
 /** `kid` of the header, unverified; undefined if there is none, or this is not a JWT. */
-export const keyIdOf = (token: string): string | undefined => {
+export const keyIdOf = async (token: string): Promise<string | undefined> => {
+  const { decodeProtectedHeader } = await loadJose()
   try {
     return decodeProtectedHeader(token).kid
   } catch {
@@ -27,6 +31,7 @@ export const verifyForeignToken = async (
   keys: JSONWebKeySet,
   { issuer, audience, algorithms, clockToleranceS, now }: ForeignTokenRules
 ): Promise<{ claims: JWTPayload; typ: string | undefined } | { fault: string }> => {
+  const { createLocalJWKSet, errors, jwtVerify } = await loadJose()
   try {
     const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(keys), {
       issuer,

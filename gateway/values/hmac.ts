@@ -14,7 +14,7 @@ const paddedWith = (key: Buffer, pad: number, bytes: number): Buffer => {
 
 /**
  * Returns a function that computes the HMAC of a text, in base64url.
- * @param longest maximum length of such a text
+ * @param longest maximum length of such a text; throws for a longer one
  */
 export const createHmacSha256 = (secret: string, longest: number): ((text: string) => string) => {
   const own = Buffer.from(secret, 'utf8')
@@ -22,6 +22,7 @@ export const createHmacSha256 = (secret: string, longest: number): ((text: strin
   const inner = paddedWith(key, 0x36, BLOCK_BYTES + longest * MAX_UTF8_BYTES)
   const outer = paddedWith(key, 0x5c, BLOCK_BYTES + DIGEST_BYTES)
   return text => {
+    if (text.length > longest) throw new RangeError('the text is too long')
     const end = BLOCK_BYTES + inner.write(text, BLOCK_BYTES)
     outer.write(hash('sha256', inner.subarray(0, end), 'binary'), BLOCK_BYTES, 'latin1')
     return hash('sha256', outer, 'base64url')

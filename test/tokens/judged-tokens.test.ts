@@ -1,5 +1,6 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
 import { createHmac } from 'node:crypto'
+import { jwtVerify } from 'jose'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
@@ -223,6 +224,28 @@ t.test(
     })
   }
 )
+
+t.test('an issued token is a JWT for any verifier that has the secret', async t => {
+  const { user } = identityOf()
+  const { id, ...described } = user
+  const { payload, protectedHeader } = await jwtVerify(
+    await tokensAt().issue(user, 4, { addresses: ['10.0.0.0/8'] }),
+    Buffer.from(SECRET),
+    { algorithms: ['HS256'], currentDate: new Date(NOW_S * 1000) }
+  )
+  t.same(protectedHeader, { alg: 'HS256', typ: 'JWT' })
+  const { jti, ...claims } = payload
+  t.same(claims, {
+    ...described,
+    ver: 4,
+    auth_time: NOW_S,
+    addresses: ['10.0.0.0/8'],
+    sub: String(id),
+    iat: NOW_S,
+    exp: NOW_S + 3600
+  })
+  t.type(jti, 'string')
+})
 
 t.test('news of revocations merge in any order, and only what changes something is news', async t => {
   const revocations = createRevocations(() => NOW_S * 1000)

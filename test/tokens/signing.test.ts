@@ -223,6 +223,6 @@ t.test('a token of another issuer is believed by its published keys, and every f
   const broken = { keys: [{ kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA', kid: 'k1', alg: 'ES256' }] }
   const rules = { issuer: 'https://idp.example', audience: 'portaria', algorithms: ['ES256'], clockToleranceS: 5 }
   t.same(await verifyForeignToken(await make(), broken, { ...rules, now: NOW_S * 1000 }), { fault: 'malformed' })
-  t.equal(keyIdOf(await make()), 'k1')
-  t.equal(keyIdOf('x'), undefined)
+  t.equal(await keyIdOf(await make()), 'k1')
+  t.equal(await keyIdOf('x'), undefined)
 })

@@ -18,6 +18,12 @@ t.test('two one-shot hashes are the HMAC of RFC 2104', async t => {
   }
 })
 
+t.test('a text that does not fit is refused rather than cut', async t => {
+  const mac = createHmacSha256('key', LONGEST)
+  t.throws(() => mac('x'.repeat(LONGEST + 1)), RangeError)
+  t.equal(mac(''), createHmac('sha256', 'key').digest('base64url'), 'and leaves nothing behind')
+})
+
 t.test('keys do not share their memory', async t => {
   const [one, other] = [createHmacSha256('one', LONGEST), createHmacSha256('other', LONGEST)]
   const first = one('text')

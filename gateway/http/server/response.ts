@@ -1,6 +1,7 @@
 // Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §6, §9).
-import { STATUS_CODES } from 'node:http'
 import { dateLine, headerLines, isDated } from './response-head.ts'
+
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** The keep-alive time that clients may rely on; the listener honours it. */
 export const CLIENT_KEEP_ALIVE_MS = 75_000

@@ -1,5 +1,4 @@
 // Builds a route from its definition in a route file, or complains about what is not allowed in it.
-import { METHODS } from 'node:http'
 import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complain, type Complaint, complain, type PlaceOf } from '../complaint.ts'
@@ -7,6 +6,8 @@ import type { RouteData } from '../schema/route-schema.ts'
 import { unknownRole } from './define-grants.ts'
 import { definePath, definePrefix } from './define-path.ts'
 import { defineOptions } from './route-options.ts'
+
+const { METHODS } = process.getBuiltinModule('node:http')
 
 /** What the routes of a folder have in common. */
 export interface Common {

@@ -1,6 +1,7 @@
 // Says what is missing from an unreadable line under `tests:`, and what its parts should look like.
-import { METHODS } from 'node:http'
 import { nearestHint } from '../../values/spelling.ts'
+
+const { METHODS } = process.getBuiltinModule('node:http')
 
 /** The part of `METHOD PATH as WHO -> OUTCOME` that the line lacks. */
 export const formHint = (line: string, isEvent: boolean): string => {
