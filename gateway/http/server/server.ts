@@ -4,11 +4,10 @@ import type { FieldKinds } from '../flood-memory.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connection-host.ts'
-import { createConnectionTurns } from './connection-turns.ts'
 import { Llhttp } from './llhttp.ts'
-import { createReadTurns } from './read-turns.ts'
 import { CLIENT_KEEP_ALIVE_MS } from './response.ts'
 import { readEvents, readShared } from './shared-reading.ts'
+import { createConnectionTurns, createReadTurns } from './turns.ts'
 
 interface HttpServerLimits extends ConnectionLimits {
   /** A client that takes none of the data waiting for it is cut off after this time, or after twice as long at most. */
@@ -116,12 +115,11 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       }
       const take = (bytes: Buffer, isLent: boolean): boolean => connection.take(bytes, isLent)
       const shared = isTls ? undefined : readShared(accepted, take, readTurns)
-      const socket = shared ?? accepted
+      const socket = shared ?? readEvents(accepted, take, readTurns)
       const connection = new Connection(socket, host, peer, isTls)
       turns.noteArrival()
       readTurns.noteArrival()
       connections.set(connection, socket)
-      if (shared === undefined) readEvents(socket, take, readTurns)
       leadEvents(socket, connection)
       socket.on('close', () => onClose(connection, onClosed))
       if (socket.destroyed) onClose(connection, onClosed)

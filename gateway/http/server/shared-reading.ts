@@ -1,6 +1,6 @@
 // Reads accepted sockets in turns, most of them into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
-import type { ReadTurns } from './read-turns.ts'
+import type { Turns } from './turns.ts'
 
 const BUFFER_BYTES = 64 * 1024
 // A read of this size makes the next one use memory of its own, which is then handed over uncopied.
@@ -28,20 +28,17 @@ type SocketInside = net.Socket & Inside
  *
  * @param turns in which bulky reads are taken
  */
-export const readShared = (accepted: net.Socket, take: Take, turns: ReadTurns): net.Socket | undefined => {
+export const readShared = (accepted: net.Socket, take: Take, turns: Turns): net.Socket | undefined => {
   const from = accepted as SocketInside
   const handle = from._handle
   if (typeof handle?.useUserBuffer !== 'function' || accepted.destroyed || accepted.readableFlowing !== null)
     return undefined
   let own: Buffer | undefined
   let lastRead = 0
-  let waiting: Buffer | undefined
-  const takeLate = () => {
-    const bytes = waiting
-    waiting = undefined
+  const takeInTurn = inTurns(take, turns, bytes => {
     // Something else may have paused it meanwhile, and resumes it.
-    if (bytes !== undefined && !socket.destroyed && take(bytes, false) && !socket.isPaused()) socket.resume()
-  }
+    if (!socket.destroyed && take(bytes, false) && !socket.isPaused()) socket.resume()
+  })
   const options = {
     handle,
     allowHalfOpen: true,
@@ -53,11 +50,7 @@ export const readShared = (accepted: net.Socket, take: Take, turns: ReadTurns): 
       callback: (count: number) => {
         lastRead = count
         const bytes = (own ?? shared).subarray(0, count)
-        const isLent = own === undefined || count < BUFFER_BYTES
-        if (waiting === undefined && (count < BULKY_BYTES || turns.mayTake())) return take(bytes, isLent)
-        if (waiting === undefined) turns.wait(takeLate)
-        waiting = waiting === undefined ? (isLent ? Buffer.from(bytes) : bytes) : Buffer.concat([waiting, bytes])
-        return false
+        return takeInTurn(bytes, own === undefined || count < BUFFER_BYTES)
       }
     }
   }
@@ -71,23 +64,30 @@ export const readShared = (accepted: net.Socket, take: Take, turns: ReadTurns): 
 }
 
 /** Reads a socket whose handle cannot be moved, through its `data` events. */
-export const readEvents = (socket: net.Socket, take: Take, turns: ReadTurns): void => {
-  let waiting: Buffer | undefined
-  const takeLate = () => {
-    const bytes = waiting
-    waiting = undefined
-    if (bytes === undefined || socket.destroyed) return
+export const readEvents = (socket: net.Socket, take: Take, turns: Turns): net.Socket => {
+  const takeInTurn = inTurns(take, turns, bytes => {
+    if (socket.destroyed) return
     // In this order, because `take` may pause it as well.
     socket.resume()
     if (!take(bytes, false)) socket.pause()
-  }
-  socket.on('data', (bytes: Buffer) => {
-    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) {
-      if (!take(bytes, false)) socket.pause()
-      return
-    }
-    if (waiting === undefined) turns.wait(takeLate)
-    waiting = waiting === undefined ? bytes : Buffer.concat([waiting, bytes])
-    socket.pause()
   })
+  return socket.on('data', (bytes: Buffer) => {
+    if (!takeInTurn(bytes, false)) socket.pause()
+  })
+}
+
+/** Bulky reads wait for their turn, and whatever is read behind them with them. @param takeLate continues reading */
+const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void): Take => {
+  let waiting: Buffer | undefined
+  const goOn = () => {
+    const bytes = waiting
+    waiting = undefined
+    if (bytes !== undefined) takeLate(bytes)
+  }
+  return (bytes, isLent) => {
+    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) return take(bytes, isLent)
+    if (waiting === undefined) turns.add({ goOn })
+    waiting = waiting === undefined ? (isLent ? Buffer.from(bytes) : bytes) : Buffer.concat([waiting, bytes])
+    return false
+  }
 }

@@ -1,6 +1,6 @@
 // RW-01
 import t from 'tap'
-import { createConnectionTurns } from '../../../gateway/http/server/connection-turns.ts'
+import { createConnectionTurns } from '../../../gateway/http/server/turns.ts'
 
 /** A thousand connections that take 0.05 ms for each of their three requests, by a clock of their own. */
 const crowd = (each: (turns: ReturnType<typeof createConnectionTurns>) => void) =>

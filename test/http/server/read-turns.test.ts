@@ -1,6 +1,6 @@
 // RW-06
 import t from 'tap'
-import { createReadTurns } from '../../../gateway/http/server/read-turns.ts'
+import { createReadTurns } from '../../../gateway/http/server/turns.ts'
 
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -11,9 +11,11 @@ const takeTwenty = async (each: (turns: ReturnType<typeof createReadTurns>) => v
   const perTurn: number[] = []
   const turns = createReadTurns(() => now)
   for (let id = 0; id < 20; id++)
-    turns.wait(() => {
-      now += 0.3
-      taken.push(id)
+    turns.add({
+      goOn() {
+        now += 0.3
+        taken.push(id)
+      }
     })
   const order: number[] = []
   while (order.length < 20) {
@@ -56,7 +58,7 @@ t.test('a read is taken at once while its turn has time and none waits', async t
   t.notOk(turns.mayTake())
   await nextTurn()
   t.ok(turns.mayTake(), 'a new turn')
-  turns.wait(() => undefined)
+  turns.add({ goOn: () => undefined })
   t.notOk(turns.mayTake(), 'it would overtake')
 })
 
@@ -64,10 +66,12 @@ t.test('a read that fails does not hold up those behind it', async t => {
   const turns = createReadTurns()
   const failed = new Promise<unknown>(resolve => process.once('uncaughtException', resolve))
   const followed = new Promise<void>(resolve => {
-    turns.wait(() => {
-      throw new Error('planted')
+    turns.add({
+      goOn() {
+        throw new Error('planted')
+      }
     })
-    turns.wait(resolve)
+    turns.add({ goOn: resolve })
   })
   t.match(await failed, { message: 'planted' })
   await followed

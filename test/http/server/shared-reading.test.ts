@@ -3,8 +3,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
-import { createReadTurns, type ReadTurns } from '../../../gateway/http/server/read-turns.ts'
 import { readEvents, readShared } from '../../../gateway/http/server/shared-reading.ts'
+import { createReadTurns, type Turns } from '../../../gateway/http/server/turns.ts'
 
 const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) => {
   const server = net.createServer({ allowHalfOpen: true }, onSocket)
@@ -87,16 +87,10 @@ t.test('what is read in bulk is given away in memory of its own', async t => {
   client.destroy()
 })
 
-type Read = (socket: net.Socket, take: (bytes: Buffer) => boolean, turns: ReadTurns) => net.Socket | undefined
+type Read = (socket: net.Socket, take: (bytes: Buffer) => boolean, turns: Turns) => net.Socket | undefined
 const ways: [name: string, read: Read][] = [
   ['that moved', readShared],
-  [
-    'that emit `data`',
-    (socket, take, turns) => {
-      readEvents(socket, take, turns)
-      return socket
-    }
-  ]
+  ['that emit `data`', readEvents]
 ]
 
 for (const [name, read] of ways)
