@@ -51,14 +51,6 @@ export const preflightFields = (exchange: Exchange): string[] => {
   return fields
 }
 
-const names = (fields: readonly string[], name: string): boolean => {
-  for (let i = 0; i < fields.length; i += 2) {
-    const one = fields[i] ?? ''
-    if (one.length === name.length && one.toLowerCase() === name) return true
-  }
-  return false
-}
-
 /**
  * `[name, value, …]` to add to a forwarded response with the fields `passed`. Backends that implement CORS themselves, and
  * all public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
@@ -71,7 +63,7 @@ export const crossOriginFields = (
   const { origin } = head
   if (route === undefined || route.public) return NONE
   if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
-  if (names(passed, 'access-control-allow-origin')) return NONE
+  if (fieldValue(passed, 'access-control-allow-origin') !== undefined) return NONE
   // Without credentials `*` stands for every name (Fetch, CORS-exposed header-name list).
   return ['access-control-allow-origin', origin, 'access-control-expose-headers', `*, ${EXPOSED}`, ...VARY]
 }

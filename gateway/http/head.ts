@@ -24,38 +24,42 @@ import {
 } from './fields.ts'
 import type { FieldKinds } from './flood-memory.ts'
 
-/** The fields of a request that the gateway itself needs; undefined: not sent. */
-export interface RequestHead {
-  hosts: number
-  host: string | undefined
-  authorizations: number
-  authorization: string | undefined
-  /** All Connection fields joined, lower case. */
-  connection: string
-  transferEncodings: number
-  transferEncoding: string | undefined
-  contentLength: string | undefined
-  forwardedFor: string | undefined
-  forwardedProto: string | undefined
-  forwardedHost: string | undefined
-  requestId: string | undefined
-  cookie: string | undefined
-  te: string | undefined
-  origin: string | undefined
-  accept: string | undefined
-  upgrade: string | undefined
-  /** Sec-Fetch-Site (Fetch Metadata Request Headers §2.3). */
-  fetchSite: string | undefined
-  expect: string | undefined
-  maxForwards: string | undefined
-  traceparent: string | undefined
-  /** What a COPY or MOVE writes to (RFC 4918 §10.3). */
-  destination: string | undefined
-  /** The gateways that this request has passed, by the names they give themselves. */
-  passed: string | undefined
-}
+type Value = string | undefined
 
-const joined = (before: string | undefined, value: string, by: string): string =>
+/** The fields of a request that the gateway itself needs; undefined: not sent. */
+const emptyHead = () => ({
+  hosts: 0,
+  host: undefined as Value,
+  authorizations: 0,
+  authorization: undefined as Value,
+  /** All Connection fields joined, lower case. */
+  connection: '',
+  transferEncodings: 0,
+  transferEncoding: undefined as Value,
+  contentLength: undefined as Value,
+  forwardedFor: undefined as Value,
+  forwardedProto: undefined as Value,
+  forwardedHost: undefined as Value,
+  requestId: undefined as Value,
+  cookie: undefined as Value,
+  te: undefined as Value,
+  origin: undefined as Value,
+  accept: undefined as Value,
+  upgrade: undefined as Value,
+  /** Sec-Fetch-Site (Fetch Metadata Request Headers §2.3). */
+  fetchSite: undefined as Value,
+  expect: undefined as Value,
+  maxForwards: undefined as Value,
+  traceparent: undefined as Value,
+  /** What a COPY or MOVE writes to (RFC 4918 §10.3). */
+  destination: undefined as Value,
+  /** The gateways that this request has passed, by the names they give themselves. */
+  passed: undefined as Value
+})
+
+export type RequestHead = ReturnType<typeof emptyHead>
+
+const joined = (before: Value, value: string, by: string): string =>
   before === undefined ? value : before + by + value
 
 const take = (head: RequestHead, kind: number, value: string) => {
@@ -126,31 +130,7 @@ const take = (head: RequestHead, kind: number, value: string) => {
 }
 
 export const readHead = (rawHeaders: readonly string[], kinds: FieldKinds): RequestHead => {
-  const head: RequestHead = {
-    hosts: 0,
-    host: undefined,
-    authorizations: 0,
-    authorization: undefined,
-    connection: '',
-    transferEncodings: 0,
-    transferEncoding: undefined,
-    contentLength: undefined,
-    forwardedFor: undefined,
-    forwardedProto: undefined,
-    forwardedHost: undefined,
-    requestId: undefined,
-    cookie: undefined,
-    te: undefined,
-    origin: undefined,
-    accept: undefined,
-    upgrade: undefined,
-    fetchSite: undefined,
-    expect: undefined,
-    maxForwards: undefined,
-    traceparent: undefined,
-    destination: undefined,
-    passed: undefined
-  }
+  const head = emptyHead()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const kind = headerKind(rawHeaders[i] ?? '', kinds)
     if (kind > 1) take(head, kind, rawHeaders[i + 1] ?? '')

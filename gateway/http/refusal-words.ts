@@ -7,27 +7,6 @@ interface RefusalWords {
   readonly text: string
 }
 
-type Kind =
-  | 'request'
-  | 'path'
-  | 'attempt'
-  | 'login'
-  | 'ended'
-  | 'failed'
-  | 'throttled'
-  | 'forbidden'
-  | 'unassigned'
-  | 'origin'
-  | 'nothing'
-  | 'method'
-  | 'conflict'
-  | 'tooLarge'
-  | 'tooMany'
-  | 'away'
-  | 'slow'
-  | 'unavailable'
-  | 'internal'
-
 const KINDS: Readonly<Record<string, Kind>> = {
   GW_BAD_PATH: 'path',
   GW_OAUTH_STATE: 'attempt',
@@ -59,7 +38,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 /** The kind of refusal that a code represents for readers. */
 export const kindOf = (code: string): Kind => KINDS[code] ?? 'request'
 
-const pt: Readonly<Record<Kind, RefusalWords>> = {
+const pt = {
   request: { title: 'Solicitação inválida', text: 'O navegador enviou uma solicitação que não pode ser processada.' },
   path: { title: 'Endereço inválido', text: 'O endereço pode ser lido de mais de uma forma e por isso foi recusado.' },
   attempt: {
@@ -103,7 +82,9 @@ const pt: Readonly<Record<Kind, RefusalWords>> = {
   },
   unavailable: { title: 'Indisponível no momento', text: 'Isto não é possível agora. Tente de novo em instantes.' },
   internal: { title: 'Algo deu errado', text: 'Ocorreu um erro no servidor. Tente de novo em instantes.' }
-}
+} satisfies Readonly<Record<string, RefusalWords>>
+
+type Kind = keyof typeof pt
 
 const en: Readonly<Record<Kind, RefusalWords>> = {
   request: { title: 'Bad request', text: 'The browser sent a request that cannot be processed.' },
