@@ -27,8 +27,9 @@ import { createToldHost } from './upstream/headers/told-host.ts'
 import { upstreamHead, upstreamHeadStart } from './upstream/headers/upstream-head.ts'
 import { createUpstreamRequest } from './upstream/headers/upstream-request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
-import { createForwardWebSocket, type SocketForwarding, type SocketLog } from './websocket/forward.ts'
+import { createForwardWebSocket } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
+import type { SocketForwarding, SocketLog } from './websocket/upgrade.ts'
 
 interface ForwardingParts {
   readonly settings: Settings

@@ -3,8 +3,7 @@ import { GatewayError } from '../errors.ts'
 import { asGatewayError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Upstream } from '../routes/route.ts'
-import { ownText } from '../values/own-text.ts'
-import type { OpenStreams } from './open-streams.ts'
+import { type OpenStreams, streamInfoOf } from './open-streams.ts'
 
 /** @param end ends the stream; returns a function to call when it has ended, or the reason why it may not begin */
 export type RegisterEventStream = (
@@ -16,20 +15,12 @@ export type RegisterEventStream = (
 export const createRegisterEventStream =
   (streams: Pick<OpenStreams, 'admit' | 'register'>): RegisterEventStream =>
   (exchange, upstream, end) => {
-    const { route, path, identity, requestId, client } = exchange
+    const { route, identity, client } = exchange
     if (route === undefined) return () => undefined
     const leave = streams.admit({ upstream, userId: identity?.user.id, ip: client.key })
     if (leave instanceof GatewayError) return leave
-    const info = {
-      kind: 'sse' as const,
-      identity,
-      route,
-      path: ownText(path),
-      requestId: ownText(requestId),
-      ip: client.address
-    }
     try {
-      const { close } = streams.register(info, { end, destroy: end })
+      const { close } = streams.register(streamInfoOf(exchange, route, 'sse'), { end, destroy: end })
       return () => {
         close()
         leave()

@@ -1,9 +1,11 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
 import { randomBytes } from 'node:crypto'
 import { type GatewayError, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Revocations } from '../tokens/revocations.ts'
+import { ownText } from '../values/own-text.ts'
 import { createExpiryWheel } from './expiry-wheel.ts'
 import { spreadOut } from './spread-out.ts'
 import { createPlaces, type StreamAsker, type StreamShares } from './stream-places.ts'
@@ -237,6 +239,22 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
     }
   }
 }
+
+/** What is registered about the stream of an exchange, in memory of its own. */
+export const streamInfoOf = (
+  { identity, path, requestId, client }: Exchange,
+  route: Route,
+  kind: StreamKind,
+  maxLifetimeMs = 0
+): StreamInfo => ({
+  kind,
+  identity,
+  route,
+  path: ownText(path),
+  requestId: ownText(requestId),
+  ip: client.address,
+  maxLifetimeMs
+})
 
 const endOfLife = ({ identity }: OpenStream, at: number): StreamEnd =>
   identity !== undefined && identity.expiresAt * 1000 <= at ? 4401 : 1001

@@ -4,7 +4,7 @@ import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-strea
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { namespaceName, namespaceRoute } from '../routes/socketio-routes.ts'
-import type { SocketLog } from '../websocket/forward.ts'
+import type { SocketLog } from '../websocket/upgrade.ts'
 import type { Right } from './gate/gate-state.ts'
 import type { SessionSource } from './session-source.ts'
 import type { NamespaceState, SidRecord } from './sid-store.ts'

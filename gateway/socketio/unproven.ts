@@ -19,7 +19,10 @@ export const createUnproven = (sessions: ReadonlyMap<string, ReadonlySet<Session
     if (unprovenOf(ipKey) >= MAX_UNPROVEN_PER_IP)
       throw new RateLimited({ reason: 'unproven-sessions', headers: { 'retry-after': '10' } })
     handshakes.set(ipKey, (handshakes.get(ipKey) ?? 0) + 1)
+    let isCounted = true
     return () => {
+      if (!isCounted) return
+      isCounted = false
       const left = (handshakes.get(ipKey) ?? 1) - 1
       if (left === 0) handshakes.delete(ipKey)
       else handshakes.set(ipKey, left)

@@ -3,16 +3,16 @@ import { BadRequest, GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
+import { judgeClientHandshake } from '../websocket/handshake.ts'
+import type { Relay } from '../websocket/relay.ts'
 import {
   faultLog,
-  joinSockets,
   openUpstream,
+  passBytes,
   switchClient,
   targetsInTurn,
   type UpgradeRequest
-} from '../websocket/forward.ts'
-import { judgeClientHandshake } from '../websocket/handshake.ts'
-import type { Relay } from '../websocket/relay.ts'
+} from '../websocket/upgrade.ts'
 import type { PollingSession, SocketIoForwarding } from './polling/polling-session.ts'
 import { type EngineRequest, readEngineQuery } from './protocol/engineio-request.ts'
 import type { Carrier, Session } from './session.ts'
@@ -39,29 +39,22 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     })
     if (taken === undefined) session.openSocket(transport.carrier)
     const client = switchClient(forwarding, request, open)
-    joinSockets(
-      forwarding.relays,
-      {
-        client: client.socket,
-        upstream: open.socket,
-        maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
-        messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
-        idleTimeoutMs: 0,
-        onMessage: transport.onMessage,
-        onFault: faultLog(forwarding, session.source),
-        onClosed() {
-          leave()
-          if (session.life.phase === 'websocket') session.leave()
-          else session.abandonProbe()
-        }
-      },
-      client,
-      open,
-      joined => {
-        relay = joined
-        if (taken !== undefined) taken.relay = joined
+    relay = forwarding.relays.join({
+      client: client.socket,
+      upstream: open.socket,
+      maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
+      messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
+      idleTimeoutMs: 0,
+      onMessage: transport.onMessage,
+      onFault: faultLog(forwarding, session.source),
+      onClosed() {
+        leave()
+        if (session.life.phase === 'websocket') session.leave()
+        else session.abandonProbe()
       }
-    )
+    })
+    if (taken !== undefined) taken.relay = relay
+    passBytes(relay, client, open)
   }
 
   /** Before the upgrade is complete, only the new transport is affected. */
@@ -96,29 +89,24 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
   const upgradeNew = (request: UpgradeRequest) => {
     const { exchange, route, upstream } = request
     const leaveUnproven = sessions.enterUnproven(exchange.client.key)
-    let release: (() => void) | undefined
-    let left = false
-    const leaveOnce = () => {
-      if (!left) leaveUnproven()
-      left = true
-      release?.()
-    }
     const place = forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key })
     if (place instanceof GatewayError) {
-      leaveOnce()
+      leaveUnproven()
       throw place
     }
-    release = place
+    const leave = () => {
+      leaveUnproven()
+      place()
+    }
     openUpstream(
       forwarding,
       request,
       (open, target) => {
         const session = sessions.start(sourceOf(exchange, route, upstream, target), () => undefined)
-        if (!left) leaveUnproven()
-        left = true
-        join(session, { request, open, leave: leaveOnce }, undefined)
+        leaveUnproven()
+        join(session, { request, open, leave }, undefined)
       },
-      leaveOnce
+      leave
     )
   }
 

@@ -4,8 +4,8 @@ const BUFFER_BYTES = 64 * 1024
 // A read of this size switches to a private buffer, and a smaller one switches back.
 const BULK_BEGINS_BYTES = BUFFER_BYTES / 2
 const BULK_ENDS_BYTES = BUFFER_BYTES / 16
-// For small bodies as well: their bytes are copied out before the next read.
-const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+/** Whatever is kept, small bodies too, is copied out before the next read of any socket. */
+export const sharedReadBuffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
 export class ReadBuffer {
   #own: Buffer | undefined
@@ -17,7 +17,7 @@ export class ReadBuffer {
 
   /** Where the next read goes. */
   get next(): Buffer {
-    return this.#own ?? shared
+    return this.#own ?? sharedReadBuffer
   }
 
   /** @param lastRead its bytes; 0 if the response is over */

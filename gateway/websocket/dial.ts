@@ -4,6 +4,7 @@ import type { Target, Upstream } from '../routes/route.ts'
 import { dial } from '../upstream/dial.ts'
 import type { UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
+import { sharedReadBuffer } from '../upstream/read-buffer.ts'
 import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
 
 export interface OpenUpstream {
@@ -35,9 +36,6 @@ interface DialRequest {
 
 const EMPTY: Buffer = Buffer.alloc(0)
 const MAX_INTERIM_RESPONSES = 8
-const READ_BUFFER_BYTES = 64 * 1024
-// Shared by all plain sockets; whatever is passed on is copied out before the next read.
-const sharedReadBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
 
 /** All that an open socket keeps from dialling. */
 interface Reader {

@@ -4,6 +4,7 @@ import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { hasBody } from '../http/head.ts'
 import { fieldValues } from '../http/server/request.ts'
+import { headerLines } from '../http/server/response-head.ts'
 import { BadResponse, type ResponseHead } from '../upstream/parser.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -84,7 +85,8 @@ export const judgeSwitch = (head: ResponseHead, key: string, offered: readonly s
   return protocol
 }
 
-const WRITTEN_ANEW = /^(?:sec-websocket-.*|content-.*|transfer-encoding|trailer|x-ratelimit-.*|x-request-id)$/i
+/** Fields of a backend's response to an upgrade that do not reach the client: nor does its body, which no script could read. */
+export const WRITTEN_ANEW = /^(?:sec-websocket-.*|content-.*|transfer-encoding|trailer|x-ratelimit-.*|x-request-id)$/i
 
 /** The 101 for the client; `passed` are the upstream's end-to-end fields, `added` the gateway's, both `[name, value, …]`. */
 export const clientSwitch = (
@@ -97,26 +99,15 @@ export const clientSwitch = (
   let head = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n'
   head += `sec-websocket-accept: ${acceptOf(key)}\r\n`
   if (protocol !== undefined) head += `sec-websocket-protocol: ${protocol}\r\n`
-  for (const field of fieldLines(passed, name => !WRITTEN_ANEW.test(name))) head += field
-  for (const field of fieldLines(added, () => true)) head += field
-  return `${head}\r\n`
+  return `${head}${headerLines(fieldsWithout(passed, WRITTEN_ANEW))}${headerLines(added)}\r\n`
 }
 
-const fieldLines = (fields: readonly string[], passes: (name: string) => boolean): string[] => {
-  const lines: string[] = []
+/** `[name, value, …]` without the fields of these names. */
+export const fieldsWithout = (fields: readonly string[], names: RegExp): string[] => {
+  const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] ?? ''
-    if (passes(name)) lines.push(`${name}: ${fields[i + 1]}\r\n`)
-  }
-  return lines
-}
-
-/** The parts of a refused upgrade's head that reach the client; its body does not (a script could not read it anyway). */
-export const refusedFields = (headers: readonly string[]): string[] => {
-  const kept: string[] = []
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? ''
-    if (!WRITTEN_ANEW.test(name)) kept.push(name, headers[i + 1] ?? '')
+    if (!names.test(name)) kept.push(name, fields[i + 1] ?? '')
   }
   return kept
 }

@@ -11,19 +11,17 @@ export interface Ending {
   readonly reason: string
 }
 
-interface LegOptions {
-  readonly side: Side
-  readonly socket: Duplex
+export interface LegOptions {
   readonly maxMessageBytes: number
-  /** See `ScannerOptions`. */
-  readonly messagesPerSecond: number | undefined
-  /** Whole messages are delivered instead of bytes. */
-  readonly reads: boolean
+  /** Messages that the client may begin within a second; 0: limited only by the number of frames. */
+  readonly messagesPerSecond: number
+  /** Delivers whole messages, which then pass only by `send`; without it, bytes pass as they come. */
+  readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
 }
 
 /** The relay that joins two of them. */
 export interface LegOwner {
-  readonly now: () => number
+  now(): number
   peerOf(leg: Leg): Leg
   passData(from: Leg, bytes: Buffer): void
   passMessage(from: Leg, isText: boolean, payload: Buffer): void
@@ -41,7 +39,8 @@ interface LegSocket extends Duplex {
 }
 
 function onEnd(this: LegSocket) {
-  this[LEG]?.onSocketEnd()
+  const leg = this[LEG]
+  leg?.relay.onEnd(leg)
 }
 
 function onError(this: LegSocket) {
@@ -49,21 +48,23 @@ function onError(this: LegSocket) {
 }
 
 function onClose(this: LegSocket) {
-  this[LEG]?.onSocketClose()
+  const leg = this[LEG]
+  leg?.relay.onGone(leg)
 }
 
 function onDrain(this: LegSocket) {
-  this[LEG]?.onSocketDrain()
+  const leg = this[LEG]
+  leg?.relay.peerOf(leg).unstall()
 }
 
 // Distinguishes replies to our own pings from the other side's.
 const PING_PAYLOAD = Buffer.from('portaria')
 
 export class Leg implements FrameSink {
+  readonly relay: LegOwner
   readonly side: Side
   readonly socket: Duplex
   readonly scanner: FrameScanner
-  readonly #relay: LegOwner
   readonly #reads: boolean
   lastSeen: number
   bytes = 0
@@ -79,31 +80,24 @@ export class Leg implements FrameSink {
   stalledSince = 0
   #held = false
 
-  constructor(relay: LegOwner, { side, socket, maxMessageBytes, messagesPerSecond, reads }: LegOptions) {
-    this.#relay = relay
+  constructor(relay: LegOwner, side: Side, socket: Duplex, options: LegOptions) {
+    this.relay = relay
     this.side = side
     this.socket = socket
-    this.#reads = reads
-    const masked = side === 'client'
-    this.scanner = new FrameScanner({ masked, maxMessageBytes, collect: reads, messagesPerSecond })
+    this.#reads = options.onMessage !== undefined
+    const isClient = side === 'client'
+    this.scanner = new FrameScanner({
+      masked: isClient,
+      maxMessageBytes: options.maxMessageBytes,
+      collect: this.#reads,
+      messagesPerSecond: isClient ? options.messagesPerSecond : undefined
+    })
     this.lastSeen = relay.now()
     const kept: LegSocket = socket
     kept[LEG] = this
     socket.on('end', onEnd).on('close', onClose).on('drain', onDrain)
     // A client's socket is already destroyed on errors.
     if (socket.listenerCount('error') === 0) socket.on('error', onError)
-  }
-
-  onSocketEnd() {
-    this.#relay.onEnd(this)
-  }
-
-  onSocketClose() {
-    this.#relay.onGone(this)
-  }
-
-  onSocketDrain() {
-    this.#relay.peerOf(this).unstall()
   }
 
   /** A frame of this side has been passed on partially. */
@@ -113,28 +107,28 @@ export class Leg implements FrameSink {
 
   take(bytes: Buffer) {
     if (this.gone || this.faulted || this.scanner.closed) return freeMemory(bytes)
-    this.lastSeen = this.#relay.now()
+    this.lastSeen = this.relay.now()
     this.misses = 0
     this.bytes += bytes.length
-    const peer = this.#relay.peerOf(this)
+    const peer = this.relay.peerOf(this)
     const rest = peer.pending === undefined ? bytes : bytes.subarray(0, this.scanner.remaining)
     const fault = this.scanner.take(rest, this, this.lastSeen)
-    if (fault !== 0) this.#relay.onFault(this, fault)
+    if (fault !== 0) this.relay.onFault(this, fault)
     else if (peer.pending !== undefined && !this.isPartial) peer.sendClose(peer.pending)
   }
 
   onData(bytes: Buffer) {
-    this.#relay.passData(this, bytes)
+    this.relay.passData(this, bytes)
   }
 
   onMessage(isText: boolean, payload: Buffer) {
-    this.#relay.passMessage(this, isText, payload)
+    this.relay.passMessage(this, isText, payload)
   }
 
   onControl(opcode: number, payload: Buffer, frame: Buffer) {
-    if (opcode === CLOSE) this.#relay.onClose(this, payload, frame)
+    if (opcode === CLOSE) this.relay.onClose(this, payload, frame)
     else if (opcode === PONG && this.pings > 0 && payload.equals(PING_PAYLOAD)) this.pings = 0
-    else this.#relay.passData(this, frame)
+    else this.relay.passData(this, frame)
   }
 
   /** Bytes that nothing else uses any more. */

@@ -1,18 +1,13 @@
 // Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
-import { type Ending, Leg, type LegOwner, type Side } from './leg.ts'
+import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
-export interface RelayOptions {
+export interface RelayOptions extends LegOptions {
   readonly client: Duplex
   readonly upstream: Duplex
-  readonly maxMessageBytes: number
-  /** Messages that the client may begin within a second; 0: limited only by the number of frames. */
-  readonly messagesPerSecond: number
   /** Idle time of both sides after which the socket ends; 0: never. */
   readonly idleTimeoutMs: number
-  /** Delivers whole messages, which then pass only by `send`; without it, bytes pass as they come. */
-  readonly onMessage?: (from: Side, isText: boolean, payload: Buffer) => void
   /** One side violated the protocol or a limit; both are being closed. */
   readonly onFault?: ((from: Side, ending: Ending) => void) | undefined
   /** Both sockets are gone. */
@@ -51,7 +46,6 @@ const UPSTREAM_FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
 
 /** A class, for memory: there is one per open socket. */
 export class Relay implements LegOwner {
-  readonly now: () => number
   readonly #options: RelayOptions
   readonly #client: Leg
   readonly #upstream: Leg
@@ -59,24 +53,20 @@ export class Relay implements LegOwner {
   #lastActivity: number
   /** When to destroy what is still open; 0: the socket is not being closed. */
   #deadline = 0
+  /** Being closed by the gateway: nothing more is delivered. */
   #ended = false
   #over = false
 
-  constructor(options: RelayOptions, now: () => number, onOver: (relay: Relay) => void) {
-    this.now = now
+  constructor(options: RelayOptions, onOver: (relay: Relay) => void) {
     this.#options = options
     this.#onOver = onOver
-    this.#lastActivity = now()
-    const { client, upstream, maxMessageBytes, messagesPerSecond, onMessage } = options
-    const reads = onMessage !== undefined
-    this.#client = new Leg(this, { side: 'client', socket: client, maxMessageBytes, messagesPerSecond, reads })
-    this.#upstream = new Leg(this, {
-      side: 'upstream',
-      socket: upstream,
-      maxMessageBytes,
-      messagesPerSecond: undefined,
-      reads
-    })
+    this.#lastActivity = this.now()
+    this.#client = new Leg(this, 'client', options.client, options)
+    this.#upstream = new Leg(this, 'upstream', options.upstream, options)
+  }
+
+  now(): number {
+    return performance.now()
   }
 
   peerOf(leg: Leg): Leg {
@@ -90,15 +80,6 @@ export class Relay implements LegOwner {
   /** Bytes that have arrived from both sides. */
   get bytes(): number {
     return this.#client.bytes + this.#upstream.bytes
-  }
-
-  get over(): boolean {
-    return this.#over
-  }
-
-  /** Being closed by the gateway: nothing more is delivered. */
-  get ended(): boolean {
-    return this.#ended
   }
 
   /** Bytes that one side has sent; the buffer must not be reused. */
@@ -230,29 +211,24 @@ export class Relay implements LegOwner {
   }
 }
 
-export interface Relays {
-  /** Joins two upgraded sockets; the caller reads them and calls `take`. */
-  join(options: RelayOptions): Relay
-  close(): void
-}
+export type Relays = ReturnType<typeof createRelays>
 
 /** Interval at which idle times, stalls and deadlines are checked. */
 const SWEEP_MS = 250
 
-const now = () => performance.now()
-
-export const createRelays = (): Relays => {
+export const createRelays = () => {
   const open = new Set<Relay>()
   const onOver = (relay: Relay) => void open.delete(relay)
   const sweep = () => {
-    const at = now()
+    const at = performance.now()
     for (const relay of open) relay.sweep(at)
   }
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()
   return {
-    join(options) {
-      const relay = new Relay(options, now, onOver)
+    /** Joins two upgraded sockets; the caller reads them and calls `take`. */
+    join(options: RelayOptions): Relay {
+      const relay = new Relay(options, onOver)
       open.add(relay)
       return relay
     },
