@@ -5,7 +5,7 @@ import { createRegisterEventStream } from './forward/event-streams.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
 import { createOpenStreams, type OpenStreams } from './forward/open-streams.ts'
 import { createStreamRights } from './forward/stream-rights.ts'
-import { type AnswerOptions, addedHeaders, forwardedLines, ownHeaders } from './http/answer.ts'
+import { type AnswerOptions, addedHeaders, forwardedLines } from './http/answer.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
 import type { Identity } from './identity.ts'
@@ -139,7 +139,6 @@ const startSocketIo = (sockets: SocketForwarding & { readonly streams: OpenStrea
       if (isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
       return identity
     },
-    ownHeaders: exchange => ownHeaders(exchange, parts.answers),
     now: Date.now
   })
 }

@@ -2,21 +2,15 @@
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
+import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingRequests } from './polling/polling-requests.ts'
-import type { SocketIoForwarding } from './polling/polling-session.ts'
 import { createSocketIoSessions } from './sessions.ts'
 import { createSocketIoUpgrades } from './upgrades.ts'
-
-interface ForwardSocketIo {
-  onRequest(exchange: Exchange, route: Route, upstream: Upstream): void
-  onUpgrade(exchange: Exchange, route: Route, upstream: Upstream): void
-  close(): void
-}
 
 /** Interval at which unproven sessions are ended, and sessions that are no longer polled are dropped. */
 const SWEEP_MS = 1000
 
-export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSocketIo => {
+export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const sessions = createSocketIoSessions(forwarding)
   const request = createPollingRequests(forwarding, sessions)
   const upgrade = createSocketIoUpgrades(forwarding, sessions)
@@ -37,8 +31,10 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding): ForwardSo
   }
 
   return {
-    onRequest: (exchange, route, upstream) => attempt(exchange, () => request(exchange, route, upstream)),
-    onUpgrade: (exchange, route, upstream) => attempt(exchange, () => upgrade(exchange, route, upstream)),
+    onRequest: (exchange: Exchange, route: Route, upstream: Upstream) =>
+      attempt(exchange, () => request(exchange, route, upstream)),
+    onUpgrade: (exchange: Exchange, route: Route, upstream: Upstream) =>
+      attempt(exchange, () => upgrade(exchange, route, upstream)),
     close() {
       clearInterval(timer)
       sessions.close()

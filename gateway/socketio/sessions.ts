@@ -3,12 +3,8 @@ import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route, Upstream } from '../routes/route.ts'
 import type { Phase } from './life.ts'
-import {
-  openPollingSession,
-  type PollingSession,
-  type SocketIoForwarding,
-  upgradedAlready
-} from './polling/polling-session.ts'
+import type { SocketIoForwarding } from './polling/polling-parts.ts'
+import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'
 import { createSession, type Session } from './session.ts'
 import { type SessionSource, sourceOf } from './session-source.ts'
 import { storeAway } from './share.ts'
@@ -21,22 +17,9 @@ const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
 
 export const unknownSid = () => new BadRequest({ reason: 'unknown-sid' })
 
-export interface SocketIoSessions {
-  /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */
-  enterUnproven(ipKey: string): () => void
-  /** @param onOver receives the phase in which it ended */
-  start(source: SessionSource, onOver: (from: Phase) => void): Session
-  /** Makes a polling session known on this instance. */
-  hold(sid: string, source: SessionSource, record: SidSource): PollingSession
-  isHeld(sid: string): boolean
-  /** The session of a sid, as its last request left it, on whichever instance that was. */
-  known(exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession>
-  /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
-  sweep(): void
-  close(): void
-}
+export type SocketIoSessions = ReturnType<typeof createSocketIoSessions>
 
-export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIoSessions => {
+export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const { now } = forwarding
   const { shared } = forwarding.sidStore
   const polled = new Map<string, PollingSession>()
@@ -49,9 +32,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   const enter = (session: Session) => {
     sessions.add(session)
     const { ipKey } = session.source
-    const ofAddress = byAddress.get(ipKey)
-    if (ofAddress === undefined) byAddress.set(ipKey, new Set([session]))
-    else ofAddress.add(session)
+    byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(session))
   }
 
   const leave = (session: Session) => {
@@ -62,6 +43,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     if (ofAddress?.size === 0) byAddress.delete(ipKey)
   }
 
+  /** @param onOver receives the phase in which it ended */
   const start = (source: SessionSource, onOver: (from: Phase) => void): Session => {
     const session = createSession(forwarding, source, (over, from) => {
       leave(over)
@@ -71,6 +53,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     return session
   }
 
+  /** Makes a polling session known on this instance. */
   const hold = (sid: string, source: SessionSource, record: SidSource): PollingSession => {
     const entry = openPollingSession(forwarding, sid, source, record, start)
     polled.set(sid, entry)
@@ -83,6 +66,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     hashed.delete(hashId(sid))
   }
 
+  /** The session of a sid, as its last request left it, on whichever instance that was. */
   const known = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string): Promise<PollingSession> => {
     const local = polled.get(sid)
     if (local !== undefined) {
@@ -107,6 +91,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
     return taken
   }
 
+  /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
   const sweep = () => {
     const at = now()
     for (const session of [...sessions]) {
@@ -133,10 +118,11 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding): SocketIo
   shared?.onMail(hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail())
 
   return {
+    /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */
     enterUnproven: createUnproven(byAddress),
     start,
     hold,
-    isHeld: sid => polled.has(sid),
+    isHeld: (sid: string) => polled.has(sid),
     known,
     sweep,
     close() {

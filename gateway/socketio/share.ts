@@ -3,18 +3,6 @@ import { BadRequest, Unavailable } from '../errors.ts'
 import type { Session } from './session.ts'
 import type { NamespaceState, SharedSids } from './sid-store.ts'
 
-/** The shared state of one session; see `SharedSids`. */
-export interface PollingShare {
-  reload(): Promise<void>
-  persist(): Promise<void>
-  /** A WebSocket at this instance carries the session from now on. */
-  takeOver(): Promise<void>
-  mail(packets: readonly string[]): Promise<void>
-  collect(): Promise<readonly string[]>
-  lease(): Promise<boolean>
-  release(): Promise<void>
-}
-
 /** An unavailable store results in 503, because nothing may be allowed on a guess. */
 export const storeAway = (cause: unknown): never => {
   throw new Unavailable({ cause, reason: 'sid-store' })
@@ -29,7 +17,7 @@ interface ShareParts {
 }
 
 /** Reads and writes the shared state of one session; everything except mail rejects with a refusal. */
-export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }: ShareParts): PollingShare => {
+export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }: ShareParts) => {
   const { state } = session
   // As last read or written, so that only differences are written.
   let seen = new Map(state.namespaces)
@@ -68,6 +56,7 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
       note()
       await shared.save(sid, changes).catch(storeAway)
     },
+    /** A WebSocket at this instance carries the session from now on. */
     async takeOver() {
       const record = await shared.load(sid).catch(storeAway)
       if (record !== undefined) session.adopt(record)
@@ -75,9 +64,11 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
       isCarriedHere = true
       await shared.save(sid, { upgraded: true, namespaces: {} }).catch(storeAway)
     },
-    mail: packets => shared.mail(sid, packets),
+    mail: (packets: readonly string[]) => shared.mail(sid, packets),
     collect: () => shared.collect(sid),
     lease: () => shared.lease(sid, pollMs),
     release: () => shared.release(sid)
   }
 }
+
+export type PollingShare = ReturnType<typeof createShare>

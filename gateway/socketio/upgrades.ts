@@ -13,8 +13,9 @@ import {
   targetsInTurn,
   type UpgradeRequest
 } from '../websocket/upgrade.ts'
-import type { PollingSession, SocketIoForwarding } from './polling/polling-session.ts'
-import { type EngineRequest, readEngineQuery } from './protocol/engineio-request.ts'
+import type { SocketIoForwarding } from './polling/polling-parts.ts'
+import type { PollingSession } from './polling/polling-session.ts'
+import { readEngineQuery } from './protocol/engineio-handshake.ts'
 import type { Carrier, Session } from './session.ts'
 import { sourceOf } from './session-source.ts'
 import { type SocketIoSessions, unknownSid } from './sessions.ts'
@@ -113,7 +114,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
   return (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
     const wrong = judgeClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
-    const asked: EngineRequest | undefined = readEngineQuery(exchange.query)
+    const asked = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }
     const targets = asked.sid === undefined ? targetsInTurn(upstream) : []

@@ -15,7 +15,7 @@ import {
   readSocketIoPacket,
   type SocketIoPacket
 } from '../protocol/packets.ts'
-import { type ConnectParts, judgeConnect } from './connect.ts'
+import { judgeConnect } from './connect.ts'
 import { type GateParts, leaveNamespace } from './gate-state.ts'
 import { DROPPED, PASSED, type PacketVerdict, violation } from './packet-verdict.ts'
 
@@ -26,7 +26,6 @@ const MAX_CONNECTS_PER_MINUTE = 120
 export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVerdict) => PacketVerdict) => {
   const { state } = parts
   const { namespaces } = state
-  const connecting: ConnectParts = { ...parts, namespaces }
   let refused = 0
   let connects = 0
   let minute = 0
@@ -37,7 +36,7 @@ export const createClientPackets = (parts: GateParts, answer: (verdict: PacketVe
     connects = now === minute ? connects + 1 : 1
     minute = now
     if (connects > MAX_CONNECTS_PER_MINUTE) return violation('too-many-connects')
-    const verdict = judgeConnect(connecting, packet)
+    const verdict = judgeConnect(parts, packet)
     if (verdict instanceof Promise) return verdict
     if (verdict.verdict === 'answer' && ++refused > MAX_REFUSED_CONNECTS) return violation('too-many-connects')
     return answer(verdict)

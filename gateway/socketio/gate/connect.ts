@@ -1,6 +1,6 @@
 // Checks a CONNECT: it passes with the person in place of the token, or gets a CONNECT_ERROR.
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
-import type { Identity, User } from '../../identity.ts'
+import type { Identity } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
 import { namespaceRoute } from '../../routes/socketio-routes.ts'
 import {
@@ -10,21 +10,9 @@ import {
   readAuth,
   type SocketIoPacket
 } from '../protocol/packets.ts'
-import type { NamespaceState, PidOwner, SidStore } from '../sid-store.ts'
+import type { PidOwner } from '../sid-store.ts'
+import type { GateParts } from './gate-state.ts'
 import { DROPPED, type PacketVerdict } from './packet-verdict.ts'
-
-export interface ConnectParts {
-  readonly route: Route
-  readonly namespaces: Map<string, NamespaceState>
-  /** The identity behind a token; throws 401. */
-  readonly identify: (token: string) => Identity
-  /** Why a person may not use a route; undefined: they may. */
-  readonly judge: (route: Route, user: User) => GatewayError | undefined
-  readonly pids: Pick<SidStore, 'bindPid' | 'pidOwner'>
-  /** Called before a CONNECT is forwarded; throws a refusal. */
-  readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
-  readonly now: () => number
-}
 
 const MAX_NAMESPACES = 50
 const MAX_ID = 256
@@ -33,10 +21,11 @@ const PID_GRACE_MS = 10 * 60_000
 
 /** Returns `answer` for a refusal. Only a CONNECT with a recovery id has to wait for a result. */
 export const judgeConnect = (
-  parts: ConnectParts,
+  parts: GateParts,
   { namespace, rest }: SocketIoPacket
 ): PacketVerdict | Promise<PacketVerdict> => {
-  const { namespaces, route } = parts
+  const { route } = parts
+  const { namespaces } = parts.state
   const auth = readAuth(rest)
   try {
     const { identity, by } = prove(parts, namespace, auth)
@@ -63,7 +52,7 @@ export const judgeConnect = (
 
 /** Throws the reason for refusing this CONNECT. */
 const prove = (
-  { route, namespaces, identify, judge }: ConnectParts,
+  { route, state, identify, judge }: GateParts,
   namespace: string,
   auth: Record<string, unknown> | undefined
 ): { identity: Identity; by: Route } => {
@@ -76,16 +65,16 @@ const prove = (
   const refusal = judge(by, identity.user)
   if (refusal !== undefined) throw refusal
   // A session belongs to one person: its id must not transfer one person's access to another.
-  for (const other of namespaces.values()) {
+  for (const other of state.namespaces.values()) {
     if (other.identity.user.id !== identity.user.id) throw new Forbidden({ reason: 'session-of-another' })
   }
-  if (namespaces.size >= MAX_NAMESPACES) throw new Forbidden({ reason: 'too-many-namespaces' })
+  if (state.namespaces.size >= MAX_NAMESPACES) throw new Forbidden({ reason: 'too-many-namespaces' })
   return { identity, by }
 }
 
 /** Whether the recovery id in the auth payload may be used: same person, same access version, same namespace. */
 const mayRecover = async (
-  { pids, route }: ConnectParts,
+  { pids, route }: GateParts,
   pid: string,
   namespace: string,
   { user, version }: Identity
@@ -101,11 +90,7 @@ const mayRecover = async (
 }
 
 /** Remembers the owner of the recovery id in an accepted CONNECT. */
-export const bindRecovery = (
-  { pids, route, now }: Pick<ConnectParts, 'pids' | 'route' | 'now'>,
-  packet: SocketIoPacket,
-  identity: Identity
-) => {
+export const bindRecovery = ({ pids, route, now }: GateParts, packet: SocketIoPacket, identity: Identity) => {
   const { pid } = readAuth(packet.rest) ?? {}
   if (typeof pid !== 'string' || pid.length > MAX_ID) return
   const { user, version, expiresAt } = identity

@@ -1,9 +1,8 @@
 // Describes the known state of a Socket.IO session's namespaces and attachments while its packets are checked.
 import type { GatewayError } from '../../errors.ts'
-import type { User } from '../../identity.ts'
+import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import type { AttachmentsDue, NamespaceState } from '../sid-store.ts'
-import type { ConnectParts } from './connect.ts'
+import type { AttachmentsDue, NamespaceState, SidStore } from '../sid-store.ts'
 
 export interface GateState {
   readonly namespaces: Map<string, NamespaceState>
@@ -11,8 +10,17 @@ export interface GateState {
   due: AttachmentsDue
 }
 
-export interface GateParts extends Omit<ConnectParts, 'namespaces'> {
+export interface GateParts {
+  readonly route: Route
   readonly state: GateState
+  /** The identity behind a token; throws 401. */
+  readonly identify: (token: string) => Identity
+  /** Why a person may not use a route; undefined: they may. */
+  readonly judge: (route: Route, user: User) => GatewayError | undefined
+  readonly pids: Pick<SidStore, 'bindPid' | 'pidOwner'>
+  readonly now: () => number
+  /** Called before a CONNECT is forwarded; throws a refusal. */
+  readonly onAsked: (namespace: string, judgedBy: Route, identity: Identity) => void
   /** The current access to a namespace. */
   readonly rightOf: (namespace: string) => Right | undefined
   readonly onRefusedEvent: (namespace: string, event: string, refusal: GatewayError) => void
@@ -40,6 +48,6 @@ export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !
 export const owesClient = ({ due }: GateState): boolean => due.upstream > 0 && due.upstreamFate === 'pass'
 
 /** The namespace was left, by a packet of either side. */
-export const leaveNamespace = ({ state, onLeft }: Pick<GateParts, 'state' | 'onLeft'>, namespace: string): void => {
+export const leaveNamespace = ({ state, onLeft }: GateParts, namespace: string): void => {
   if (state.namespaces.delete(namespace)) onLeft(namespace)
 }

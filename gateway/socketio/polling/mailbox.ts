@@ -2,34 +2,20 @@
 import type { Exchange } from '../../http/exchange.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { SEPARATOR } from '../protocol/engineio.ts'
-import type { Session } from '../session.ts'
-import type { PollingShare } from '../share.ts'
-import { clientFields, type PollingForwarding } from './client-fields.ts'
-
-interface MailboxParts {
-  readonly share: PollingShare | undefined
-  readonly forwarding: PollingForwarding
-  readonly session: Session
-  /** Response fields: those that the upstream sent in this client's handshake. */
-  readonly fields: readonly string[]
-}
+import { answerFailure, answerText, clientFields } from './answers.ts'
+import type { PollingParts } from './polling-parts.ts'
 
 const NOOP = '6'
 
-export const createMailbox = ({ share, forwarding, session, ...first }: MailboxParts) => {
-  let { fields } = first
+export const createMailbox = ({ share, forwarding, session, record }: PollingParts) => {
+  // Those of the handshake at first.
+  let { fields } = record
   let packets: string[] = []
   let waiting: Exchange | undefined
   /** Set once the WebSocket transport has taken over. */
   let divert: ((packets: readonly string[]) => void) | undefined
 
-  const answer = (exchange: Exchange, body: string) => {
-    exchange.underway = undefined
-    const bytes = Buffer.from(body)
-    const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(bytes.length)]
-    const headers = [...fields, ...forwarding.pollHeaders(exchange, fields), ...type]
-    exchange.response.whole({ status: 200, headers }, bytes.toString('latin1'))
-  }
+  const answer = (exchange: Exchange, body: string) => answerText(exchange, forwarding, fields, Buffer.from(body))
 
   const put = (more: readonly string[]) => void packets.push(...more)
 
@@ -49,12 +35,8 @@ export const createMailbox = ({ share, forwarding, session, ...first }: MailboxP
 
   return {
     answer,
-    /** The upstream's own refusal, without its body. */
-    answerFailure(exchange: Exchange, head: ResponseHead) {
-      const passed = clientFields(head, forwarding, session.source)
-      const headers = [...passed, ...forwarding.pollHeaders(exchange, passed), 'content-length', '0']
-      exchange.response.whole({ status: head.status < 400 ? 502 : head.status, headers }, '')
-    },
+    answerFailure: (exchange: Exchange, head: ResponseHead) =>
+      answerFailure(exchange, forwarding, session.source, head),
     /** Uses the fields of the upstream's latest response from now on. */
     useFields(head: ResponseHead) {
       fields = clientFields(head, forwarding, session.source)

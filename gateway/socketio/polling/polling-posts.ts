@@ -3,23 +3,13 @@ import { BadRequest, RateLimited } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream } from '../../upstream/call.ts'
 import { ENGINE_CLOSE, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
-import type { Session } from '../session.ts'
-import type { PollingShare } from '../share.ts'
-import type { PollingForwarding } from './client-fields.ts'
+import { ownPostHead } from '../session-source.ts'
 import type { Mailbox } from './mailbox.ts'
-
-interface PostParts {
-  readonly share: PollingShare | undefined
-  readonly forwarding: PollingForwarding
-  readonly session: Session
-  /** The complete head of one of the gateway's own requests in this session. */
-  readonly ownHead: (contentLength: number) => string
-}
+import type { PollingParts } from './polling-parts.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
 
-export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
-  const { forwarding, session, share } = parts
+export const createPollingPosts = ({ forwarding, sid, session, share }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = session.source
   const maxMessages = route.socketio?.messagesPerSecond ?? 1000
   let second = 0
@@ -90,7 +80,8 @@ export const createPollingPosts = (parts: PostParts, mailbox: Mailbox) => {
     },
     /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {
-      last = last.then(() => send(packets, parts.ownHead, upstream.timeoutMs)).catch(() => undefined)
+      const headOf = (length: number) => ownPostHead(session.source, sid, length)
+      last = last.then(() => send(packets, headOf, upstream.timeoutMs)).catch(() => undefined)
       return last
     }
   }

@@ -10,14 +10,14 @@ import type { ResponseContext } from '../../upstream/headers/client-head.ts'
 import { publicCookie } from '../../upstream/headers/public-addresses.ts'
 import { targetsInTurn } from '../../websocket/upgrade.ts'
 import { bytesLeft } from '../life.ts'
-import { readHandshake } from '../protocol/engineio-handshake.ts'
-import { readEngineQuery } from '../protocol/engineio-request.ts'
+import { readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { type SessionSource, sourceOf } from '../session-source.ts'
 import { type SocketIoSessions, unknownSid } from '../sessions.ts'
 import { storeAway } from '../share.ts'
 import type { SidSource } from '../sid-store.ts'
-import { clientFields } from './client-fields.ts'
-import { type SocketIoForwarding, upgradedAlready } from './polling-session.ts'
+import { answerFailure, answerText, clientFields } from './answers.ts'
+import type { SocketIoForwarding } from './polling-parts.ts'
+import { upgradedAlready } from './polling-session.ts'
 
 const BODY_MS = 30_000
 const HANDSHAKE_BYTES = 64 * 1024
@@ -79,24 +79,14 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   const openPolling = async (exchange: Exchange, source: SessionSource, { head, body }: UpstreamAnswer) => {
     const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
     const { route, target, upstream } = source
-    const fields = clientFields(head, forwarding, source)
-    const { response } = exchange
-    if (opened === undefined || sessions.isHeld(opened.sid)) {
-      const status = head.status >= 400 ? head.status : 502
-      response.whole(
-        { status, headers: [...fields, ...forwarding.pollHeaders(exchange, fields), 'content-length', '0'] },
-        ''
-      )
-      return
-    }
+    if (opened === undefined || sessions.isHeld(opened.sid)) return answerFailure(exchange, forwarding, source, head)
     const { sid, sessionMs, pollMs } = opened
+    const fields = clientFields(head, forwarding, source)
     const record: SidSource = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
     sessions.hold(sid, source, record)
     if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
-    const type = ['content-type', 'text/plain; charset=UTF-8', 'content-length', String(body.length)]
     const cookies = cookiesOf(head, forwarding.responseContext(route, upstream, exchange.host))
-    const headers = [...fields, ...cookies, ...forwarding.pollHeaders(exchange, fields), ...type]
-    response.whole({ status: 200, headers }, body.toString('latin1'))
+    answerText(exchange, forwarding, [...fields, ...cookies], body)
   }
 
   /** An affinity cookie of the backend, set only in the handshake. */

@@ -1,22 +1,13 @@
 // Opens a Socket.IO session over polling, on the instance that began it or on one that adopts it.
 import { BadRequest, GatewayError } from '../../errors.ts'
-import type { Exchange } from '../../http/exchange.ts'
-import type { Upstreams } from '../../upstream/upstreams.ts'
 import type { Relay } from '../../websocket/relay.ts'
-import type { SocketForwarding } from '../../websocket/upgrade.ts'
 import type { Phase } from '../life.ts'
-import type { Session, SessionParts } from '../session.ts'
-import { ownPostHead, type SessionSource } from '../session-source.ts'
+import type { Session } from '../session.ts'
+import type { SessionSource } from '../session-source.ts'
 import { createShare, type PollingShare } from '../share.ts'
 import type { SidSource } from '../sid-store.ts'
-import type { PollingForwarding } from './client-fields.ts'
+import type { SocketIoForwarding } from './polling-parts.ts'
 import { createPollingTransport, type PollingTransport } from './polling-transport.ts'
-
-export interface SocketIoForwarding extends SocketForwarding, SessionParts, Pick<PollingForwarding, 'pollHeaders'> {
-  readonly upstreams: Upstreams
-  /** `[name, value, …]` on the gateway's own responses. */
-  readonly ownHeaders: (exchange: Exchange) => readonly string[]
-}
 
 export interface PollingSession {
   readonly session: Session
@@ -59,15 +50,7 @@ export const openPollingSession = (
     throw upgradedAlready()
   }
   const share = shared && createShare(shared, { sid, session, pollMs: record.pollMs, letGo })
-  const polling = createPollingTransport({
-    forwarding,
-    session,
-    share,
-    fields: record.fields,
-    pollMs: record.pollMs,
-    ownHead: length => ownPostHead(source, sid, length),
-    onViolation: session.violate
-  })
+  const polling = createPollingTransport({ forwarding, sid, session, record, share })
   session.poll(polling.carrier, record.createdAt)
   if (shared !== undefined) session.claimBy(namespace => shared.dropNamespace(sid, namespace))
   const entry: PollingSession = {

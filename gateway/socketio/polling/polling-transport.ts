@@ -3,31 +3,17 @@ import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../../e
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
 import { ENGINE_CLOSE, readEnginePayload } from '../protocol/engineio.ts'
-import type { Session } from '../session.ts'
 import type { PollingShare } from '../share.ts'
-import type { PollingForwarding } from './client-fields.ts'
 import { createMailbox } from './mailbox.ts'
+import type { PollingParts } from './polling-parts.ts'
 import { createPollingPosts } from './polling-posts.ts'
 
-interface PollingOptions {
-  readonly share: PollingShare | undefined
-  readonly forwarding: PollingForwarding
-  readonly session: Session
-  /** Response fields: those that the upstream sent in this client's handshake. */
-  readonly fields: readonly string[]
-  /** How long the upstream may hold a poll. */
-  readonly pollMs: number
-  /** The complete head of one of the gateway's own requests in this session. */
-  readonly ownHead: (contentLength: number) => string
-  readonly onViolation: (reason: string) => void
-}
-
-export const createPollingTransport = (options: PollingOptions) => {
-  const { forwarding, session, share } = options
+export const createPollingTransport = (parts: PollingParts) => {
+  const { forwarding, session, share, record } = parts
   const { upstream, target, route } = session.source
   const maxBytes = route.socketio?.maxMessageBytes ?? 1_000_000
-  const mailbox = createMailbox(options)
-  const posts = createPollingPosts(options, mailbox)
+  const mailbox = createMailbox(parts)
+  const posts = createPollingPosts(parts, mailbox)
   let poll: PendingCall | undefined
   let isClosed = false
   let bytes = 0
@@ -59,7 +45,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     if (packets === undefined) return failPoll(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
     for (const packet of packets) {
       const judged = session.gate.fromUpstream(packet)
-      if (judged.verdict === 'violation') return options.onViolation(judged.reason)
+      if (judged.verdict === 'violation') return session.violate(judged.reason)
       if (judged.verdict === 'pass') mailbox.put([judged.text ?? packet.text, ...(judged.released ?? [])])
     }
     if (!session.isOver) await share?.persist()
@@ -71,7 +57,7 @@ export const createPollingTransport = (options: PollingOptions) => {
     if (!mailbox.isEmpty()) return mailbox.flush()
     // After one of the gateway's own responses, the upstream's earlier poll is still in progress.
     if (poll !== undefined) return
-    const [method, body, isStream, timeoutMs] = ['GET', undefined, true, options.pollMs] as const
+    const [method, body, isStream, timeoutMs] = ['GET', undefined, true, record.pollMs] as const
     const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }
     poll = callUpstream(forwarding.upstreams, call)
     poll.answer.then(takeAnswer).catch(failPoll)
@@ -88,7 +74,7 @@ export const createPollingTransport = (options: PollingOptions) => {
   return {
     get(exchange: Exchange, head: string) {
       if (mailbox.isAwaited()) {
-        options.onViolation('overlapping-polls')
+        session.violate('overlapping-polls')
         return forwarding.refuse(exchange, new BadRequest({ reason: 'overlapping-polls' }))
       }
       mailbox.wait(exchange, () => {

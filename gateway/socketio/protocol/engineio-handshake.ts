@@ -1,6 +1,49 @@
-// Reads from the response to an Engine.IO handshake which session it opened and how long its server waits.
+// Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
 import { readEnginePayload } from './engineio.ts'
-import { isSid } from './engineio-request.ts'
+
+interface EngineRequest {
+  readonly transport: 'polling' | 'websocket'
+  /** undefined: a handshake. */
+  readonly sid: string | undefined
+}
+
+const MAX_PARAMETERS = 32
+const SID = /^[A-Za-z0-9._~-]{1,128}$/
+// JSONP: a response that any page could run as a script.
+const JSONP = 'j'
+const OURS = new Set(['EIO', 'transport', 'sid', 't', 'b64'])
+
+const decode = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values as received. */
+export const readEngineQuery = (query: string): EngineRequest | undefined => {
+  const pairs = query.slice(1).split('&')
+  if (pairs.length > MAX_PARAMETERS) return undefined
+  const values = new Map<string, string>()
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    const name = decode(at === -1 ? pair : pair.slice(0, at))
+    if (name === undefined || name === JSONP) return undefined
+    if (!OURS.has(name)) continue
+    // Each once, and as every client writes it, so that no two parsers can differ.
+    if (values.has(name) || at === -1 || pair.slice(0, at) !== name) return undefined
+    values.set(name, pair.slice(at + 1))
+  }
+  const transport = values.get('transport')
+  const sid = values.get('sid')
+  if (values.get('EIO') !== '4' || (transport !== 'polling' && transport !== 'websocket')) return undefined
+  // Clients without binary XMLHttpRequest say so; in revision 4, polling uses Base64 in any case.
+  if (values.get('b64') !== undefined && values.get('b64') !== '1') return undefined
+  return sid === undefined || SID.test(sid) ? { transport, sid } : undefined
+}
+
+const isSid = (text: unknown): text is string => typeof text === 'string' && SID.test(text)
 
 interface Handshake {
   sid: string

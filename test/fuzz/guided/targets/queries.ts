@@ -2,7 +2,7 @@
 import { socketToken } from '../../../../gateway/access/socket-token.ts'
 import { GatewayError } from '../../../../gateway/errors.ts'
 import type { Exchange } from '../../../../gateway/http/exchange.ts'
-import { readEngineQuery } from '../../../../gateway/socketio/protocol/engineio-request.ts'
+import { readEngineQuery } from '../../../../gateway/socketio/protocol/engineio-handshake.ts'
 import { Fault, type Target } from '../engine.ts'
 
 const ROUTE = { websocket: { origins: [], tokenInQuery: true } } as unknown as Parameters<typeof socketToken>[1]
