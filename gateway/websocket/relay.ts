@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
-export interface RelayOptions extends LegOptions {
+interface RelayOptions extends LegOptions {
   readonly client: Duplex
   readonly upstream: Duplex
   /** Idle time of both sides after which the socket ends; 0: never. */
