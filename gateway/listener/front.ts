@@ -1,6 +1,6 @@
 // Accepts connections on a port and passes on those that may use HTTP, after their PROXY header and inside TLS.
 import { constants } from 'node:crypto'
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'
 import type { CertificateState } from './certificates.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
@@ -26,19 +26,12 @@ export interface FrontParts {
   readonly onRefused: (reason: string, peer: string | undefined) => void
 }
 
-export interface Front {
-  /** Not listening yet. */
-  readonly server: Server
-  /** Applies to new connections; open ones keep their own. */
-  useCertificate(state: CertificateState): void
-  /** Resolves when all connections have reached HTTP; those that have not after `graceMs` are closed. */
-  endEarly(graceMs?: number): Promise<void>
-}
+export type Front = ReturnType<typeof createFront>
 
 /** For a PROXY header, and for a TLS handshake. */
 const EARLY_MS = 10_000
 
-export const createFront = ({ accept, places, certificate, sendsProxyHeader, onRefused }: FrontParts): Front => {
+export const createFront = ({ accept, places, certificate, sendsProxyHeader, onRefused }: FrontParts) => {
   const early = new Set<Socket>()
   let onNoneEarly: (() => void) | undefined
   const leaveEarly = (connection: Socket) => {
@@ -70,9 +63,12 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
     )
   })
   return {
+    /** Not listening yet. */
     server,
-    useCertificate: state => tls?.server.setSecureContext(secureContext(state)),
-    async endEarly(graceMs = 0) {
+    /** Applies to new connections; open ones keep their own. */
+    useCertificate: (state: CertificateState) => tls?.server.setSecureContext(secureContext(state)),
+    /** Resolves when all connections have reached HTTP; those that have not after `graceMs` are closed. */
+    async endEarly(graceMs = 0): Promise<void> {
       if (early.size === 0) return
       await new Promise<void>(resolve => {
         const timer = setTimeout(resolve, graceMs)

@@ -21,23 +21,13 @@ interface ListenerParts {
   readonly onRefused: FrontParts['onRefused']
 }
 
-interface Listener {
-  readonly port: number
-  /** Port of the redirecting listener; undefined if there is none. */
-  readonly redirectPort: number | undefined
-  /** From now on every response is the last on its connection, and says so; new connections are still accepted. */
-  announceEnd(): void
-  /** Stops accepting connections; requests in progress may finish, and after `timeoutMs` the rest is cut. */
-  drain(timeoutMs: number): Promise<void>
-}
-
 interface Open {
   readonly front: Front
   readonly http: HttpServer
   readonly port: number
 }
 
-export const openListener = async (parts: ListenerParts): Promise<Listener> => {
+export const openListener = async (parts: ListenerParts) => {
   const { settings, certificates } = parts
   const main = await open(parts, parts.server, settings.port, certificates)
   const all = [main]
@@ -50,11 +40,14 @@ export const openListener = async (parts: ListenerParts): Promise<Listener> => {
   }
   return {
     port: main.port,
+    /** Port of the redirecting listener; undefined if there is none. */
     redirectPort: all[1]?.port,
-    announceEnd() {
+    /** From now on every response is the last on its connection, and says so; new connections are still accepted. */
+    announceEnd(): void {
       for (const { http } of all) http.announceEnd()
     },
-    async drain(timeoutMs) {
+    /** Stops accepting connections; requests in progress may finish, and after `timeoutMs` the rest is cut. */
+    async drain(timeoutMs: number): Promise<void> {
       await Promise.all(all.map(one => drain(one, timeoutMs)))
       certificates?.close()
     }

@@ -1,21 +1,18 @@
 // Counts connections closed because of their PROXY header, and logs them at most once a minute.
 import type { Log } from '../values/log.ts'
 
-export interface Violations {
-  /** A connection was closed for this reason. */
-  note(reason: string, peer: string | undefined): void
-  readonly count: number
-}
+export type Violations = ReturnType<typeof createViolations>
 
 const QUIET_MS = 60_000
 
 /** @param now milliseconds of a monotonic clock */
-export const createViolations = (log: Pick<Log, 'warn'>, now: () => number = () => performance.now()): Violations => {
+export const createViolations = (log: Pick<Log, 'warn'>, now: () => number = () => performance.now()) => {
   let count = 0
   let told = 0
   let quietUntil = Number.NEGATIVE_INFINITY
   return {
-    note(reason, peer) {
+    /** A connection was closed for this reason. */
+    note(reason: string, peer: string | undefined): void {
       count++
       if (now() < quietUntil) return
       quietUntil = now() + QUIET_MS

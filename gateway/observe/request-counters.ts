@@ -28,16 +28,7 @@ export interface RouteCounts {
   readonly upstream: Times
 }
 
-export interface RequestCounters {
-  /** Takes well under a microsecond. @param now monotonic ms */
-  record(exchange: Exchange, now: number): void
-  recordLogin(outcome: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void
-  /** A new table is in use: drops the routes that it no longer contains. */
-  retain(table: RouteTable): void
-  routes(): RouteCounts[]
-  refusals(): { code: string; reason: string; count: number }[]
-  logins(): { provider: string; result: 'ok' | 'refused'; reason: string; count: number }[]
-}
+export type RequestCounters = ReturnType<typeof createRequestCounters>
 
 /** Routes beyond this number share the counts of `other`. */
 const MAX_ROUTES = 500
@@ -84,7 +75,7 @@ const createPairCounts = () => {
   return { add, list }
 }
 
-export const createRequestCounters = (): RequestCounters => {
+export const createRequestCounters = () => {
   const other = createRouteCounts('other')
   const byId = new Map<string, RouteCounts>()
   /** 0: not known yet; 1: beyond the number of routes that are counted. */
@@ -113,7 +104,8 @@ export const createRequestCounters = (): RequestCounters => {
   }
 
   return {
-    record(exchange, now) {
+    /** Takes well under a microsecond. @param now monotonic ms */
+    record(exchange: Exchange, now: number): void {
       const { route, response, error, upstreamMs } = exchange
       const counts = countsOf(route)
       const statusClass = exchange.upgraded ? 1 : response.hasBegun ? Math.trunc(response.status / 100) : 0
@@ -123,15 +115,17 @@ export const createRequestCounters = (): RequestCounters => {
       if (upstreamMs >= 0) addTime(counts.upstream, upstreamMs)
       if (error !== undefined) refusals.add(error.code, error.reason ?? '')
     },
-    recordLogin: ({ provider, ok, reason }) => logins.add(`${provider} ${ok ? 'ok' : 'refused'}`, reason),
-    retain(table) {
+    recordLogin: ({ provider, ok, reason }: Pick<LoginOutcome, 'provider' | 'ok' | 'reason'>): void =>
+      logins.add(`${provider} ${ok ? 'ok' : 'refused'}`, reason),
+    /** A new table is in use: drops the routes that it no longer contains. */
+    retain(table: RouteTable): void {
       const ids = new Set(table.routes.map(route => route.id))
       for (const id of byId.keys()) if (!ids.has(id)) byId.delete(id)
       slots = new Uint16Array(table.routes.length)
       firstNumber = table.routes[0]?.number ?? 0
       bySlot = noSlots()
     },
-    routes: () => [...byId.values(), other],
+    routes: (): RouteCounts[] => [...byId.values(), other],
     refusals: () => refusals.list().map(({ one, two, count }) => ({ code: one, reason: two, count })),
     logins: () =>
       logins.list().map(({ one, two, count }) => {
