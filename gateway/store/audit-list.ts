@@ -5,20 +5,7 @@ import { AuditEvent, type AuditEventRow } from './entities.ts'
 import { type Bounds, type Page, pageBounds, query } from './query.ts'
 import { storableText } from './storable.ts'
 
-export interface AuditItem {
-  /** ISO 8601, UTC. */
-  at: string
-  actor: { id: number | null; username: string }
-  action: string
-  target: string
-  /** Current name of the person, service account or area that `target` names; `''` if it no longer exists. */
-  targetName: string
-  before: unknown
-  after: unknown
-  requestId: string
-  ip: string
-  hash: string
-}
+export type AuditItem = ReturnType<typeof toItem>
 
 export interface AuditFilter {
   /** An id (as actor or as target `user:<id>`), or a username in any case. */
@@ -105,11 +92,13 @@ const NAMES = `
   UNION ALL SELECT 'area:' || id, name FROM areas
     WHERE id IN (SELECT substr(t, 6)::int FROM unnest($1::text[]) t WHERE t LIKE 'area:%')`
 
-const toItem = (row: AuditEventRow, targetName: string): AuditItem => ({
+const toItem = (row: AuditEventRow, targetName: string) => ({
+  /** ISO 8601, UTC. */
   at: row.at.toISOString(),
   actor: { id: row.actorId, username: row.actorUsername },
   action: row.action,
   target: row.target,
+  /** Current name of the person, service account or area that `target` names; `''` if it no longer exists. */
   targetName,
   before: row.before,
   after: row.after,

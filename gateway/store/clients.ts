@@ -14,21 +14,7 @@ import { findPerson, type StoredPerson } from './people.ts'
 import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
 import { sha256, storableKey, storableText } from './storable.ts'
 
-export interface ClientItem {
-  /** Id of the row in users, which its tokens carry as `sub`. */
-  id: number
-  clientId: string
-  name: string
-  profiles: string[]
-  areas: string[]
-  areaPrincipal: string
-  /** ISO 8601, UTC; `''`: never. */
-  expiresAt: string
-  /** CIDR blocks that it may connect from; empty: anywhere. */
-  addresses: string[]
-  /** ISO 8601, UTC; `''` if never. */
-  lastUsedAt: string
-}
+export type ClientItem = Awaited<ReturnType<typeof toItem>>
 
 export interface ClientWish extends AccessNames {
   name: string
@@ -231,19 +217,23 @@ interface ClientRow {
   last_used_at: Date | null
 }
 
-const toItem = async (manager: EntityManager, row: ClientRow): Promise<ClientItem> => {
+const toItem = async (manager: EntityManager, row: ClientRow) => {
   const person = await findPerson(manager, row.user_id)
   if (person === undefined) throw new NotFound({ reason: 'no-client' })
   const { profiles, areas, areaPrincipal } = person.assigned
   return {
+    /** Id of the row in users, which its tokens carry as `sub`. */
     id: row.user_id,
     clientId: row.client_id,
     name: row.name,
     profiles,
     areas,
     areaPrincipal: areaPrincipal ?? '',
+    /** ISO 8601, UTC; `''`: never. */
     expiresAt: row.expires_at?.toISOString() ?? '',
+    /** CIDR blocks that it may connect from; empty: anywhere. */
     addresses: row.addresses,
+    /** ISO 8601, UTC; `''` if never. */
     lastUsedAt: row.last_used_at?.toISOString() ?? ''
   }
 }

@@ -1,6 +1,5 @@
 // Lists what each group grants to a person, and to how many people.
 import type { EntityManager } from 'typeorm'
-import type { Provider } from '../identity.ts'
 import { type Grants, groupKey, type SeenGroups } from '../routes/grants.ts'
 import type { Database } from './database.ts'
 import { query } from './query.ts'
@@ -17,16 +16,6 @@ export interface GrantedParts {
   granted: GrantedPart[]
   /** The provider truncated its list of groups, so nothing is granted. */
   groupsCutOff: boolean
-}
-
-type GrantItem = GrantedPart & {
-  provider: Provider
-  /** `''`: any. */
-  tenant: string
-  /** `file:line:column`. */
-  place: string
-  /** Number of people in the group, as last seen. */
-  people: number
 }
 
 /** For several people, by id. */
@@ -46,10 +35,7 @@ export const grantedTo = async (
 }
 
 /** In the order of the files; and the number of people whose list of groups was truncated. */
-export const listGrants = (
-  database: Database,
-  { list }: Grants
-): Promise<{ items: GrantItem[]; peopleCutOff: number }> =>
+export const listGrants = (database: Database, { list }: Grants) =>
   database.read(async manager => {
     const keys = list.map(({ provider, group }) => groupKey(provider, group) ?? '')
     const columns = [list.map(({ provider }) => provider), keys, list.map(({ tenant = '' }) => tenant)]
@@ -58,10 +44,13 @@ export const listGrants = (
     const items = list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
       group,
       provider,
+      /** `''`: any. */
       tenant,
       profiles,
       areas,
+      /** `file:line:column`. */
       place: `${place.file}:${place.line}:${place.column}`,
+      /** Number of people in the group, as last seen. */
       people: counts[index]?.people ?? 0
     }))
     return { items, peopleCutOff: cutOff?.people ?? 0 }

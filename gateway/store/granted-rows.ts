@@ -10,17 +10,10 @@ export interface GrantedNames {
   readonly main: string
 }
 
-/** All access of a person, assigned and granted, as the public API shows it. */
-interface Effective {
-  profiles: string[]
-  areas: string[]
-  areaPrincipal: string
-}
-
 export interface GrantedChange {
   readonly id: number
-  readonly before: Effective
-  readonly after: Effective
+  readonly before: ReturnType<typeof effective>
+  readonly after: ReturnType<typeof effective>
 }
 
 /** Names missing in the database are created. */
@@ -109,7 +102,8 @@ const idsOf = (known: KnownNames, { profiles, areas, main }: GrantedNames): Ids 
   }
 }
 
-const effective = (known: KnownNames, assigned: Ids, granted: Ids): Effective => {
+/** All access of a person, assigned and granted, as the public API shows it. */
+const effective = (known: KnownNames, assigned: Ids, granted: Ids) => {
   const named = (names: ReadonlyMap<number, string>, ...ids: (readonly number[])[]) => {
     const wanted = new Set(ids.flat())
     return [...names].flatMap(([id, name]) => (wanted.has(id) ? [name] : []))

@@ -2,9 +2,8 @@
 import type { PersonalTokenNews } from '../tokens/personal-tokens.ts'
 import type { PersonalTokenRow } from '../tokens/token-table.ts'
 import type { Database } from './database.ts'
-import { secondsAt } from './packed-times.ts'
 import { query } from './query.ts'
-import { readAccessNames, readOwners, unpackOwners } from './token-owners.ts'
+import { readAccessNames, readOwners, secondsAt, unpackOwners } from './token-owners.ts'
 
 /** Rows per statement, so that each ends well within its deadline, and little of it is in memory at once. */
 const AT_ONCE = 4000

@@ -13,21 +13,9 @@ import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { readLiveTokens } from './live-tokens.ts'
 import { getPerson, type StoredPerson } from './people.ts'
-import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
+import { type Bounds, isRowId, query, readPage } from './query.ts'
 import { storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
-
-interface PersonalTokenItem {
-  id: number
-  name: string
-  profiles: string[]
-  /** ISO 8601, UTC. */
-  expiresAt: string
-  /** To the minute; ISO 8601, UTC; `''` if never. */
-  lastUsedAt: string
-}
-
-type OwnedTokenItem = PersonalTokenItem & { user: { id: number; username: string; name: string } }
 
 export interface TokenWish {
   name: string
@@ -40,10 +28,9 @@ export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
 
 export const createPersonalTokenStore = (database: Database) => ({
   /** Live tokens of a person, or of all people; the newest first. */
-  list: (bounds: Bounds, userId?: number): Promise<Page<OwnedTokenItem>> =>
-    database.read(manager => list(manager, bounds, userId)),
+  list: (bounds: Bounds, userId?: number) => database.read(manager => list(manager, bounds, userId)),
   /** The token is contained only in this result. Throws BadRequest, Conflict (too many), NotFound. */
-  create: (actor: Actor, userId: number, wish: TokenWish): Promise<PersonalTokenItem & { token: string }> =>
+  create: (actor: Actor, userId: number, wish: TokenWish) =>
     database.write(manager => create(manager, actor, userId, wish)),
   /** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
   end: (actor: Actor, id: number, userId?: number): Promise<void> =>
@@ -106,11 +93,7 @@ const expiry = (text: string): Date => {
 
 const invalid = (reason: string, message: string) => new BadRequest({ reason, message })
 
-const list = async (
-  manager: EntityManager,
-  bounds: Bounds,
-  userId: number | undefined
-): Promise<Page<OwnedTokenItem>> => {
+const list = async (manager: EntityManager, bounds: Bounds, userId: number | undefined) => {
   const select = (window: string) =>
     `SELECT ${ITEM}, u.id AS owner_id, u.username, u.name AS owner_name ${LIVE} ORDER BY t.id DESC ${window}`
   const page = await readPage<ItemRow & OwnerColumns>(manager, bounds, LIVE, select, [userId ?? null])
@@ -138,11 +121,13 @@ interface EndedRow {
   expires_s: number
 }
 
-const toItem = ({ id, name, profiles, expires_at, last_used_at }: ItemRow): PersonalTokenItem => ({
+const toItem = ({ id, name, profiles, expires_at, last_used_at }: ItemRow) => ({
   id,
   name,
   profiles,
+  /** ISO 8601, UTC. */
   expiresAt: expires_at.toISOString(),
+  /** To the minute; ISO 8601, UTC; `''` if never. */
   lastUsedAt: last_used_at?.toISOString() ?? ''
 })
 

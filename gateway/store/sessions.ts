@@ -4,7 +4,7 @@ import { NotFound } from '../errors.ts'
 import type { Identity, Provider } from '../identity.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
+import { type Bounds, isRowId, query, readPage } from './query.ts'
 import { storableKey, storableText } from './storable.ts'
 import { revokeToken } from './token-state.ts'
 
@@ -31,19 +31,7 @@ export const sessionUse = ({ identity, usedAt }: { identity: Identity; usedAt: n
   return [{ tokenId, userId: user.id, provider: user.provider, version, createdAt, expiresAt, usedAt }]
 }
 
-interface SessionItem {
-  id: number
-  /** Whether it is the session that sent the request. */
-  current: boolean
-  provider: Provider
-  /** ISO 8601, UTC. */
-  createdAt: string
-  /** To the minute; ISO 8601, UTC. */
-  lastUsedAt: string
-  ip: string
-  userAgent: string
-}
-
+/** What lists show of a session. */
 export const sessionItemSchema = {
   type: 'object',
   additionalProperties: false,
@@ -68,7 +56,7 @@ export const createSessions = (database: Database) => ({
   /** Records when logins were last used; unknown ones are stored from now on, ended ones are not. */
   recordUse: (uses: readonly SessionUse[]): Promise<void> => database.read(manager => recordUse(manager, uses)),
   /** Live sessions of a person, the most recently used first; `tokenId` is that of the session that sent the request. */
-  list: (userId: number, options: Bounds & { tokenId?: string }): Promise<Page<SessionItem>> =>
+  list: (userId: number, options: Bounds & { tokenId?: string }) =>
     database.read(manager => list(manager, userId, options)),
   /** Ends one session of a person on every instance. Throws NotFound. */
   end: (actor: Actor, userId: number, id: number): Promise<void> =>
@@ -132,11 +120,7 @@ const recordUse = async (manager: EntityManager, all: readonly SessionUse[]) => 
   ])
 }
 
-const list = async (
-  manager: EntityManager,
-  userId: number,
-  { tokenId, ...bounds }: Bounds & { tokenId?: string }
-): Promise<Page<SessionItem>> => {
+const list = async (manager: EntityManager, userId: number, { tokenId, ...bounds }: Bounds & { tokenId?: string }) => {
   const select = (window: string) => `${LIVE} ORDER BY s.last_used_at DESC, s.id DESC ${window}`
   const page = await readPage<Row>(manager, bounds, `FROM (${LIVE}) AS live`, select, [userId])
   const items = page.items.map(row => ({

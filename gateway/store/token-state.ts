@@ -8,27 +8,14 @@ import type { Database } from './database.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
-interface TokenStateRead {
-  /** Unexpired revoked tokens. */
-  tokens: RevokedToken[]
-  /** People whose version is above 0. */
-  versions: PersonVersion[]
-  /** Where the next `changesSince` continues. */
-  cursor: string
-  /** When this was read, milliseconds since the epoch by this process's clock. */
-  at: number
-  /** Whether this is the complete state, rather than a set of changes. */
-  complete: boolean
-}
-
 export const createTokenState = (database: Database) => ({
   /** Everything needed to check tokens without another query. */
-  loadRevocations: (): Promise<TokenStateRead> => database.read(manager => readSince(manager, undefined)),
+  loadRevocations: () => database.read(manager => readSince(manager, undefined)),
   /**
    * What was committed since `cursor`; some of it may be repeated, but nothing is missing: transactions that commit late are
    * found by their number. Complete again if the database was replaced by an older one.
    */
-  changesSince: (cursor: string): Promise<TokenStateRead> => database.read(manager => readSince(manager, cursor)),
+  changesSince: (cursor: string) => database.read(manager => readSince(manager, cursor)),
   /** Ends a token on every instance, with its audit entry in the same transaction. `expiresAt` in seconds. */
   revokeToken: (jti: string, expiresAt: number, entry?: AuditEntry): Promise<void> =>
     database.write(manager => revokeToken(manager, jti, expiresAt, entry)),
@@ -39,7 +26,8 @@ export const createTokenState = (database: Database) => ({
     })
 })
 
-const readSince = async (manager: EntityManager, since: string | undefined): Promise<TokenStateRead> => {
+const readSince = async (manager: EntityManager, since: string | undefined) => {
+  /** By this process's clock, milliseconds since the epoch. */
   const at = Date.now()
   // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
   const [now] = await query<{ cursor: string }>(
@@ -51,7 +39,17 @@ const readSince = async (manager: EntityManager, since: string | undefined): Pro
   const from = complete ? '0' : since
   const tokens = await query<RevokedToken>(manager, TOKENS, [from])
   const versions = await query<PersonVersion>(manager, VERSIONS, [from])
-  return { tokens, versions, cursor, at, complete }
+  return {
+    /** Unexpired revoked tokens. */
+    tokens,
+    /** People whose version is above 0. */
+    versions,
+    /** Where the next `changesSince` continues. */
+    cursor,
+    at,
+    /** Whether this is the complete state, rather than a set of changes. */
+    complete
+  }
 }
 
 // A minute of tolerance, because the gateway's clock may lag behind the database's.
