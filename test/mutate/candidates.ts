@@ -19,11 +19,17 @@ export interface Candidate {
 export const candidatesIn = (module: string): Candidate[] => {
   const source = scriptOf(module)
   const lines = readFileSync(join(ROOT, module), 'utf8').split('\n')
+  const seen = new Map<string, number>()
   return mutantsOf(source).map(mutant => {
     const before = source.slice(0, mutant.start).split('\n')
     const line = (lines[before.length - 1] ?? '').trim()
     const position = `${module}:${before.length}:${(before.at(-1) ?? '').length + 1}`
-    return { module, mutant, position, line: line.replace(/\s+/g, ' '), change: changeOf(mutant) }
+    const change = changeOf(mutant)
+    // The same change may be made in several places of a line.
+    const times = (seen.get(`${before.length} ${change}`) ?? 0) + 1
+    seen.set(`${before.length} ${change}`, times)
+    const numbered = times === 1 ? change : `${change} (${times})`
+    return { module, mutant, position, line: line.replace(/\s+/g, ' '), change: numbered }
   })
 }
 

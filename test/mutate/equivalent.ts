@@ -26,7 +26,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/access/browser-session.ts',
     line: 'const name = pair.slice(0, Math.max(equals, 0)).trim()',
-    changes: ['0 → 1'],
+    changes: ['0 → 1 (2)'],
     reason: 'one character is no name of a session cookie'
   },
   {
@@ -38,7 +38,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/access/browser-session.ts',
     line: 'const ownEndpoint = route?.upstream === undefined && route?.external !== true',
-    changes: ['?. → .'],
+    changes: ['?. → .', '?. → . (2)'],
     reason: 'the cookie is only heard on a route'
   },
   {
@@ -245,21 +245,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/tokens/access-token.ts',
-    line: "const signingKey = createSecretKey(options.secret, 'utf8')",
-    changes: ["'utf8' → ''"],
-    reason: 'Node reads an empty encoding as UTF-8'
-  },
-  {
-    module: 'gateway/tokens/access-token.ts',
     line: "const parts = key === -1 ? [] : token.split('.', 4)",
     changes: ['4 → 5'],
     reason: 'what has more than three parts has neither four nor five'
-  },
-  {
-    module: 'gateway/tokens/access-token.ts',
-    line: 'if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined) return BAD_SIGNATURE',
-    changes: ['|| → &&'],
-    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
     module: 'gateway/tokens/access-token.ts',
@@ -318,7 +306,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/tokens/own-tokens.ts',
     line: "const [header = '', payload = '', signature = ''] = parts.slice(i, i + 3)",
-    changes: ["'' → 'mutated'"],
+    changes: ["'' → 'mutated'", "'' → 'mutated' (2)", "'' → 'mutated' (3)"],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
@@ -366,7 +354,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/limits/packed-windows.ts',
     line: 'if (slots.ends[next] !== 0) forget(slots, find(slots, slots.low[next] ?? 0, slots.high[next] ?? 0))',
-    changes: ['0 → 1'],
+    changes: ['0 → 1 (2)', '0 → 1 (3)'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
@@ -420,13 +408,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/limits/packed-windows.ts',
     line: 'if (end !== 0 && end <= now) forget(slots, find(slots, slots.low[swept] ?? 0, slots.high[swept] ?? 0))',
-    changes: ['0 → 1'],
+    changes: ['0 → 1 (2)', '0 → 1 (3)'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
     module: 'gateway/limits/packed-windows.ts',
     line: 'for (let slot = index[position] ?? 0; slot !== 0; slot = index[position] ?? 0) {',
-    changes: ['0 → 1'],
+    changes: ['0 → 1', '0 → 1 (3)'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
@@ -512,7 +500,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/routes/distinguished-names.ts',
     line: 'const isShortString = STRING_TAGS.has(bytes[0] ?? 0) && bytes[1] === bytes.length - 2 && bytes.length < 130',
-    changes: ['0 → 1'],
+    changes: ['0 → 1 (2)'],
     reason: 'for the type alone: there is at least one byte'
   },
   {
@@ -696,7 +684,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/routes/route-table.ts',
     line: ".map(segment => (segment.startsWith(':') ? ':' : decodeSegment(segment)))",
-    changes: ["':' → ''"],
+    changes: ["':' → '' (2)"],
     reason: 'no other segment is empty'
   },
   {

@@ -90,7 +90,7 @@ export const createRunner = (graph: Graph): Runner => {
       mutant === undefined ? script : script.slice(0, mutant.start) + mutant.replacement + script.slice(mutant.end)
     if (isSlow(graph, test)) {
       const { tookMs } = await measureReach(graph, test)
-      return runAlone(test, { module, source }, SPARE_WALL_MS + 6 * tookMs)
+      return runAlone(test, { module, source }, SPARE_WALL_MS + Math.ceil(6 * tookMs))
     }
     const order = { test, module, source, fresh: [...freshFor(test, module), test] }
     const runOnce = (examples: number) => runInWorker({ ...order, examples })
