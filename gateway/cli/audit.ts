@@ -1,12 +1,12 @@
 // Verifies the hash chain of the audit log from the command line.
 import type { Command } from 'commander'
-import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, type Cli, type Report, run } from './command.ts'
 import { withDatabase } from './open-store.ts'
 
 export const addAudit = (program: Command, cli: Cli): void => {
   const audit = program.command('audit').description('verify the audit log')
   addCommand(audit, 'verify', 'check the hash chain of the audit log', ['audit verify', 'audit verify --json']).action(
-    (options: CommonOptions) => run(cli, options, () => verify(cli))
+    run(cli, verify)
   )
 }
 

@@ -4,11 +4,11 @@ import { formatComplaint } from '../route-files/load.ts'
 import { type GroupSources, groupSources } from '../settings/group-sources.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
-import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, type Cli, type Report, run } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { judgeRoutes } from './read-routes.ts'
 
-interface CheckOptions extends CommonOptions {
+interface CheckOptions {
   readonly settings?: boolean
 }
 
@@ -22,9 +22,7 @@ export const addCheck = (program: Command, cli: Cli): void => {
     .option('--settings', 'validate the environment too, even if it contains no gateway settings')
     .option('--no-settings', 'do not validate the environment')
     .addHelpText('after', SETTINGS_HELP)
-    .action((folder: string | undefined, options: CheckOptions) =>
-      run(cli, options, () => check(cli.environment, folder, options.settings))
-    )
+    .action(run(cli, check))
 }
 
 const SETTINGS_HELP = `
@@ -32,14 +30,12 @@ Without --settings and --no-settings, the environment is validated if it contain
 setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL. A .env file is not read.`
 
 const check = async (
-  environment: Environment,
+  { environment }: Cli,
   given: string | undefined,
-  withSettings = hasGatewaySettings(environment)
+  { settings: withSettings = hasGatewaySettings(environment) }: CheckOptions
 ): Promise<Report> => {
   const folder = routeFolder(environment, given)
-  const settings = withSettings
-    ? judgeSettings(environment)
-    : { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
+  const settings = withSettings ? judgeSettings(environment) : UNKNOWN
   const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
   const routes = await judgeRoutes(folder, {
     publicUrlGiven,
@@ -85,16 +81,16 @@ interface JudgedSettings {
   readonly browserSession: boolean
 }
 
+const UNKNOWN: JudgedSettings = { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
+
 const judgeSettings = (environment: Environment): JudgedSettings => {
   try {
     const settings = readSettings(environment)
     const { warnings, browserSession } = settings
     return { mistakes: [], warnings, groupSources: groupSources(settings), browserSession }
   } catch (error) {
-    if (error instanceof SettingsError) {
-      return { mistakes: error.mistakes, warnings: error.warnings, groupSources: undefined, browserSession: true }
-    }
-    throw error
+    if (!(error instanceof SettingsError)) throw error
+    return { ...UNKNOWN, mistakes: error.mistakes, warnings: error.warnings }
   }
 }
 

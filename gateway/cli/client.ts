@@ -2,11 +2,11 @@
 import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
 import { refuseUnknownProfiles } from './access-names.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { ACTOR, type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
 
-interface CreateOptions extends CommonOptions {
+interface CreateOptions {
   readonly profile: readonly string[]
   readonly area: readonly string[]
   readonly expires?: string
@@ -26,28 +26,14 @@ export const addClient = (program: Command, cli: Cli): void => {
     .requiredOption('--area <area...>', 'areas; the first one is the main area; areas that do not exist are created')
     .option('--expires <time>', 'date or time in ISO 8601; without it the account does not expire')
     .option('--address <cidr...>', 'networks from which it may be used; without it: any')
-    .action((name: string, options: CreateOptions) => run(cli, options, () => create(cli, name, options)))
+    .action(run(cli, create))
   addCommand(client, 'rotate', 'print a new secret; the previous one works for another 24 hours', ['client rotate ci'])
     .argument('<name>')
-    .action((name: string, options: CommonOptions) =>
-      run(cli, options, () => withClient(cli, name, async (clients, { id }) => shown(await clients.rotate(ACTOR, id))))
-    )
-  addCommand(client, 'list', 'list all service accounts', ['client list --json']).action((options: CommonOptions) =>
-    run(cli, options, () => list(cli))
-  )
+    .action(run(cli, rotate))
+  addCommand(client, 'list', 'list all service accounts', ['client list --json']).action(run(cli, list))
   addCommand(client, 'remove', 'remove a service account and end its tokens', ['client remove ci'])
     .argument('<name>')
-    .action((name: string, options: CommonOptions) =>
-      run(cli, options, () =>
-        withClient(cli, name, async (clients, item) => {
-          await clients.remove(ACTOR, item.id)
-          return {
-            json: { removed: item.name },
-            text: ({ green }) => green(`${item.name} has been removed.`)
-          }
-        })
-      )
-    )
+    .action(run(cli, remove))
 }
 
 const withClients = <T>(cli: Cli, work: (clients: Clients, database: Database) => Promise<T>): Promise<T> =>
@@ -70,6 +56,15 @@ const create = (cli: Cli, name: string, { profile, area, expires, address }: Cre
     const access = { profiles: [...profile], areas: [...area], areaPrincipal: area[0] ?? null }
     const conditions = { expiresAt: expires ?? null, addresses: [...(address ?? [])] }
     return shown(await clients.create(ACTOR, { name, ...access, ...conditions }, { makesAreas: true }))
+  })
+
+const rotate = (cli: Cli, name: string): Promise<Report> =>
+  withClient(cli, name, async (clients, { id }) => shown(await clients.rotate(ACTOR, id)))
+
+const remove = (cli: Cli, name: string): Promise<Report> =>
+  withClient(cli, name, async (clients, item) => {
+    await clients.remove(ACTOR, item.id)
+    return { json: { removed: item.name }, text: ({ green }) => green(`${item.name} has been removed.`) }
   })
 
 const shown = (item: ClientWithSecret): Report => ({

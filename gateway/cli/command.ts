@@ -39,10 +39,6 @@ export interface Cli {
   setExitCode(code: 0 | 1 | 2): void
 }
 
-export interface CommonOptions {
-  readonly json?: boolean
-}
-
 /** Registers a command with what all commands share: `--json`, and examples in its help. */
 export const addCommand = (parent: Command, usage: string, summary: string, examples: readonly string[]): Command =>
   parent
@@ -51,20 +47,22 @@ export const addCommand = (parent: Command, usage: string, summary: string, exam
     .option('--json', 'print JSON instead of text')
     .addHelpText('after', `\nExamples:\n${examples.map(line => `  npm run portaria -- ${line}`).join('\n')}`)
 
-/** Runs a command and prints its report; anything it throws becomes one readable message. */
-export const run = async (cli: Cli, { json = false }: CommonOptions, work: () => Promise<Report>): Promise<void> => {
-  try {
-    const report = await work()
-    const output = report.isMessage === true && !json ? cli.stderr : cli.stdout
-    const terminal = createTerminal(output, cli.environment)
-    output.write(`${json ? JSON.stringify(report.json, null, 2) : report.text(terminal)}\n`)
-    cli.setExitCode(report.found === true ? 1 : 0)
-  } catch (error) {
-    const failure = error instanceof CannotRun ? error : new CannotRun(unexpected(error))
-    tell(cli, json, failure)
-    cli.setExitCode(2)
+/** The action of a command: does its work and prints the report; anything it throws becomes one readable message. */
+export const run = <Given extends unknown[]>(cli: Cli, work: (cli: Cli, ...given: Given) => Promise<Report>) =>
+  async function (this: Command, ...given: Given): Promise<void> {
+    const { json = false } = this.opts<{ json?: boolean }>()
+    try {
+      const report = await work(cli, ...given)
+      const output = report.isMessage === true && !json ? cli.stderr : cli.stdout
+      const terminal = createTerminal(output, cli.environment)
+      output.write(`${json ? JSON.stringify(report.json, null, 2) : report.text(terminal)}\n`)
+      cli.setExitCode(report.found === true ? 1 : 0)
+    } catch (error) {
+      const failure = error instanceof CannotRun ? error : new CannotRun(unexpected(error))
+      tell(cli, json, failure)
+      cli.setExitCode(2)
+    }
   }
-}
 
 const tell = (cli: Cli, json: boolean, { message, details }: CannotRun): void => {
   if (json) {

@@ -1,7 +1,7 @@
 // Compares two directories of route files by what they allow, not by how they are written.
 import type { Command } from 'commander'
 import { lineOf } from '../explain/explain.ts'
-import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass } from './command-settings.ts'
 import { type Comparison, compareTables, type Difference, type TableSide } from './compare-tables.ts'
 import { readTable } from './read-routes.ts'
@@ -18,9 +18,7 @@ export const addDiff = (program: Command, cli: Cli): void => {
       'after',
       '\nThe exit code is 1 if anything became more permissive, so that a pipeline can require a review.'
     )
-    .action((before: string, after: string, options: CommonOptions) =>
-      run(cli, options, () => diff(cli, before, after))
-    )
+    .action(run(cli, diff))
 }
 
 const diff = async ({ environment }: Cli, before: string, after: string): Promise<Report> => {

@@ -1,7 +1,7 @@
 // Prints every variable that the gateway reads, with its meaning and default, as a file to fill in.
 import type { Command } from 'commander'
 import { VARIABLES, type Variable } from '../settings/table.ts'
-import { addCommand, type Cli, type CommonOptions, run } from './command.ts'
+import { addCommand, type Cli, run } from './command.ts'
 import { wrap } from './terminal.ts'
 
 const WIDTH = 98
@@ -15,8 +15,8 @@ const HEAD = [
 export const addEnv = (program: Command, cli: Cli): void => {
   addCommand(program, 'env', 'print a commented .env with every variable', ['env', 'env --json'])
     .addHelpText('after', WITHOUT_NPM)
-    .action((options: CommonOptions) =>
-      run(cli, options, async () => ({
+    .action(
+      run(cli, async () => ({
         json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
           name,
           meaning,

@@ -6,14 +6,14 @@ import { type Explanation, explain, explanationJson, lineOf } from '../explain/e
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
 import type { Decision } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { judgedFolder, readTable } from './read-routes.ts'
 import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
 import { askerOfToken, type TokenAsker } from './token-asker.ts'
 
-interface ExplainOptions extends CommonOptions {
+interface ExplainOptions {
   readonly as?: readonly string[]
   readonly token?: string
   readonly config?: string
@@ -44,8 +44,8 @@ export const addExplain = (program: Command, cli: Cli): void => {
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--headers', 'list the headers that the backend receives')
     .addHelpText('after', '\nThe exit code is 0 whatever the decision, and 2 if it could not be determined.')
-    .action((method: string, path: string, event: string | undefined, options: ExplainOptions) =>
-      run(cli, options, () =>
+    .action(
+      run(cli, (_, method: string, path: string, event: string | undefined, options: ExplainOptions) =>
         method.toUpperCase() === 'EVENT'
           ? answerEvent(cli, path, event, options)
           : answer(cli, method.toUpperCase(), path, options)

@@ -1,11 +1,11 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
 import type { Command } from 'commander'
 import { refuseUnknownProfiles } from './access-names.ts'
-import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, type Cli, type Report, run } from './command.ts'
 import { personNamed } from './find-person.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
-interface GrantOptions extends CommonOptions {
+interface GrantOptions {
   readonly profile: readonly string[]
   readonly area: readonly string[]
 }
@@ -26,7 +26,7 @@ export const addGrant = (program: Command, cli: Cli): void => {
       'after',
       '\nTokens of the person become stale at once. The main area is kept; if there is none, the first area becomes the main area.'
     )
-    .action((user: string, options: GrantOptions) => run(cli, options, () => grant(cli, user, options)))
+    .action(run(cli, grant))
 }
 
 const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptions): Promise<Report> =>

@@ -5,13 +5,13 @@ import { formatPlace } from '../route-files/read.ts'
 import type { Grants } from '../routes/grants.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { routeFolder } from './command-settings.ts'
 import { hasDatabase, withDatabase } from './open-store.ts'
 import { judgedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
-interface GrantsOptions extends CommonOptions {
+interface GrantsOptions {
   readonly config?: string
   readonly find?: string
 }
@@ -25,9 +25,9 @@ export const addGrants = (program: Command, cli: Cli): void => {
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--find <cn>', 'list the DNs of the groups with this cn that the service account can see')
     .addHelpText('after', '\nThe exit code is 1 if no group has the cn.')
-    .action((options: GrantsOptions) =>
-      run(cli, options, () =>
-        options.find === undefined ? list(cli.environment, options.config) : find(cli.environment, options.find)
+    .action(
+      run(cli, ({ environment }, { config, find: cn }: GrantsOptions) =>
+        cn === undefined ? list(environment, config) : find(environment, cn)
       )
     )
 }

@@ -1,6 +1,6 @@
 // Creates the next key that signs assertions, before it is due.
 import type { Command } from 'commander'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { verifyingSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
@@ -8,7 +8,7 @@ export const addKeys = (program: Command, cli: Cli): void => {
   const keys = program.command('keys').description('manage the keys that sign assertions for backends')
   addCommand(keys, 'rotate', 'create a new key, which is used ten minutes after its publication', [
     'keys rotate'
-  ]).action((options: CommonOptions) => run(cli, options, () => rotate(cli)))
+  ]).action(run(cli, rotate))
 }
 
 const rotate = async (cli: Cli): Promise<Report> => {

@@ -3,12 +3,12 @@ import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
 import { formatPlace } from '../route-files/read.ts'
-import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { judgedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
 
-interface MatrixOptions extends CommonOptions {
+interface MatrixOptions {
   readonly config?: string
   readonly own?: boolean
 }
@@ -21,7 +21,7 @@ export const addMatrix = (program: Command, cli: Cli): void => {
   ])
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--own', "list the gateway's own endpoints too")
-    .action((options: MatrixOptions) => run(cli, options, () => matrix(cli, options)))
+    .action(run(cli, matrix))
 }
 
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { CopiedTable } from '../store/copy-database.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { storeSettings } from './command-settings.ts'
 import { ACTOR, openOrFail } from './open-store.ts'
 import { table } from './terminal.ts'
@@ -12,7 +12,7 @@ export const addMove = (program: Command, cli: Cli): void => {
   addCommand(program, 'move', 'copy the embedded database in DATA_DIR into the empty Postgres at DATABASE_URL', [
     'move',
     'move --json'
-  ]).action((options: CommonOptions) => run(cli, options, () => move(cli)))
+  ]).action(run(cli, move))
 }
 
 const move = async ({ environment }: Cli): Promise<Report> => {

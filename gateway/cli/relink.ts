@@ -1,7 +1,7 @@
 // Reattaches a person's logins to their access after a changed setting has made them a new person.
 import type { Command } from 'commander'
 import { GatewayError } from '../errors.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addRelink = (program: Command, cli: Cli): void => {
@@ -9,7 +9,7 @@ export const addRelink = (program: Command, cli: Cli): void => {
     .argument('<old>', 'id of the person who has the access and keeps it')
     .argument('<new>', 'id of the person that they log in as now, who must have no access')
     .addHelpText('after', '\nOnly links are moved. Both people must log in again.')
-    .action((old: string, fresh: string, options: CommonOptions) => run(cli, options, () => relink(cli, old, fresh)))
+    .action(run(cli, relink))
 }
 
 const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Report> => {

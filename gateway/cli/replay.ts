@@ -3,14 +3,14 @@ import type { Command } from 'commander'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { type PastDecision, readPastDecision } from './past-decision.ts'
 import { readLines } from './read-lines.ts'
 import { readTable } from './read-routes.ts'
 import { type Terminal, table } from './terminal.ts'
 
-interface ReplayOptions extends CommonOptions {
+interface ReplayOptions {
   readonly config?: string
 }
 
@@ -23,7 +23,7 @@ export const addReplay = (program: Command, cli: Cli): void => {
     .argument('<log>', "the gateway's log (JSON lines, optionally .gz), or - for standard input")
     .option('--config <folder>', 'directory of the new route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .addHelpText('after', HELP)
-    .action((log: string, options: ReplayOptions) => run(cli, options, () => replay(cli, log, options)))
+    .action(run(cli, replay))
 }
 
 const HELP = `

@@ -1,12 +1,12 @@
 // Gets a token from a running gateway for a script, without showing the password or passing it as an argument.
 import type { Command } from 'commander'
 import { isLoopbackHost } from '../values/addresses.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { publicUrl } from './command-settings.ts'
 import { ask, readAll } from './read-input.ts'
 import { plain, type Terminal } from './terminal.ts'
 
-interface TokenOptions extends CommonOptions {
+interface TokenOptions {
   readonly url?: string
   readonly username?: string
   readonly passwordStdin?: boolean
@@ -30,8 +30,8 @@ export const addToken = (program: Command, cli: Cli): void => {
     .option('--secret-stdin', 'read its secret from standard input instead of asking')
     .option('--insecure', 'allow sending the password or secret over plain HTTP to another machine')
     .addHelpText('after', '\nUse npm run --silent portaria -- token … to keep the output of npm out.')
-    .action((options: TokenOptions) =>
-      run(cli, options, () => (options.clientId === undefined ? logIn : askForClient)(cli, options))
+    .action(
+      run(cli, (_, options: TokenOptions) => (options.clientId === undefined ? logIn : askForClient)(cli, options))
     )
 }
 

@@ -1,6 +1,6 @@
 // Releases an account from the login throttle.
 import type { Command } from 'commander'
-import { addCommand, type Cli, type CommonOptions, type Report, run } from './command.ts'
+import { addCommand, type Cli, type Report, run } from './command.ts'
 import { personNamed } from './find-person.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
@@ -11,7 +11,7 @@ export const addUnlock = (program: Command, cli: Cli): void => {
   ])
     .argument('<user>', 'username, ldap:username or id:NUMBER of someone who has logged in at least once')
     .addHelpText('after', '\nThis does not unlock an account that the directory itself has locked.')
-    .action((user: string, options: CommonOptions) => run(cli, options, () => unlock(cli, user)))
+    .action(run(cli, unlock))
 }
 
 const unlock = ({ environment }: Cli, name: string): Promise<Report> =>

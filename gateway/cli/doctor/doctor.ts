@@ -1,7 +1,7 @@
 // Tries known bypasses against a running gateway without causing harm, and reports what worked, with the remedy.
 import { type Command, InvalidArgumentError } from 'commander'
 import { isLoopbackHost } from '../../values/addresses.ts'
-import { addCommand, CannotRun, type Cli, type CommonOptions, type Report, run } from '../command.ts'
+import { addCommand, CannotRun, type Cli, type Report, run } from '../command.ts'
 import { verifyingSecrets } from '../command-settings.ts'
 import { plain, type Terminal } from '../terminal.ts'
 import { ANSWER_CHECKS } from './answers.ts'
@@ -13,7 +13,7 @@ import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundin
 import { TOKEN_CHECKS } from './tokens.ts'
 import { type Check, type ClosedPath, type DoctorWorld, type Finding, isSuccess, notTried } from './world.ts'
 
-interface DoctorOptions extends CommonOptions, GivenPaths {
+interface DoctorOptions extends GivenPaths {
   readonly iOwnThis?: boolean
   readonly token?: string
   readonly withSecret?: boolean
@@ -48,7 +48,7 @@ export const addDoctor = (program: Command, cli: Cli): void => {
     .option('--max-requests <number>', 'maximum number of requests', positive, 600)
     .option('--max-seconds <number>', 'maximum duration in seconds', positive, 180)
     .addHelpText('after', HELP)
-    .action((url: string, options: DoctorOptions) => run(cli, options, () => doctor(cli, url, options)))
+    .action(run(cli, doctor))
 }
 
 const positive = (text: string): number => {
