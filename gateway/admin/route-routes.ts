@@ -5,6 +5,7 @@ import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith, readAsker } from '../explain/askers.ts'
 import { explain, explanationJson } from '../explain/explain.ts'
 import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import { formatPlace } from '../route-files/complaint.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { boolean, closed, listOf, object, string } from './admin-schemas.ts'
@@ -44,7 +45,7 @@ const itemsOf = (table: RouteTable, options: DecideOptions) =>
     roles: [...(roles ?? [])],
     requireAssigned: route.requireAssigned,
     kind: kindOf(route),
-    place: `${route.place.file}:${route.place.line}:${route.place.column}`,
+    place: formatPlace(route.place),
     allowed
   }))
 

@@ -1,7 +1,7 @@
 // Lists what route files grant to groups, and finds the DNs of groups in the directory.
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { formatPlace } from '../route-files/read.ts'
+import { formatPlace } from '../route-files/complaint.ts'
 import type { Grants } from '../routes/grants.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'

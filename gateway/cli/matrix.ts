@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { accessMatrix } from '../explain/access-matrix.ts'
 import { askersWith } from '../explain/askers.ts'
-import { formatPlace } from '../route-files/read.ts'
+import { formatPlace } from '../route-files/complaint.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
 import { cloudUnassignedMayPass, routeFolder } from './command-settings.ts'
 import { judgedFolder, readTable } from './read-routes.ts'

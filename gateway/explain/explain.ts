@@ -1,6 +1,6 @@
 // Explains the decision on a request: its path, every route that could match it, why each lost, and the result.
 import { Unauthenticated } from '../errors.ts'
-import { formatPlace } from '../route-files/read.ts'
+import { formatPlace } from '../route-files/complaint.ts'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'

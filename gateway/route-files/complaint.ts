@@ -20,17 +20,26 @@ export class RouteFileError extends Error {
   }
 }
 
+/** `file:line:column` of a location. */
+export const formatPlace = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
+
 /** `file:line:column: message`, which editors and terminals turn into a link. */
-export const formatComplaint = ({ file, line, column, message }: Complaint): string =>
-  `${file}:${line}:${column}: ${message}`
+export const formatComplaint = (complaint: Complaint): string => `${formatPlace(complaint)}: ${complaint.message}`
 
 /** Location of a part of an entry, by its path from there. */
 export type PlaceOf = (...path: (string | number)[]) => Place
 
 /** Reports a part of an entry, by its path from there. */
-export type Complain = (message: string, ...path: (string | number)[]) => void
+export type Complain = (message: string, ...path: (string | number)[]) => undefined
 
 export const complain = ({ file, line, column }: Place, message: string): Complaint => ({ file, line, column, message })
+
+/** Adds what is reported about an entry to the complaints. */
+export const complainTo =
+  (complaints: Complaint[], placeOf: PlaceOf): Complain =>
+  (message, ...path) => {
+    complaints.push(complain(placeOf(...path), message))
+  }
 
 /** In order of location, without duplicates. */
 export const sortComplaints = (complaints: readonly Complaint[]): Complaint[] => {

@@ -25,6 +25,9 @@ export interface RouteFile {
   readonly judgement: Judgement
 }
 
+/** The entries of a list, which may have a wrong form. */
+export const listOf = <T>(value: unknown): readonly T[] => (Array.isArray(value) ? value : [])
+
 type Path = readonly string[]
 
 // Optimising the code takes a third as long as generating it, at every start, and it runs once per file. Validating the schema

@@ -4,12 +4,12 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Grant } from '../routes/grants.ts'
 import type { Place, Upstream, WrittenRoute } from '../routes/route.ts'
-import { type Complaint, complain } from './complaint.ts'
+import { type Complaint, complain, formatPlace } from './complaint.ts'
 import { certificateFiles } from './define/certificates.ts'
 import { collectGrants, collectProfiles } from './define/define-grants.ts'
 import { type Common, type DefinedRoute, defineRoute } from './define/define-route.ts'
 import { defineUpstream } from './define/define-upstream.ts'
-import { judgeSchema, type RouteFile } from './judge.ts'
+import { judgeSchema, listOf, type RouteFile } from './judge.ts'
 import { readYaml } from './parse.ts'
 import type { RouteFileData } from './schema/route-file-schema.ts'
 import type { RouteData } from './schema/route-schema.ts'
@@ -154,9 +154,6 @@ const collectUpstreams = async (files: readonly RouteFile[], complaints: Complai
   return { names: new Set(names.keys()), sound }
 }
 
-/** `file:line:column` of a location. */
-export const formatPlace = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
-
 const entriesOf = <T>(record: Readonly<Record<string, T>> | undefined): [string, T][] =>
   typeof record === 'object' && record !== null ? Object.entries(record) : []
 
@@ -173,8 +170,6 @@ const collectRoutes = (
     if (defined === undefined || !judgement.isSound('routes', index, 'methods')) return undefined
     return { ...defined, isSound: defined.isSound && judgement.isSound('routes', index) }
   })
-
-const listOf = <T>(value: unknown): readonly T[] => (Array.isArray(value) ? value : [])
 
 const collectTests = (
   { document, data, judgement }: RouteFile,

@@ -7,7 +7,7 @@ import { dnKey } from '../routes/distinguished-names.ts'
 import { type Grants, groupKey, NO_GRANTS, namesIn } from '../routes/grants.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes } from '../routes/socketio-rules.ts'
-import { type Complaint, complain } from './complaint.ts'
+import { type Complaint, complain, formatPlace } from './complaint.ts'
 import { formHint, methodComplaint, outcomeComplaint, whoComplaint } from './hints/test-lines.ts'
 
 export interface RouteTest {
@@ -94,11 +94,9 @@ interface Failure {
 }
 
 const failure = ({ line, expected, decision, route, words }: Failure): string => {
-  const by = route === undefined ? '' : ` from the route "${route.id}" at ${placeOf(route)}`
+  const by = route === undefined ? '' : ` from the route "${route.id}" at ${formatPlace(route.place)}`
   return `the test "${line}" fails: expected ${expected}, got ${decision.decision} (${decision.reason})${by}. ${words}`
 }
-
-const placeOf = ({ place: { file, line, column } }: Route): string => `${file}:${line}:${column}`
 
 interface EventTest {
   readonly line: string

@@ -1,7 +1,6 @@
 // Finds routes beside which a less strict one serves what people would expect to be covered: paths below, and other methods.
 import type { Route, RouteTable } from '../routes/route.ts'
-import { type Complaint, complain } from './complaint.ts'
-import { formatPlace } from './read.ts'
+import { type Complaint, complain, formatPlace } from './complaint.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])

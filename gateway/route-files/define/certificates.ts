@@ -4,8 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Target, Upstream } from '../../routes/route.ts'
 import { readCertificateBundle } from '../../values/certificates.ts'
-import type { PlaceOf } from '../complaint.ts'
-import { type Complaint, complain } from '../complaint.ts'
+import type { Complain } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
 
 const MAX_PEM_BYTES = 1024 * 1024
@@ -26,14 +25,10 @@ export const readCertificates = async (
   data: UpstreamData,
   file: string,
   targets: readonly Target[],
-  placeOf: PlaceOf,
-  complaints: Complaint[]
+  say: Complain
 ): Promise<Certificates> => {
-  const say = (key: string, message: string): undefined => {
-    complaints.push(complain(placeOf(key), message))
-  }
   if (targets.length > 0 && !targets.some(target => target.tls)) {
-    for (const key of TLS_KEYS) if (data[key] !== undefined) say(key, `"${key}" needs an https:// address`)
+    for (const key of TLS_KEYS) if (data[key] !== undefined) say(`"${key}" needs an https:// address`, key)
     return { ca: undefined, clientCertificate: undefined, serverName: undefined }
   }
   const read = async (key: FileKey): Promise<string | undefined> => {
@@ -41,37 +36,37 @@ export const readCertificates = async (
     if (name === undefined) return undefined
     const path = resolve(dirname(file), name)
     const pem = await readAtMost(path, MAX_PEM_BYTES)
-    return pem ?? say(key, `"${key}" names a file that cannot be read: ${path}`)
+    return pem ?? say(`"${key}" names a file that cannot be read: ${path}`, key)
   }
   const [ca, cert, key] = await Promise.all([read('caFile'), read('clientCertFile'), read('clientKeyFile')])
   if (data.clientCertFile !== undefined && data.clientKeyFile === undefined) {
-    say('clientCertFile', '"clientCertFile" requires "clientKeyFile"')
+    say('"clientCertFile" requires "clientKeyFile"', 'clientCertFile')
   }
   if (data.clientKeyFile !== undefined && data.clientCertFile === undefined) {
-    say('clientKeyFile', '"clientKeyFile" requires "clientCertFile"')
+    say('"clientKeyFile" requires "clientCertFile"', 'clientKeyFile')
   }
   if (ca !== undefined && readCertificateBundle(ca) === undefined)
-    say('caFile', '"caFile" contains no valid PEM certificates')
+    say('"caFile" contains no valid PEM certificates', 'caFile')
   return { ca, clientCertificate: clientCertificate(cert, key, say), serverName: data.serverName }
 }
 
 const clientCertificate = (
   cert: string | undefined,
   key: string | undefined,
-  say: (key: string, message: string) => undefined
+  say: Complain
 ): Certificates['clientCertificate'] => {
   // The key belongs to the first certificate of a chain (RFC 8446 §4.4.2).
   const certificate = cert === undefined ? undefined : readCertificateBundle(cert)?.[0]
   const privateKey = key === undefined ? undefined : readKey(key)
   if (cert !== undefined && certificate === undefined) {
-    say('clientCertFile', '"clientCertFile" contains no valid PEM certificates')
+    say('"clientCertFile" contains no valid PEM certificates', 'clientCertFile')
   }
   if (key !== undefined && privateKey === undefined) {
-    say('clientKeyFile', '"clientKeyFile" contains no unencrypted PEM private key')
+    say('"clientKeyFile" contains no unencrypted PEM private key', 'clientKeyFile')
   }
   if (cert === undefined || key === undefined || certificate === undefined || privateKey === undefined) return undefined
   if (certificate.checkPrivateKey(privateKey)) return { cert, key }
-  return say('clientKeyFile', '"clientKeyFile" is not the key of "clientCertFile"')
+  return say('"clientKeyFile" is not the key of "clientCertFile"', 'clientKeyFile')
 }
 
 const readKey = (pem: string): KeyObject | undefined => {

@@ -4,8 +4,8 @@ import { dnKey } from '../../routes/distinguished-names.ts'
 import type { Grant } from '../../routes/grants.ts'
 import { areaName, PROFILE_NAME_PATTERN } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
-import { type Complaint, complain } from '../complaint.ts'
-import type { RouteFile } from '../judge.ts'
+import { type Complain, type Complaint, complain, complainTo } from '../complaint.ts'
+import { listOf, type RouteFile } from '../judge.ts'
 import type { GrantData } from '../schema/route-file-schema.ts'
 
 /** Words for people without a profile in tests and commands. */
@@ -42,8 +42,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
     const { document, judgement } = file
     if (judgement.soundPart(grant, 'grants', index) === undefined || !judgement.isSound('grants', index)) return []
     const before = complaints.length
-    const say = (message: string, ...path: (string | number)[]) =>
-      complaints.push(complain(document.placeOf(['grants', index, ...path]), message))
+    const say = complainTo(complaints, (...path) => document.placeOf(['grants', index, ...path]))
     judgeWho(grant, say)
     const areas = (grant.areas ?? []).map(area => areaName(area) ?? '')
     for (const [at, area] of areas.entries()) if (area === '') say(AREA, 'areas', at)
@@ -65,9 +64,7 @@ export const collectGrants = (file: RouteFile, profiles: readonly string[], comp
 
 const AREA = 'the name of an area has at most 64 characters, none of them a control character'
 
-type Say = (message: string, ...path: (string | number)[]) => void
-
-const judgeWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Say): void => {
+const judgeWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Complain): void => {
   if ((group === undefined) === (claim === undefined)) say('a grant needs either "group" or "claim"')
   if (group !== undefined && (dnKey(group) ?? '[]') === '[]') {
     const find = /^[\p{L}\p{N} ._-]{1,64}$/u.test(group)
@@ -79,5 +76,3 @@ const judgeWho = ({ group, claim, tenant, profiles, areas }: GrantData, say: Say
     say('"tenant" goes with "claim": a directory has no tenants', 'tenant')
   if (profiles === undefined && areas === undefined) say('a grant needs "profiles" or "areas"')
 }
-
-const listOf = <T>(value: unknown): readonly T[] => (Array.isArray(value) ? value : [])

@@ -1,7 +1,7 @@
 // Builds a route from its definition in a route file, or complains about what is not allowed in it.
 import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
 import { nearestHint } from '../../values/spelling.ts'
-import { type Complain, type Complaint, complain, type PlaceOf } from '../complaint.ts'
+import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import type { RouteData } from '../schema/route-schema.ts'
 import { unknownRole } from './define-grants.ts'
 import { definePath, definePrefix } from './define-path.ts'
@@ -38,8 +38,8 @@ export const defineRoute = (
   complaints: Complaint[]
 ): DefinedRoute | undefined => {
   const before = complaints.length
-  const say: Complain = (message, ...path) => complaints.push(complain(placeOf(...path), message))
-  const warn: Complain = (message, ...path) => common.warnings.push(complain(placeOf(...path), message))
+  const say = complainTo(complaints, placeOf)
+  const warn = complainTo(common.warnings, placeOf)
   const path = data.path === undefined ? undefined : definePath(data.path, say, warn)
   const hasPath = path !== undefined && complaints.length === before
   judgeCombinations(data, say)

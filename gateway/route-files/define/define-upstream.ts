@@ -1,6 +1,6 @@
 // Builds an upstream from its definition in a route file, or complains about what is dangerous or wrong in it.
 import type { Target, Upstream } from '../../routes/route.ts'
-import { type Complain, type Complaint, complain, type PlaceOf } from '../complaint.ts'
+import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
 import { readCertificates } from './certificates.ts'
 import { defineTimer } from './define-timer.ts'
@@ -17,9 +17,9 @@ export const defineUpstream = async (
   complaints: Complaint[]
 ): Promise<Upstream | undefined> => {
   const before = complaints.length
-  const targets = defineTargets(data, placeOf, complaints)
-  const certificates = await readCertificates(data, file, targets, placeOf, complaints)
-  const say: Complain = (message, ...path) => complaints.push(complain(placeOf(...path), message))
+  const say = complainTo(complaints, placeOf)
+  const targets = defineTargets(data, say)
+  const certificates = await readCertificates(data, file, targets, say)
   const duration = (text: string | number, ...path: string[]) => defineTimer(text, say, ...path)
   const upstream: Upstream = {
     name,
@@ -31,7 +31,7 @@ export const defineUpstream = async (
     preserveHost: data.preserveHost ?? false,
     assertion: data.assertion ?? false,
     sharedCache: data.sharedCache ?? false,
-    ...defineHeaders(data, placeOf, complaints),
+    ...defineHeaders(data, say),
     healthCheck: data.healthCheck && {
       path: data.healthCheck.path,
       intervalMs: duration(data.healthCheck.interval ?? DEFAULTS.interval, 'healthCheck', 'interval')
@@ -41,15 +41,15 @@ export const defineUpstream = async (
   return complaints.length === before ? upstream : undefined
 }
 
-const defineTargets = (data: UpstreamData, placeOf: PlaceOf, complaints: Complaint[]): Target[] => {
-  const written = [
-    ...(data.url === undefined ? [] : [{ url: data.url, place: placeOf('url') }]),
-    ...(data.targets ?? []).map((url, index) => ({ url, place: placeOf('targets', index) }))
+const defineTargets = (data: UpstreamData, say: Complain): Target[] => {
+  const written: { url: string; path: (string | number)[] }[] = [
+    ...(data.url === undefined ? [] : [{ url: data.url, path: ['url'] }]),
+    ...(data.targets ?? []).map((url, index) => ({ url, path: ['targets', index] }))
   ]
-  return written.flatMap(({ url, place }) => {
+  return written.flatMap(({ url, path }) => {
     const target = parseTarget(url)
     if (typeof target !== 'string') return [target]
-    complaints.push(complain(place, target))
+    say(target, ...path)
     return []
   })
 }

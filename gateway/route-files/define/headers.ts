@@ -1,11 +1,8 @@
 // Validates the header rules of an upstream: the names that they may use, and that no two set the same field.
 import { collapse } from '../../http/fields.ts'
 import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/route.ts'
-import type { PlaceOf } from '../complaint.ts'
-import { type Complaint, complain } from '../complaint.ts'
+import type { Complain } from '../complaint.ts'
 import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts'
-
-type Say = (message: string, ...path: (string | number)[]) => void
 
 // Framing (RFC 9112 §6), hop-by-hop (RFC 9110 §7.6.1), and what the gateway itself writes.
 const NEVER =
@@ -17,8 +14,7 @@ const AMBIGUOUS: ReadonlySet<IdentityHeader['attribute']> = new Set(['username',
 
 type Headers = Pick<Upstream, 'requestHeaders' | 'responseHeaders' | 'identityHeaders'>
 
-export const defineHeaders = (data: UpstreamData, placeOf: PlaceOf, complaints: Complaint[]): Headers => {
-  const say: Say = (message, ...path) => complaints.push(complain(placeOf(...path), message))
+export const defineHeaders = (data: UpstreamData, say: Complain): Headers => {
   const requestHeaders = defineRules('requestHeaders', data.requestHeaders, say)
   const identityHeaders = defineIdentity(data, say)
   const written = [
@@ -36,7 +32,7 @@ export const defineHeaders = (data: UpstreamData, placeOf: PlaceOf, complaints: 
 const defineRules = (
   key: 'requestHeaders' | 'responseHeaders',
   data: HeaderRulesData | undefined,
-  say: Say
+  say: Complain
 ): HeaderRules | undefined => {
   if (data === undefined) return undefined
   const set = Object.entries(data.set ?? {})
@@ -51,14 +47,14 @@ const defineRules = (
   return { set, remove }
 }
 
-const judgeName = (key: string, name: string, say: Say, ...path: (string | number)[]): void => {
+const judgeName = (key: string, name: string, say: Complain, ...path: (string | number)[]): void => {
   const collapsed = collapse(name)
   if (NEVER.test(collapsed) || (key === 'responseHeaders' && NEVER_IN_RESPONSES.test(collapsed))) {
     say(`"${key}" must not name ${name}: it belongs to the gateway`, ...path)
   }
 }
 
-const defineIdentity = (data: UpstreamData, say: Say): IdentityHeader[] | undefined => {
+const defineIdentity = (data: UpstreamData, say: Complain): IdentityHeader[] | undefined => {
   if (data.identityHeaders === undefined) return undefined
   const headers = Object.entries(data.identityHeaders).map(([name, attribute]) => ({ name, attribute }))
   for (const { name, attribute } of headers) {
@@ -75,7 +71,7 @@ const defineIdentity = (data: UpstreamData, say: Say): IdentityHeader[] | undefi
 }
 
 /** A backend that reads names laxly would confuse two such spellings. */
-const judgeTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Say): void => {
+const judgeTwice = (written: readonly { name: string; path: (string | number)[] }[], say: Complain): void => {
   const known = new Map<string, string>()
   for (const { name, path } of written) {
     const collapsed = collapse(name)
