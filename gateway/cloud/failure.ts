@@ -1,31 +1,28 @@
 // Says why a cloud login failed: one stable word, and an explanation for the log without token, code or secret.
 
 /** All values of `reason` for logins that fail after their state was accepted. Words may be added, never changed. */
-const OAUTH_REASONS = [
-  'cloudidp-not-active',
+type OAuthReason =
+  | 'cloudidp-not-active'
   /** The provider redirected the browser back with an error (RFC 6749 §4.1.2.1). */
-  'provider-refused',
+  | 'provider-refused'
   /** The provider, or the connection to it. */
-  'provider-unreachable',
-  'provider-timeout',
-  'provider-error',
-  'provider-nonsense',
-  'provider-metadata',
+  | 'provider-unreachable'
+  | 'provider-timeout'
+  | 'provider-error'
+  | 'provider-nonsense'
+  | 'provider-metadata'
   /** The response of the token endpoint (RFC 6749 §5.2). */
-  'client-refused',
-  'code-refused',
+  | 'client-refused'
+  | 'code-refused'
   /** Whose response it is, and whom it identifies. */
-  'issuer-mismatch',
-  'id-token-missing',
-  'id-token-invalid',
-  'profile-refused',
-  'subject-missing',
-  'subject-mismatch',
-  'tenant-unknown',
-  'tenant-refused'
-] as const
-
-type OAuthReason = (typeof OAUTH_REASONS)[number]
+  | 'issuer-mismatch'
+  | 'id-token-missing'
+  | 'id-token-invalid'
+  | 'profile-refused'
+  | 'subject-missing'
+  | 'subject-mismatch'
+  | 'tenant-unknown'
+  | 'tenant-refused'
 
 const MAX_EXPLANATION_LENGTH = 200
 

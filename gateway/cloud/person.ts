@@ -17,7 +17,6 @@ interface Findings {
   readonly profileSource: string
 }
 
-/** Microsoft's names for "any tenant" (identity platform, `{tenant}` in its addresses). */
 /** OpenID Connect Core §2: a subject has at most 255 ASCII characters. */
 const MAX_SUBJECT_LENGTH = 255
 const MAX_NAME_LENGTH = 256

@@ -16,18 +16,15 @@ export const STATE_LENGTH = PAYLOAD_LENGTH + 1 + SIGNATURE_LENGTH
 const CLOCK_TOLERANCE_MS = 30_000
 
 /** Why a callback's state is refused. Words may be added, never changed. */
-const STATE_REASONS = [
-  'state-missing',
-  'state-malformed',
-  'state-signature',
-  'state-expired',
-  'state-from-future',
-  'state-foreign-browser',
-  'state-replayed',
-  'repeated-parameter'
-] as const
-
-export type StateReason = (typeof STATE_REASONS)[number]
+export type StateReason =
+  | 'state-missing'
+  | 'state-malformed'
+  | 'state-signature'
+  | 'state-expired'
+  | 'state-from-future'
+  | 'state-foreign-browser'
+  | 'state-replayed'
+  | 'repeated-parameter'
 
 export interface VerifiedState {
   readonly nonce: Buffer

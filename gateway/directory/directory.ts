@@ -11,7 +11,7 @@ import { foldLogin, isPlainLogin, readLogin } from './names.ts'
 import { type DirectoryPerson, personOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
 import { createServers, type Servers } from './servers.ts'
-import { createServiceAccount, type ServiceAccount } from './service-account.ts'
+import { createServiceAccount } from './service-account.ts'
 import { allOf, type DirectorySession, isMechanism, openSession, parseFilter } from './session.ts'
 
 /** A person as an earlier login found them. */
@@ -71,6 +71,12 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   const service = plan.service === undefined ? undefined : createServiceAccount(plan.service, clock)
   let underWay = 0
 
+  const asService = <T>(work: (session: DirectorySession) => Promise<T>): Promise<T> =>
+    onConnection({ plan, servers }, async session => {
+      await service?.bind(session)
+      return work(session)
+    })
+
   return {
     normaliseLogin: username => {
       const read = readLogin(username, settings.domain, service !== undefined)
@@ -83,7 +89,10 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are in progress')
       underWay += 1
       try {
-        return await logInWithin({ plan, servers, service }, login, guard)
+        return await overServers({ plan, servers }, (open, deadline) => {
+          const logIn = { plan, deadline, guard, open }
+          return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
+        })
       } catch (error) {
         const floorMs = Math.min(failureFloorMs, settings.timeoutMs) - (performance.now() - startedAt)
         if (error instanceof DirectoryFailure && error.countsAsBind && floorMs > 0) await delay(floorMs)
@@ -92,18 +101,10 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
         underWay -= 1
       }
     },
-    lookUp: account =>
-      onConnection({ plan, servers, service }, async session => {
-        await service?.bind(session)
-        return lookUp(plan, session, account)
-      }),
-    findGroups: cn =>
-      onConnection({ plan, servers, service }, async session => {
-        await service?.bind(session)
-        return groupsNamed(plan, session, cn)
-      }),
+    lookUp: account => asService(session => lookUp(plan, session, account)),
+    findGroups: cn => asService(session => groupsNamed(plan, session, cn)),
     check: () =>
-      onConnection({ plan, servers, service }, async session => {
+      onConnection({ plan, servers }, async session => {
         if (service !== undefined) return service.bind(session)
         // Any response will do, because not every account may read the root.
         await session.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
@@ -118,7 +119,6 @@ const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', '
 interface DirectoryParts {
   readonly plan: DirectoryPlan
   readonly servers: Servers
-  readonly service: ServiceAccount | undefined
 }
 
 const loginOf = (plan: DirectoryPlan, username: string): Pick<Login, 'login' | 'full'> => {
@@ -138,15 +138,6 @@ const isBindable = (plan: DirectoryPlan, login: string): boolean => {
 const checkPassword = (password: string): void => {
   const isUsable = password.trim() !== '' && !password.includes('\u0000') && password.length <= MAX_PASSWORD_LENGTH
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')
-}
-
-/** One deadline, one person; no connection is left at the end. */
-const logInWithin = async (parts: DirectoryParts, login: Login, guard: BindGuard): Promise<DirectoryPerson> => {
-  const { plan, service } = parts
-  return overServers(parts, (open, deadline) => {
-    const logIn = { plan, deadline, guard, open }
-    return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
-  })
 }
 
 const onConnection = <T>(parts: DirectoryParts, work: (session: DirectorySession) => Promise<T>): Promise<T> =>

@@ -64,10 +64,6 @@ export const escapeFilterValue = (value: string): string => value.replace(/[\\*(
 
 const hexEscape = (character: string): string => `\\${character.charCodeAt(0).toString(16).padStart(2, '0')}`
 
-/** Replaces every `{{username}}` with the escaped login. */
-export const fillTemplate = (template: string, login: string, quote: (value: string) => string): string =>
-  fillPlaceholders(template, { username: login }, quote)
-
 /** Replaces every `{{name}}` with the escaped value of that name. */
 export const fillPlaceholders = (
   template: string,

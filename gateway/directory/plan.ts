@@ -2,7 +2,7 @@
 import { parseDn } from '../routes/distinguished-names.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
-import { escapeDnValue, escapeFilterValue, fillPlaceholders, fillTemplate } from './names.ts'
+import { escapeDnValue, escapeFilterValue, fillPlaceholders } from './names.ts'
 
 /** How a login is bound and how its entry is found. */
 export interface DirectoryPlan {
@@ -40,7 +40,7 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
   if (template === undefined && bindDn === undefined)
     throw new Error('LDAP_USER_DN_TEMPLATE, LDAP_DOMAIN or LDAP_BIND_DN is required')
   const bindTemplate = template ?? ''
-  const bindsByDn = (parseDn(fillTemplate(bindTemplate, 'x', escapeDnValue)) ?? []).length > 0
+  const bindsByDn = (parseDn(fillPlaceholders(bindTemplate, { username: 'x' }, escapeDnValue)) ?? []).length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
   const filter = filterOf(searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})'))
   const groups = filterOf(groupFilter ?? GROUP_FILTER)
@@ -50,7 +50,7 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
     takesAnyLogin: bindsByDn || bindDn !== undefined,
     bindsByDn: bindsByDn && bindDn === undefined,
     mayHaveTwoNames: mayHaveTwoNames(settings),
-    bindName: username => fillTemplate(bindTemplate, username, quote),
+    bindName: username => fillPlaceholders(bindTemplate, { username }, quote),
     search: searchBase === undefined ? undefined : { base: searchBase, filter: username => filter({ username }) },
     groups:
       groupBase === undefined ? undefined : { base: groupBase, filter: (dn, username) => groups({ dn, username }) }

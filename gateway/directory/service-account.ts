@@ -5,7 +5,6 @@ import type { DirectorySession } from './session.ts'
 export interface ServiceAccount {
   /** @throws DirectoryFailure `service-account-refused`, without contacting the directory again so soon. */
   bind(session: DirectorySession): Promise<void>
-  isRefused(): boolean
 }
 
 const FIRST_PAUSE_MS = 60_000
@@ -20,7 +19,6 @@ export const createServiceAccount = (
   let isTrying = false
 
   return {
-    isRefused: () => refusal !== undefined,
     bind: async session => {
       if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
       isTrying = true

@@ -1,8 +1,8 @@
 // Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
-import { createHmac, hkdfSync } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
 import type { LoginNames } from '../store/login-names.ts'
+import { keyedHash } from './keyed-hash.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
 export interface LoginAudit {
@@ -86,11 +86,8 @@ export const createLoginAudit = (parts: LoginAuditParts): LoginAudit => {
 
 /** How a refused login is named: a password typed as a user name must not be written anywhere. */
 const createNames = ({ names, secret }: LoginAuditParts) => {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login names', 32))
-  const hashOf = (name: string): string => {
-    const hash = createHmac('sha256', key).update(name).digest('base64url')
-    return name === '' ? '' : `unknown:${hash.slice(0, 16)}`
-  }
+  const hash = keyedHash(secret, 'portaria login names')
+  const hashOf = (name: string): string => (name === '' ? '' : `unknown:${hash(name).slice(0, 16)}`)
   return async ({
     provider,
     username,

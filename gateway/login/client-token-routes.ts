@@ -1,5 +1,4 @@
 // Issues tokens to service accounts: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
-import { createHmac, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -9,6 +8,7 @@ import type { PermitStore } from '../store/login-permits.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
 import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
+import { keyedHash } from './keyed-hash.ts'
 import type { LoginOutcome } from './sign-in.ts'
 import { createTurnstile, NoPermit } from './throttle/turnstile.ts'
 
@@ -39,6 +39,7 @@ const tokenSchema = {
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
   const turnstile = createFailureTurnstile(parts)
+  const addressKey = keyedHash(parts.secret, 'portaria client secrets')
   withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/token',
@@ -54,7 +55,9 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
           if (typeof body !== 'string')
             throw new TokenRequestError('invalid_request', `The body must be ${FORM}`, 'body-type')
           const credentials = readTokenRequest(body, headers.authorization)
-          const client = await counted(turnstile, parts.secret, exchange, () => prove(parts, credentials, exchange))
+          const client = await counted(turnstile, addressKey(exchange.client.key), () =>
+            prove(parts, credentials, exchange)
+          )
           return await issue(parts, client, exchange)
         } catch (error) {
           if (!(error instanceof TokenRequestError)) throw error
@@ -125,13 +128,8 @@ const createFailureTurnstile = ({ failures, loginFailures: { perIp, windowMs } }
   })
 
 /** Runs `work` with a permit of the client's address, which is used up if the credentials are wrong. */
-const counted = async <T>(
-  turnstile: FailureTurnstile,
-  secret: string,
-  { client }: Exchange,
-  work: () => Promise<T>
-): Promise<T> => {
-  const entry = { key: addressKey(secret, client.key), known: false, deadline: performance.now() + PATIENCE_MS }
+const counted = async <T>(turnstile: FailureTurnstile, key: string, work: () => Promise<T>): Promise<T> => {
+  const entry = { key, known: false, deadline: performance.now() + PATIENCE_MS }
   const settle = await turnstile.enter(entry).catch(error => {
     throw error instanceof NoPermit ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error
   })
@@ -143,9 +141,4 @@ const counted = async <T>(
     await settle(error instanceof TokenRequestError ? 'failed' : 'returned')
     throw error
   }
-}
-
-const addressKey = (secret: string, ipKey: string): string => {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria client secrets', 32))
-  return createHmac('sha256', key).update(ipKey).digest('base64url')
 }

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { FilterParser } from 'ldapts'
 import t from 'tap'
-import { escapeDnValue, escapeFilterValue, fillTemplate, readLogin } from '../../gateway/directory/names.ts'
+import { escapeDnValue, escapeFilterValue, fillPlaceholders, readLogin } from '../../gateway/directory/names.ts'
 import { isSameDn, parseDn } from '../../gateway/routes/distinguished-names.ts'
 
 const DOMAIN = 'Corp.Example'
@@ -120,7 +120,7 @@ t.test('a value escaped for a DN is read back as one value of one RDN', async t 
 t.test('a value escaped for a filter is read back as one equality', async t => {
   const check = (value: string) => {
     const filter = FilterParser.parseString(
-      fillTemplate('(&(objectClass=person)(uid={{username}}))', value, escapeFilterValue)
+      fillPlaceholders('(&(objectClass=person)(uid={{username}}))', { username: value }, escapeFilterValue)
     )
     const [, uid] = 'filters' in filter && Array.isArray(filter.filters) ? filter.filters : []
     return uid?.constructor.name === 'EqualityFilter' && uid.attribute === 'uid' && uid.value === value

@@ -1,5 +1,4 @@
 // Limits failed logins per client and per account, so that no directory locks an account because of the gateway.
-import { createHmac, hkdfSync } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BindGuard } from '../../directory/account.ts'
 import { FAILURE_FLOOR_MS } from '../../directory/directory.ts'
@@ -10,6 +9,7 @@ import type { RedisStore } from '../../redis/redis.ts'
 import type { LdapSettings } from '../../settings/settings.ts'
 import type { LoginNames } from '../../store/login-names.ts'
 import type { PermitStore } from '../../store/login-permits.ts'
+import { keyedHash } from '../keyed-hash.ts'
 import { accountKey, joinNames, takePermit } from './account-permits.ts'
 import { createLeaders } from './leaders.ts'
 import type { PermitOutcome } from './permits.ts'
@@ -72,7 +72,9 @@ const CLOCK_MARGIN_MS = 1000
 export const createLoginThrottle = (parts: LoginThrottleParts): LoginThrottle => {
   const { ldap, knowsAddress, clock = () => performance.now(), now = Date.now } = parts
   const { failureFloorMs = FAILURE_FLOOR_MS } = parts
-  const digest = digester(parts.secret)
+  const hash = keyedHash(parts.secret, 'portaria login throttle')
+  /** Of parts that are unambiguously separated. */
+  const digest = (...texts: string[]): string => hash(JSON.stringify(texts))
   const half = Math.floor((ldap.lockoutThreshold - 1) / 2)
   // After a setting has been corrected, the directory is asked about a password again.
   const settingsText = JSON.stringify(ldap)
@@ -226,9 +228,3 @@ const isWrongPassword = (error: unknown): boolean =>
 /** A directory that is unavailable or slow must not use up the failures allowed to a whole office behind one address. */
 const isClientsFault = (error: unknown): boolean =>
   error instanceof DirectoryFailure && (error.bind === 'refused' || REFUSED_BY_US.has(error.reason))
-
-/** A keyed hash (HMAC-SHA-256, RFC 2104) under a derived key (HKDF, RFC 5869); parts are unambiguously separated. */
-const digester = (secret: string) => {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'portaria login throttle', 32))
-  return (...parts: string[]): string => createHmac('sha256', key).update(JSON.stringify(parts)).digest('base64url')
-}
