@@ -6,7 +6,7 @@ export const string = { type: 'string' } as const
 export const integer = { type: 'integer' } as const
 export const boolean = { type: 'boolean' } as const
 
-export const listOf = (items: object) => ({ type: 'array', items }) as const
+export const array = (items: object) => ({ type: 'array', items }) as const
 
 type Properties = Readonly<Record<string, object>>
 

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { actorOf, idParams, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { Clients, ClientWish } from '../store/clients.ts'
-import { accessSchema, closed, integer, listOf, names, optional, string } from './admin-schemas.ts'
+import { accessSchema, array, closed, integer, names, optional, string } from './admin-schemas.ts'
 import { changeById } from './change-by-id.ts'
 
 export interface ClientRoutesParts {
@@ -23,11 +23,11 @@ const clientProperties = {
   id: integer,
   clientId: string,
   name: string,
-  profiles: listOf(string),
-  areas: listOf(string),
+  profiles: array(string),
+  areas: array(string),
   areaPrincipal: string,
   expiresAt: { ...string, description: "ISO 8601, UTC; '': never" },
-  addresses: listOf(string),
+  addresses: array(string),
   lastUsedAt: { ...string, description: "ISO 8601, UTC; '' if never" }
 }
 const clientSchema = closed(clientProperties)

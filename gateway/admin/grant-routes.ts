@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { actorOf, type PagingQuery, pageOf, paging, pagingQuery } from '../http/own-requests.ts'
 import type { BulkChange, Users } from '../store/users.ts'
-import { closed, integer, listOf, names, object, optional, string } from './admin-schemas.ts'
+import { array, closed, integer, names, object, optional, string } from './admin-schemas.ts'
 
 export interface GrantRoutesParts {
   users: Pick<Users, 'setAccessOfMany' | 'listGrants'>
@@ -34,15 +34,15 @@ const bulkSchema = closed(
 
 const outcomeSchema = object({
   changed: { ...integer, description: 'Number of people whose access has changed' },
-  failed: listOf(object({ id: integer, code: string }))
+  failed: array(object({ id: integer, code: string }))
 })
 
 const grantSchema = object({
   group: { ...string, description: 'DN of a directory group, or value of the claim' },
   provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
   tenant: { ...string, description: "'' for any tenant" },
-  profiles: listOf(string),
-  areas: listOf(string),
+  profiles: array(string),
+  areas: array(string),
   place: { ...string, description: 'file:line:column' },
   people: { ...integer, description: 'Number of people in the group, as last seen' }
 })

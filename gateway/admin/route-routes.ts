@@ -8,7 +8,7 @@ import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import { formatPlace } from '../route-files/complaint.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
-import { boolean, closed, listOf, object, string } from './admin-schemas.ts'
+import { array, boolean, closed, object, string } from './admin-schemas.ts'
 
 export interface RouteRoutesParts {
   routes: () => RouteTable
@@ -18,10 +18,10 @@ export interface RouteRoutesParts {
 const routeItemSchema = object({
   id: { ...string, description: 'A Socket.IO route has one item for each namespace: `… namespace /chat`' },
   path: string,
-  methods: { ...listOf(string), description: 'Empty: all methods' },
+  methods: { ...array(string), description: 'Empty: all methods' },
   upstream: { ...string, description: "'' for the gateway's own endpoints" },
   public: boolean,
-  roles: { ...listOf(string), description: 'Empty: any valid token' },
+  roles: { ...array(string), description: 'Empty: any valid token' },
   requireAssigned: boolean,
   kind: { type: 'string', enum: ['http', 'websocket', 'socketio'] },
   place: { ...string, description: 'file:line:column' },
@@ -77,7 +77,7 @@ const explanationSchema = object(
     place: { ...string, description: 'file:line:column' },
     upstream: { ...string, description: "'' unless the request would be forwarded" },
     forwarded: { ...string, description: 'The path as forwarded to the upstream' },
-    candidates: listOf(object({ id: string, place: string, chosen: boolean, why: string })),
+    candidates: array(object({ id: string, place: string, chosen: boolean, why: string })),
     everybody: {
       type: 'object',
       description: 'The decision on the same request for everyone else',

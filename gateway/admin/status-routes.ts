@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { isUnwell, type Known } from '../observe/health.ts'
 import type { TrafficPoint } from '../observe/traffic.ts'
-import { boolean, integer, listOf, object, optional, string } from './admin-schemas.ts'
+import { array, boolean, integer, object, optional, string } from './admin-schemas.ts'
 import { readTime, timeProperty } from './query-times.ts'
 
 /** Each is read on demand, so none may be expensive. Times given as numbers are ms since the epoch. */
@@ -102,7 +102,7 @@ const statusSchema = object({
   status: { type: 'string', enum: ['ok', 'degraded'] },
   checks: { type: 'object', additionalProperties: string, description: 'As in /health' },
   startedAt: time,
-  upstreams: listOf(object({ name: string, targets: listOf(targetSchema) })),
+  upstreams: array(object({ name: string, targets: array(targetSchema) })),
   limiter: object({
     mode: { type: 'string', enum: ['memory', 'redis', 'degraded'] },
     since: time,
@@ -116,7 +116,7 @@ const statusSchema = object({
     loadedAt: time,
     checksum: string,
     routes: integer,
-    complaints: listOf(object({ file: string, line: integer, column: integer, message: string }))
+    complaints: array(object({ file: string, line: integer, column: integer, message: string }))
   }),
   audit: object({
     state: { type: 'string', enum: ['unknown', 'ok', 'broken'], description: 'Result of the last check' },
@@ -126,7 +126,7 @@ const statusSchema = object({
   }),
   revocations: object({ known: integer, stalenessMs: integer }),
   streams: countsBy('Open streams by kind'),
-  insecure: { ...listOf(string), description: 'Settings that switch a protection off' }
+  insecure: { ...array(string), description: 'Settings that switch a protection off' }
 })
 
 const trafficQuery = optional({
@@ -136,7 +136,7 @@ const trafficQuery = optional({
 const trafficSchema = object({
   now: time,
   stepMs: integer,
-  points: listOf(
+  points: array(
     object({
       at: { type: 'string', description: 'Beginning of the step; the last step may be incomplete' },
       requests: integer,

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { PersonalTokenStore } from '../store/personal-tokens.ts'
-import { closed, integer, listOf, object, string } from './admin-schemas.ts'
+import { array, closed, integer, object, string } from './admin-schemas.ts'
 import { changeById } from './change-by-id.ts'
 
 export interface TokenAdminParts {
@@ -12,7 +12,7 @@ export interface TokenAdminParts {
 const itemSchema = closed({
   id: integer,
   name: string,
-  profiles: listOf(string),
+  profiles: array(string),
   expiresAt: string,
   lastUsedAt: string,
   user: object({ id: integer, username: string, name: string })
