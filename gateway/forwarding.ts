@@ -8,6 +8,7 @@ import { createStreamRights } from './forward/stream-rights.ts'
 import { type AnswerOptions, addedHeaders, forwardedLines } from './http/answer.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
+import { headerLines } from './http/server/response-head.ts'
 import type { Identity } from './identity.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
@@ -48,7 +49,7 @@ export type Forwarding = ReturnType<typeof createForwarding>
 export const createForwarding = (parts: ForwardingParts) => {
   const { settings, stores, tokenParts, upstreams, routes, cloudUnassignedMayPass, log } = parts
   const { ownCookies, answers, refuse } = parts.credentials
-  const responseContext = createResponseContext(ownCookies, answers.memory)
+  const responseContext = createResponseContext(ownCookies)
   const upstreamRequest = createUpstreamRequest({
     fieldKinds: answers.memory.requestFields,
     tokens: tokenParts.tokens,
@@ -97,7 +98,7 @@ export const createForwarding = (parts: ForwardingParts) => {
       upstreams,
       headFor: (exchange, route, authority) =>
         upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
-      addedLines: (exchange, passed) => forwardedLines(exchange, passed, answers),
+      linesFor: (exchange, passed) => forwardedLines(exchange, passed, answers),
       responseContext,
       refuse,
       onEventStream: createRegisterEventStream(streams)
@@ -130,7 +131,7 @@ const startSocketIo = (sockets: SocketForwarding & { readonly streams: OpenStrea
     upstreams: parts.upstreams,
     pollHeaders: (exchange, passed) => [
       ...addedHeaders(exchange),
-      ...crossOriginFields(exchange, passed, parts.answers.origins)
+      ...crossOriginFields(exchange, headerLines(passed), parts.answers.origins)
     ],
     sidStore: redis === undefined ? createMemorySidStore() : createRedisSidStore(redis),
     identify(token, ip): Identity {

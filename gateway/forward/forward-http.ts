@@ -23,13 +23,14 @@ const UPLOAD_CHECK_MS = 30_000
 /** Below 100 bytes per second over half a minute, an upload is an attack or a dead connection. */
 const UPLOAD_MIN_BYTES = 3000
 const NOTHING = Buffer.alloc(0)
+const NO_MORE: readonly string[] = []
 
 export interface HttpForwarding {
   readonly upstreams: Upstreams
   /** The request head for a target with this Host value. */
   readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
-  /** Field lines to add to a forwarded response; `passed` are the backend's fields, some of which may be removed. */
-  readonly addedLines: (exchange: Exchange, passed: string[]) => string
+  /** All field lines of a forwarded response; `passed` are the backend's, some of which may be removed. */
+  readonly linesFor: (exchange: Exchange, passed: string) => string
   readonly responseContext: ResponseContextOf
   /** Responds with a refusal, or aborts a response that has already begun. */
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
@@ -186,19 +187,19 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     this.#exchange.upstreamMs = connection.waitedMs
     this.#exchange.headMs = performance.now() - this.#exchange.startedAt
     const context = this.#forwarding.responseContext(this.#route, this.#upstream, this.#exchange.host)
-    const { headers, eventStream } = clientHead(head, context, privateAnswersOf(this.#route))
+    const { lines: passed, hasDate, eventStream } = clientHead(head, context, privateAnswersOf(this.#route))
     if (eventStream && whole === undefined) {
       const refusal = this.#streamEvents(connection)
       if (refusal !== undefined) return this.#cut(refusal)
     }
-    const lines = this.#forwarding.addedLines(this.#exchange, headers)
-    const { status, reason } = head
+    const lines = this.#forwarding.linesFor(this.#exchange, passed)
+    const answer = { status: head.status, reason: head.reason, lines, hasDate, headers: NO_MORE }
     if (whole !== undefined) {
-      this.#response.whole({ status, reason, lines, headers }, whole)
+      this.#response.whole(answer, whole)
       return this.#finish()
     }
     this.#response.taker = this
-    this.#response.begin({ status, reason, lines, headers }, head.contentLength)
+    this.#response.begin(answer, head.contentLength)
   }
 
   #streamEvents(connection: UpstreamConnection): GatewayError | undefined {

@@ -42,11 +42,11 @@ const addedLines = ({ limit, requestId }: Exchange): string => {
   return `x-ratelimit-limit: ${limit.limit}\r\n${left}${id}`
 }
 
-/** The lines to add to a forwarded response; disallowed fields are removed from the backend's own, `passed`. */
-export const forwardedLines = (exchange: Exchange, passed: string[], { origins }: AnswerOptions): string => {
-  judgeCredentials(exchange, passed, origins)
+/** All lines of a forwarded response; `passed` are the backend's, of which those that are not allowed are removed. */
+export const forwardedLines = (exchange: Exchange, passed: string, { origins }: AnswerOptions): string => {
   const crossOrigin = crossOriginFields(exchange, passed, origins)
-  return crossOrigin.length === 0 ? addedLines(exchange) : addedLines(exchange) + headerLines(crossOrigin)
+  const lines = addedLines(exchange) + judgeCredentials(exchange, passed, origins)
+  return crossOrigin.length === 0 ? lines : lines + headerLines(crossOrigin)
 }
 
 // RFC 6797 §7.2: over a secure transport only. Half a year.

@@ -52,26 +52,24 @@ export const preflightFields = (exchange: Exchange): string[] => {
 }
 
 /**
- * `[name, value, …]` to add to a forwarded response with the fields `passed`. Backends that implement CORS themselves, and
+ * `[name, value, …]` to add to a forwarded response with the field lines `passed`. Backends that implement CORS themselves, and
  * all public routes, are left alone. Credentials are never allowed: a page of another origin sends its token itself.
  */
 export const crossOriginFields = (
   { head, route }: Exchange,
-  passed: readonly string[],
+  passed: string,
   { listed, isUsed }: CrossOrigins
 ): readonly string[] => {
   const { origin } = head
   if (route === undefined || route.public) return NONE
   if (origin === undefined || !listed.has(origin)) return isUsed ? VARY : NONE
-  if (fieldValue(passed, 'access-control-allow-origin') !== undefined) return NONE
+  if (/^access-control-allow-origin:/im.test(passed)) return NONE
   // Without credentials `*` stands for every name (Fetch, CORS-exposed header-name list).
   return ['access-control-allow-origin', origin, 'access-control-expose-headers', `*, ${EXPOSED}`, ...VARY]
 }
 
 /** A session cookie makes a response credentialed, so the backend's own CORS permissions to unlisted origins are removed. */
-export const judgeCredentials = ({ head, route }: Exchange, passed: string[], { listed }: CrossOrigins): void => {
-  if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return
-  for (let i = passed.length - 2; i >= 0; i -= 2) {
-    if (passed[i]?.toLowerCase() === 'access-control-allow-credentials') passed.splice(i, 2)
-  }
+export const judgeCredentials = ({ head, route }: Exchange, passed: string, { listed }: CrossOrigins): string => {
+  if (route?.browser !== true || head.origin === undefined || listed.has(head.origin)) return passed
+  return passed.replace(/^access-control-allow-credentials:[^\r]*\r\n/gim, '')
 }

@@ -8,7 +8,6 @@ export type FieldKinds = Map<string, number>
 
 export interface FloodMemory {
   readonly requestFields: FieldKinds
-  readonly responseFields: FieldKinds
   /** By the seconds in Retry-After, in which alone rate limit refusals differ. */
   readonly rateRefusals: BoundedMap<number, GatewayError>
   /** Field lines common to all refusals of one content type to one origin. */
@@ -23,7 +22,6 @@ const LONGEST_NAME = 64
 
 export const createFloodMemory = (): FloodMemory => ({
   requestFields: new Map(),
-  responseFields: new Map(),
   rateRefusals: boundedMap(MOST_REFUSALS),
   refusalLines: new Map(),
   lastRefusal: undefined

@@ -1,4 +1,5 @@
-// Parses the field lines of a head into names and values, and rejects the whole head for any invalid byte.
+// Parses the field lines of a response head in place, and rejects the whole head for any invalid byte.
+import { responseFieldKind } from './headers/response-fields.ts'
 
 const TOKEN = 1
 const VISIBLE = 2
@@ -20,18 +21,24 @@ classes[SPACE] = BLANK
 
 const is = (text: string, at: number, kind: number): boolean => ((classes[text.charCodeAt(at)] ?? 0) & kind) !== 0
 
+/** Whether a byte may be part of a reason phrase or a field value (RFC 9112 §4, RFC 9110 §5.5). */
+export const isTextAt = (text: string, at: number): boolean => is(text, at, VISIBLE | BLANK)
+
+/** Of each line: the kind of its name, where it starts, where its name ends, where its value starts and ends. */
+export const MARKS_PER_LINE = 5
+
 /**
- * `[name, value, …]` of a Latin-1 text of lines `token ":" OWS field-value OWS CRLF`, from an index to another (RFC 9110
- * §5.5, RFC 9112 §5): no folding, no blank before the colon, no control byte. Undefined if any line is malformed. Linear
- * in the length of the text for any input. V8 takes twice as long on substrings, which is why `end` exists.
+ * Marks in a Latin-1 text of lines `token ":" OWS field-value OWS CRLF`, from an index to another (RFC 9110 §5.5, RFC 9112
+ * §5): no folding, no blank before the colon, no control byte. Undefined if any line is malformed. Linear in the length of
+ * the text for any input. V8 takes twice as long on substrings, which is why `end` exists.
  */
-export const parseFieldLines = (text: string, from: number, end = text.length): string[] | undefined => {
-  const fields: string[] = []
+export const markFieldLines = (text: string, from: number, end: number): number[] | undefined => {
+  const marks: number[] = []
   let at = from
   while (at < end) {
-    const nameStart = at
+    const start = at
     while (is(text, at, TOKEN)) at++
-    if (at === nameStart || text.charCodeAt(at) !== COLON) return undefined
+    if (at === start || text.charCodeAt(at) !== COLON) return undefined
     const nameEnd = at++
 
     while (is(text, at, BLANK)) at++
@@ -41,7 +48,21 @@ export const parseFieldLines = (text: string, from: number, end = text.length): 
     let valueEnd = at
     while (valueEnd > valueStart && is(text, valueEnd - 1, BLANK)) valueEnd--
     at += 2
-    fields.push(text.slice(nameStart, nameEnd), text.slice(valueStart, valueEnd))
+    marks.push(responseFieldKind(text, start, nameEnd), start, nameEnd, valueStart, valueEnd)
   }
-  return at === end ? fields : undefined
+  return at === end ? marks : undefined
+}
+
+/** `[name, value, …]` of marked lines. */
+export const markedFields = (text: string, marks: readonly number[]): string[] => {
+  const fields: string[] = []
+  for (let i = 0; i < marks.length; i += MARKS_PER_LINE)
+    fields.push(text.slice(marks[i + 1], marks[i + 2]), text.slice(marks[i + 3], marks[i + 4]))
+  return fields
+}
+
+/** `[name, value, …]` of such a text; undefined if any line is malformed. */
+export const parseFieldLines = (text: string, from = 0, end = text.length): string[] | undefined => {
+  const marks = markFieldLines(text, from, end)
+  return marks === undefined ? undefined : markedFields(text, marks)
 }

@@ -1,20 +1,8 @@
 // Parses bytes from an upstream into validated HTTP/1.1 responses (RFC 9112 §4, §6, §7).
 import { parseFieldLines } from './field-lines.ts'
+import { BadResponse, parseHead, type ResponseHead } from './headers/response-head.ts'
 
-/** How the body ends (RFC 9112 §6.3). */
-type Framing = 'none' | 'length' | 'chunked' | 'close'
-
-export interface ResponseHead {
-  readonly status: number
-  readonly reason: string
-  /** `[name, value, …]` as received. */
-  readonly headers: readonly string[]
-  readonly framing: Framing
-  /** Bytes of body with framing `length`, otherwise -1. */
-  readonly contentLength: number
-  /** Whether the upstream will keep the connection (RFC 9112 §9.3), and nothing of this response can follow on it. */
-  readonly keepAlive: boolean
-}
+export { BadResponse, parseHead, type ResponseHead }
 
 export interface ResponseSink {
   /** A 1xx other than 101 (RFC 9110 §15.2). */
@@ -25,8 +13,6 @@ export interface ResponseSink {
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
 }
-
-export class BadResponse extends Error {}
 
 export const MAX_HEAD_BYTES = 32 * 1024
 const MAX_TRAILER_BYTES = 8 * 1024
@@ -39,74 +25,7 @@ const MAX_TEXT_BYTES = MAX_HEAD_BYTES + HEAD_END.length
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/
 const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
-
-const parseFields = (text: string, from: number, end: number): string[] => {
-  const fields = parseFieldLines(text, from, end)
-  if (fields === undefined) throw new BadResponse('malformed header line')
-  return fields
-}
-
-interface Lengths {
-  contentLength: number
-  chunked: boolean
-  keepAlive: boolean
-  /** A Connection field said so, which no other can revoke (RFC 9112 §9.3). */
-  closes: boolean
-}
-
-/** Reads the fields that determine framing; anything that two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
-const readLengths = (fields: readonly string[], minor: string): Lengths => {
-  const lengths: Lengths = { contentLength: -1, chunked: false, keepAlive: minor === '1', closes: false }
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] ?? ''
-    const value = fields[i + 1] ?? ''
-    if (name.length === 14 && name.toLowerCase() === 'content-length') {
-      if (lengths.contentLength !== -1 || !/^\d{1,15}$/.test(value)) throw new BadResponse('bad content-length')
-      lengths.contentLength = Number(value)
-    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      if (lengths.chunked || value.toLowerCase() !== 'chunked' || minor !== '1')
-        throw new BadResponse('bad transfer-encoding')
-      lengths.chunked = true
-    } else if (name.length === 10 && name.toLowerCase() === 'connection') {
-      const tokens = value.toLowerCase()
-      if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(tokens)) lengths.closes = true
-      else if (/(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(tokens) && minor === '0') lengths.keepAlive = true
-    }
-  }
-  if (lengths.chunked && lengths.contentLength !== -1) throw new BadResponse('content-length with transfer-encoding')
-  return lengths
-}
-
-const framingOf = (status: number, method: string, lengths: Lengths): Framing => {
-  if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return 'none'
-  if (lengths.chunked) return 'chunked'
-  if (lengths.contentLength === -1) return 'close'
-  return lengths.contentLength === 0 ? 'none' : 'length'
-}
-
-/** Some backends send the body that a response to HEAD, or a 204 or 304, must not have (RFC 9110 §9.3.2, §15.3.5, §15.4.5). */
-const announcesMore = (framing: Framing, { chunked, contentLength }: Lengths): boolean =>
-  framing === 'none' && (chunked || contentLength > 0)
-
-/** @param text begins with the head @param end the end of its last field line */
-export const parseHead = (text: string, method: string, end = text.length): ResponseHead => {
-  const line = STATUS_LINE.exec(text)
-  if (line === null) throw new BadResponse('malformed status line')
-  const status = Number(line[2])
-  const headers = parseFields(text, line[0].length, end)
-  const lengths = readLengths(headers, line[1] ?? '')
-  const framing = framingOf(status, method, lengths)
-  return {
-    status,
-    reason: line[3] ?? '',
-    headers,
-    framing,
-    contentLength: framing === 'length' ? lengths.contentLength : -1,
-    keepAlive: lengths.keepAlive && !lengths.closes && framing !== 'close' && !announcesMore(framing, lengths)
-  }
-}
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
 
@@ -244,7 +163,9 @@ export class ResponseParser {
     }
     const at = bytes.indexOf(HEAD_END)
     if (at === -1) return this.#keep(bytes, MAX_TRAILER_BYTES, 'trailers')
-    this.#end(parseFields(bytes.toString('latin1', 0, at + 2), 0, at + 2))
+    const trailers = parseFieldLines(bytes.toString('latin1', 0, at + 2))
+    if (trailers === undefined) throw new BadResponse('malformed header line')
+    this.#end(trailers)
     return bytes.subarray(at + 4)
   }
 

@@ -5,7 +5,7 @@ import type { Exchange, SocketToken } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { upstreamRefusal } from '../upstream/faults.ts'
-import { clientHead, type ResponseContextOf } from '../upstream/headers/client-head.ts'
+import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
@@ -127,7 +127,7 @@ const passRefusal = (
     return forwarding.refuse(exchange, new BadUpstreamResponse({ reason: 'upstream-ignored-upgrade' }))
   }
   const context = forwarding.responseContext(route, upstream, exchange.host)
-  const headers = fieldsWithout(clientHead(head, context).headers, WRITTEN_ANEW)
+  const headers = fieldsWithout(clientHeadFields(head, context), WRITTEN_ANEW)
   headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }
@@ -138,7 +138,7 @@ export const switchClient = (
   { exchange, route, upstream, offer }: UpgradeRequest,
   open: OpenUpstream
 ): Takeover => {
-  const { headers } = clientHead(open.head, forwarding.responseContext(route, upstream, exchange.host))
+  const headers = clientHeadFields(open.head, forwarding.responseContext(route, upstream, exchange.host))
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
   const text = clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange))
   const client = exchange.request.connection.takeOver()

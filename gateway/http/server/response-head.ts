@@ -1,4 +1,22 @@
-// Builds the lines of a response head: the given fields, and the Date (RFC 9110 §6.6.1).
+// Builds the lines of a response head: the status, the given fields, and the Date (RFC 9112 §4, RFC 9110 §6.6.1).
+import { ownText } from '../../values/own-text.ts'
+
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
+
+// Flat, like all text that is written again and again: V8 puts concatenated text together again at every write.
+const standardLines = new Map(
+  Object.entries(STATUS_CODES).map(([code, reason]) => [Number(code), ownText(`HTTP/1.1 ${code} ${reason}\r\n`)])
+)
+
+/** The standard phrase of a status; undefined if there is none. */
+export const standardReason = (status: number): string | undefined => STATUS_CODES[status]
+
+/** @param reason the standard phrase if undefined */
+export const statusLine = (status: number, reason: string | undefined): string => {
+  const standard = standardLines.get(status)
+  if (standard !== undefined && (reason === undefined || reason === STATUS_CODES[status])) return standard
+  return `HTTP/1.1 ${status} ${reason ?? ''}\r\n`
+}
 
 let dateText = ''
 let dateUntil = 0
@@ -7,7 +25,7 @@ let dateUntil = 0
 export const dateLine = (): string => {
   const now = Date.now()
   if (now >= dateUntil || now < dateUntil - 1000) {
-    dateText = `date: ${new Date(now).toUTCString()}\r\n`
+    dateText = ownText(`date: ${new Date(now).toUTCString()}\r\n`)
     dateUntil = now - (now % 1000) + 1000
   }
   return dateText

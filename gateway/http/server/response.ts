@@ -1,14 +1,16 @@
 // Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §6, §9).
-import { dateLine, headerLines, isDated } from './response-head.ts'
-
-const { STATUS_CODES } = process.getBuiltinModule('node:http')
+import { ownText } from '../../values/own-text.ts'
+import { dateLine, headerLines, isDated, statusLine } from './response-head.ts'
 
 /** The keep-alive time that clients may rely on; the listener honours it. */
 export const CLIENT_KEEP_ALIVE_MS = 75_000
 
-const KEEP_ALIVE = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n`
-const CLOSE = 'connection: close\r\n'
+const KEEPS = `connection: keep-alive\r\nkeep-alive: timeout=${CLIENT_KEEP_ALIVE_MS / 1000}\r\n`
+const CLOSES = 'connection: close\r\n'
 const CHUNKED = 'transfer-encoding: chunked\r\n'
+// How a head ends, each as one piece of text.
+const PLAIN_ENDS = { keeps: ownText(`${KEEPS}\r\n`), closes: ownText(`${CLOSES}\r\n`) }
+const CHUNKED_ENDS = { keeps: ownText(`${KEEPS}${CHUNKED}\r\n`), closes: ownText(`${CLOSES}${CHUNKED}\r\n`) }
 
 const WHOLE = 0
 const LENGTH = 1
@@ -42,8 +44,10 @@ interface AnswerHead {
   readonly status: number
   /** The standard phrase if absent. */
   readonly reason?: string
-  /** Prebuilt field lines, each ending in CRLF, without Date. */
+  /** Prebuilt field lines, each ending in CRLF. */
   readonly lines?: string
+  /** Date is one of them. */
+  readonly hasDate?: boolean
   /** `[name, value, …]`, already validated; includes Content-Length if the length is known. */
   readonly headers: readonly string[]
 }
@@ -82,7 +86,7 @@ export class HttpResponse {
   whole(head: AnswerHead, body: string): void {
     if (this.#isOver) return
     this.isEnded = true
-    this.#sink.send(`${this.#headText(head, '')}${this.#isHead ? '' : body}`)
+    this.#sink.send(`${this.#headText(head, PLAIN_ENDS)}${this.#isHead ? '' : body}`)
   }
 
   /** @param bodyLength -1: unknown, so the response is framed here */
@@ -93,7 +97,7 @@ export class HttpResponse {
     else if (bodyLength >= 0) this.#framing = LENGTH
     else this.#framing = this.#versionMinor >= 1 ? CHUNKS : UNTIL_CLOSE
     if (this.#framing === UNTIL_CLOSE) this.keepAlive = false
-    this.#sink.send(this.#headText(head, this.#framing === CHUNKS ? CHUNKED : ''))
+    this.#sink.send(this.#headText(head, this.#framing === CHUNKS ? CHUNKED_ENDS : PLAIN_ENDS))
   }
 
   /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
@@ -127,11 +131,12 @@ export class HttpResponse {
     return this.status !== 0 || this.isGone
   }
 
-  #headText({ status, reason = STATUS_CODES[status] ?? '', lines = '', headers }: AnswerHead, framing: string): string {
+  #headText(head: AnswerHead, ends: typeof PLAIN_ENDS): string {
+    const { status, lines = '', hasDate = false, headers } = head
     this.status = status
     if (this.#sink.isDraining || this.#sink.isBodyDue) this.keepAlive = false
-    const date = isDated(headers) ? '' : dateLine()
-    const connection = this.keepAlive ? KEEP_ALIVE : CLOSE
-    return `HTTP/1.1 ${status} ${reason}\r\n${lines}${headerLines(headers)}${date}${connection}${framing}\r\n`
+    const date = hasDate || isDated(headers) ? '' : dateLine()
+    const end = this.keepAlive ? ends.keeps : ends.closes
+    return statusLine(status, head.reason) + lines + headerLines(headers) + date + end
   }
 }

@@ -1,6 +1,6 @@
 // Answers requests of a polling client, with the fields that its upstream sent.
 import type { Exchange } from '../../http/exchange.ts'
-import { clientHead } from '../../upstream/headers/client-head.ts'
+import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { SessionSource } from '../session-source.ts'
@@ -13,7 +13,7 @@ export const clientFields = (
   head: ResponseHead,
   forwarding: SocketIoForwarding,
   { route, upstream }: SessionSource
-): string[] => fieldsWithout(clientHead(head, forwarding.responseContext(route, upstream, '')).headers, NOT_REPEATED)
+): string[] => fieldsWithout(clientHeadFields(head, forwarding.responseContext(route, upstream, '')), NOT_REPEATED)
 
 /** @param fields `[name, value, …]` of the upstream */
 export const answerText = (

@@ -1,101 +1,51 @@
 // Builds the client's response fields from the upstream's: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../../http/fields.ts'
-import { type FieldKinds, type FloodMemory, keepKind } from '../../http/flood-memory.ts'
+import { connectionNames } from '../../http/head.ts'
 import type { Route, Upstream } from '../../routes/route.ts'
-import { ownText } from '../../values/own-text.ts'
-import type { ResponseHead } from '../parser.ts'
-import { type Removes, responseRulesOf } from './header-rules.ts'
-import { isForSharedCaches, type PrivateAnswers, privateCacheControl, privateVary } from './private-answers.ts'
+import { MARKS_PER_LINE, parseFieldLines } from '../field-lines.ts'
+import { type Removes, type ResponseRules, responseRulesOf } from './header-rules.ts'
+import { type PrivatePolicy, privateLines } from './private-answers.ts'
 import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './public-addresses.ts'
+import {
+  BODY_LENGTH,
+  CACHE_CONTROL,
+  CONTENT_TYPE,
+  DATE,
+  DROP,
+  LOCATION,
+  PASS_ON,
+  REFRESH,
+  SET_COOKIE,
+  VARY
+} from './response-fields.ts'
+import type { ResponseHead } from './response-head.ts'
 
-const PASS = 0
-const DROP = 1
-const CONNECTION = 2
-const CONTENT_LENGTH = 3
-const LOCATION = 4
-const CONTENT_TYPE = 5
-const SET_COOKIE = 6
-const REFRESH = 7
-const CACHE_CONTROL = 8
-const VARY = 9
-const SHARED_CACHES = 10
-
-const KINDS: Record<string, number> = {
-  connection: CONNECTION,
-  'content-length': CONTENT_LENGTH,
-  location: LOCATION,
-  'content-location': LOCATION,
-  refresh: REFRESH,
-  'content-type': CONTENT_TYPE,
-  'set-cookie': SET_COOKIE,
-  'cache-control': CACHE_CONTROL,
-  vary: VARY,
-  'keep-alive': DROP,
-  'proxy-connection': DROP,
-  'proxy-authenticate': DROP,
-  'transfer-encoding': DROP,
-  te: DROP,
-  // The gateway frames the response itself; trailers follow after a chunked body (RFC 9110 §6.5).
-  trailer: DROP,
-  upgrade: DROP,
-  // Would lead browsers around the gateway (RFC 7838 §3).
-  'alt-svc': DROP,
-  'x-request-id': DROP,
-  'x-ratelimit-limit': DROP,
-  'x-ratelimit-remaining': DROP,
-  'x-ratelimit-reset': DROP
-}
-
-const kindOf = (name: string, known: FieldKinds): number => {
-  const remembered = known.get(name)
-  if (remembered !== undefined) return remembered
-  const lower = name.toLowerCase()
-  const kind = Object.hasOwn(KINDS, lower) ? (KINDS[lower] ?? PASS) : isForSharedCaches(lower) ? SHARED_CACHES : PASS
-  keepKind(known, ownText(name), kind)
-  return kind
-}
+const SPACE = 32
+const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 
 export interface ResponseContext extends AddressContext {
   /** Cookie names that only the gateway may set. */
   ownCookies: OwnCookies
-  fieldKinds: FieldKinds
 }
 
 /** What the client's response depends on. @param host as sent to the backend */
 export type ResponseContextOf = (route: Route, upstream: Upstream, host: string) => ResponseContext
 
 export const createResponseContext =
-  (ownCookies: OwnCookies, { responseFields }: FloodMemory): ResponseContextOf =>
+  (ownCookies: OwnCookies): ResponseContextOf =>
   (route, upstream, host) => ({
     ownCookies,
-    fieldKinds: responseFields,
     upstream,
     strippedPrefix: route.stripPrefix ?? '',
     host
   })
 
 interface ClientHead {
-  /** `[name, value, …]` */
-  headers: string[]
+  /** Field lines, each ending in CRLF. */
+  lines: string
+  hasDate: boolean
   /** `text/event-stream`: silence is no fault, and every byte is passed on at once. */
   eventStream: boolean
-}
-
-const namedByConnection = (head: ResponseHead, kinds: FieldKinds): ReadonlySet<string> | undefined => {
-  let names: Set<string> | undefined
-  for (let i = 0; i < head.headers.length; i += 2) {
-    const name = head.headers[i] ?? ''
-    if (name.length !== 10 || kindOf(name, kinds) !== CONNECTION) continue
-    const value = head.headers[i + 1] ?? ''
-    if (value === 'keep-alive' || value === 'close') continue
-    for (const named of value.toLowerCase().split(',')) {
-      const token = named.trim()
-      if (token === '' || token === 'close' || token === 'keep-alive') continue
-      names ??= new Set()
-      names.add(token)
-    }
-  }
-  return names
 }
 
 /** Browsers return the value of a nameless cookie as it is, so `=name=x` becomes the cookie `name` (RFC 6265bis §5.7). */
@@ -104,43 +54,107 @@ const cookieName = (setCookie: string): string => {
   return name === '' ? (/^[\s=]*([^=;]*)/.exec(setCookie)?.[1] ?? '').trim() : name
 }
 
-/** @param privacy undefined: caching is left to the backend */
-export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivateAnswers): ClientHead => {
-  const headers: string[] = []
-  const { fieldKinds } = context
-  const named = namedByConnection(head, fieldKinds)
-  const rules = responseRulesOf(context.upstream)
-  let eventStream = false
-  let cacheControl: string | undefined
-  let vary: string | undefined
-  for (let i = 0; i < head.headers.length; i += 2) {
-    const name = head.headers[i] ?? ''
-    let value = head.headers[i + 1] ?? ''
-    const kind = kindOf(name, fieldKinds)
-    if (kind !== PASS) {
-      if (kind === DROP || kind === CONNECTION) continue
+/** What the client gets of a field other than those about caches; undefined: nothing. */
+const passedValue = (kind: number, value: string, status: number, context: ResponseContext): string | undefined => {
+  switch (kind) {
+    case PASS_ON:
+      return value
+    case BODY_LENGTH:
       // RFC 9110 §8.6: none on 204.
-      if (kind === CONTENT_LENGTH && head.status === 204) continue
-      if (privacy !== undefined && kind >= CACHE_CONTROL) {
-        if (kind === CACHE_CONTROL) cacheControl = cacheControl === undefined ? value : `${cacheControl}, ${value}`
-        else if (kind === VARY) vary = vary === undefined ? value : `${vary}, ${value}`
-        continue
-      }
-      if (kind === SET_COOKIE && context.ownCookies.has(cookieName(value))) continue
-      if (kind === LOCATION) value = publicAddress(value, context)
-      if (kind === REFRESH) value = publicRefresh(value, context)
-      if (kind === SET_COOKIE) value = publicCookie(value, context)
-      if (kind === CONTENT_TYPE) eventStream = /^text\/event-stream\s*(?:;|$)/i.test(value)
-    }
-    if (named?.has(name.toLowerCase()) && kind !== CONTENT_LENGTH) continue
-    if (rules?.removes(name)) continue
-    headers.push(name, value)
+      return status === 204 ? undefined : value
+    case SET_COOKIE:
+      return context.ownCookies.has(cookieName(value)) ? undefined : publicCookie(value, context)
+    case LOCATION:
+      return publicAddress(value, context)
+    case REFRESH:
+      return publicRefresh(value, context)
+    default:
+      return kind >= CONTENT_TYPE ? value : undefined
   }
-  if (privacy !== undefined)
-    headers.push('cache-control', privateCacheControl(cacheControl, privacy), 'vary', privateVary(vary, privacy))
-  if (rules !== undefined) headers.push(...rules.set)
-  return { headers, eventStream }
 }
+
+/** A head while its lines are taken, one after the other. */
+interface Draft extends ClientHead {
+  /** Everything before this index of the upstream's head has been copied or left out. */
+  copiedTo: number
+  cacheControl: string | undefined
+  vary: string | undefined
+}
+
+/** The names of fields that do not pass; undefined: by their kinds alone. */
+interface Removed {
+  readonly named: ReadonlySet<string> | undefined
+  readonly rules: ResponseRules | undefined
+}
+
+const isRemoved = (name: string, kind: number, { named, rules }: Removed): boolean =>
+  (kind !== BODY_LENGTH && named?.has(name.toLowerCase()) === true) || rules?.removes(name) === true
+
+const joined = (before: string | undefined, value: string): string =>
+  before === undefined ? value : `${before}, ${value}`
+
+/**
+ * Lines that pass unchanged are copied later, together with those beside them.
+ * @param at the index of the line's marks
+ */
+const takeLine = (
+  draft: Draft,
+  { text, marks, status, fieldsEnd }: ResponseHead,
+  at: number,
+  context: ResponseContext,
+  removed: Removed | undefined,
+  privacy: PrivatePolicy | undefined
+) => {
+  const kind = marks[at] ?? DROP
+  const start = marks[at + 1] ?? 0
+  const nameEnd = marks[at + 2] ?? 0
+  const valueStart = marks[at + 3] ?? 0
+  const valueEnd = marks[at + 4] ?? 0
+  const lineEnd = marks[at + MARKS_PER_LINE + 1] ?? fieldsEnd
+  const isPlain = valueStart === nameEnd + 2 && text.charCodeAt(nameEnd + 1) === SPACE && lineEnd === valueEnd + 2
+  if (kind === PASS_ON && isPlain && removed === undefined) return
+
+  const value = text.slice(valueStart, valueEnd)
+  const name = text.slice(start, nameEnd)
+  let passed: string | undefined
+  if (privacy === undefined || kind < CACHE_CONTROL) passed = passedValue(kind, value, status, context)
+  else if (kind === CACHE_CONTROL) draft.cacheControl = joined(draft.cacheControl, value)
+  else if (kind === VARY) draft.vary = joined(draft.vary, value)
+  if (kind === CONTENT_TYPE) draft.eventStream = EVENT_STREAM.test(value)
+  if (removed !== undefined && isRemoved(name, kind, removed)) passed = undefined
+  if (kind === DATE && passed !== undefined) draft.hasDate = true
+  if (passed === value && isPlain) return
+
+  if (draft.copiedTo < start) draft.lines += text.slice(draft.copiedTo, start)
+  // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
+  if (passed !== undefined) draft.lines += name + ': ' + passed + '\r\n'
+  draft.copiedTo = lineEnd
+}
+
+/** @param privacy undefined: caching is left to the backend */
+export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy): ClientHead => {
+  const { text, marks, fieldsEnd } = head
+  const named = connectionNames(head.connection)
+  const rules = responseRulesOf(context.upstream)
+  const removed = named === undefined && rules === undefined ? undefined : { named, rules }
+  const draft: Draft = {
+    lines: '',
+    hasDate: rules?.setsDate === true,
+    eventStream: false,
+    copiedTo: marks[1] ?? fieldsEnd,
+    cacheControl: undefined,
+    vary: undefined
+  }
+  for (let at = 0; at < marks.length; at += MARKS_PER_LINE) takeLine(draft, head, at, context, removed, privacy)
+  if (draft.copiedTo < fieldsEnd) draft.lines += text.slice(draft.copiedTo, fieldsEnd)
+  if (privacy !== undefined) draft.lines += privateLines(draft.cacheControl, draft.vary, privacy)
+  if (rules !== undefined) draft.lines += rules.lines
+  return draft
+}
+
+/** The same fields as `[name, value, …]`. */
+export const clientHeadFields = (head: ResponseHead, context: ResponseContext): string[] =>
+  parseFieldLines(clientHead(head, context).lines) ?? []
 
 // RFC 9110 §6.5.1: fields that must not be accepted from trailers.
 const FORBIDDEN_TRAILER =

@@ -16,10 +16,12 @@ export interface RequestRules {
   identityLines(identity: Identity | undefined): string
 }
 
-interface ResponseRules {
+export interface ResponseRules {
   readonly removes: Removes
-  /** `[name, value, …]` for every response. */
-  readonly set: readonly string[]
+  /** Field lines for every response. */
+  readonly lines: string
+  /** Date is one of them. */
+  readonly setsDate: boolean
 }
 
 const REMEMBERED = 1024
@@ -102,8 +104,12 @@ export const responseRulesOf = (upstream: Upstream): ResponseRules | undefined =
   if (rules === undefined) return undefined
   const known = responseRules.get(upstream)
   if (known !== undefined) return known
-  const removes = createRemoves([...rules.set.map(([name]) => name), ...rules.remove])
-  const compiled = { removes, set: rules.set.flat() }
+  const names = rules.set.map(([name]) => name)
+  const compiled = {
+    removes: createRemoves([...names, ...rules.remove]),
+    lines: linesOf(rules.set),
+    setsDate: names.some(name => name.toLowerCase() === 'date')
+  }
   responseRules.set(upstream, compiled)
   return compiled
 }
