@@ -104,13 +104,9 @@ const differencesOf = (group: Group, all: readonly MethodClass[], options: Compa
   const { was, now, example } = group
   const path = moreSpecific(was.route, now.route, example.method)
   if (was.route?.socketio !== undefined || now.route?.socketio !== undefined) {
-    return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers)
-      .map(({ name, before, after }) => ({
-        name: `${path} namespace ${name}`,
-        before,
-        after
-      }))
-      .flatMap(one => asDifferences({ ...one, methods: [] }, group))
+    return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers).flatMap(one =>
+      asDifferences({ ...one, name: `${path} namespace ${one.name}`, methods: [] }, group)
+    )
   }
   const passes = (match: RouteMatch) => options.askers.filter(asker => isAllowed(decide(match, asker, options)))
   const before = passes(was).map(({ name }) => name)
@@ -136,16 +132,9 @@ const asDifferences = ({ name, before, after, methods }: Access, { was, now, exa
     const common = { change, path: name, methods, who, text, example }
     return [{ ...common, was: side(was, before), now: side(now, after), weight: weigh(who, was.route !== undefined) }]
   }
-  return [
-    ...difference(
-      'opened',
-      after.filter(one => !before.includes(one))
-    ),
-    ...difference(
-      'closed',
-      before.filter(one => !after.includes(one))
-    )
-  ]
+  const opened = after.filter(one => !before.includes(one))
+  const closed = before.filter(one => !after.includes(one))
+  return [...difference('opened', opened), ...difference('closed', closed)]
 }
 
 const WEIGHTS: Readonly<Record<string, number>> = {

@@ -21,7 +21,6 @@ export const createLineBuffer = (maxWrite: number) => {
   const buffer = {
     /** UTF-16 units of the lines that are not in a block yet. A plain property, because it is read for every line. */
     size: 0,
-    isEmpty: () => lines.length === 0,
     keep(line: string): void {
       if (line === '') return
       lines.push(line)

@@ -9,8 +9,6 @@ import { createLineBuffer } from './line-buffer.ts'
 export interface LogSink {
   /** Takes a line; drops it if the buffer is full. Never throws. */
   write(line: string): void
-  /** Calls back when all lines so far are written or given up, after `patienceMs` (1 s) at the latest. */
-  flush(done?: () => void): void
   /** Last attempt while the process exits: writes what can be written within 200 ms. */
   flushSync(): void
   /** Lines lost since the start: the buffer was full, or the output is gone permanently. */
@@ -22,11 +20,8 @@ interface LogSinkOptions {
   fd?: number
   /** Bytes (UTF-16 units) buffered while the output accepts none; default 8 MiB. */
   maxBuffered?: number
-  /** Called once when the output breaks and once when it works again; default: one line on standard error. */
-  onChange?: (state: 'broken' | 'working', code: string, lost: number) => void
   /** The line that reports, once the output works again, how many were lost; default: none. */
   lostLine?: (lost: number) => string
-  patienceMs?: number
   /** Maximum bytes per write, unless one line is longer; default 64 KiB. */
   maxWrite?: number
 }
@@ -43,7 +38,6 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const maxBuffered = options.maxBuffered ?? 8 * 1024 * 1024
   const lines = createLineBuffer(options.maxWrite ?? MAX_WRITE)
   const losses = createLosses(options, lines)
-  const flushes = createFlushes(options.patienceMs ?? 1000)
   let isWriting = false
   /** Whether a thread of the pool is currently writing the block. */
   let isHandedOver = false
@@ -57,8 +51,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
     if (isFinal(code)) {
       isGone = true
       losses.add(lines.discard())
-      losses.change(true, code)
-      return flushes.settle()
+      return losses.change(true, code)
     }
     // EAGAIN alone means a slow reader; the output counts as broken only once lines are lost.
     if (code !== 'EAGAIN') losses.change(true, code)
@@ -68,7 +61,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
   const pump = () => {
     const next = isGone ? undefined : lines.nextBlock()
     isWriting = next !== undefined
-    if (next === undefined) return flushes.settle()
+    if (next === undefined) return
     isHandedOver = true
     write(fd, next, (error, bytes) => {
       isHandedOver = false
@@ -91,10 +84,6 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
       // One write for everything logged in this turn of the loop.
       setImmediate(pump)
     },
-    flush(done = () => {}) {
-      if (isGone || (!isWriting && lines.isEmpty())) done()
-      else flushes.wait(done)
-    },
     flushSync() {
       const deadline = performance.now() + LAST_ATTEMPT_MS
       // A thread of the pool will finish its block; writing it here too would duplicate those lines.
@@ -112,10 +101,7 @@ export const createLogSink = (options: LogSinkOptions = {}): LogSink => {
 }
 
 /** Counts lost lines, and reports once when the output breaks and once when it works again. */
-const createLosses = (
-  { onChange = complain, lostLine }: LogSinkOptions,
-  lines: { readonly keep: (line: string) => void }
-) => {
+const createLosses = ({ lostLine }: LogSinkOptions, lines: { readonly keep: (line: string) => void }) => {
   let isBroken = false
   let total = 0
   let reported = 0
@@ -131,32 +117,9 @@ const createLosses = (
         reported = total
         if (lost > 0) lines.keep(lostLine?.(lost) ?? '')
       }
-      onChange(broken ? 'broken' : 'working', code, lost)
+      complain(broken, code, lost)
     },
     total: () => total
-  }
-}
-
-/** Calls back those who wait for lines to be written, after `patienceMs` at the latest. */
-const createFlushes = (patienceMs: number) => {
-  let waiting: (() => void)[] = []
-  return {
-    settle() {
-      const done = waiting
-      waiting = []
-      for (const callback of done) callback()
-    },
-    wait(done: () => void) {
-      const timer = setTimeout(() => {
-        waiting = waiting.filter(callback => callback !== finish)
-        done()
-      }, patienceMs)
-      const finish = () => {
-        clearTimeout(timer)
-        done()
-      }
-      waiting.push(finish)
-    }
   }
 }
 
@@ -184,11 +147,10 @@ const withoutBlocking = (fd: number): number => {
   }
 }
 
-const complain = (state: 'broken' | 'working', code: string, lost: number): void => {
-  const text =
-    state === 'broken'
-      ? `The log output does not take lines (${code}); they are dropped`
-      : `The log output works again; ${lost} lines were lost`
+const complain = (isBroken: boolean, code: string, lost: number): void => {
+  const text = isBroken
+    ? `The log output does not take lines (${code}); they are dropped`
+    : `The log output works again; ${lost} lines were lost`
   stderr ??= withoutBlocking(2)
   write(stderr, `${text}\n`, () => {})
 }

@@ -9,6 +9,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Forbidden, LoginFailed } from '../../gateway/errors.ts'
 import { createLog, createLogSink, describeError, redactUrl } from '../../gateway/observe/logging.ts'
+import { until } from '../support/until.ts'
 
 const LOGGING = new URL('../../gateway/observe/logging.ts', import.meta.url)
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
@@ -185,7 +186,7 @@ t.test('lines arrive whole and in order, also those of the last moment', async t
   const sink = createLogSink({ fd: openSync(file, 'w') })
   const log = createLog({ level: 'info' }, sink)
   for (let index = 0; index < 5000; index++) log.info({ index })
-  await new Promise<void>(resolve => sink.flush(resolve))
+  await until(() => readFileSync(file, 'utf8').split('\n').length > 5000, 'all lines are written')
   t.same(numbers(readFileSync(file, 'utf8')), range(5000))
   t.equal(sink.dropped(), 0)
 
@@ -215,13 +216,11 @@ t.test('lines lost under a flood are counted, and said with their number once th
   const child = run(
     `const log = createLog()
      for (let i = 0; i < 60_000; i++) log.info({ i, text: 'x'.repeat(200) })
-     const alive = setInterval(() => {
-       let isWritten = true
-       log.flush(() => { if (isWritten) clearInterval(alive) })
-       isWritten = false
-     }, 20)`
+     process.on('message', () => process.exit(0))`
   )
   const [output, complaint] = [collect(child.stdout), collect(child.stderr)]
+  await until(() => output().endsWith('enough"}\n') && complaint().endsWith('were lost\n'), 'the loss is said')
+  child.send('stop')
   const [code] = await once(child, 'close')
   t.equal(code, 0)
   const lines = output()
