@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { DURATION_UNITS, MAX_TIMER_MS, parseDuration } from '../values/quantities.ts'
-import { VARIABLES, type Variable, type VariableName } from './table.ts'
+import { ROWS, VARIABLES, type VariableName } from './table.ts'
 
 export interface Mistake {
   readonly variable: string
@@ -44,7 +44,7 @@ export const createReader = (environment: Environment): Reader => {
     mistakes.push({ variable, message: isQuoted(environment[variable]) ? `${message}${QUOTED}` : message })
   }
   const fromFiles = readFiles(environment, mistake)
-  const raw = (name: VariableName) => fromFiles.get(name) ?? clean(environment[name], ROWS.get(name)?.secret === true)
+  const raw = (name: VariableName) => fromFiles.get(name) ?? clean(environment[name], ROWS[name].secret === true)
   const placeholders = new Set<string>()
   for (const { name } of VARIABLES) {
     if (!isPlaceholder(raw(name) ?? '')) continue
@@ -54,7 +54,7 @@ export const createReader = (environment: Environment): Reader => {
 
   // A placeholder reads as unset, because its own mistake is enough.
   const own = (name: VariableName) => (placeholders.has(name) ? undefined : raw(name))
-  const text = (name: VariableName) => own(name) ?? ROWS.get(name)?.fallback
+  const text = (name: VariableName) => own(name) ?? ROWS[name].fallback
   const number = <T>(
     name: VariableName,
     range: Range,
@@ -113,12 +113,10 @@ export const createReader = (environment: Environment): Reader => {
   }
 }
 
-const ROWS = new Map(VARIABLES.map(variable => [variable.name, variable]))
-
 /** Values of `<NAME>_FILE`, as container platforms provide secrets. One line break at the end is removed. */
 const readFiles = (environment: Environment, mistake: Reader['mistake']): ReadonlyMap<string, string> => {
   const values = new Map<string, string>()
-  for (const { name, file } of VARIABLES as readonly Variable[]) {
+  for (const { name, file } of VARIABLES) {
     if (file !== true) continue
     const variable = `${name}_FILE`
     const path = environment[variable]?.trim() ?? ''

@@ -1,7 +1,6 @@
 // Lists every variable that the gateway reads: its name, meaning and default, and whether it is a secret.
 
 interface Row {
-  readonly name: string
   readonly meaning: string
   /** The default as written in the environment; absent: unset. */
   readonly fallback?: string
@@ -13,280 +12,227 @@ interface Row {
   readonly file?: true
 }
 
-const TABLE = [
-  { name: 'PORT', meaning: 'Port to listen on', fallback: '3000' },
-  { name: 'HOST', meaning: 'Address to listen on', fallback: '0.0.0.0' },
-  {
-    name: 'PUBLIC_URL',
+const TABLE = {
+  PORT: { meaning: 'Port to listen on', fallback: '3000' },
+  HOST: { meaning: 'Address to listen on', fallback: '0.0.0.0' },
+  PUBLIC_URL: {
     meaning: 'The origin that browsers see',
     shown: 'http://localhost:PORT; https:// with TLS_CERT_FILE'
   },
-  {
-    name: 'FRONTEND_URL',
+  FRONTEND_URL: {
     meaning: 'Base URL of the frontend; pages of its origin may call the gateway (CORS)',
     shown: 'PUBLIC_URL'
   },
-  {
-    name: 'CORS_ORIGINS',
+  CORS_ORIGINS: {
     meaning: 'Further origins whose pages may call the gateway and private routes, comma-separated'
   },
-  {
-    name: 'ALLOWED_HOSTS',
+  ALLOWED_HOSTS: {
     meaning:
       'Hosts that may be passed to backends as Host and X-Forwarded-Host, in addition to that of PUBLIC_URL; with their ports, comma-separated; `*` allows any host',
     shown: '`*` if PUBLIC_URL is unset, otherwise none'
   },
-  {
-    name: 'DATABASE_URL',
+  DATABASE_URL: {
     meaning: 'Postgres server, `postgres://user:password@host:5432/name`; if unset, an embedded Postgres in DATA_DIR',
     secret: true,
     file: true
   },
-  { name: 'DATA_DIR', meaning: 'Directory of the embedded database', fallback: './data' },
-  {
-    name: 'REDIS_URL',
+  DATA_DIR: { meaning: 'Directory of the embedded database', fallback: './data' },
+  REDIS_URL: {
     meaning:
       'Redis: `redis://host:6379/0`, `redis-sentinel://host:26379,host:26379/master/0` or `redis-cluster://host:6379,host:6379`; `rediss…` for TLS; if unset, requests are counted in memory',
     secret: true,
     file: true
   },
-  { name: 'UPSTREAM_CONFIG', meaning: 'Directory that holds the route files', fallback: 'upstream-config' },
-  {
-    name: 'TRUST_PROXY',
+  UPSTREAM_CONFIG: { meaning: 'Directory that holds the route files', fallback: 'upstream-config' },
+  TRUST_PROXY: {
     meaning: 'Proxies whose X-Forwarded-* headers are trusted: IP addresses and CIDR blocks, comma-separated'
   },
-  {
-    name: 'TLS_CERT_FILE',
+  TLS_CERT_FILE: {
     meaning:
       'Certificate chain (PEM). When set, the listener speaks TLS 1.2 and 1.3. Read again when it changes and on SIGHUP'
   },
-  { name: 'TLS_KEY_FILE', meaning: 'Private key of that certificate (PEM)' },
-  {
-    name: 'REDIRECT_PORT',
+  TLS_KEY_FILE: { meaning: 'Private key of that certificate (PEM)' },
+  REDIRECT_PORT: {
     meaning: 'Port of a plain HTTP listener that redirects (308) to PUBLIC_URL, keeping path and query',
     shown: 'off'
   },
-  {
-    name: 'PROXY_PROTOCOL',
+  PROXY_PROTOCOL: {
     meaning:
       'Require peers in TRUST_PROXY to begin each connection with a PROXY protocol header (version 1 or 2), before TLS',
     fallback: 'false'
   },
-  {
-    name: 'JWT_SECRET',
+  JWT_SECRET: {
     meaning: 'Secret that signs tokens and the state of cloud logins; at least 32 bytes (`openssl rand -hex 32`)',
     shown: 'required',
     secret: true,
     file: true
   },
-  {
-    name: 'JWT_PREVIOUS_SECRETS',
+  JWT_PREVIOUS_SECRETS: {
     meaning:
       'Further secrets, comma-separated, that verify tokens but never sign them; used to rotate JWT_SECRET without logging people out',
     secret: true,
     file: true
   },
-  { name: 'JWT_EXPIRES_IN', meaning: 'Lifetime of a token', fallback: '8h' },
-  {
-    name: 'ACCESS_TOKEN_CONFIRM',
+  JWT_EXPIRES_IN: { meaning: 'Lifetime of a token', fallback: '8h' },
+  ACCESS_TOKEN_CONFIRM: {
     meaning: 'An access token is refused once its owner has not been confirmed by a login or a recheck for this long',
     fallback: '30d'
   },
-  {
-    name: 'ASSERTION_KEY_ROTATION',
+  ASSERTION_KEY_ROTATION: {
     meaning: 'Age at which the key that signs assertions is replaced',
     fallback: '90d'
   },
-  {
-    name: 'BOOTSTRAP_ADMINS',
+  BOOTSTRAP_ADMINS: {
     meaning:
       'People who become Admins at their next login, once per entry: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated'
   },
-  { name: 'RATE_LIMIT_TTL_MS', meaning: 'Length of the window of the global rate limit', fallback: '60000' },
-  { name: 'RATE_LIMIT_MAX', meaning: 'Requests per IP address and window', fallback: '300' },
-  {
-    name: 'STREAMS_PER_USER',
+  RATE_LIMIT_TTL_MS: { meaning: 'Length of the window of the global rate limit', fallback: '60000' },
+  RATE_LIMIT_MAX: { meaning: 'Requests per IP address and window', fallback: '300' },
+  STREAMS_PER_USER: {
     meaning:
       'Share of the open streams of an upstream (16384 per target and process) that one person may hold: WebSockets, Socket.IO sessions and event streams',
     fallback: '10%'
   },
-  { name: 'STREAMS_PER_IP', meaning: 'The same for one client address', fallback: '10%' },
-  {
-    name: 'AUTH_PROVIDERS',
+  STREAMS_PER_IP: { meaning: 'The same for one client address', fallback: '10%' },
+  AUTH_PROVIDERS: {
     meaning: 'Active login providers, out of `ldap` and `cloudidp`, comma-separated',
     shown: 'all enabled ones'
   },
-  { name: 'LDAP_ENABLED', meaning: 'Enable login through the directory', fallback: 'false' },
-  {
-    name: 'LDAP_URL',
+  LDAP_ENABLED: { meaning: 'Enable login through the directory', fallback: 'false' },
+  LDAP_URL: {
     meaning: 'Address of the directory, `ldaps://host:636`; several servers, comma-separated, are tried in order'
   },
-  {
-    name: 'LDAP_DOMAIN',
+  LDAP_DOMAIN: {
     meaning: 'Domain of the directory; without LDAP_USER_DN_TEMPLATE the bind name is `username@LDAP_DOMAIN`'
   },
-  {
-    name: 'LDAP_USER_DN_TEMPLATE',
+  LDAP_USER_DN_TEMPLATE: {
     meaning: 'Template of the bind name; `{{username}}` is replaced with the login name'
   },
-  {
-    name: 'LDAP_BIND_DN',
+  LDAP_BIND_DN: {
     meaning:
       'DN of a service account: it searches for a person first, then the gateway binds with the DN found. Needs LDAP_SEARCH_BASE and LDAP_SEARCH_FILTER; LDAP_USER_DN_TEMPLATE is then not used'
   },
-  { name: 'LDAP_BIND_PASSWORD', meaning: 'Password of LDAP_BIND_DN', secret: true, file: true },
-  { name: 'LDAP_SEARCH_BASE', meaning: 'Base DN of the search for people; requires LDAP_SEARCH_FILTER' },
-  {
-    name: 'LDAP_SEARCH_FILTER',
+  LDAP_BIND_PASSWORD: { meaning: 'Password of LDAP_BIND_DN', secret: true, file: true },
+  LDAP_SEARCH_BASE: { meaning: 'Base DN of the search for people; requires LDAP_SEARCH_FILTER' },
+  LDAP_SEARCH_FILTER: {
     meaning: 'Filter that must match exactly one entry; `{{username}}` is replaced with the login name'
   },
-  {
-    name: 'LDAP_GROUP_BASE',
+  LDAP_GROUP_BASE: {
     meaning: 'Base DN of the search for groups, for directories without `memberOf`; used with LDAP_GROUP_FILTER'
   },
-  {
-    name: 'LDAP_GROUP_FILTER',
+  LDAP_GROUP_FILTER: {
     meaning: 'Filter that finds the groups of a person; `{{dn}}` and `{{username}}` are replaced',
     shown: '`(\\|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))`'
   },
-  {
-    name: 'LDAP_RECHECK',
+  LDAP_RECHECK: {
     meaning:
       'How often people with a live session or access token are looked up in the directory again (needs LDAP_BIND_DN); `0s`: never',
     fallback: '15m'
   },
-  { name: 'LDAP_TIMEOUT_MS', meaning: 'Time limit for the whole exchange with the directory', fallback: '5000' },
-  {
-    name: 'LDAP_CA_FILE',
+  LDAP_TIMEOUT_MS: { meaning: 'Time limit for the whole exchange with the directory', fallback: '5000' },
+  LDAP_CA_FILE: {
     meaning: 'File of the CA certificates (PEM) that the certificate of the directory is verified against',
     shown: 'the CAs that Node.js trusts'
   },
-  { name: 'LDAP_STARTTLS', meaning: 'Encrypt an `ldap://` connection with StartTLS', fallback: 'false' },
-  {
-    name: 'LDAP_INSECURE',
+  LDAP_STARTTLS: { meaning: 'Encrypt an `ldap://` connection with StartTLS', fallback: 'false' },
+  LDAP_INSECURE: {
     meaning: 'Allow unencrypted `ldap://` to other hosts than loopback; `/health` then reports `insecure`',
     fallback: 'false'
   },
-  {
-    name: 'LDAP_LOCKOUT_THRESHOLD',
+  LDAP_LOCKOUT_THRESHOLD: {
     meaning:
       'Number of failed logins at which the directory locks an account; the gateway never lets that many through',
     fallback: '5'
   },
-  { name: 'LDAP_LOCKOUT_WINDOW', meaning: 'Period over which the directory counts them', fallback: '30m' },
-  { name: 'CLOUDIDP_ENABLED', meaning: 'Enable login through the cloud provider', fallback: 'false' },
-  {
-    name: 'CLOUDIDP_TENANT_ID',
+  LDAP_LOCKOUT_WINDOW: { meaning: 'Period over which the directory counts them', fallback: '30m' },
+  CLOUDIDP_ENABLED: { meaning: 'Enable login through the cloud provider', fallback: 'false' },
+  CLOUDIDP_TENANT_ID: {
     meaning: 'Tenant; replaces `{{tenant}}` in the addresses of the provider',
     fallback: 'common'
   },
-  { name: 'CLOUDIDP_CLIENT_ID', meaning: 'Client ID registered with the provider' },
-  { name: 'CLOUDIDP_CLIENT_SECRET', meaning: 'Client secret', secret: true, file: true },
-  {
-    name: 'CLOUDIDP_REDIRECT_URI',
+  CLOUDIDP_CLIENT_ID: { meaning: 'Client ID registered with the provider' },
+  CLOUDIDP_CLIENT_SECRET: { meaning: 'Client secret', secret: true, file: true },
+  CLOUDIDP_REDIRECT_URI: {
     meaning: 'Callback URL, exactly as registered with the provider',
     shown: 'PUBLIC_URL`/auth/oauth/cloudidp/callback`'
   },
-  {
-    name: 'CLOUDIDP_SUCCESS_REDIRECT_URL',
+  CLOUDIDP_SUCCESS_REDIRECT_URL: {
     meaning: 'Where the callback redirects to, with `#auth=…`',
     shown: 'FRONTEND_URL`/login`; without FRONTEND_URL, the built-in PUBLIC_URL`/auth/login`'
   },
-  { name: 'CLOUDIDP_STATE_MAX_AGE_MS', meaning: 'Time in which a login attempt must be completed', fallback: '600000' },
-  {
-    name: 'CLOUDIDP_ISSUER',
+  CLOUDIDP_STATE_MAX_AGE_MS: { meaning: 'Time in which a login attempt must be completed', fallback: '600000' },
+  CLOUDIDP_ISSUER: {
     meaning:
       'Issuer for OpenID Connect discovery (recommended); without it, no nonce is sent and no ID token is required'
   },
-  { name: 'CLOUDIDP_ALLOWED_TENANTS', meaning: 'Ids of the tenants whose people may log in, comma-separated, or `*`' },
-  {
-    name: 'CLOUDIDP_INSECURE',
+  CLOUDIDP_ALLOWED_TENANTS: { meaning: 'Ids of the tenants whose people may log in, comma-separated, or `*`' },
+  CLOUDIDP_INSECURE: {
     meaning: 'Allow unencrypted `http://` provider addresses on other hosts than loopback',
     fallback: 'false'
   },
-  {
-    name: 'CLOUDIDP_AUTHORIZATION_URL',
+  CLOUDIDP_AUTHORIZATION_URL: {
     meaning: 'Authorization endpoint',
     fallback: 'https://login.microsoftonline.com/{{tenant}}/oauth2/v2.0/authorize'
   },
-  {
-    name: 'CLOUDIDP_TOKEN_URL',
+  CLOUDIDP_TOKEN_URL: {
     meaning: 'Token endpoint',
     fallback: 'https://login.microsoftonline.com/{{tenant}}/oauth2/v2.0/token'
   },
-  { name: 'CLOUDIDP_PROFILE_URL', meaning: 'Profile endpoint', fallback: 'https://graph.microsoft.com/v1.0/me' },
-  {
-    name: 'CLOUDIDP_SCOPE',
+  CLOUDIDP_PROFILE_URL: { meaning: 'Profile endpoint', fallback: 'https://graph.microsoft.com/v1.0/me' },
+  CLOUDIDP_SCOPE: {
     meaning: 'Scopes, separated by spaces',
     shown: '`openid profile email User.Read`; with CLOUDIDP_ISSUER, `openid profile email`'
   },
-  {
-    name: 'CLOUDIDP_GROUPS_CLAIM',
+  CLOUDIDP_GROUPS_CLAIM: {
     meaning: 'Claim that lists groups or roles, taken from the ID token or else from userinfo; needs CLOUDIDP_ISSUER',
     fallback: 'groups'
   },
-  { name: 'CLOUDIDP_NAME', meaning: 'Name of the provider on the login button' },
-  { name: 'OPS_PORT', meaning: 'Port of a second listener for `/metrics`, `/live` and `/ready`', shown: 'off' },
-  { name: 'OPS_HOST', meaning: 'Address of that listener', fallback: '127.0.0.1' },
-  { name: 'LOG_LEVEL', meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`', fallback: 'info' },
-  {
-    name: 'WORKERS',
+  CLOUDIDP_NAME: { meaning: 'Name of the provider on the login button' },
+  OPS_PORT: { meaning: 'Port of a second listener for `/metrics`, `/live` and `/ready`', shown: 'off' },
+  OPS_HOST: { meaning: 'Address of that listener', fallback: '127.0.0.1' },
+  LOG_LEVEL: { meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`', fallback: 'info' },
+  WORKERS: {
     meaning: 'Number of processes that share the listener; more than 1 requires DATABASE_URL and REDIS_URL',
     fallback: '1'
   },
-  {
-    name: 'CONNECTIONS_PER_IP',
+  CONNECTIONS_PER_IP: {
     meaning:
       'Open connections allowed per client address (IPv6: per /64), across all workers; peers in TRUST_PROXY are exempt',
     fallback: '1000'
   },
-  {
-    name: 'DRAIN_DELAY',
+  DRAIN_DELAY: {
     meaning: 'How long `/ready` fails after SIGTERM before the listener stops accepting connections',
     fallback: '0'
   },
-  {
-    name: 'DRAIN_TIMEOUT',
+  DRAIN_TIMEOUT: {
     meaning: 'How long the gateway waits for requests and sockets to finish after SIGTERM',
     fallback: '10s'
   },
-  {
-    name: 'LOGIN_FAILURES_PER_IP',
+  LOGIN_FAILURES_PER_IP: {
     meaning: 'Failed directory logins allowed per client address and window',
     fallback: '20'
   },
-  { name: 'LOGIN_FAILURES_WINDOW', meaning: 'Length of that window', fallback: '5m' },
-  {
-    name: 'REVOCATION_MAX_STALENESS',
+  LOGIN_FAILURES_WINDOW: { meaning: 'Length of that window', fallback: '5m' },
+  REVOCATION_MAX_STALENESS: {
     meaning: 'Refuse requests to private routes (503) when revocations could not be re-read for this long',
     shown: 'continue with the known revocations'
   },
-  {
-    name: 'BROWSER_SESSION',
+  BROWSER_SESSION: {
     meaning: 'Also keep the session in a cookie, for routes with `browser: true`',
     fallback: 'false'
   },
-  { name: 'REVEAL_REASON', meaning: 'Name the missing role in 403 responses', fallback: 'false' },
-  { name: 'CONTACT', meaning: 'Whom to contact for access; shown on pages and, with REVEAL_REASON, in 403 responses' },
-  { name: 'BRAND_NAME', meaning: 'Name shown on the built-in pages', fallback: 'Portaria' }
-] as const satisfies readonly Row[]
+  REVEAL_REASON: { meaning: 'Name the missing role in 403 responses', fallback: 'false' },
+  CONTACT: { meaning: 'Whom to contact for access; shown on pages and, with REVEAL_REASON, in 403 responses' },
+  BRAND_NAME: { meaning: 'Name shown on the built-in pages', fallback: 'Portaria' }
+} as const satisfies Record<string, Row>
 
-export type VariableName = (typeof TABLE)[number]['name']
+export type VariableName = keyof typeof TABLE
+
+export const ROWS: Readonly<Record<VariableName, Row>> = TABLE
 
 export interface Variable extends Row {
   readonly name: VariableName
 }
 
 /** All variables, in the order of docs/settings.md. */
-export const VARIABLES: readonly Variable[] = TABLE
-
-/** The table in docs/settings.md, written by `npm run docs`. */
-export const settingsTable = (): string =>
-  [
-    '| variable | meaning | default |',
-    '|---|---|---|',
-    ...VARIABLES.map(({ name, meaning, fallback, shown }) => {
-      const preset = fallback === undefined ? (shown ?? '–') : `\`${fallback}\``
-      return `| ${name} | ${meaning} | ${preset} |`
-    })
-  ].join('\n')
+export const VARIABLES = Object.entries(ROWS).map(([name, row]) => ({ name, ...row }) as Variable)

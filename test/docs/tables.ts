@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { families } from '../../gateway/observe/metric-families.ts'
 import { routeFileSchema } from '../../gateway/route-files/schema/route-file-schema.ts'
-import { settingsTable } from '../../gateway/settings/table.ts'
+import { VARIABLES } from '../../gateway/settings/table.ts'
 
 const DOCS = join(resolve(import.meta.dirname, '../..'), 'docs')
 
@@ -42,6 +42,16 @@ const fallbackOf = (key: string, { required = [], properties = {} }: SchemaNode)
 
 const routeKeysTable = (): string =>
   ['| key | value | default | meaning |', '|---|---|---|---|', ...rowsOf('', routeFileSchema)].join('\n')
+
+export const settingsTable = (): string =>
+  [
+    '| variable | meaning | default |',
+    '|---|---|---|',
+    ...VARIABLES.map(({ name, meaning, fallback, shown }) => {
+      const preset = fallback === undefined ? (shown ?? '–') : `\`${fallback}\``
+      return `| ${name} | ${meaning} | ${preset} |`
+    })
+  ].join('\n')
 
 const metricsTable = (): string =>
   [

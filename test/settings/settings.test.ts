@@ -8,8 +8,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import { formatMistakes, readSettings, SettingsError } from '../../gateway/settings/read-settings.ts'
 import { nearestName } from '../../gateway/settings/surroundings.ts'
-import { settingsTable, VARIABLES } from '../../gateway/settings/table.ts'
+import { VARIABLES } from '../../gateway/settings/table.ts'
 import { parseDuration } from '../../gateway/values/quantities.ts'
+import { settingsTable } from '../docs/tables.ts'
 
 const JWT_SECRET = randomBytes(32).toString('hex')
 
