@@ -1,59 +1,47 @@
 // Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream.
 import { ownText } from '../values/own-text.ts'
-import { type FieldKinds, keepKind } from './flood-memory.ts'
 
-export const PASS = 0
+/** Not read by the gateway; forwarded. */
+export const PASS = 'pass'
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
-const DROP = 1
-export const HOST = 2
-export const AUTHORIZATION = 3
-export const CONNECTION = 4
-export const TRANSFER_ENCODING = 5
-export const CONTENT_LENGTH = 6
-export const X_FORWARDED_FOR = 7
-export const X_FORWARDED_PROTO = 8
-export const X_FORWARDED_HOST = 9
-export const X_REQUEST_ID = 10
-export const COOKIE = 11
-export const TE = 12
-export const ORIGIN = 13
-export const ACCEPT = 14
-export const UPGRADE = 15
-export const LOOP = 16
-export const FETCH_SITE = 17
-export const EXPECT = 18
-export const MAX_FORWARDS = 19
-export const TRACEPARENT = 20
-export const DESTINATION = 21
+export const DROP = 'drop'
 
 /** Names the gateways that a request has passed. Via (RFC 9110 §7.6.3) would serve, but makes some backends stop compressing. */
 export const LOOP_FIELD = 'x-portaria-via'
 
-const KINDS: Record<string, number> = {
-  host: HOST,
-  authorization: AUTHORIZATION,
-  connection: CONNECTION,
-  'transfer-encoding': TRANSFER_ENCODING,
-  'content-length': CONTENT_LENGTH,
-  'x-forwarded-for': X_FORWARDED_FOR,
-  'x-forwarded-proto': X_FORWARDED_PROTO,
-  'x-forwarded-host': X_FORWARDED_HOST,
-  'x-request-id': X_REQUEST_ID,
-  cookie: COOKIE,
-  te: TE,
-  origin: ORIGIN,
-  accept: ACCEPT,
-  upgrade: UPGRADE,
-  'sec-fetch-site': FETCH_SITE,
-  // Handled by the gateway (RFC 9110 §10.1.1).
-  expect: EXPECT,
-  'max-forwards': MAX_FORWARDS,
-  traceparent: TRACEPARENT,
-  // A hint that the pages of Next.js send; the other `X-Middleware-*` are removed.
-  'x-middleware-prefetch': PASS,
-  destination: DESTINATION,
-  [LOOP_FIELD]: LOOP
-}
+// Read by the gateway, which decides whether each is forwarded. Expect is answered here (RFC 9110 §10.1.1).
+const READ = [
+  'host',
+  'authorization',
+  'connection',
+  'transfer-encoding',
+  'content-length',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
+  'x-request-id',
+  'cookie',
+  'te',
+  'origin',
+  'accept',
+  'upgrade',
+  'sec-fetch-site',
+  'expect',
+  'max-forwards',
+  'traceparent',
+  'destination',
+  LOOP_FIELD
+] as const
+
+/** What a field name means to the gateway: its own name in lower case if it is read here. */
+export type FieldKind = typeof PASS | typeof DROP | (typeof READ)[number]
+
+/** Kinds by field name, as spelled. */
+export type KnownFields = Map<string, FieldKind>
+
+const KINDS: KnownFields = new Map(READ.map(name => [name, name]))
+// A hint that the pages of Next.js send; the other `X-Middleware-*` are removed.
+KINDS.set('x-middleware-prefetch', PASS)
 
 // RFC 9110 §7.6.1 and its predecessors.
 const HOP_BY_HOP = [
@@ -199,28 +187,35 @@ export interface OwnCookies {
 /** Replaces every byte outside `[a-z0-9]` with `-`, as CGI, WSGI and PHP map several spellings to one variable. */
 export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
-const judge = (name: string): number => {
+const judge = (name: string): FieldKind => {
   const lower = name.toLowerCase()
-  if (Object.hasOwn(KINDS, lower)) return KINDS[lower] ?? PASS
+  const known = KINDS.get(lower)
+  if (known !== undefined) return known
   const collapsed = collapse(lower)
   if (dropped.has(collapsed)) return DROP
   if (DROPPED_PREFIXES.some(prefix => collapsed.startsWith(prefix))) return DROP
   // Another spelling of a field that the gateway itself writes or reads (X_Forwarded_For, Content.Length, …).
-  return collapsed !== lower && Object.hasOwn(KINDS, collapsed) ? DROP : PASS
+  return collapsed !== lower && KINDS.has(collapsed) ? DROP : PASS
 }
 
 /** Whether a backend may serve another path or method because of a field, however its name is spelt. */
 export const misleads = (name: string): boolean => {
   const collapsed = collapse(name)
   if (MISLEADING.includes(collapsed)) return true
-  return MISLEADING_PREFIXES.some(prefix => collapsed.startsWith(prefix)) && !Object.hasOwn(KINDS, collapsed)
+  return MISLEADING_PREFIXES.some(prefix => collapsed.startsWith(prefix)) && !KINDS.has(collapsed)
 }
 
-/** The kind of a field name as the client spelt it. */
-export const headerKind = (name: string, known: FieldKinds): number => {
+const MOST_FIELDS = 4096
+const LONGEST_NAME = 64
+
+/**
+ * The kind of a field name as the client spelt it. Clients choose names, so few are remembered: the first ones, because common
+ * ones arrive before those of a flood.
+ */
+export const headerKind = (name: string, known: KnownFields): FieldKind => {
   const remembered = known.get(name)
   if (remembered !== undefined) return remembered
   const kind = judge(name)
-  keepKind(known, ownText(name), kind)
+  if (known.size < MOST_FIELDS && name.length <= LONGEST_NAME) known.set(ownText(name), kind)
   return kind
 }

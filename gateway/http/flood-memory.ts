@@ -2,12 +2,10 @@
 import type { GatewayError } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import { type BoundedMap, boundedMap } from '../values/bounded-map.ts'
-
-/** Kinds by field name, as spelled. Senders choose names, so their number is limited. */
-export type FieldKinds = Map<string, number>
+import type { KnownFields } from './fields.ts'
 
 export interface FloodMemory {
-  readonly requestFields: FieldKinds
+  readonly requestFields: KnownFields
   /** By the seconds in Retry-After, in which alone rate limit refusals differ. */
   readonly rateRefusals: BoundedMap<number, GatewayError>
   /** Field lines common to all refusals of one content type to one origin. */
@@ -17,8 +15,6 @@ export interface FloodMemory {
 }
 
 const MOST_REFUSALS = 1024
-const MOST_FIELDS = 4096
-const LONGEST_NAME = 64
 
 export const createFloodMemory = (): FloodMemory => ({
   requestFields: new Map(),
@@ -26,8 +22,3 @@ export const createFloodMemory = (): FloodMemory => ({
   refusalLines: new Map(),
   lastRefusal: undefined
 })
-
-/** The first names stay, because common ones arrive before those of a flood. @param name owns its characters */
-export const keepKind = (kinds: FieldKinds, name: string, kind: number): void => {
-  if (kinds.size < MOST_FIELDS && name.length <= LONGEST_NAME) kinds.set(name, kind)
-}

@@ -1,28 +1,5 @@
 // Reads a client's header fields once, for everything that the gateway needs from them.
-import {
-  ACCEPT,
-  AUTHORIZATION,
-  CONNECTION,
-  CONTENT_LENGTH,
-  COOKIE,
-  DESTINATION,
-  EXPECT,
-  FETCH_SITE,
-  HOST,
-  headerKind,
-  LOOP,
-  MAX_FORWARDS,
-  ORIGIN,
-  TE,
-  TRACEPARENT,
-  TRANSFER_ENCODING,
-  UPGRADE,
-  X_FORWARDED_FOR,
-  X_FORWARDED_HOST,
-  X_FORWARDED_PROTO,
-  X_REQUEST_ID
-} from './fields.ts'
-import type { FieldKinds } from './flood-memory.ts'
+import { DROP, type FieldKind, headerKind, type KnownFields, PASS } from './fields.ts'
 
 type Value = string | undefined
 
@@ -62,78 +39,78 @@ export type RequestHead = ReturnType<typeof emptyHead>
 const joined = (before: Value, value: string, by: string): string =>
   before === undefined ? value : before + by + value
 
-const take = (head: RequestHead, kind: number, value: string) => {
+const take = (head: RequestHead, kind: FieldKind, value: string) => {
   switch (kind) {
-    case HOST:
+    case 'host':
       head.hosts++
       head.host = value
       return
-    case AUTHORIZATION:
+    case 'authorization':
       head.authorizations++
       head.authorization = value
       return
-    case CONNECTION:
+    case 'connection':
       head.connection = head.connection === '' ? value.toLowerCase() : `${head.connection},${value.toLowerCase()}`
       return
-    case TRANSFER_ENCODING:
+    case 'transfer-encoding':
       head.transferEncodings++
       head.transferEncoding = value
       return
-    case CONTENT_LENGTH:
+    case 'content-length':
       head.contentLength = value
       return
-    case X_FORWARDED_FOR:
+    case 'x-forwarded-for':
       head.forwardedFor = joined(head.forwardedFor, value, ', ')
       return
-    case X_FORWARDED_PROTO:
+    case 'x-forwarded-proto':
       head.forwardedProto = value
       return
-    case X_FORWARDED_HOST:
+    case 'x-forwarded-host':
       head.forwardedHost = value
       return
-    case X_REQUEST_ID:
+    case 'x-request-id':
       head.requestId = value
       return
-    case COOKIE:
+    case 'cookie':
       head.cookie = joined(head.cookie, value, '; ')
       return
-    case TE:
+    case 'te':
       head.te = joined(head.te, value, ', ')
       return
-    case ORIGIN:
+    case 'origin':
       head.origin = value
       return
-    case ACCEPT:
+    case 'accept':
       head.accept = joined(head.accept, value, ', ')
       return
-    case FETCH_SITE:
+    case 'sec-fetch-site':
       head.fetchSite = value
       return
-    case UPGRADE:
+    case 'upgrade':
       head.upgrade = value
       return
-    case LOOP:
+    case 'x-portaria-via':
       head.passed = joined(head.passed, value, ', ')
       return
-    case EXPECT:
+    case 'expect':
       head.expect = joined(head.expect, value, ', ')
       return
-    case MAX_FORWARDS:
+    case 'max-forwards':
       head.maxForwards = joined(head.maxForwards, value, ', ')
       return
-    case TRACEPARENT:
+    case 'traceparent':
       head.traceparent = joined(head.traceparent, value, ', ')
       return
-    case DESTINATION:
+    case 'destination':
       head.destination = joined(head.destination, value, ', ')
   }
 }
 
-export const readHead = (rawHeaders: readonly string[], kinds: FieldKinds): RequestHead => {
+export const readHead = (rawHeaders: readonly string[], kinds: KnownFields): RequestHead => {
   const head = emptyHead()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const kind = headerKind(rawHeaders[i] ?? '', kinds)
-    if (kind > 1) take(head, kind, rawHeaders[i + 1] ?? '')
+    if (kind !== PASS && kind !== DROP) take(head, kind, rawHeaders[i + 1] ?? '')
   }
   return head
 }

@@ -1,5 +1,5 @@
 // Declares what all connections of a server share: request handlers, time limits, and their turns.
-import type { FieldKinds } from '../flood-memory.ts'
+import type { KnownFields } from '../fields.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { Llhttp } from './llhttp.ts'
 import type { ClientConnection, HttpRequest } from './request.ts'
@@ -24,7 +24,7 @@ export interface ConnectionLimits {
 }
 
 export interface ConnectionHost {
-  readonly fieldKinds: FieldKinds
+  readonly fieldKinds: KnownFields
   readonly llhttp: Llhttp
   readonly handler: MessageHandler
   readonly limits: ConnectionLimits

@@ -1,6 +1,6 @@
 // Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
-import type { FieldKinds } from '../flood-memory.ts'
+import type { KnownFields } from '../fields.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionHost, ConnectionLimits, MessageHandler } from './connection-host.ts'
@@ -26,7 +26,7 @@ interface HttpServerOptions {
   readonly handler: MessageHandler
   readonly limits?: Partial<HttpServerLimits>
   /** The memory of the gateway that these requests belong to; its own if absent. */
-  readonly fieldKinds?: FieldKinds
+  readonly fieldKinds?: KnownFields
 }
 
 interface AcceptOptions {

@@ -1,18 +1,6 @@
 // Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, identity added.
 import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
-import {
-  ACCEPT,
-  AUTHORIZATION,
-  DESTINATION,
-  FETCH_SITE,
-  headerKind,
-  LOOP_FIELD,
-  MAX_FORWARDS,
-  ORIGIN,
-  PASS,
-  TRACEPARENT
-} from '../../http/fields.ts'
-import type { FieldKinds } from '../../http/flood-memory.ts'
+import { headerKind, type KnownFields, LOOP_FIELD, PASS } from '../../http/fields.ts'
 import { connectionNames, forwardsLeft, mayLeaveBody, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
 import type { RequestRules } from './header-rules.ts'
@@ -49,13 +37,13 @@ const passedLines = (parts: UpstreamHeadParts): string => {
     const kind = headerKind(name, fieldKinds)
     const passes =
       kind === PASS ||
-      kind === ORIGIN ||
-      kind === ACCEPT ||
-      kind === FETCH_SITE ||
-      kind === TRACEPARENT ||
-      (kind === DESTINATION && exchange.destination === '') ||
-      (kind === AUTHORIZATION && passAuthorization) ||
-      (kind === MAX_FORWARDS && left === undefined)
+      kind === 'origin' ||
+      kind === 'accept' ||
+      kind === 'sec-fetch-site' ||
+      kind === 'traceparent' ||
+      (kind === 'destination' && exchange.destination === '') ||
+      (kind === 'authorization' && passAuthorization) ||
+      (kind === 'max-forwards' && left === undefined)
     if (!passes || named?.has(name.toLowerCase()) || without?.has(name.toLowerCase())) continue
     if (rules?.removes(name)) continue
     if (trace !== undefined && isReplaced(name.toLowerCase(), trace)) continue
@@ -73,7 +61,7 @@ const passedLines = (parts: UpstreamHeadParts): string => {
 
 export interface UpstreamHeadParts {
   exchange: Exchange
-  fieldKinds: FieldKinds
+  fieldKinds: KnownFields
   /** The path without its stripped prefix, followed by the query. */
   target: string
   authority: string

@@ -1,8 +1,7 @@
 // Builds the request for an upstream: path, forwarding fields, identity, and none of the gateway's own secrets.
 
 import type { Exchange } from '../../http/exchange.ts'
-import type { OwnCookies } from '../../http/fields.ts'
-import type { FieldKinds } from '../../http/flood-memory.ts'
+import type { KnownFields, OwnCookies } from '../../http/fields.ts'
 import { forwardedPath, type Route } from '../../routes/route.ts'
 import type { AccessTokens } from '../../tokens/access-token.ts'
 import type { Assertions } from '../../tokens/assertions.ts'
@@ -15,7 +14,7 @@ interface UpstreamRequestOptions {
   tokens: Pick<AccessTokens, 'isOurs'>
   /** Names of cookies that only the gateway may read. */
   ownCookies: OwnCookies
-  fieldKinds: FieldKinds
+  fieldKinds: KnownFields
   toldHost: ToldHost
   assertions: Pick<Assertions, 'lineFor'>
 }
