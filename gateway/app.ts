@@ -52,10 +52,6 @@ interface AppParts {
   clientStallMs?: number | undefined
 }
 
-interface App {
-  readonly server: HttpServer
-}
-
 /** A refusal, which is returned rather than thrown, or the fact that the request has been answered. */
 type Outcome = GatewayError | typeof ANSWERED | undefined
 type Step = (exchange: Exchange) => Outcome | Promise<Outcome>
@@ -184,7 +180,7 @@ const createSteps = (parts: AppParts) => {
   }
 }
 
-export const buildApp = (parts: AppParts): App => {
+export const buildApp = (parts: AppParts): HttpServer => {
   const steps = createSteps(parts)
   const refuse = (exchange: Exchange, error: GatewayError) => {
     if (exchange.forwardAuth === undefined) answerRefusal(exchange, error, parts.answers)
@@ -230,7 +226,7 @@ export const buildApp = (parts: AppParts): App => {
     run(asksUpgrade(request) ? steps.upgrade : steps.request, exchange, 0)
   }
 
-  const server = createHttpServer({
+  return createHttpServer({
     fieldKinds: parts.answers.memory.requestFields,
     ...(parts.clientStallMs === undefined ? {} : { limits: { stallMs: parts.clientStallMs } }),
     handler: {
@@ -239,5 +235,4 @@ export const buildApp = (parts: AppParts): App => {
         answerFault(connection, fault, parts.limiter, parts.rateLimit, parts.clientAddress, parts.answers)
     }
   })
-  return { server }
 }

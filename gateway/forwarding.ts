@@ -3,9 +3,9 @@ import type { Credentials } from './access/credentials.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
 import { createRegisterEventStream } from './forward/event-streams.ts'
 import { createForwardHttp } from './forward/forward-http.ts'
-import { createOpenStreams, type OpenStreams } from './forward/open-streams.ts'
+import { createOpenStreams } from './forward/open-streams.ts'
 import { createStreamRights } from './forward/stream-rights.ts'
-import { type AnswerOptions, addedHeaders, forwardedLines } from './http/answer.ts'
+import { addedHeaders, forwardedLines } from './http/answer.ts'
 import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
 import { headerLines } from './http/server/response-head.ts'
@@ -28,9 +28,10 @@ import { createToldHost } from './upstream/headers/told-host.ts'
 import { upstreamHead, upstreamHeadStart } from './upstream/headers/upstream-head.ts'
 import { createUpstreamRequest } from './upstream/headers/upstream-request.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
+import type { Log } from './values/log.ts'
 import { createForwardWebSocket } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
-import type { SocketForwarding, SocketLog } from './websocket/upgrade.ts'
+import type { SocketForwarding } from './websocket/upgrade.ts'
 
 interface ForwardingParts {
   readonly settings: Settings
@@ -41,7 +42,7 @@ interface ForwardingParts {
   readonly routes: LiveRoutes
   readonly cloudUnassignedMayPass: boolean
   readonly observation: Observation
-  readonly log: SocketLog
+  readonly log: Log
 }
 
 export type Forwarding = ReturnType<typeof createForwarding>
@@ -74,7 +75,6 @@ export const createForwarding = (parts: ForwardingParts) => {
     streams,
     headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>, framing = '') =>
       upstreamHeadStart({ ...upstreamRequest(exchange, route, authority, exchange.query), without }, framing),
-    addedHeaders,
     responseContext,
     refuse,
     log,
@@ -85,8 +85,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     }
   }
   const refusedEvents = createRefusedEvents()
-  const { judge } = rights
-  const socketio = startSocketIo(sockets, { judge, countRefusedEvent: refusedEvents.count, answers, ...parts })
+  const socketio = startSocketIo(sockets, parts, { judge: rights.judge, countRefusedEvent: refusedEvents.count })
 
   return {
     streams,
@@ -115,23 +114,18 @@ export const createForwarding = (parts: ForwardingParts) => {
   }
 }
 
-interface SocketIoParts
-  extends Pick<SessionParts, 'judge' | 'countRefusedEvent'>,
-    Pick<ForwardingParts, 'stores' | 'tokenParts' | 'upstreams'> {
-  readonly answers: AnswerOptions
-}
-
-const startSocketIo = (sockets: SocketForwarding & { readonly streams: OpenStreams }, parts: SocketIoParts) => {
-  const { redis } = parts.stores
-  const { revocationsTrusted, verifiedTokens } = parts.tokenParts
-  return createForwardSocketIo({
+const startSocketIo = (
+  sockets: SocketForwarding,
+  { upstreams, stores: { redis }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
+  judging: Pick<SessionParts, 'judge' | 'countRefusedEvent'>
+) =>
+  createForwardSocketIo({
     ...sockets,
-    judge: parts.judge,
-    countRefusedEvent: parts.countRefusedEvent,
-    upstreams: parts.upstreams,
+    ...judging,
+    upstreams,
     pollHeaders: (exchange, passed) => [
       ...addedHeaders(exchange),
-      ...crossOriginFields(exchange, headerLines(passed), parts.answers.origins)
+      ...crossOriginFields(exchange, headerLines(passed), credentials.answers.origins)
     ],
     sidStore: redis === undefined ? createMemorySidStore() : createRedisSidStore(redis),
     identify(token, ip): Identity {
@@ -142,7 +136,6 @@ const startSocketIo = (sockets: SocketForwarding & { readonly streams: OpenStrea
     },
     now: Date.now
   })
-}
 
 const createForwardUpgrade = (
   forwardWebSocket: ReturnType<typeof createForwardWebSocket>,

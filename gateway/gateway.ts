@@ -97,7 +97,7 @@ export const startGateway = async (
   const own = await createOwnEndpoints({ ...answers, log, refuse, register })
 
   const { clientAddress, places } = createClientPlaces(settings, siblings, log)
-  const { server } = buildApp({
+  const server = buildApp({
     clientStallMs: embedding.clientStallMs,
     clientAddress,
     routes: routes.current,

@@ -1,6 +1,6 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
 import { randomBytes } from 'node:crypto'
-import { type GatewayError, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
+import { TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
@@ -8,7 +8,7 @@ import type { Revocations } from '../tokens/revocations.ts'
 import { ownText } from '../values/own-text.ts'
 import { createExpiryWheel } from './expiry-wheel.ts'
 import { spreadOut } from './spread-out.ts'
-import { createPlaces, type StreamAsker, type StreamShares } from './stream-places.ts'
+import { createPlaces, type StreamShares } from './stream-places.ts'
 
 type StreamKind = 'websocket' | 'socketio' | 'sse'
 
@@ -78,35 +78,7 @@ interface OpenStreamsOptions {
   now?: () => number
 }
 
-export interface StreamItem {
-  id: string
-  kind: StreamKind
-  user: { id: number; username: string } | undefined
-  route: string
-  namespace: string | undefined
-  /** ISO 8601. */
-  since: string
-  ip: string
-  bytes: number | undefined
-}
-
-export interface OpenStreams {
-  /** Reserves a place for a stream that is about to open; returns the function that releases it, or a refusal (429, 503). */
-  admit(asker: StreamAsker): (() => void) | GatewayError
-  /** Throws if the token has ended in the meantime (between the decision and the 101). */
-  register(info: StreamInfo, control: StreamControl): StreamHandle
-  onRevocationsChanged(): void
-  onTableSwapped(): void
-  list(page: number, pageSize: number): { items: StreamItem[]; page: number; pageSize: number; total: number }
-  /** Whether there was such a stream. */
-  end(id: string): boolean
-  /** Ends all streams with 1012, spread over most of the given time, then drops those that are left. */
-  drain(timeoutMs: number): Promise<void>
-  counts(): Record<StreamKind, number>
-  /** Ends what has expired; runs automatically four times a second. */
-  tick(): void
-  close(): void
-}
+export type OpenStreams = ReturnType<typeof createOpenStreams>
 
 interface Entry {
   stream: OpenStream
@@ -119,7 +91,7 @@ const TICK_MS = 250
 const FRESH_ACCESS_MS = 800
 const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
 
-export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
+export const createOpenStreams = (options: OpenStreamsOptions) => {
   const { revocations, mayPass } = options
   const now = options.now ?? Date.now
   const instance = randomBytes(4).toString('hex')
@@ -180,8 +152,10 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
   }
 
   return {
+    /** Reserves a place for a stream that is about to open; returns the function that releases it, or a refusal (429, 503). */
     admit: createPlaces(options.shares ?? DEFAULT_SHARES),
-    register(info, control) {
+    /** Throws if the token has ended in the meantime (between the decision and the 101). */
+    register(info: StreamInfo, control: StreamControl): StreamHandle {
       const at = now()
       const { identity, maxLifetimeMs = 0 } = info
       if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
@@ -209,26 +183,29 @@ export const createOpenStreams = (options: OpenStreamsOptions): OpenStreams => {
         else change(entry, { ...entry.stream, route })
       }
     },
-    list(page, pageSize) {
+    list(page: number, pageSize: number) {
       const from = (page - 1) * pageSize
       const items = [...entries.values()].slice(from, from + pageSize).map(itemOf)
       return { items, page, pageSize, total: entries.size }
     },
-    end(id) {
+    /** Whether there was such a stream. */
+    end(id: string): boolean {
       const entry = entries.get(id)
       if (entry === undefined) return false
       finish(entry, 4403)
       return true
     },
-    drain(timeoutMs) {
+    /** Ends all streams with 1012, spread over most of the given time, then drops those that are left. */
+    drain(timeoutMs: number): Promise<void> {
       draining = true
       return spreadOut([...entries.values()], timeoutMs * 0.6, entry => finish(entry, 1012))
     },
-    counts() {
+    counts(): Record<StreamKind, number> {
       const counts = { websocket: 0, socketio: 0, sse: 0 }
       for (const { stream } of entries.values()) counts[stream.kind]++
       return counts
     },
+    /** Ends what has expired; runs automatically four times a second. */
     tick,
     close() {
       clearInterval(timer)
@@ -265,12 +242,15 @@ const withinTime = <T>(answer: Promise<T>, ms: number): Promise<T | 'unknown'> =
     answer.then(resolve, () => resolve('unknown')).finally(() => clearTimeout(timer))
   })
 
-const itemOf = ({ stream, control }: Entry): StreamItem => ({
+export type StreamItem = ReturnType<typeof itemOf>
+
+const itemOf = ({ stream, control }: Entry) => ({
   id: stream.id,
   kind: stream.kind,
   user: stream.identity && { id: stream.identity.user.id, username: stream.identity.user.username },
   route: stream.route.id,
   namespace: stream.namespace,
+  /** ISO 8601. */
   since: new Date(stream.since).toISOString(),
   ip: stream.ip,
   bytes: control.bytes?.()

@@ -4,14 +4,14 @@ import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-strea
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { namespaceName, namespaceRoute } from '../routes/socketio-routes.ts'
-import type { SocketLog } from '../websocket/upgrade.ts'
+import type { Log } from '../values/log.ts'
 import type { Right } from './gate/gate-state.ts'
 import type { SessionSource } from './session-source.ts'
 import type { NamespaceState, SidRecord } from './sid-store.ts'
 
 export interface SessionRightsParts {
   readonly streams: OpenStreams
-  readonly log: SocketLog
+  readonly log: Log
   /** @param namespace as written in the route file */
   readonly countRefusedEvent: (routeId: string, namespace: string) => void
 }

@@ -3,7 +3,7 @@ import type { GatewayError } from '../errors.ts'
 import type { StreamEnd } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
-import type { SocketLog } from '../websocket/upgrade.ts'
+import type { Log } from '../values/log.ts'
 import { type GateState, NOTHING_DUE, owesClient, owesUpstream } from './gate/gate-state.ts'
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
 import { advance, begin, bytesLeft, joined, type Life, type Phase, provableFrom, proved, tookBytes } from './life.ts'
@@ -186,7 +186,7 @@ export const createSession = (
   return session
 }
 
-const logViolation = (log: SocketLog, { requestId, route, upstream }: SessionSource, reason: string) => {
+const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, reason: string) => {
   const fields = { requestId, route: route.id, upstream: upstream.name, reason }
   if (reason.startsWith('upstream-')) log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
   else log.info(fields, 'ended a Socket.IO session because of what its client sent')

@@ -1,6 +1,7 @@
 // Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, and switches the client's connection.
 import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
 import type { OpenStreams, StreamInfo } from '../forward/open-streams.ts'
+import { addedHeaders } from '../http/answer.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
@@ -8,6 +9,7 @@ import { upstreamRefusal } from '../upstream/faults.ts'
 import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
+import type { Log } from '../values/log.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
 import { clientSwitch, fieldsWithout, HANDSHAKE_FIELDS, WRITTEN_ANEW } from './handshake.ts'
 import type { Ending, Side } from './leg.ts'
@@ -24,18 +26,11 @@ export interface SocketForwarding {
     without: ReadonlySet<string>,
     framing?: string
   ) => string
-  /** `[name, value, …]` on every response. */
-  readonly addedHeaders: (exchange: Exchange) => readonly string[]
   readonly responseContext: ResponseContextOf
   readonly refuse: (exchange: Exchange, error: GatewayError) => void
   /** The 101 has been sent: the exchange is over, and the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void
-  readonly log: SocketLog
-}
-
-export interface SocketLog {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
+  readonly log: Log
 }
 
 /** Logs why a connection that violated the protocol or a limit is being closed; at level warn if a backend did so. */
@@ -128,7 +123,7 @@ const passRefusal = (
   }
   const context = forwarding.responseContext(route, upstream, exchange.host)
   const headers = fieldsWithout(clientHeadFields(head, context), WRITTEN_ANEW)
-  headers.push(...forwarding.addedHeaders(exchange), 'content-length', '0')
+  headers.push(...addedHeaders(exchange), 'content-length', '0')
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }
 
@@ -140,7 +135,7 @@ export const switchClient = (
 ): Takeover => {
   const headers = clientHeadFields(open.head, forwarding.responseContext(route, upstream, exchange.host))
   const protocol = open.protocol ?? (offer.bearerOffered ? 'bearer' : undefined)
-  const text = clientSwitch(exchange, protocol, headers, forwarding.addedHeaders(exchange))
+  const text = clientSwitch(exchange, protocol, headers, addedHeaders(exchange))
   const client = exchange.request.connection.takeOver()
   client.socket.write(text, 'latin1')
   forwarding.onSwitched(exchange)
