@@ -13,7 +13,7 @@ const STREAMS_PER_TARGET = 16_384
 /** Per process, regardless of the upstreams, because each stream uses memory here. */
 const MAX_STREAMS = 50_000
 
-export interface StreamAsker {
+interface StreamAsker {
   readonly upstream: Upstream
   /** undefined: unknown, or no particular person. */
   readonly userId: number | undefined
