@@ -157,15 +157,13 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     /** Throws if the token has ended in the meantime (between the decision and the 101). */
     register(info: StreamInfo, control: StreamControl): StreamHandle {
       const at = now()
-      const { identity, maxLifetimeMs = 0 } = info
+      const { identity } = info
       if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
       const standing = identity === undefined ? 'valid' : revocations.standing(identity)
       if (standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
       if (draining) throw new Unavailable({ reason: 'draining' })
       const stream: OpenStream = { ...info, id: `${instance}-${++serial}`, since: at }
-      const expiresAt = identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
-      const endsAt = Math.min(expiresAt, maxLifetimeMs > 0 ? at + maxLifetimeMs : Number.POSITIVE_INFINITY)
-      const entry: Entry = { stream, control, endsAt }
+      const entry: Entry = { stream, control, endsAt: endsAtOf(stream) }
       entries.set(stream.id, entry)
       wheel.add(entry)
       if (standing === 'stale' && identity !== undefined) void judgeFresh(identity.user.id, [entry])
@@ -200,11 +198,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       draining = true
       return spreadOut([...entries.values()], timeoutMs * 0.6, entry => finish(entry, 1012))
     },
-    counts(): Record<StreamKind, number> {
-      const counts = { websocket: 0, socketio: 0, sse: 0 }
-      for (const { stream } of entries.values()) counts[stream.kind]++
-      return counts
-    },
+    counts: () => countKinds(entries.values()),
     /** Ends what has expired; runs automatically four times a second. */
     tick,
     close() {
@@ -232,6 +226,17 @@ export const streamInfoOf = (
   ip: client.address,
   maxLifetimeMs
 })
+
+const countKinds = (entries: Iterable<Entry>): Record<StreamKind, number> => {
+  const counts = { websocket: 0, socketio: 0, sse: 0 }
+  for (const { stream } of entries) counts[stream.kind]++
+  return counts
+}
+
+const endsAtOf = ({ identity, since, maxLifetimeMs = 0 }: OpenStream): number => {
+  const expiresAt = identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
+  return Math.min(expiresAt, maxLifetimeMs > 0 ? since + maxLifetimeMs : Number.POSITIVE_INFINITY)
+}
 
 const endOfLife = ({ identity }: OpenStream, at: number): StreamEnd =>
   identity !== undefined && identity.expiresAt * 1000 <= at ? 4401 : 1001

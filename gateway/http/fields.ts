@@ -4,7 +4,7 @@ import { ownText } from '../values/own-text.ts'
 /** Not read by the gateway; forwarded. */
 export const PASS = 'pass'
 /** Never forwarded: identity, forwarding, method-override and hop-by-hop fields in any spelling. */
-export const DROP = 'drop'
+const DROP = 'drop'
 
 /** Names the gateways that a request has passed. Via (RFC 9110 §7.6.3) would serve, but makes some backends stop compressing. */
 export const LOOP_FIELD = 'x-portaria-via'

@@ -1,5 +1,5 @@
 // Reads a client's header fields once, for everything that the gateway needs from them.
-import { DROP, type FieldKind, headerKind, type KnownFields, PASS } from './fields.ts'
+import { type FieldKind, headerKind, type KnownFields, PASS } from './fields.ts'
 
 type Value = string | undefined
 
@@ -110,7 +110,7 @@ export const readHead = (rawHeaders: readonly string[], kinds: KnownFields): Req
   const head = emptyHead()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const kind = headerKind(rawHeaders[i] ?? '', kinds)
-    if (kind !== PASS && kind !== DROP) take(head, kind, rawHeaders[i + 1] ?? '')
+    if (kind !== PASS) take(head, kind, rawHeaders[i + 1] ?? '')
   }
   return head
 }
