@@ -15,7 +15,7 @@ export interface MetricSources extends Known {
 }
 
 type Read = (sources: MetricSources) => Value[] | Promise<Value[]>
-type Row = readonly [name: string, type: 'counter' | 'gauge', help: string, read: Read]
+type Row = readonly [type: 'counter' | 'gauge', help: string, read: Read]
 
 const one = (value: number, labels: Record<string, string> = {}): Value[] => [{ value, labels }]
 
@@ -42,89 +42,72 @@ const targetsOf = (sources: MetricSources) =>
 
 const TARGET_STATES = { up: 1, returning: 0.5, down: 0 } as const
 
-const ROWS: readonly Row[] = [
-  [
-    'build_info',
+const ROWS: Readonly<Record<string, Row>> = {
+  build_info: [
     'gauge',
     'Always 1; the labels hold the versions of the gateway and of Node.js',
     () => one(1, { version: VERSION, node: process.versions.node })
   ],
-  ['ready', 'gauge', 'Whether the instance is ready', sources => one(Number(sources.isReady()))],
-  [
-    'open_streams',
+  ready: ['gauge', 'Whether the instance is ready', sources => one(Number(sources.isReady()))],
+  open_streams: [
     'gauge',
     'Open WebSockets, Socket.IO connections and event streams',
     sources => Object.entries(sources.streams()).map(([kind, value]) => ({ value, labels: { kind } }))
   ],
-  [
-    'socketio_events_refused_total',
+  socketio_events_refused_total: [
     'counter',
     'Socket.IO events refused by the `events` of a namespace',
     sources => sources.refusedEvents().map(({ count, ...labels }) => ({ value: count, labels }))
   ],
-  [
-    'limiter_mode',
+  limiter_mode: [
     'gauge',
     'Where requests are counted: 1 for the current mode',
     sources => stateOf(['memory', 'redis', 'degraded'], sources.limiter().mode, 'mode')
   ],
-  ['limiter_redis_commands_total', 'counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
-  ['limiter_windows', 'gauge', 'Windows held in memory', sources => one(sources.limiter().entries)],
-  ['limiter_leases', 'gauge', 'Keys with permits leased from Redis', sources => one(sources.limiter().leases)],
-  [
-    'logins_total',
+  limiter_redis_commands_total: ['counter', 'Commands sent to Redis', sources => one(sources.limiter().commands)],
+  limiter_windows: ['gauge', 'Windows held in memory', sources => one(sources.limiter().entries)],
+  limiter_leases: ['gauge', 'Keys with permits leased from Redis', sources => one(sources.limiter().leases)],
+  logins_total: [
     'counter',
     'Logins by provider, result and reason',
     sources => sources.requests.logins().map(({ count, ...labels }) => ({ value: count, labels }))
   ],
-  [
-    'reloads_total',
+  reloads_total: [
     'counter',
     'Reloads of the route files, by result',
     sources => Object.entries(sources.reloads()).map(([result, value]) => ({ value, labels: { result } }))
   ],
-  ['routes_ok', 'gauge', 'Whether the files on disk are the ones in use', sources => one(Number(sources.routes().ok))],
-  [
-    'routes_loaded_timestamp_seconds',
+  routes_ok: ['gauge', 'Whether the files on disk are the ones in use', sources => one(Number(sources.routes().ok))],
+  routes_loaded_timestamp_seconds: [
     'gauge',
     'When the route table in use was loaded',
     sources => one(sources.routes().loadedAt.getTime() / 1000)
   ],
-  [
-    'routes',
+  routes: [
     'gauge',
     "Routes in use, including the gateway's own; labelled with the checksum of the route files",
     sources => one(sources.routes().count, { checksum: sources.routes().checksum })
   ],
-  ['token_cache_hits_total', 'counter', 'Tokens found in the cache', sources => one(sources.tokenCache().hits)],
-  [
-    'token_cache_misses_total',
-    'counter',
-    'Tokens that had to be verified',
-    sources => one(sources.tokenCache().misses)
-  ],
-  ['token_cache_entries', 'gauge', 'Tokens in the cache', sources => one(sources.tokenCache().size)],
-  [
-    'tokens_verified_total',
+  token_cache_hits_total: ['counter', 'Tokens found in the cache', sources => one(sources.tokenCache().hits)],
+  token_cache_misses_total: ['counter', 'Tokens that had to be verified', sources => one(sources.tokenCache().misses)],
+  token_cache_entries: ['gauge', 'Tokens in the cache', sources => one(sources.tokenCache().size)],
+  tokens_verified_total: [
     'counter',
     'Tokens verified, by the secret that signed them',
     sources => sources.tokensByKey().map((value, index) => ({ value, labels: { key: keyName(index) } }))
   ],
-  ['revocations', 'gauge', 'Known ended tokens and changed people', sources => one(sources.revocations().known)],
-  [
-    'revocations_staleness_seconds',
+  revocations: ['gauge', 'Known ended tokens and changed people', sources => one(sources.revocations().known)],
+  revocations_staleness_seconds: [
     'gauge',
     'Time since the known revocations were last complete',
     sources => one(sources.revocations().stalenessMs / 1000)
   ],
-  [
-    'upstream_target_up',
+  upstream_target_up: [
     'gauge',
     'State of a target: 1 up, 0.5 returning to service, 0 down',
     sources => targetsOf(sources).map(({ labels, state }) => ({ value: TARGET_STATES[state], labels }))
   ],
-  [
-    'upstream_connections',
+  upstream_connections: [
     'gauge',
     'Connections to a target, busy or idle',
     sources =>
@@ -133,8 +116,7 @@ const ROWS: readonly Row[] = [
         { value: connections - busy, labels: { ...labels, state: 'idle' } }
       ])
   ],
-  [
-    'upstream_faults_total',
+  upstream_faults_total: [
     'counter',
     'Requests that failed at a target, by fault',
     sources =>
@@ -142,26 +124,22 @@ const ROWS: readonly Row[] = [
         Object.entries(faults).map(([fault, value]) => ({ value, labels: { ...labels, fault } }))
       )
   ],
-  [
-    'directory_state',
+  directory_state: [
     'gauge',
     'State of the directory at its last check: 1 for the current state',
     sources => stateOf(['ok', 'away', 'refused', 'unknown'], sources.directory())
   ],
-  [
-    'database_up',
+  database_up: [
     'gauge',
     'Whether the database responds and is writable',
     async sources => one(Number(await sources.databaseOk()))
   ],
-  [
-    'audit_chain_ok',
+  audit_chain_ok: [
     'gauge',
     'Whether the last check found the audit log intact; absent before the first check',
     sources => (sources.audit().state === 'unknown' ? [] : one(Number(sources.audit().state === 'ok')))
   ],
-  [
-    'audit_checked_timestamp_seconds',
+  audit_checked_timestamp_seconds: [
     'gauge',
     'When the whole audit log was last checked; absent before the first check',
     sources => {
@@ -169,38 +147,33 @@ const ROWS: readonly Row[] = [
       return checkedAt === undefined ? [] : one(checkedAt.getTime() / 1000)
     }
   ],
-  [
-    'tls_certificate_ok',
+  tls_certificate_ok: [
     'gauge',
     'Whether the listener uses the certificate on disk; absent without TLS',
     sources => certificateOf(sources, ({ current }) => Number(current))
   ],
-  [
-    'tls_certificate_expires_timestamp_seconds',
+  tls_certificate_expires_timestamp_seconds: [
     'gauge',
     'When the certificate in use, or the first one in its chain, expires',
     sources => certificateOf(sources, ({ pair }) => pair.expiresAt / 1000)
   ],
-  [
-    'proxy_header_violations_total',
+  proxy_header_violations_total: [
     'counter',
     'Connections of peers in TRUST_PROXY that were closed because of a missing or invalid PROXY header',
     sources => one(sources.proxyViolations())
   ],
-  [
-    'provider_state',
+  provider_state: [
     'gauge',
     'State of the cloud provider at its last check: 1 for the current state',
     sources => stateOf(['ok', 'away', 'unknown'], sources.provider())
   ],
-  ['log_lines_dropped_total', 'counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
-  [
-    'insecure',
+  log_lines_dropped_total: ['counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
+  insecure: [
     'gauge',
     '1 for each setting that switches a protection off',
     sources => Object.entries(sources.insecure).map(([setting, on]) => ({ value: Number(on), labels: { setting } }))
   ]
-]
+}
 
 export const families = (sources: () => MetricSources | undefined): Family[] => {
   const reading = (read: Read) => (): Value[] | Promise<Value[]> => {
@@ -209,6 +182,11 @@ export const families = (sources: () => MetricSources | undefined): Family[] => 
   }
   return [
     ...requestFamilies(() => sources()?.requests),
-    ...ROWS.map(([name, type, help, read]) => ({ name: `portaria_${name}`, help, type, read: reading(read) }))
+    ...Object.entries(ROWS).map(([name, [type, help, read]]) => ({
+      name: `portaria_${name}`,
+      help,
+      type,
+      read: reading(read)
+    }))
   ]
 }
