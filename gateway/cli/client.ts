@@ -1,8 +1,8 @@
 // Creates, lists, rotates and removes service accounts from the command line.
 import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
-import { refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
+import { refuseUnknownProfiles } from './find-person.ts'
 import { ACTOR, type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -17,14 +17,8 @@ export const compareGrants = (before: Grants, after: Grants): Note[] => {
   })
 }
 
-const byGroup = ({ list }: Grants): Map<string, Grant[]> => {
-  const groups = new Map<string, Grant[]>()
-  for (const grant of list) {
-    const key = JSON.stringify([grant.provider, groupKey(grant.provider, grant.group), grant.tenant])
-    groups.set(key, [...(groups.get(key) ?? []), grant])
-  }
-  return groups
-}
+const byGroup = ({ list }: Grants): Map<string, Grant[]> =>
+  Map.groupBy(list, ({ provider, group, tenant }) => JSON.stringify([provider, groupKey(provider, group), tenant]))
 
 const whoOf = (grant: Grant | undefined): string => {
   const { provider, group = '', tenant } = grant ?? {}

@@ -1,5 +1,6 @@
-// Finds the person that an argument of a command names.
+// Finds the person that an argument of a command names, and refuses profiles that do not exist.
 import type { StoredPerson, Users } from '../store/users.ts'
+import { nearestHint } from '../values/spelling.ts'
 import { CannotRun } from './command.ts'
 
 /** Finds exactly one person. A bare number may be an id or a username, but must not be both. */
@@ -24,4 +25,13 @@ export const personNamed = async (
     throw new CannotRun(`"${name}" is not one person but several; specify which one:`, all)
   }
   return person
+}
+
+/** Throws {@link CannotRun}: profiles are defined in route files, so a misspelt one must not create another. */
+export const refuseUnknownProfiles = async (users: Users, names: readonly string[]): Promise<void> => {
+  const known = (await users.listProfiles()).map(({ name }) => name)
+  const unknown = names.find(name => !known.includes(name))
+  if (unknown === undefined) return
+  const hint = nearestHint(unknown, known) || `: must be one of ${known.join(', ')}`
+  throw new CannotRun(`Unknown profile "${unknown}"${hint}`)
 }

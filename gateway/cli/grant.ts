@@ -1,8 +1,7 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
 import type { Command } from 'commander'
-import { refuseUnknownProfiles } from './access-names.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
-import { personNamed } from './find-person.ts'
+import { personNamed, refuseUnknownProfiles } from './find-person.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
 interface GrantOptions {

@@ -36,7 +36,7 @@ export const withDatabase = async <T>(
   { create = false, migrates = true }: StoreOptions = {}
 ): Promise<T> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
-  if (databaseUrl === undefined && !create && !existsSync(join(dataDir, 'postgres'))) {
+  if (!create && !hasDatabase(environment)) {
     throw new CannotRun(
       `There is no database in ${resolve(dataDir)}: set DATABASE_URL or DATA_DIR to the same value as for the gateway`
     )
