@@ -81,11 +81,7 @@ export interface Known {
   readonly directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
 }
 
-interface Checked
-  extends Pick<
-    Known,
-    'databaseOk' | 'audit' | 'limiter' | 'routes' | 'revocations' | 'directory' | 'certificate' | 'provider'
-  > {
+interface Checked extends Known {
   /** Whether some upstream has no target left. */
   hasUpstreamDown: () => boolean
   directoryInsecure: boolean

@@ -33,14 +33,10 @@ const AGGREGATORS: Readonly<Record<string, Aggregator>> = {
 }
 
 /** prom-client calls `get` for a metric's values; ours are read from the counters that exist anyway. */
-const asMetric = ({ name, help, type, read }: Family) => ({
-  name,
-  help,
-  type,
-  aggregator: AGGREGATORS[name] ?? 'sum',
-  get: async () => ({ name, help, type, aggregator: AGGREGATORS[name] ?? 'sum', values: await read() }),
-  reset: () => undefined
-})
+const asMetric = ({ name, help, type, read }: Family) => {
+  const described = { name, help, type, aggregator: AGGREGATORS[name] ?? 'sum' }
+  return { ...described, get: async () => ({ ...described, values: await read() }), reset: () => undefined }
+}
 
 /** @param sources returns undefined while the gateway is starting; then there are only metrics of the process itself. */
 export const createMetrics = (sources: () => MetricSources | undefined): Metrics => {

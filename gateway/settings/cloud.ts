@@ -23,9 +23,8 @@ export const readCloudIdp = (reader: Reader, isListed: boolean, origins: Origins
   const active = reader.boolean('CLOUDIDP_ENABLED') && isListed
   const insecure = reader.boolean('CLOUDIDP_INSECURE')
   const tenantId = readTenant(reader)
-  const endpoint = (name: EndpointName, active: boolean) =>
-    readEndpoint(reader, name, { tenantId, insecure, active, warnings })
-  const issuer = endpoint('CLOUDIDP_ISSUER', active)
+  const endpoint = (name: EndpointName) => readEndpoint(reader, name, { tenantId, insecure, active, warnings })
+  const issuer = endpoint('CLOUDIDP_ISSUER')
   const success = origins.frontendUrlGiven ? `${origins.frontendUrl}/login` : `${origins.publicUrl}/auth/login`
   const cloudidp = {
     active,
@@ -39,9 +38,9 @@ export const readCloudIdp = (reader: Reader, isListed: boolean, origins: Origins
     /** Tenant ids, `['*']` for all, or undefined. */
     allowedTenants: readAllowedTenants(reader),
     insecure,
-    authorizationUrl: endpoint('CLOUDIDP_AUTHORIZATION_URL', active) ?? '',
-    tokenUrl: endpoint('CLOUDIDP_TOKEN_URL', active) ?? '',
-    profileUrl: endpoint('CLOUDIDP_PROFILE_URL', active) ?? '',
+    authorizationUrl: endpoint('CLOUDIDP_AUTHORIZATION_URL') ?? '',
+    tokenUrl: endpoint('CLOUDIDP_TOKEN_URL') ?? '',
+    profileUrl: endpoint('CLOUDIDP_PROFILE_URL') ?? '',
     scope: readScope(reader, issuer !== undefined),
     /** Claim that lists groups or roles. */
     groupsClaim:

@@ -58,7 +58,7 @@ const MAX_PAUSE_MS = 2_000
 export const listenAccessChanges = (database: Database, options: AccessListenerOptions): { close(): Promise<void> } => {
   const { connection, notifications } = database
   if (notifications !== undefined) {
-    const unsubscribe = notifications.subscribe(ACCESS_CHANNEL, payload => hear(payload, options))
+    const unsubscribe = notifications.subscribe(payload => hear(payload, options))
     queueMicrotask(() => options.onRestored?.())
     return { close: async () => unsubscribe() }
   }

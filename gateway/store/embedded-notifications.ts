@@ -5,20 +5,18 @@ import type { PGlite } from '@electric-sql/pglite'
 export const ACCESS_CHANNEL = 'portaria_access'
 
 export interface NotificationSource {
-  /** Calls back for each NOTIFY on the channel; returns a function that stops it. */
-  subscribe(channel: string, onPayload: (payload: string) => void): () => void
+  /** Calls back for each NOTIFY on ACCESS_CHANNEL; returns a function that stops it. */
+  subscribe(onPayload: (payload: string) => void): () => void
 }
-
-type Listener = (channel: string, payload: string) => void
 
 /**
  * PGlite is one session: all clients of its socket share it, and a NotificationResponse goes to the client that sent the last
  * message. The socket server uses the returned database, which also reads these responses.
  */
 export const overhearNotifications = (postgres: PGlite): { postgres: PGlite; notifications: NotificationSource } => {
-  const listeners = new Set<Listener>()
+  const listeners = new Set<(payload: string) => void>()
   const scan = createScanner((channel, payload) => {
-    for (const listener of listeners) listener(channel, payload)
+    if (channel === ACCESS_CHANNEL) for (const listener of listeners) listener(payload)
   })
   const overheard = new Proxy(postgres, {
     get(target, property) {
@@ -35,10 +33,7 @@ export const overhearNotifications = (postgres: PGlite): { postgres: PGlite; not
         options.onRawData(data)
       }
     })
-  const subscribe: NotificationSource['subscribe'] = (wanted, onPayload) => {
-    const listener: Listener = (channel, payload) => {
-      if (channel === wanted) onPayload(payload)
-    }
+  const subscribe: NotificationSource['subscribe'] = listener => {
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
@@ -49,7 +44,7 @@ const NOTIFICATION_RESPONSE = 0x41
 const HEADER_BYTES = 5
 
 /** Messages are a type byte, a length that counts itself, and a body (PostgreSQL protocol 3.0, message formats). */
-const createScanner = (onNotification: Listener) => {
+const createScanner = (onNotification: (channel: string, payload: string) => void) => {
   let rest = Buffer.alloc(0)
   let skip = 0
   return (data: Uint8Array) => {

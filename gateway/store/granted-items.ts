@@ -26,8 +26,7 @@ export const grantedTo = async (
 ): Promise<Map<number, GrantedParts>> => {
   const rows = await query<SeenGroups & { id: number; cutOff: boolean }>(manager, SEEN, [ids])
   const found = new Map<number, GrantedParts>()
-  for (const id of new Set(rows.map(row => row.id))) {
-    const seen = rows.filter(row => row.id === id)
+  for (const [id, seen] of Map.groupBy(rows, row => row.id)) {
     const granted = grants.of(seen).map(({ group, profiles, areas }) => ({ group, profiles, areas }))
     found.set(id, { granted, groupsCutOff: seen.some(({ cutOff }) => cutOff) })
   }

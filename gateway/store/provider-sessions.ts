@@ -53,8 +53,7 @@ const end = async (
   const names = [storableKey(issuer) ?? '', sidOf(sid), storableKey(subject) ?? '']
   const logins = await query<Login>(manager, NAMED, names)
   for (const login of logins) await revokeToken(manager, login.jti, login.expires_s)
-  for (const id of new Set(logins.map(login => login.user_id))) {
-    const sessions = logins.filter(login => login.user_id === id).length
+  for (const [id, { length: sessions }] of Map.groupBy(logins, login => login.user_id)) {
     const actor = { id: null, username: 'cloudidp', ...from }
     await appendAudit(manager, { actor, action: 'logout.provider', target: `user:${id}`, details: { sessions } })
   }
