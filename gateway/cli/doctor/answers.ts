@@ -3,20 +3,18 @@ import { randomBytes } from 'node:crypto'
 import type { ConnectionOptions } from 'node:tls'
 import { isLoopbackHost } from '../../values/addresses.ts'
 import { connectTls, type Probe } from './client.ts'
-import { type Check, collect, type DoctorWorld, getsIn, show } from './world.ts'
+import { type Checks, collect, type DoctorWorld, getsIn, show } from './world.ts'
 
 const FOREIGN = 'https://foreign.invalid'
 
-export const ANSWER_CHECKS: readonly Check[] = [
-  {
-    id: 'cors',
+export const ANSWER_CHECKS: Checks = {
+  cors: {
     severity: 'high',
     title: 'Scripts of any origin may read responses (HD-30)',
     fix: 'Set Access-Control-Allow-Origin to exactly the origin of the frontend; never reflect the Origin of the request.',
     look: foreignOrigins
   },
-  {
-    id: 'rate-limit-missing',
+  'rate-limit-missing': {
     severity: 'medium',
     title: 'There is no visible rate limit',
     fix: 'Limit requests per address before anything expensive, and announce it in x-ratelimit-* headers.',
@@ -27,15 +25,13 @@ export const ANSWER_CHECKS: readonly Check[] = [
       return has ? [] : [`GET ${probe.target}: no x-ratelimit-* header`]
     }
   },
-  {
-    id: 'rate-limit-address',
+  'rate-limit-address': {
     severity: 'high',
     title: 'Clients can evade the rate limit by changing X-Forwarded-For (HD-09)',
     fix: 'Trust X-Forwarded-For only from listed proxies (TRUST_PROXY), and read it from the right.',
     look: spoofedAddress
   },
-  {
-    id: 'cache-shared',
+  'cache-shared': {
     severity: 'medium',
     title: 'Shared caches may store a response for one person (RW-07)',
     fix: 'Add Cache-Control: private and Vary: Authorization to the responses of private routes.',
@@ -49,8 +45,7 @@ export const ANSWER_CHECKS: readonly Check[] = [
           : undefined
       })
   },
-  {
-    id: 'operations-open',
+  'operations-open': {
     severity: 'medium',
     title: 'Operational endpoints are reachable on the public address',
     fix: 'Serve metrics and debugging endpoints on a second listener that is not public.',
@@ -59,15 +54,13 @@ export const ANSWER_CHECKS: readonly Check[] = [
         getsIn(world, path, target => ({ target }))
       )
   },
-  {
-    id: 'leak',
+  leak: {
     severity: 'medium',
     title: 'Refusals contain stack traces, internal addresses or request data (RT-19, HD-24)',
     fix: 'Use a table of fixed texts for refusals, and write causes only to the log.',
     look: leaks
   },
-  {
-    id: 'challenge-missing',
+  'challenge-missing': {
     severity: 'low',
     title: 'A 401 does not say how to authenticate',
     fix: 'Send WWW-Authenticate with each 401 (RFC 9110 §11.6.1).',
@@ -78,22 +71,20 @@ export const ANSWER_CHECKS: readonly Check[] = [
       return headers.has('www-authenticate') ? [] : [`GET ${path} → 401 without WWW-Authenticate`]
     }
   },
-  {
-    id: 'tls',
+  tls: {
     severity: 'high',
     title: 'Traffic can be read or modified in transit',
     fix: 'Serve HTTPS with a valid certificate, and only TLS 1.2 or newer.',
     look: transport
   },
-  {
-    id: 'cookies',
+  cookies: {
     severity: 'medium',
     title: 'Cookies can be read by scripts, or are sent where they should not be',
     fix: 'Set HttpOnly, SameSite and Secure on every cookie.',
     // This runs last, when all responses have been seen.
     look: async ({ client }) => [...client.cookies].flatMap(cookie => judgeCookie(cookie, client.url.protocol))
   }
-]
+}
 
 async function foreignOrigins({ client, closed, open }: DoctorWorld): Promise<string[]> {
   const paths = [closed[0]?.path ?? '/', ...open.slice(0, 1)]

@@ -11,7 +11,7 @@ import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
 import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundings.ts'
 import { TOKEN_CHECKS } from './tokens.ts'
-import { type Check, type ClosedPath, type DoctorWorld, type Finding, isSuccess, notTried } from './world.ts'
+import { type Checks, type ClosedPath, type DoctorWorld, type Finding, isSuccess, notTried } from './world.ts'
 
 interface DoctorOptions extends GivenPaths {
   readonly iOwnThis?: boolean
@@ -21,7 +21,7 @@ interface DoctorOptions extends GivenPaths {
   readonly maxSeconds: number
 }
 
-const CHECKS: readonly Check[] = [...PATH_CHECKS, ...HEADER_CHECKS, ...TOKEN_CHECKS, ...SOCKET_CHECKS, ...ANSWER_CHECKS]
+const CHECKS: Checks = { ...PATH_CHECKS, ...HEADER_CHECKS, ...TOKEN_CHECKS, ...SOCKET_CHECKS, ...ANSWER_CHECKS }
 
 const HELP = `
 It sends only GET, HEAD and OPTIONS requests, one after the other, and waits if the rate limit requires it. To test a
@@ -125,10 +125,10 @@ const OPEN: Omit<Finding, 'evidence'> = {
 
 /** Adds to `findings`; returns the reason if it had to stop early. */
 const examine = async (world: DoctorWorld, findings: Finding[]): Promise<string | undefined> => {
-  for (const { look, ...check } of CHECKS) {
+  for (const [id, { look, ...check }] of Object.entries(CHECKS)) {
     try {
       const evidence = await look(world)
-      if (evidence.length > 0) findings.push({ ...check, evidence })
+      if (evidence.length > 0) findings.push({ id, ...check, evidence })
     } catch (error) {
       if (error instanceof ProbesEnded) return error.message
       throw error

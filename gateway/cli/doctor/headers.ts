@@ -1,7 +1,7 @@
 // Probes headers that some gateways or backends trust from any client, on private and public paths.
 import { randomBytes } from 'node:crypto'
 import type { Probe } from './client.ts'
-import { type Check, collect, type DoctorWorld, getsIn, isSuccess, show } from './world.ts'
+import { type Checks, collect, type DoctorWorld, getsIn, isSuccess, show } from './world.ts'
 
 type Header = readonly [name: string, value: string]
 
@@ -16,9 +16,8 @@ const believed = (world: DoctorWorld, sets: readonly (readonly Header[])[], meth
 const each = (names: readonly string[], value: string): (readonly Header[])[] =>
   names.map(name => [[name, value] as const])
 
-export const HEADER_CHECKS: readonly Check[] = [
-  {
-    id: 'header-original-url',
+export const HEADER_CHECKS: Checks = {
+  'header-original-url': {
     severity: 'high',
     title: 'A header with another URL opens a private path (RT-34)',
     fix: 'Remove X-Original-URL, X-Rewrite-URL and similar headers before forwarding.',
@@ -33,8 +32,7 @@ export const HEADER_CHECKS: readonly Check[] = [
       })
     }
   },
-  {
-    id: 'header-method-override',
+  'header-method-override': {
     severity: 'high',
     title: 'A method-override header opens a private path (RT-16)',
     fix: 'Remove X-HTTP-Method-Override and similar headers, and decide on the method in the request line.',
@@ -44,8 +42,7 @@ export const HEADER_CHECKS: readonly Check[] = [
         ...each(['X-HTTP-Method-Override', 'X-Method-Override'], 'HEAD')
       ])
   },
-  {
-    id: 'method-unguarded',
+  'method-unguarded': {
     severity: 'high',
     title: 'A method that no rule names is allowed (RT-17)',
     fix: 'Apply rules to all methods unless they name some; treat HEAD like GET, and make no exception for OPTIONS.',
@@ -54,8 +51,7 @@ export const HEADER_CHECKS: readonly Check[] = [
         getsIn(world, world.closed[0]?.path ?? '/', target => ({ method, target }))
       )
   },
-  {
-    id: 'identity-believed',
+  'identity-believed': {
     severity: 'high',
     title: 'Identity headers sent by a client open a private path (HD-01, HD-33)',
     fix: 'Remove every identity header of the client, in every spelling, before adding your own.',
@@ -70,8 +66,7 @@ export const HEADER_CHECKS: readonly Check[] = [
         ...each(['X-Forwarded-User', 'X-Remote-User', 'X-Auth-Request-User', 'X-Authenticated-User'], 'admin')
       ])
   },
-  {
-    id: 'address-believed',
+  'address-believed': {
     severity: 'high',
     title: 'A forged address or host opens a private path (HD-08, HD-09, HD-10)',
     fix: 'Trust X-Forwarded-* only from listed proxies (TRUST_PROXY), and never base access on it.',
@@ -82,29 +77,25 @@ export const HEADER_CHECKS: readonly Check[] = [
         ...each(['X-Forwarded-Host', 'Host'], 'localhost')
       ])
   },
-  {
-    id: 'identity-forged',
+  'identity-forged': {
     severity: 'high',
     title: 'Identity headers sent by a client reach a backend (HD-01 to HD-05, HD-33)',
     fix: 'Remove X-User-* in every spelling (also X_User_Id, and names listed in Connection), on public routes too.',
     look: world => forged(world, IDENTITY_NAMES)
   },
-  {
-    id: 'foreign-identity-forged',
+  'foreign-identity-forged': {
     severity: 'medium',
     title: 'Identity headers of other gateways reach a backend when a client sends them (RW-27)',
     fix: 'Remove Remote-User, X-WEBAUTH-*, X-Auth-Request-*, client certificates, Client-IP and similar headers, in every spelling.',
     look: world => forged(world, FOREIGN_NAMES)
   },
-  {
-    id: 'token-on-public',
+  'token-on-public': {
     severity: 'medium',
     title: "The gateway's own token reaches a backend behind a public path (RW-23)",
     fix: 'On public routes, remove every header and cookie that contains a token of the gateway.',
     look: tokenOnPublic
   },
-  {
-    id: 'two-hosts',
+  'two-hosts': {
     severity: 'medium',
     title: 'A request with two Host headers is accepted (HD-12)',
     fix: 'Answer 400 (RFC 9112 §3.2).',
@@ -120,7 +111,7 @@ export const HEADER_CHECKS: readonly Check[] = [
       return isSuccess(answer) || [401, 403, 404].includes(answer.status) ? [show(probe, answer)] : []
     }
   }
-]
+}
 
 const FOREIGN_NAMES = [
   'Remote-User',

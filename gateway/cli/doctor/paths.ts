@@ -1,5 +1,5 @@
 // Probes other spellings of a private path, which lax backends read as that path, one family after the other.
-import { type Check, collect, getsIn } from './world.ts'
+import { type Check, type Checks, collect, getsIn } from './world.ts'
 
 /** Spellings of a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
 type Spell = (path: string, open: string, host: string) => string[]
@@ -10,8 +10,7 @@ const CANONICAL =
 /** Number of closed paths on which each family is tried. */
 const MAX_PATHS = 2
 
-const family = (id: string, title: string, spell: Spell, fix = CANONICAL): Check => ({
-  id,
+const family = (title: string, spell: Spell, fix = CANONICAL): Check => ({
   severity: 'high',
   title,
   fix,
@@ -37,8 +36,8 @@ const encode = (text: string, percent = '%'): string =>
   text.replace(/[A-Za-z0-9]/g, letter => `${percent}${letter.charCodeAt(0).toString(16)}`)
 const lastSlash = (path: string, slash: string): string => path.replace(/(.)\/([^/]*)$/, `$1${slash}$2`)
 
-export const PATH_CHECKS: readonly Check[] = [
-  family('path-dots', 'Dot segments open a private path', (path, open) => [
+export const PATH_CHECKS: Checks = {
+  'path-dots': family('Dot segments open a private path', (path, open) => [
     `/.${path}`,
     `/%2e${path}`,
     `${first(path)}/.${rest(path)}`,
@@ -51,48 +50,48 @@ export const PATH_CHECKS: readonly Check[] = [
     `${open}/.%2e${path}`,
     `${open}/../..${path}`
   ]),
-  family('path-slashes', 'Doubled slashes open a private path', path => [
+  'path-slashes': family('Doubled slashes open a private path', path => [
     `/${path}`,
     `//${path}`,
     `${first(path)}/${rest(path)}`,
     `${path}//`
   ]),
-  family('path-encoded-slash', 'An encoded slash opens a private path', (path, open) => [
+  'path-encoded-slash': family('An encoded slash opens a private path', (path, open) => [
     lastSlash(path, '%2f'),
     lastSlash(path, '%2F'),
     `/%2f${path.slice(1)}`,
     `${open}/..%2f${path.slice(1)}`,
     `${open}%2f..${path}`
   ]),
-  family('path-encoding', 'An encoded letter opens a private path', path => [
+  'path-encoding': family('An encoded letter opens a private path', path => [
     `/${encode(path.slice(1, 2))}${path.slice(2)}`,
     `/${encode(first(path).slice(1))}${rest(path)}`
   ]),
-  family('path-double-encoding', 'A path encoded twice opens a private path', (path, open) => [
+  'path-double-encoding': family('A path encoded twice opens a private path', (path, open) => [
     `/${encode(path.slice(1, 2), '%25')}${path.slice(2)}`,
     lastSlash(path, '%252f'),
     `${open}/%252e%252e${path}`
   ]),
-  family('path-backslash', 'A backslash opens a private path', (path, open) => [
+  'path-backslash': family('A backslash opens a private path', (path, open) => [
     path.replaceAll('/', '\\').replace(/^\\/, '/\\'),
     lastSlash(path, '\\'),
     lastSlash(path, '%5c'),
     `/%5c${path.slice(1)}`,
     `${open}\\..${path}`
   ]),
-  family('path-parameters', 'A path parameter (;) opens a private path', (path, open) => [
+  'path-parameters': family('A path parameter (;) opens a private path', (path, open) => [
     `${first(path)};x=1${rest(path)}`,
     `${path};x`,
     `/;${path}`,
     `${path}%3bx`,
     `${open}/..;${path}`
   ]),
-  family('path-case', 'A different case opens a private path', path => [
+  'path-case': family('A different case opens a private path', path => [
     path.toUpperCase(),
     path.replace(/[a-z]/, letter => letter.toUpperCase()),
     path.replace(/[a-z](?=[^a-z]*$)/, letter => letter.toUpperCase())
   ]),
-  family('path-tail', 'Spaces, dots or control characters at the end open a private path', path => [
+  'path-tail': family('Spaces, dots or control characters at the end open a private path', path => [
     `${path}/`,
     `${path}%20`,
     `${path}.`,
@@ -103,36 +102,36 @@ export const PATH_CHECKS: readonly Check[] = [
     `${path}%23`,
     `${path}#`
   ]),
-  family('path-format', 'An extension at the end opens a private path (RW-11)', path => [
+  'path-format': family('An extension at the end opens a private path (RW-11)', path => [
     `${path}.json`,
     `${path}.xml`,
     `${path.toUpperCase()}.JSON`,
     `${path}.json/`,
     `${path}.tar.gz`
   ]),
-  family('path-script', 'A script in front opens a private path (RW-41)', path => [
+  'path-script': family('A script in front opens a private path (RW-41)', path => [
     `/index.php${path}`,
     `${first(path)}/index.php${rest(path)}`
   ]),
-  family('path-plus', 'A plus sign, read as a space, opens a private path (RW-40)', path => [
+  'path-plus': family('A plus sign, read as a space, opens a private path (RW-40)', path => [
     `${path}+`,
     `${path}%2B`,
     `${path}+/`
   ]),
-  family('path-folding', 'Letters that fold to i, s or k open a private path (RW-10)', path => [
+  'path-folding': family('Letters that fold to i, s or k open a private path (RW-10)', path => [
     path.replace(/i(?=[^i]*$)/, '%C4%B0'),
     path.replace(/i(?=[^i]*$)/, '%C4%B1'),
     path.replace(/s(?=[^s]*$)/, '%C5%BF'),
     path.replace(/k(?=[^k]*$)/, '%E2%84%AA')
   ]),
-  family('path-absolute', 'A target in absolute form opens a private path', (path, _open, host) => [
+  'path-absolute': family('A target in absolute form opens a private path', (path, _open, host) => [
     `http://${host}${path}`,
     `http://other.invalid${path}`,
     `http://${host}/.${path}`
   ]),
-  family('path-unicode', 'Overlong or look-alike encodings open a private path', path => [
+  'path-unicode': family('Overlong or look-alike encodings open a private path', path => [
     lastSlash(path, '%c0%af'),
     lastSlash(path, '%ef%bc%8f'),
     `/%c1%${(path.charCodeAt(1) + 0x40).toString(16).slice(-2)}${path.slice(2)}`
   ])
-]
+}

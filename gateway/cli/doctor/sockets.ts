@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Probe } from './client.ts'
 import { unsignedToken } from './tokens.ts'
-import { type Check, collect, type DoctorWorld, isSuccess, show } from './world.ts'
+import { type Checks, collect, type DoctorWorld, isSuccess, show } from './world.ts'
 
 type Header = readonly [name: string, value: string]
 
@@ -27,9 +27,8 @@ const opens = ({ client }: DoctorWorld, probes: readonly { probe: Probe; how: st
     return answer.status === 101 ? `${show({ target: path }, answer)} ${how}` : undefined
   })
 
-export const SOCKET_CHECKS: readonly Check[] = [
-  {
-    id: 'websocket-no-token',
+export const SOCKET_CHECKS: Checks = {
+  'websocket-no-token': {
     severity: 'high',
     title: 'A WebSocket opens without a valid token (WS-02)',
     fix: 'Decide before the 101, with the same rules as for HTTP, and refuse with a plain HTTP response.',
@@ -49,8 +48,7 @@ export const SOCKET_CHECKS: readonly Check[] = [
       )
     }
   },
-  {
-    id: 'websocket-origin',
+  'websocket-origin': {
     severity: 'high',
     title: 'A WebSocket opens for a page of another origin (WS-01)',
     fix: 'Compare Origin with a list before the 101 (RFC 6455 §10.2); do not allow null.',
@@ -68,8 +66,7 @@ export const SOCKET_CHECKS: readonly Check[] = [
       )
     }
   },
-  {
-    id: 'upgrade-bypass',
+  'upgrade-bypass': {
     severity: 'high',
     title: 'An Upgrade header opens a private path (RT-30, WS-19)',
     fix: 'Apply the same rules whatever protocol a request wants to upgrade to, and never forward h2c upgrades.',
@@ -87,4 +84,4 @@ export const SOCKET_CHECKS: readonly Check[] = [
         return undefined
       })
   }
-]
+}

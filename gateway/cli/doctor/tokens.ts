@@ -1,7 +1,7 @@
 // Probes a private path with tokens that no one was given; none of them may be accepted.
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
 import type { Probe } from './client.ts'
-import { type Check, collect, type DoctorWorld, isSuccess } from './world.ts'
+import { type Checks, collect, type DoctorWorld, isSuccess } from './world.ts'
 
 type Part = Readonly<Record<string, unknown>>
 
@@ -79,9 +79,8 @@ const accepted = ({ client, closed }: DoctorWorld, tokens: readonly Named[]): Pr
 const withSecret = (world: DoctorWorld, tokens: (secret: string) => readonly Named[]): Promise<string[]> =>
   world.secret === undefined ? Promise.resolve([]) : accepted(world, tokens(world.secret))
 
-export const TOKEN_CHECKS: readonly Check[] = [
-  {
-    id: 'jwt-none',
+export const TOKEN_CHECKS: Checks = {
+  'jwt-none': {
     severity: 'high',
     title: 'Tokens without a signature are accepted (JW-01)',
     fix: 'Accept exactly one algorithm, chosen by the server, never by the token (RFC 8725 §3.1).',
@@ -91,15 +90,13 @@ export const TOKEN_CHECKS: readonly Check[] = [
         ['none', 'None', 'NONE', 'nOnE', ''].map(alg => ({ name: `alg "${alg}"`, token: unsigned(alg) }))
       )
   },
-  {
-    id: 'jwt-signature',
+  'jwt-signature': {
     severity: 'high',
     title: 'The signature of tokens is not verified (JW-13)',
     fix: 'Verify the signature before trusting anything in the payload.',
     look: world => accepted(world, badlySigned(world.token))
   },
-  {
-    id: 'jwt-weak-secret',
+  'jwt-weak-secret': {
     severity: 'high',
     title: 'Tokens are signed with a secret that can be guessed (JW-19)',
     fix: 'Use at least 32 random bytes (openssl rand -hex 32), and log everyone out.',
@@ -111,36 +108,32 @@ export const TOKEN_CHECKS: readonly Check[] = [
       return accepted(world, [...guesses, ...others])
     }
   },
-  {
-    id: 'jwt-key-by-token',
+  'jwt-key-by-token': {
     severity: 'high',
     title: 'A token may choose the key that verifies it (JW-03, JW-16)',
     fix: 'Never take a key, or its location, from a token: ignore paths in kid, and jwk, jku and x5u.',
     look: world => accepted(world, keysOfTheirOwn())
   },
-  {
-    id: 'jwt-algorithm',
+  'jwt-algorithm': {
     severity: 'medium',
     title: 'Another algorithm is accepted with the right secret (JW-02)',
     fix: 'Accept HS256 only, whatever the token says.',
     look: world =>
       withSecret(world, secret => ['HS384', 'HS512'].map(alg => ({ name: alg, token: sign(secret, { alg }) })))
   },
-  {
-    id: 'jwt-lifetime',
+  'jwt-lifetime': {
     severity: 'high',
     title: 'Tokens that have expired, or never do, are accepted (JW-04, JW-05)',
     fix: 'Require exp, and refuse tokens that have expired, are not yet valid, or live longer than any token you issue.',
     look: world => withSecret(world, outOfTime)
   },
-  {
-    id: 'jwt-place',
+  'jwt-place': {
     severity: 'medium',
     title: 'A token is accepted where it may be logged or sent automatically (JW-23)',
     fix: 'Accept tokens only in the Authorization header: queries are logged, and browsers send cookies for any page.',
     look: misplaced
   }
-]
+}
 
 const badlySigned = (token: string | undefined): Named[] => {
   const forged = sign('portaria doctor: no one uses this as a secret')

@@ -25,9 +25,11 @@ export interface ClosedPath {
 
 type Severity = 'high' | 'medium' | 'low'
 
+/** By id. */
+export type Checks = Readonly<Record<string, Check>>
+
 /** One known weakness, and how to detect it. */
 export interface Check {
-  readonly id: string
   readonly severity: Severity
   readonly title: string
   readonly fix: string
@@ -36,6 +38,7 @@ export interface Check {
 }
 
 export interface Finding extends Omit<Check, 'look'> {
+  readonly id: string
   readonly evidence: readonly string[]
 }
 
