@@ -21,7 +21,6 @@ export type { ConfirmedPerson, SyncedPerson } from './sync-person.ts'
 
 export type Users = ReturnType<typeof createUsers>
 
-/** Every change is one transaction with its audit entry; see the functions for what they promise and throw. */
 /** The rules in route files about access, apart from routes. */
 export interface AccessRules {
   readonly grants: Grants
@@ -29,7 +28,10 @@ export interface AccessRules {
   readonly profiles?: readonly string[]
 }
 
-/** @param rules returns those in use, and is called whenever they matter. */
+/**
+ * Every change is one transaction with its audit entry; see the functions for what they promise and throw.
+ * @param rules returns those in use, and is called whenever they matter
+ */
 export const createUsers = (database: Database, rules: () => AccessRules = () => ({ grants: NO_GRANTS })) => ({
   syncPerson: (confirmed: ConfirmedPerson) => syncPerson(database, confirmed, () => rules().grants),
   /** The groups that a provider reports for a person who is not logging in. False if there is no such person. */
