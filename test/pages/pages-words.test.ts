@@ -100,8 +100,10 @@ t.test('every action on record has a name in both languages', async t => {
   for (const file of readdirSync(gateway, { recursive: true, encoding: 'utf8' })) {
     if (!file.endsWith('.ts') || file.includes('browser/')) continue
     const source = readFileSync(join(gateway, file), 'utf8')
-    for (const [, one, other] of source.matchAll(/\baction: '([a-z.-]+)'|stateEntry\(actor, '([a-z.-]+)'/g)) {
-      recorded.add(one ?? other ?? '')
+    for (const [, one = '', other = one] of source.matchAll(
+      /\baction(?:: | = \w+ \? )'([a-z.-]+)'(?: : '([a-z.-]+)')?/g
+    )) {
+      recorded.add(one).add(other)
     }
   }
   t.ok(recorded.size > 20)
