@@ -806,5 +806,233 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'if (match?.route === undefined || route === undefined) return',
     changes: ['|| → &&'],
     reason: 'for the type alone: both are set together'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const place = (slots[slot] ?? 0) - 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'for (const name of COLUMNS) to[name][place] = from[name][source] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'to.slots[slotOf(to, to.ids[place] ?? 0)] = place + 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'for (let place = 0; place < count; place++) next.slots[slotOf(next, next.ids[place] ?? 0)] = place + 1',
+    changes: ['0 → 1 (2)'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'for (let place = 0; place < count; place++) live += columns.textLength[place] ?? 0',
+    changes: ['0 → 1 (2)'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const at = columns.textAt[place] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: "return texts.toString('utf8', at, at + (columns.textLength[place] ?? 0))",
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const known = (columns.slots[slotOf(columns, userId)] ?? 0) - 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'find: userId => (columns.slots[slotOf(columns, userId)] ?? 0) - 1,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'columns.revisions[place] = (columns.revisions[place] ?? 0) + 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const access = accesses.at(columns.accesses[place] ?? 0)',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const id = columns.ids[place] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'version: columns.versions[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'lowestAccepted: columns.lowestAccepted[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'confirmedAt: columns.confirmedAt[place] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'lowestAccepted: place => columns.lowestAccepted[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'confirmedAt: place => columns.confirmedAt[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'revision: place => columns.revisions[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'if (!userIds.has(columns.ids[place] ?? 0)) continue',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'let slot = (words[0] ?? 0) & mask',
+    changes: ['0 → 1 (2)'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'const place = (columns.slots[slot] ?? 0) - 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'let slot = (hashes[place * WORDS] ?? 0) & mask',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'for (const name of COLUMNS) to[name][place] = from[name][source] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'id: columns.ids[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'userId: columns.userIds[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'profiles: lists[columns.lists[place] ?? 0] ?? [],',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'version: columns.versions[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'createdAt: columns.createdAt[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'expiresAt: columns.expiresAt[place] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'return (columns.slots[slotOf(columns, words)] ?? 0) - 1',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'usedMinute: place => columns.usedMinutes[place] ?? 0,',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'const home = (low[(index[at] ?? 0) - 1] ?? 0) & mask',
+    changes: ['0 → 1', '0 → 1 (2)'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'index[hole] = index[at] ?? 0',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const MAX_UTF8_BYTES = 3',
+    changes: ['3 → 4'],
+    reason: 'room for more than a text can need is only made sooner'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'slots: new Int32Array(capacity * 2)',
+    changes: ['2 → 3'],
+    reason: 'how many slots there are is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'let slot = (Math.imul(userId, 0x9e3779b1) >>> 7) & mask',
+    changes: ['0x9e3779b1 → 2654435762', '>>> → <<', '7 → 8'],
+    reason: 'only spreads the ids over the slots'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'slots: new Int32Array(capacity * 2)',
+    changes: ['2 → 3'],
+    reason: 'how many slots there are is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/claims.ts',
+    line: 'const MOST_PEOPLE = 65_536',
+    changes: ['65_536 → 65537'],
+    reason: 'how many people share their descriptions is a matter of tuning'
   }
 ]
