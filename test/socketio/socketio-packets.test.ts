@@ -159,7 +159,7 @@ t.test('only unambiguous Engine.IO 4 queries are read', async t => {
   }
 })
 
-const gateWorld = () => {
+const gateWorld = (now = Date.now) => {
   const state: GateState = { namespaces: new Map(), due: { ...NOTHING_DUE } }
   const socketio = {
     maxMessageBytes: 1e6,
@@ -182,7 +182,7 @@ const gateWorld = () => {
     requestId: 'x',
     onOpen: () => undefined,
     onLeft: () => undefined,
-    now: Date.now
+    now
   })
   return { gate, state }
 }
@@ -233,4 +233,35 @@ t.test('CONNECT reaches the upstream with the person and without the token, what
   if (verdict.verdict !== 'pass' || verdict.text === undefined) return t.fail('refused')
   t.same(JSON.parse(verdict.text.slice(verdict.text.indexOf(',') + 1)), { mine: [1], user: person() })
   t.notMatch(verdict.text, /good|admin|__proto__/)
+})
+
+t.test('a client may connect to namespaces 120 times a minute', async t => {
+  let nowMs = 60_000
+  const { gate } = gateWorld(() => nowMs)
+  const say = async (text: string) => (await gate.fromClient({ type: '4', text })).verdict
+  const reconnect = async () => [await say('40/messaging,{"token":"good"}'), await say('41/messaging,')]
+  for (let turn = 0; turn < 2; turn++) {
+    for (let n = 0; n < 120; n++) t.same(await reconnect(), ['pass', 'pass'], `${turn} ${n}`)
+    nowMs += 60_000
+  }
+  for (let n = 0; n < 120; n++) await reconnect()
+  nowMs += 59_999
+  const last = await gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
+  t.same(last, { verdict: 'violation', reason: 'too-many-connects' }, 'the minute is not over')
+})
+
+t.test('a client that is refused more than 20 times is done', async t => {
+  const { gate } = gateWorld()
+  const refused = { type: '4', text: '40/messaging,{"token":"bad"}' } as const
+  for (let n = 0; n < 20; n++) t.equal((await gate.fromClient(refused)).verdict, 'answer')
+  t.same(await gate.fromClient(refused), { verdict: 'violation', reason: 'too-many-connects' })
+})
+
+t.test('an event passes in no namespace to which the access has ended', async t => {
+  const { gate } = gateWorld()
+  t.equal((await gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })).verdict, 'pass')
+  const event = await gate.fromClient({ type: '4', text: '42/messaging,["x"]' })
+  t.equal(event.verdict, 'drop', 'without an id, nothing is said back')
+  const asking = await gate.fromClient({ type: '4', text: '42/messaging,7["x"]' })
+  t.match(asking, { verdict: 'answer', text: /^43\/messaging,7\[.*GW_FORBIDDEN/ })
 })
