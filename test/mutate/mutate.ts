@@ -12,6 +12,7 @@ import { createRunner } from './runner.ts'
 import { createJudge, type Verdict } from './verdicts.ts'
 
 const PRIORITY = 10
+const LANES = 2
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -61,7 +62,7 @@ const run = async (): Promise<number> => {
   const candidates = chosenCandidates()
   const open = candidates.filter(candidate => explains(candidate) === undefined)
   const survivors: Candidate[] = []
-  for (const module of [...new Set(open.map(each => each.module))]) {
+  const judgeModule = async (module: string) => {
     const ours = new Map(open.filter(each => each.module === module).map(each => [each.mutant, each]))
     let survived = 0
     const onVerdict = ({ mutant, killedBy, reachedBy }: Verdict) => {
@@ -77,6 +78,12 @@ const run = async (): Promise<number> => {
       `${module}: ${ours.size - survived} of ${ours.size} noticed (${percent(ours.size - survived, ours.size)})`
     )
   }
+  const modules = [...new Set(open.map(each => each.module))].values()
+  // Tests that start processes mostly wait for them.
+  const lanes = Array.from({ length: values.quick ? 1 : LANES }, async () => {
+    for (const module of modules) await judgeModule(module)
+  })
+  await Promise.all(lanes)
   runner.close()
   const stale = staleEntries(values.sample === undefined ? candidates : sampledModules().flatMap(candidatesIn))
   for (const entry of stale) console.log(styleText('red', `equivalent.ts names what is not there: ${entry}`))

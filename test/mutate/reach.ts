@@ -30,8 +30,16 @@ interface V8Coverage {
   }[]
 }
 
+const measuring = new Map<string, Promise<Reach>>()
+
 /** What one test file runs, and whether it passed at all. */
-export const measureReach = async (graph: Graph, test: string): Promise<Reach> => {
+export const measureReach = (graph: Graph, test: string): Promise<Reach> => {
+  const reach = measuring.get(test) ?? recallReach(graph, test)
+  measuring.set(test, reach)
+  return reach
+}
+
+const recallReach = async (graph: Graph, test: string): Promise<Reach> => {
   mkdirSync(CACHE, { recursive: true })
   const kept = join(CACHE, `${test.replaceAll('/', '-')}-${graph.fingerprint(test).slice(0, 16)}.json`)
   if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8')) as Reach

@@ -65,7 +65,13 @@ export const createRunner = (graph: Graph): Runner => {
     await reported(worker, Number.POSITIVE_INFINITY)
     return worker
   }
-  const runInWorker = async (order: Order): Promise<Outcome | 'endless'> => {
+  let last: Promise<unknown> = Promise.resolve()
+  const runInWorker = (order: Order): Promise<Outcome | 'endless'> => {
+    const run = last.then(() => runNow(order))
+    last = run.catch(() => undefined)
+    return run
+  }
+  const runNow = async (order: Order): Promise<Outcome | 'endless'> => {
     const child = await ready()
     const limitMs = SPARE_CPU_MS + 4 * (neededMs.get(order.test) ?? MAX_WALL_MS)
     child.send(order)

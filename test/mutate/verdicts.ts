@@ -26,9 +26,10 @@ const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): P
       .imports(test)
       .some(file => file === module || (/^test\/(?!fuzz)/.test(file) && graph.imports(file).includes(module)))
   const found: Reach[] = []
-  for (const test of graph.tests.filter(each => graph.needs(each).has(module) && !UNSUITED.includes(each))) {
-    // Whatever opens a gateway reaches every module: only tests that are about this one are asked.
-    if (!near(test) || (isSlow(graph, test) && !withSlow)) continue
+  const able = graph.tests.filter(test => graph.needs(test).has(module) && !UNSUITED.includes(test))
+  // Whatever opens a gateway reaches every module: only tests that are about this one are asked.
+  const wanted = able.filter(test => near(test) && (withSlow || !isSlow(graph, test)))
+  for (const test of nearest(graph, module, wanted)) {
     const reach = await measureReach(graph, test)
     if (!reach.passed) log(`${test} fails without a mutant, and is left out`)
     else if (reach.modules[module] !== undefined) found.push(reach)
@@ -36,19 +37,19 @@ const testsFor = async ({ graph, withSlow, log }: JudgeParts, module: string): P
   return found
 }
 
-const MAX_SLOW = 6
+const MAX_SLOW = 3
 
 /** All tests that start no process, and those others that are most likely about the module: the fewer, the more survive. */
-const nearest = (graph: Graph, module: string, able: readonly Reach[]): Reach[] => {
+const nearest = (graph: Graph, module: string, tests: readonly string[]): string[] => {
   const wordsOf = (file: string) => basename(file).split(/[-.]/)
   const words = new Set(wordsOf(module))
-  const nearness = ({ test }: Reach) =>
+  const nearness = (test: string) =>
     (graph.imports(test).includes(module) ? 3 : 0) +
     (test.split('/')[1] === module.split('/')[1] ? 1 : 0) +
     wordsOf(test).filter(word => words.has(word)).length
-  const slow = able.filter(({ test }) => isSlow(graph, test))
-  const kept = slow.sort((a, b) => nearness(b) - nearness(a) || a.tookMs - b.tookMs).slice(0, MAX_SLOW)
-  return able.filter(reach => kept.includes(reach) || !isSlow(graph, reach.test))
+  const slow = tests.filter(test => isSlow(graph, test))
+  const kept = slow.sort((a, b) => nearness(b) - nearness(a)).slice(0, MAX_SLOW)
+  return tests.filter(test => kept.includes(test) || !isSlow(graph, test))
 }
 
 export interface Judge {
@@ -97,11 +98,7 @@ export const createJudge = (parts: JudgeParts): Judge => {
       const isUnknown = ({ test }: Reach) => open.some(mutant => !memory.hasPassed(mutant, test))
       const tests = near.some(isUnknown) ? await trusted(module, near) : near
       for (const mutant of mutants) {
-        const able = nearest(
-          graph,
-          module,
-          tests.filter(reach => reaches(reach, module, mutant.start))
-        )
+        const able = tests.filter(reach => reaches(reach, module, mutant.start))
         const killedBy = await firstKiller(module, mutant, able, memory)
         onVerdict({ module, mutant, killedBy, reachedBy: able.length })
       }
