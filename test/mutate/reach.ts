@@ -43,7 +43,9 @@ const recallReach = async (graph: Graph, test: string): Promise<Reach> => {
   mkdirSync(CACHE, { recursive: true })
   const kept = join(CACHE, `${test.replaceAll('/', '-')}-${graph.fingerprint(test).slice(0, 16)}.json`)
   if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8')) as Reach
-  const reach = await runWithCoverage(test)
+  const first = await runWithCoverage(test)
+  // Other work on the machine may have been to blame.
+  const reach = first.passed ? first : await runWithCoverage(test)
   if (reach.passed) writeFileSync(kept, JSON.stringify(reach))
   return reach
 }
