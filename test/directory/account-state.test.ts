@@ -1,0 +1,56 @@
+// What an entry says of its account: whether it is open, locked out, and how many failed binds the directory counts.
+// LD-17
+import t from 'tap'
+import { accountState, directoryCount, isLockedOut } from '../../gateway/directory/account.ts'
+import type { DirectoryEntry } from '../../gateway/directory/person.ts'
+
+const NOW = Date.UTC(2026, 0, 1, 12)
+const WINDOW = 600_000
+const entry = (attributes: Record<string, string | string[]> = {}) =>
+  ({ dn: 'uid=maria,dc=corp', ...attributes }) as DirectoryEntry
+/** 100 ns since 1601, as Active Directory writes times. */
+const fileTime = (ms: number) => String((BigInt(ms) + 11_644_473_600_000n) * 10_000n)
+
+t.test('an account is disabled or expired as its directory writes it, and open otherwise', async t => {
+  const state = (attributes: Record<string, string>) => accountState(entry(attributes), NOW)
+  t.equal(state({}), 'open')
+  for (const flags of ['514', '2', '66050']) t.equal(state({ userAccountControl: flags }), 'disabled', flags)
+  for (const flags of ['512', '0', 'x', '2.5']) t.equal(state({ userAccountControl: flags }), 'open', flags)
+  for (const name of ['nsAccountLock', 'loginDisabled']) {
+    for (const yes of ['TRUE', 'true']) t.equal(state({ [name]: yes }), 'disabled', `${name} ${yes}`)
+    t.equal(state({ [name]: 'FALSE' }), 'open', name)
+  }
+  t.equal(state({ accountExpires: fileTime(NOW - 1) }), 'expired')
+  t.equal(state({ accountExpires: fileTime(NOW) }), 'expired')
+  t.equal(state({ accountExpires: fileTime(NOW + 1) }), 'open')
+  for (const never of ['0', '9223372036854775807', '', '-1', 'x', '99999999999999999999'])
+    t.equal(state({ accountExpires: never }), 'open', never)
+})
+
+t.test('a lockout is what the directory computes, or lasts as long as its failures count', async t => {
+  const isLocked = (attributes: Record<string, string>) => isLockedOut(entry(attributes), NOW, WINDOW)
+  t.equal(isLocked({}), false)
+  t.equal(isLocked({ pwdAccountLockedTime: '000001010000Z' }), true)
+  t.equal(isLocked({ 'msDS-User-Account-Control-Computed': '16' }), true)
+  t.equal(isLocked({ 'msDS-User-Account-Control-Computed': '8388624' }), true)
+  const since = { lockoutTime: fileTime(NOW - WINDOW + 1) }
+  t.equal(isLocked({ 'msDS-User-Account-Control-Computed': '0', ...since }), false, 'it has been unlocked')
+  t.equal(isLocked(since), true)
+  t.equal(isLocked({ lockoutTime: fileTime(NOW - WINDOW) }), false)
+  t.equal(isLocked({ lockoutTime: '0' }), false)
+})
+
+t.test('failures count until the window after them is over', async t => {
+  const count = (attributes: Record<string, string | string[]>) => directoryCount(entry(attributes), NOW, WINDOW)
+  t.equal(count({}), undefined, 'the entry does not say')
+  const failed = (...agoS: number[]) =>
+    agoS.map(ago => `${new Date(NOW - ago * 1000).toISOString().replace(/[-:T]|\.\d+/g, '')}`)
+  t.same(count({ pwdFailureTime: failed(700, 100, 50) }), { failures: 2, forgottenInMs: 550_000 })
+  t.same(count({ pwdFailureTime: failed(600) }), { failures: 0, forgottenInMs: 0 })
+  t.same(count({ pwdFailureTime: failed(100), badPwdCount: '9' }), { failures: 1, forgottenInMs: 500_000 })
+  const bad = (number: string, agoMs: number) => ({ badPwdCount: number, badPasswordTime: fileTime(NOW - agoMs) })
+  t.same(count(bad('3', 1000)), { failures: 3, forgottenInMs: WINDOW - 1000 })
+  t.same(count(bad('3', WINDOW - 1)), { failures: 3, forgottenInMs: 1 })
+  for (const none of [bad('3', WINDOW), bad('0', 1000), bad('x', 1000), { badPwdCount: '3' }])
+    t.same(count(none), { failures: 0, forgottenInMs: 0 }, JSON.stringify(none))
+})
