@@ -1,0 +1,88 @@
+// The response fields that a client receives, out of those that the backend sent.
+import t from 'tap'
+import { ownCookies } from '../../gateway/access/own-cookies.ts'
+import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
+import { clientHead, clientTrailers, createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
+import { privateAnswersOf } from '../../gateway/upstream/headers/private-answers.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
+
+const upstream = upstreamAt(4001)
+const contextOf = createResponseContext(ownCookies, createFloodMemory())
+const context = contextOf(routeAt('/x', upstream), upstream, '127.0.0.1:4001')
+const PUBLIC = undefined
+const PRIVATE = privateAnswersOf(routeAt('/x', upstream))
+
+const headOf = (headers: readonly string[], privacy: typeof PRIVATE, status = 200) =>
+  clientHead({ status, headers } as never, context, privacy)
+/** As lines. */
+const sent = (headers: readonly string[], privacy: typeof PRIVATE, status = 200) => {
+  const { headers: passed } = headOf(headers, privacy, status)
+  return passed.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${passed[index + 1]}`] : []))
+}
+
+t.test('fields between two hops, and those that only the gateway writes, are dropped', async t => {
+  const dropped = [
+    'Keep-Alive',
+    'Proxy-Connection',
+    'PROXY-AUTHENTICATE',
+    'Transfer-Encoding',
+    'TE',
+    'Trailer',
+    'Upgrade'
+  ]
+  for (const name of [
+    ...dropped,
+    'Connection',
+    'Alt-Svc',
+    'X-Request-Id',
+    'x-ratelimit-limit',
+    'X-RateLimit-Remaining'
+  ])
+    t.same(sent([name, 'x', 'X-Own', 'y'], PUBLIC), ['X-Own: y'], name)
+  t.same(sent(['Connection', 'close, X-Hop', 'X-Hop', 'x', 'x-hop', 'y', 'X-Hop-2', 'z'], PUBLIC), ['X-Hop-2: z'])
+  t.same(
+    sent(['Connection', 'Content-Length', 'Content-Length', '3'], PUBLIC),
+    ['Content-Length: 3'],
+    'it frames the body'
+  )
+  t.same(sent(['Content-Length', '3'], PUBLIC, 204), [], 'a 204 has none (RFC 9110 §8.6)')
+})
+
+t.test('a public response is cached as the backend says, a private one by no shared cache', async t => {
+  const fields = ['Cache-Control', 'public', 'cache-control', 'max-age=60', 'Vary', 'Accept', 'VARY', 'Origin']
+  t.same(sent(fields, PUBLIC), ['Cache-Control: public', 'cache-control: max-age=60', 'Vary: Accept', 'VARY: Origin'])
+  t.same(sent(fields, PRIVATE), ['cache-control: private, max-age=60', 'vary: Accept, Origin, Authorization'])
+  t.same(sent([], PRIVATE), ['cache-control: private', 'vary: Authorization'])
+  const browser = privateAnswersOf(routeAt('/x', upstream, { browser: true }))
+  t.same(sent(['Vary', 'Cookie'], browser), ['cache-control: private', 'vary: Cookie, Authorization'])
+  for (const name of ['Surrogate-Control', 'CDN-Cache-Control', 'X-Accel-Expires', 'Cloudflare-CDN-Cache-Control']) {
+    t.same(sent([name, 'x'], PUBLIC), [`${name}: x`])
+    t.same(sent([name, 'x'], PRIVATE), ['cache-control: private', 'vary: Authorization'], name)
+  }
+})
+
+t.test('no backend sets a cookie of the gateway, in any spelling', async t => {
+  for (const own of [
+    'portaria_session=x',
+    ' __Host-portaria_session =x; Path=/',
+    '=portaria_session=x',
+    ' = portaria_session'
+  ])
+    t.same(sent(['Set-Cookie', own], PUBLIC), [], own)
+  t.same(sent(['Set-Cookie', 'sid=portaria_session'], PUBLIC), ['Set-Cookie: sid=portaria_session'])
+})
+
+t.test('a stream of events is one by its type alone', async t => {
+  const isStream = (type: string) => headOf(['Content-Type', type], PUBLIC).eventStream
+  for (const type of ['text/event-stream', 'Text/Event-Stream ; charset=utf-8']) t.equal(isStream(type), true, type)
+  for (const type of ['text/event-streams', 'x/text/event-stream', 'text/plain']) t.equal(isStream(type), false, type)
+})
+
+t.test('a trailer passes unless it would change how the response is read', async t => {
+  const trailers = ['X-Sum', '1', 'Content-Type', 'x', 'set-cookie', 'a=b', 'X-User-Id', '1', 'Grpc-Status', '0']
+  t.same(clientTrailers(trailers, undefined), ['X-Sum', '1', 'Grpc-Status', '0'])
+  t.same(
+    clientTrailers(trailers, name => name === 'X-Sum'),
+    ['Grpc-Status', '0']
+  )
+})
