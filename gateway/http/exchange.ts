@@ -1,9 +1,10 @@
 // Holds one request and its response, with everything that the steps find out about it.
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { type GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import type { Route, RouteMatch } from '../routes/route.ts'
+import { newRequestId } from '../values/request-ids.ts'
 import type { ClientAddress, ClientAddressOf } from './client-address.ts'
 import type { RequestHead } from './head.ts'
 import type { ExchangeOwner, HttpRequest } from './server/request.ts'
@@ -80,7 +81,7 @@ export class Exchange implements ExchangeOwner {
     this.response = response
     this.head = head
     this.peerTrusted = clientAddress.trusted(connection.peer)
-    this.requestId = given !== undefined && this.peerTrusted && isRequestId(given) ? given : randomUUID()
+    this.requestId = given !== undefined && this.peerTrusted && isRequestId(given) ? given : newRequestId()
     this.startedAt = performance.now()
     this.client = clientAddress(connection.peer, head.forwardedFor)
     this.#hooks = hooks
