@@ -102,7 +102,7 @@ export class ResponseParser {
     const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
     const at = text.indexOf(HEAD_END)
     if (at === -1 || at > MAX_HEAD_BYTES) return this.#keepHead(bytes)
-    const head = parseHead(text, this.#method, at + 2)
+    const head = parseHead(text, this.#method, at + 2, bytes)
     const bodyAt = at + HEAD_END.length
     if (head.status < 200) {
       if (head.status === 101) throw new BadResponse('unasked upgrade')

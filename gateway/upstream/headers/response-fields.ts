@@ -61,22 +61,22 @@ for (const [name, kind] of Object.entries(KINDS)) {
   byShape[shape]?.push([name, kind])
 }
 
-/** Whether a token (RFC 9110 §5.6.2) in `text` is `name`, in any case: bit 5 distinguishes the letters of a token only. */
-const isNamed = (text: string, at: number, name: string): boolean => {
-  for (let i = 0; i < name.length; i++) if ((text.charCodeAt(at + i) | 32) !== name.charCodeAt(i)) return false
+/** Whether a token (RFC 9110 §5.6.2) at an index is `name`, in any case: bit 5 distinguishes the letters of a token only. */
+const isNamed = (bytes: Uint8Array, at: number, name: string): boolean => {
+  for (let i = 0; i < name.length; i++) if (((bytes[at + i] ?? 0) | 32) !== name.charCodeAt(i)) return false
   return true
 }
 
 /** The kind of the field name, a token, between two indexes. */
-export const responseFieldKind = (text: string, start: number, end: number): number => {
-  const shape = shapeOf(end - start, text.charCodeAt(end - 1))
+export const responseFieldKind = (bytes: Uint8Array, start: number, end: number): number => {
+  const shape = shapeOf(end - start, bytes[end - 1] ?? 0)
   const names = shape < byShape.length ? byShape[shape] : undefined
   if (names !== undefined) {
     for (let i = 0; i < names.length; i++) {
       const named = names[i]
-      if (named !== undefined && isNamed(text, start, named[0])) return named[1]
+      if (named !== undefined && isNamed(bytes, start, named[0])) return named[1]
     }
   }
   const suffixAt = end - SHARED_CACHES_SUFFIX.length
-  return suffixAt >= start && isNamed(text, suffixAt, SHARED_CACHES_SUFFIX) ? SHARED_CACHES : PASS_ON
+  return suffixAt >= start && isNamed(bytes, suffixAt, SHARED_CACHES_SUFFIX) ? SHARED_CACHES : PASS_ON
 }

@@ -22,19 +22,21 @@ export class ResponseHead {
   /** Whether the upstream will keep the connection (RFC 9112 §9.3), and nothing of this response can follow on it. */
   readonly keepAlive: boolean
 
-  constructor(text: string, fieldsEnd: number, marks: readonly number[], method: string, reason: string) {
-    const lengths = readLengths(text, marks)
-    const framing = framingOf(statusOf(text), method, lengths)
-    this.status = statusOf(text)
-    this.reason = reason
+  /** @param lineEnd the end of the status line, before its CRLF */
+  constructor(text: string, bytes: Uint8Array, lineEnd: number, fieldsEnd: number, marks: number[], method: string) {
+    const status = statusOf(bytes)
+    const lengths = readLengths(text, bytes, marks)
+    const framing = framingOf(status, method, lengths)
+    const keeps = keepsConnection(digitAt(bytes, MINOR_AT), lengths.connection)
+    this.status = status
+    this.reason = reasonOf(text, status, lineEnd)
     this.text = text
     this.marks = marks
     this.fieldsEnd = fieldsEnd
     this.framing = framing
     this.contentLength = framing === 'length' ? lengths.contentLength : -1
     this.connection = lengths.connection
-    this.keepAlive =
-      framing !== 'close' && keepsConnection(text, lengths.connection) && !announcesMore(framing, lengths)
+    this.keepAlive = keeps && framing !== 'close' && !announcesMore(framing, lengths)
   }
 
   /** `[name, value, …]` as received. */
@@ -53,25 +55,25 @@ const CR = 13
 const LF = 10
 const SPACE = 32
 
-const digitAt = (text: string, at: number): number => text.charCodeAt(at) - ZERO
-const isDigitAt = (text: string, at: number): boolean => digitAt(text, at) >= 0 && digitAt(text, at) <= 9
-const isMinor1 = (text: string): boolean => digitAt(text, MINOR_AT) === 1
-const statusOf = (text: string): number =>
-  digitAt(text, STATUS_AT) * 100 + digitAt(text, STATUS_AT + 1) * 10 + digitAt(text, STATUS_AT + 2)
+const digitAt = (bytes: Uint8Array, at: number): number => (bytes[at] ?? 0) - ZERO
+const isDigitAt = (bytes: Uint8Array, at: number): boolean => digitAt(bytes, at) >= 0 && digitAt(bytes, at) <= 9
+const isMinor1 = (bytes: Uint8Array): boolean => digitAt(bytes, MINOR_AT) === 1
+const statusOf = (bytes: Uint8Array): number =>
+  digitAt(bytes, STATUS_AT) * 100 + digitAt(bytes, STATUS_AT + 1) * 10 + digitAt(bytes, STATUS_AT + 2)
 
 /** Where the reason phrase ends, which may be absent together with the blank before it; -1: no status line (RFC 9112 §4). */
-const reasonEnd = (text: string): number => {
+const reasonEnd = (text: string, bytes: Uint8Array): number => {
   if (!text.startsWith('HTTP/1.0 ') && !text.startsWith('HTTP/1.1 ')) return -1
-  if (digitAt(text, STATUS_AT) < 1 || digitAt(text, STATUS_AT) > 5) return -1
-  if (!isDigitAt(text, STATUS_AT + 1) || !isDigitAt(text, STATUS_AT + 2)) return -1
+  if (digitAt(bytes, STATUS_AT) < 1 || digitAt(bytes, STATUS_AT) > 5) return -1
+  if (!isDigitAt(bytes, STATUS_AT + 1) || !isDigitAt(bytes, STATUS_AT + 2)) return -1
   let at = STATUS_AT + 3
-  if (text.charCodeAt(at) === SPACE) while (isTextAt(text, at)) at++
-  return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF ? at : -1
+  if (bytes[at] === SPACE) while (isTextAt(bytes, at)) at++
+  return bytes[at] === CR && bytes[at + 1] === LF ? at : -1
 }
 
 /** The standard phrase is not kept as a part of the head. */
-const reasonOf = (text: string, end: number): string => {
-  const standard = standardReason(statusOf(text))
+const reasonOf = (text: string, status: number, end: number): string => {
+  const standard = standardReason(status)
   const isStandard = standard?.length === end - REASON_AT && text.startsWith(standard, REASON_AT)
   return isStandard ? standard : text.slice(REASON_AT, Math.max(REASON_AT, end))
 }
@@ -83,7 +85,7 @@ interface Lengths {
 }
 
 /** Reads the fields that determine framing; anything that two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
-const readLengths = (text: string, marks: readonly number[]): Lengths => {
+const readLengths = (text: string, bytes: Uint8Array, marks: readonly number[]): Lengths => {
   const lengths: Lengths = { contentLength: -1, chunked: false, connection: '' }
   for (let i = 0; i < marks.length; i += MARKS_PER_LINE) {
     const kind = marks[i]
@@ -92,9 +94,9 @@ const readLengths = (text: string, marks: readonly number[]): Lengths => {
     const end = marks[i + 4] ?? 0
     if (kind === BODY_LENGTH) {
       if (lengths.contentLength !== -1) throw new BadResponse('bad content-length')
-      lengths.contentLength = readLength(text, start, end)
+      lengths.contentLength = readLength(bytes, start, end)
     } else if (kind === BODY_CODING) {
-      if (lengths.chunked || text.slice(start, end).toLowerCase() !== 'chunked' || !isMinor1(text))
+      if (lengths.chunked || text.slice(start, end).toLowerCase() !== 'chunked' || !isMinor1(bytes))
         throw new BadResponse('bad transfer-encoding')
       lengths.chunked = true
     } else {
@@ -107,21 +109,21 @@ const readLengths = (text: string, marks: readonly number[]): Lengths => {
 }
 
 /** 1 to 15 digits. */
-const readLength = (text: string, start: number, end: number): number => {
+const readLength = (bytes: Uint8Array, start: number, end: number): number => {
   if (start === end || end - start > 15) throw new BadResponse('bad content-length')
   let length = 0
   for (let at = start; at < end; at++) {
-    if (!isDigitAt(text, at)) throw new BadResponse('bad content-length')
-    length = length * 10 + digitAt(text, at)
+    if (!isDigitAt(bytes, at)) throw new BadResponse('bad content-length')
+    length = length * 10 + digitAt(bytes, at)
   }
   return length
 }
 
 /** No other field can revoke `close` (RFC 9112 §9.3). */
-const keepsConnection = (text: string, connection: string): boolean => {
-  if (connection === '' || connection === 'keep-alive') return connection !== '' || isMinor1(text)
+const keepsConnection = (minor: number, connection: string): boolean => {
+  if (connection === '' || connection === 'keep-alive') return connection !== '' || minor === 1
   if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection)) return false
-  return isMinor1(text) || /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(connection)
+  return minor === 1 || /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/.test(connection)
 }
 
 const framingOf = (status: number, method: string, lengths: Lengths): Framing => {
@@ -135,11 +137,20 @@ const framingOf = (status: number, method: string, lengths: Lengths): Framing =>
 const announcesMore = (framing: Framing, { chunked, contentLength }: Lengths): boolean =>
   framing === 'none' && (chunked || contentLength > 0)
 
-/** @param text begins with the head @param end the end of its last field line */
-export const parseHead = (text: string, method: string, end = text.length): ResponseHead => {
-  const lineEnd = reasonEnd(text)
+/**
+ * @param text begins with the head
+ * @param end the end of its last field line
+ * @param bytes the same as `text`
+ */
+export const parseHead = (
+  text: string,
+  method: string,
+  end = text.length,
+  bytes: Uint8Array = Buffer.from(text, 'latin1')
+): ResponseHead => {
+  const lineEnd = reasonEnd(text, bytes)
   if (lineEnd === -1) throw new BadResponse('malformed status line')
-  const marks = markFieldLines(text, lineEnd + 2, end)
+  const marks = markFieldLines(bytes, lineEnd + 2, end)
   if (marks === undefined) throw new BadResponse('malformed header line')
-  return new ResponseHead(text, end, marks, method, reasonOf(text, lineEnd))
+  return new ResponseHead(text, bytes, lineEnd, end, marks, method)
 }
