@@ -1,7 +1,8 @@
 // Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
 import { freeMemory, writeAndFree } from '../upstream/free-memory.ts'
-import { buildFrame, CLOSE, closePayload, type FrameFault, FrameScanner, type FrameSink, PING, PONG } from './frames.ts'
+import { FrameScanner, type FrameSink } from './frame-scanner.ts'
+import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'
 
 export type Side = 'client' | 'upstream'
 

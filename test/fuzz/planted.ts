@@ -17,14 +17,14 @@ const PLANTED: readonly Planted[] = [
   {
     what: 'reserved bits of a frame pass',
     target: 'websocket-frames',
-    module: 'gateway/websocket/frames.ts',
+    module: 'gateway/websocket/frame-scanner.ts',
     original: '(first & 0x70) !== 0 || ',
     instead: ''
   },
   {
     what: 'a control frame may be a fragment',
     target: 'websocket-frames',
-    module: 'gateway/websocket/frames.ts',
+    module: 'gateway/websocket/frame-scanner.ts',
     original: 'opcode > PONG || (first & 0x80) === 0 ||',
     instead: 'opcode > PONG ||'
   },

@@ -2,7 +2,8 @@
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import t from 'tap'
-import { buildFrame, CLOSE, closeFault, closePayload, FrameScanner } from '../../gateway/websocket/frames.ts'
+import { FrameScanner } from '../../gateway/websocket/frame-scanner.ts'
+import { buildFrame, CLOSE, closeFault, closePayload } from '../../gateway/websocket/frames.ts'
 
 const require = createRequire(import.meta.url)
 const Receiver: new (options: object) => import('node:stream').Writable = require('ws').Receiver

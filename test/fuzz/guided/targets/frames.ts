@@ -1,6 +1,6 @@
 // Reads WebSocket frames with the gateway's scanner, and with a model of RFC 6455 §5 that sees all bytes at once.
 import { isUtf8 } from 'node:buffer'
-import { FrameScanner } from '../../../../gateway/websocket/frames.ts'
+import { FrameScanner } from '../../../../gateway/websocket/frame-scanner.ts'
 import type { Random } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
 import { splitBytes } from '../split.ts'
