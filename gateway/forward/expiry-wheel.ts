@@ -5,34 +5,25 @@ interface Expiring {
   readonly endsAt: number
 }
 
-interface ExpiryWheel<T extends Expiring> {
-  add(entry: T): void
-  remove(entry: T): void
-  /** Returns the items that have expired by this time; the caller removes them. */
-  turnTo(atMs: number): void
-}
-
 const secondOf = (ms: number): number => Math.floor(ms / 1000)
 
-export const createExpiryWheel = <T extends Expiring>(
-  startMs: number,
-  onExpired: (entry: T, atMs: number) => void
-): ExpiryWheel<T> => {
+export const createExpiryWheel = <T extends Expiring>(startMs: number, onExpired: (entry: T, atMs: number) => void) => {
   const slots = new Map<number, Set<T>>()
   let turned = secondOf(startMs)
   return {
-    add(entry) {
+    add(entry: T): void {
       if (entry.endsAt === Number.POSITIVE_INFINITY) return
       const second = secondOf(entry.endsAt)
       slots.set(second, (slots.get(second) ?? new Set()).add(entry))
     },
-    remove(entry) {
+    remove(entry: T): void {
       const second = secondOf(entry.endsAt)
       const slot = slots.get(second)
       slot?.delete(entry)
       if (slot?.size === 0) slots.delete(second)
     },
-    turnTo(atMs) {
+    /** Reports what has expired by this time; the caller removes it. */
+    turnTo(atMs: number): void {
       const now = secondOf(atMs)
       for (; turned <= now; turned++) {
         for (const entry of [...(slots.get(turned) ?? [])])

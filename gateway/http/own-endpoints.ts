@@ -45,12 +45,6 @@ interface OwnEndpointsOptions extends Pick<AnswerOptions, 'origins'> {
   register: (app: FastifyInstance) => void | Promise<void>
 }
 
-interface OwnEndpoints {
-  handle(exchange: Exchange): void
-  readonly app: FastifyInstance
-  close(): Promise<void>
-}
-
 /**
  * A validation message names the location and the rule, never the value (`body/username must be string`). Names of unknown
  * properties are input too, so it lists the known ones.
@@ -115,7 +109,7 @@ const serializeWhenAsked: SerializerFactory = (schemas, options) => {
   }
 }
 
-export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<OwnEndpoints> => {
+export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
   // Fastify creates request objects of its own; this maps each to its exchange.
   const asked = new AsyncLocalStorage<Exchange>()
   const app: FastifyInstance = Fastify({
@@ -163,7 +157,7 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions): Promise<
 
   return {
     app,
-    handle(exchange) {
+    handle(exchange: Exchange) {
       if (!hasBody(exchange.head)) return ask(exchange, undefined)
       readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS }).then(
         body => ask(exchange, body),

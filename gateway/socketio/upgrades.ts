@@ -29,12 +29,10 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     taken: PollingSession | undefined
   ) => {
     const { request, open, leave } = sockets
-    const onViolation = taken === undefined ? session.violate : violationOf(session, taken)
     let relay: Relay | undefined
     const transport = createWebSocketTransport({
       session,
       relay: () => relay,
-      onViolation,
       beforeUpgrade: taken?.share?.takeOver,
       onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
     })
@@ -56,12 +54,6 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     })
     if (taken !== undefined) taken.relay = relay
     passBytes(relay, client, open)
-  }
-
-  /** Before the upgrade is complete, only the new transport is affected. */
-  const violationOf = (session: Session, taken: PollingSession) => (reason: string) => {
-    if (session.life.phase !== 'probing') return session.violate(reason)
-    taken.relay?.end({ code: 1008, reason: '' })
   }
 
   const takeOver = (session: Session, taken: PollingSession, carrier: Carrier) => {

@@ -6,13 +6,7 @@ import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
 import type { PacketVerdict } from './gate/packet-verdict.ts'
 import { binaryFrame, bytesOf, type EnginePacket, readEnginePacket } from './protocol/engineio.ts'
-import type { Carrier, Session } from './session.ts'
-
-interface WebSocketTransport {
-  /** The message handler for the relay. */
-  onMessage(from: Side, isText: boolean, payload: Buffer): void
-  readonly carrier: Carrier
-}
+import type { Session } from './session.ts'
 
 interface TransportOptions {
   readonly session: Session
@@ -22,7 +16,6 @@ interface TransportOptions {
   readonly onUpgraded?: (() => void) | undefined
   /** Runs before the upgrade is forwarded, e.g. to learn what another instance has accepted in the meantime. */
   readonly beforeUpgrade?: (() => Promise<void>) | undefined
-  readonly onViolation: (reason: string) => void
 }
 
 interface Queued {
@@ -33,15 +26,17 @@ interface Queued {
 /** Here 1001 means that the process is ending, not that a lifetime is over; other codes mean violations. */
 const CLOSE_REASONS: Readonly<Record<number, string>> = { ...END_REASONS, 1001: '' }
 
-export const createWebSocketTransport = (options: TransportOptions): WebSocketTransport => {
-  const { session, relay, onViolation } = options
+export const createWebSocketTransport = (options: TransportOptions) => {
+  const { session, relay } = options
   const queue: Queued[] = []
   let waiting = false
   let probing = options.onUpgraded !== undefined
 
   const end = (reason: string) => {
     queue.length = 0
-    onViolation(reason)
+    // Before the upgrade is complete, only the new transport is affected.
+    if (session.life.phase === 'probing') relay()?.end({ code: 1008, reason: '' })
+    else session.violate(reason)
   }
 
   const apply = (verdict: PacketVerdict, { packet, payload }: Queued, from: Side) => {
@@ -108,7 +103,8 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
   }
 
   return {
-    onMessage(from, isText, payload) {
+    /** The message handler for the relay. */
+    onMessage(from: Side, isText: boolean, payload: Buffer) {
       const packet = isText ? readTextFrame(payload) : binaryFrame(payload)
       if (packet === undefined || packet.type === '0') {
         if (from === 'client' || packet === undefined) return end('malformed-packet')
@@ -118,13 +114,13 @@ export const createWebSocketTransport = (options: TransportOptions): WebSocketTr
       apply(session.gate.fromUpstream(packet), queued, 'upstream')
     },
     carrier: {
-      toClient(packets) {
+      toClient(packets: readonly string[]) {
         for (const packet of packets) sendText('client', packet)
       },
-      toUpstream(packets) {
+      toUpstream(packets: readonly string[]) {
         for (const packet of packets) sendText('upstream', packet)
       },
-      close: code => relay()?.end({ code, reason: CLOSE_REASONS[code] ?? '' }),
+      close: (code: number) => relay()?.end({ code, reason: CLOSE_REASONS[code] ?? '' }),
       bytes: () => relay()?.bytes ?? 0
     }
   }

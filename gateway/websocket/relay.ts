@@ -30,18 +30,12 @@ const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
 const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
 const GOING_AWAY: Ending = { code: 1001, reason: '' }
 const IDLE: Ending = { code: 1001, reason: 'idle' }
-const FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
-  1002: 'protocol error',
-  1007: 'invalid UTF-8',
-  1008: 'too many messages',
-  1009: 'message too big'
-}
-
-const UPSTREAM_FAULT_REASONS: Record<Exclude<FrameFault, 0>, string> = {
-  1002: 'upstream broke the protocol',
-  1007: 'upstream sent invalid UTF-8',
-  1008: 'upstream sent too many fragments',
-  1009: 'upstream message too big'
+/** What the side at fault is told, and what the client is told if that is its upstream. */
+const FAULT_REASONS: Record<Exclude<FrameFault, 0>, readonly [own: string, ofUpstream: string]> = {
+  1002: ['protocol error', 'upstream broke the protocol'],
+  1007: ['invalid UTF-8', 'upstream sent invalid UTF-8'],
+  1008: ['too many messages', 'upstream sent too many fragments'],
+  1009: ['message too big', 'upstream message too big']
 }
 
 /** A class, for memory: there is one per open socket. */
@@ -126,11 +120,12 @@ export class Relay implements LegOwner {
 
   onFault(from: Leg, fault: FrameFault) {
     if (fault === 0) return
-    const ending = { code: fault, reason: FAULT_REASONS[fault] }
+    const [reason, ofUpstream] = FAULT_REASONS[fault]
+    const ending = { code: fault, reason }
     from.faulted = true
     this.#options.onFault?.(from.side, ending)
     if (from.side === 'client') this.end(ending, GOING_AWAY)
-    else this.end({ code: 1011, reason: UPSTREAM_FAULT_REASONS[fault] }, ending)
+    else this.end({ code: 1011, reason: ofUpstream }, ending)
   }
 
   onEnd(leg: Leg) {

@@ -38,25 +38,14 @@ interface AcceptOptions {
   readonly onClosed?: ((peer: string | undefined) => void) | undefined
 }
 
-export interface HttpServer {
-  /** Takes a socket whose next byte is the first of a request. It must be half-open (`allowHalfOpen`). */
-  accept(socket: net.Socket, options?: AcceptOptions): void
-  /** Connections, including those that another protocol has taken over. */
-  count(): number
-  /** From now on every response is the last on its connection, and says so; new connections are still accepted. */
-  announceEnd(): void
-  /** Lets requests in progress finish, each as the last on its connection; after `timeoutMs` the rest is cut. */
-  drain(timeoutMs: number): Promise<void>
-  /** Cuts all connections. */
-  close(): void
-}
+export type HttpServer = ReturnType<typeof createHttpServer>
 
 const TICK_MS = 500
 /** For requests in transit on new connections, or on those whose end was announced; milliseconds. */
 const ON_THE_WAY_MS = 500
 
 /** One per event loop: connections share one timer, and take turns. */
-export const createHttpServer = (options: HttpServerOptions): HttpServer => {
+export const createHttpServer = (options: HttpServerOptions) => {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const connections = new Map<Connection, net.Socket>()
   const turns = createConnectionTurns()
@@ -99,6 +88,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     for (const connection of [...connections.keys()]) connection.destroy()
   }
 
+  /** Cuts all connections. */
   const close = () => {
     isClosed = true
     closeAll()
@@ -107,7 +97,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   }
 
   return {
-    accept(accepted, { peer = accepted.remoteAddress, isTls = false, onClosed } = {}) {
+    /** Takes a socket whose next byte is the first of a request. It must be half-open (`allowHalfOpen`). */
+    accept(accepted: net.Socket, { peer = accepted.remoteAddress, isTls = false, onClosed }: AcceptOptions = {}): void {
       if (isClosed) {
         accepted.destroy()
         onClosed?.(peer)
@@ -125,13 +116,16 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       if (socket.destroyed) onClose(connection, onClosed)
       else socket.resume()
     },
+    /** Connections, including those that another protocol has taken over. */
     count: () => connections.size,
-    announceEnd() {
+    /** From now on every response is the last on its connection, and says so; new connections are still accepted. */
+    announceEnd(): void {
       isAnnounced = true
       host.isDraining = true
     },
-    drain: timeoutMs =>
-      new Promise(resolve => {
+    /** Lets requests in progress finish, each as the last on its connection; after `timeoutMs` the rest is cut. */
+    drain: (timeoutMs: number) =>
+      new Promise<void>(resolve => {
         host.isDraining = true
         // A client that has just connected, or a proxy that was promised a response, may have sent a request by now, which would
         // fail if the connection were cut before it is read.

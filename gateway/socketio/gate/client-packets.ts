@@ -3,15 +3,16 @@ import { Forbidden, type GatewayError } from '../../errors.ts'
 import { eventRoute } from '../../routes/socketio-routes.ts'
 import { isReservedEvent } from '../../routes/socketio-rules.ts'
 import type { EnginePacket } from '../protocol/engineio.ts'
-import { ackIdOf, eventName } from '../protocol/events.ts'
 import {
   ACK,
+  ackIdOf,
   ackPacket,
   BINARY_ACK,
   BINARY_EVENT,
   CONNECT,
   CONNECT_ERROR,
   EVENT,
+  eventName,
   readSocketIoPacket,
   type SocketIoPacket
 } from '../protocol/packets.ts'
