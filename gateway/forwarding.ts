@@ -95,8 +95,8 @@ export const createForwarding = (parts: ForwardingParts) => {
     refusedEvents: refusedEvents.list,
     forwardHttp: createForwardHttp({
       upstreams,
-      headFor: (exchange, route, authority) =>
-        upstreamHead(upstreamRequest(exchange, route, authority, exchange.query)),
+      headFor: (exchange, route, authority, closes) =>
+        upstreamHead(upstreamRequest(exchange, route, authority, exchange.query), closes),
       linesFor: (exchange, passed) => forwardedLines(exchange, passed, answers),
       responseContext,
       refuse,

@@ -2,7 +2,7 @@
 
 import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
-import { hasBody, mayLeaveBody } from '../http/head.ts'
+import { hasBody, ignoresBody } from '../http/head.ts'
 import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
 import type { AnswerTaker, HttpResponse } from '../http/server/response.ts'
 import { headerLines } from '../http/server/response-head.ts'
@@ -27,8 +27,8 @@ const NO_MORE: readonly string[] = []
 
 export interface HttpForwarding {
   readonly upstreams: Upstreams
-  /** The request head for a target with this Host value. */
-  readonly headFor: (exchange: Exchange, route: Route, authority: string) => string
+  /** The request head for a target with this Host value; `closes`: it announces that no other request follows. */
+  readonly headFor: (exchange: Exchange, route: Route, authority: string, closes: boolean) => string
   /** All field lines of a forwarded response; `passed` are the backend's, some of which may be removed. */
   readonly linesFor: (exchange: Exchange, passed: string) => string
   readonly responseContext: ResponseContextOf
@@ -88,9 +88,9 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   }
 
   #send(connection: UpstreamConnection) {
-    const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority)
+    connection.isLast = this.#withBody && (ignoresBody(this.#request.method) || connection.mayLeaveBodies)
+    const head = this.#forwarding.headFor(this.#exchange, this.#route, connection.target.authority, connection.isLast)
     const timeoutMs = this.#route.timeoutMs ?? this.#upstream.timeoutMs
-    connection.isLast = mayLeaveBody(this.#request.method, this.#exchange.head)
     connection.send(this.#request.method, head, this, timeoutMs)
     if (!this.#withBody) return connection.finish()
     if (!this.#uploading) {

@@ -119,12 +119,9 @@ export const readHead = (rawHeaders: readonly string[], kinds: KnownFields): Req
 export const hasBody = (head: RequestHead): boolean =>
   head.transferEncoding !== undefined || (head.contentLength !== undefined && head.contentLength !== '0')
 
-/**
- * Whether a backend may leave the body of a request unread and take it for the next request: these methods give it no meaning
- * (RFC 9110 §9.3.1, §9.3.2, §9.3.5, §9.3.7).
- */
-export const mayLeaveBody = (method: string, head: RequestHead): boolean =>
-  hasBody(head) && (method === 'GET' || method === 'HEAD' || method === 'DELETE' || method === 'OPTIONS')
+/** Methods that give a body no meaning (RFC 9110 §9.3.1, §9.3.2, §9.3.5, §9.3.7), so that some backends leave it unread. */
+export const ignoresBody = (method: string): boolean =>
+  method === 'GET' || method === 'HEAD' || method === 'DELETE' || method === 'OPTIONS'
 
 /**
  * How many more gateways may forward an OPTIONS or TRACE request (RFC 9110 §7.6.2); undefined: any number, as with other

@@ -6,7 +6,7 @@ import { dial } from './dial.ts'
 import { Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
-import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink } from './parser.ts'
+import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
 import { ReadBuffer } from './read-buffer.ts'
 import type { Requester } from './requester.ts'
 
@@ -22,6 +22,10 @@ interface ConnectionEvents {
   onFault?(fault: UpstreamFault, nothingSent: boolean): void
   /** The target turned out to speak HTTP/2 only. */
   onHttp2?(): void
+  /** Bytes arrived that no request asked for. */
+  onUnasked?(): void
+  /** They have arrived from this target before. */
+  readonly hasUnasked?: boolean
   now(): number
 }
 
@@ -81,6 +85,11 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       if (!this.destroyed) this.#onEnd()
       this.destroy()
     })
+  }
+
+  /** The target may have left bodies unread, and taken them for requests. */
+  get mayLeaveBodies(): boolean {
+    return this.#events.hasUnasked === true
   }
 
   /**
@@ -206,7 +215,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.#unsent !== undefined) {
       if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
       // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
-      else this.#fail('reset', new Error('bytes that no request asked for'), true)
+      else this.#noteUnasked(bytes)
+      this.#fail('reset', new UnaskedBytes(), true)
       return false
     }
     this.#readAt = this.#events.now()
@@ -215,6 +225,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       this.#parser.take(bytes)
     } catch (error) {
       if (!(error instanceof BadResponse)) throw error
+      if (error instanceof UnaskedBytes) this.#noteUnasked(bytes)
       this.#fail('bad-response', isHttp2Frame(bytes) ? new Http2Only('HTTP/2 frames') : error)
       return false
     }
@@ -222,6 +233,11 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
     return !this.destroyed
+  }
+
+  /** Some servers announce with a 408 that they close an idle connection (RFC 9110 §15.5.9). */
+  #noteUnasked(bytes: Buffer) {
+    if (!/^HTTP\/1\.[01] 408/.test(bytes.toString('latin1', 0, 12))) this.#events.onUnasked?.()
   }
 
   #settle() {

@@ -4,6 +4,12 @@ import { BadResponse, parseHead, type ResponseHead } from './headers/response-he
 
 export { BadResponse, parseHead, type ResponseHead }
 
+export class UnaskedBytes extends BadResponse {
+  constructor() {
+    super('bytes that no request asked for')
+  }
+}
+
 export interface ResponseSink {
   /** A 1xx other than 101 (RFC 9110 §15.2). */
   onInterim(status: number, headers: readonly string[]): void
@@ -186,7 +192,7 @@ export class ResponseParser {
         this.#sink?.onBody(bytes)
         return EMPTY
       case 'idle':
-        throw new BadResponse('bytes that no request asked for')
+        throw new UnaskedBytes()
     }
   }
 }

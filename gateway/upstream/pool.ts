@@ -33,12 +33,18 @@ export interface TargetPool {
   destroy(): void
 }
 
+/** What the log says of a target. */
+interface TargetNotices {
+  onHttp2(): void
+  onUnasked(): void
+}
+
 export const createTargetPool = (
   upstream: Upstream,
   target: Target,
   health: TargetHealth,
   now: () => number,
-  onHttp2: () => void
+  notices: TargetNotices
 ): TargetPool => {
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
@@ -65,7 +71,12 @@ export const createTargetPool = (
     },
     onAnswer: (connection: UpstreamConnection) => health.answered(connection.openedAt),
     onFault: health.failed,
-    onHttp2
+    onHttp2: notices.onHttp2,
+    hasUnasked: false,
+    onUnasked() {
+      events.hasUnasked = true
+      notices.onUnasked()
+    }
   }
   const close = () => {
     isClosing = true

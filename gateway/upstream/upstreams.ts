@@ -10,6 +10,10 @@ const SAID_AGAIN_MS = 60_000
 const HTTP2_ONLY =
   'an upstream target speaks HTTP/2 only: its requests fail, since the gateway uses HTTP/1.1 towards backends'
 
+const UNASKED =
+  'an upstream target sent more than was asked of it, as it does if it leaves the body of a request unread and takes it for the next ' +
+  'request: connections to it are now closed after each request with a body'
+
 interface UpstreamPool {
   /**
    * A connection to the healthiest target, to none of `not` while there are others, or to the given `only` one; undefined if
@@ -94,13 +98,15 @@ const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions
         else log?.info(fields, 'an upstream target is up again')
       }
     })
-    let saidAt = Number.NEGATIVE_INFINITY
-    const onHttp2 = () => {
-      if (now() - saidAt < SAID_AGAIN_MS) return
-      saidAt = now()
-      log?.warn({ upstream: upstream.name, target: target.url }, HTTP2_ONLY)
+    const warn = (message: string) => {
+      let saidAt = Number.NEGATIVE_INFINITY
+      return () => {
+        if (now() - saidAt < SAID_AGAIN_MS) return
+        saidAt = now()
+        log?.warn({ upstream: upstream.name, target: target.url }, message)
+      }
     }
-    return createTargetPool(upstream, target, health, now, onHttp2)
+    return createTargetPool(upstream, target, health, now, { onHttp2: warn(HTTP2_ONLY), onUnasked: warn(UNASKED) })
   })
   const choose = createChoice(members)
   const [first] = members

@@ -162,6 +162,17 @@ t.test('a body that a backend leaves unread is not executed there as a request',
   }
   t.equal((await careful.fetch('/open/after')).status, 200)
   t.same(seen, [...methods.flatMap(method => Array(2).fill(`${method} /open/x HTTP/1.1`)), 'GET /open/after HTTP/1.1'])
+
+  // After other methods, the answer to the hidden request shows what the backend does: it happens once.
+  const posted = () => seen.filter(line => line.startsWith('POST')).length
+  const executed = () => seen.filter(line => line.startsWith('DELETE /admin')).length
+  for (let count = 1; count <= 3; count++) {
+    const post = `POST /open/x HTTP/1.1\r\nHost: gw\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`
+    t.equal((await careful.raw(post)).status, 200)
+    t.equal(posted(), count)
+    if (count === 1) await careful.logged(line => /sent more than was asked/.test(String(line.msg)))
+  }
+  t.equal(executed(), 1)
 })
 
 t.test('a connection is not used again after a response that announces a body which it must not have', async t => {

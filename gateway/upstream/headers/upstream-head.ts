@@ -1,7 +1,7 @@
 // Writes the head of an upstream request from a client's: nothing forged, nothing hop-by-hop, identity added.
 import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
 import { headerKind, type KnownFields, LOOP_FIELD, PASS } from '../../http/fields.ts'
-import { connectionNames, forwardsLeft, mayLeaveBody, type RequestHead } from '../../http/head.ts'
+import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
 import type { RequestRules } from './header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
@@ -103,15 +103,14 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts, framing = ''): strin
 }
 
 /** After `close` a backend reads no other request, not even from a body that it left unread (RFC 9112 §9.6). */
-const connectionLines = ({ request, head }: Exchange): string => {
+const connectionLines = (head: RequestHead, closes: boolean): string => {
   const wantsTrailers = head.te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(head.te)
-  const closes = mayLeaveBody(request.method, head)
   if (!wantsTrailers) return closes ? 'connection: close\r\n' : ''
   return `te: trailers\r\nconnection: te${closes ? ', close' : ''}\r\n`
 }
 
-/** The complete head of an HTTP request, with the body framed as the client framed it. */
-export const upstreamHead = (parts: UpstreamHeadParts): string => {
-  const { exchange } = parts
-  return `${upstreamHeadStart(parts, framingLines(exchange.head) + connectionLines(exchange))}\r\n`
+/** The complete head of an HTTP request, with the body framed as the client framed it. @param closes no other request follows */
+export const upstreamHead = (parts: UpstreamHeadParts, closes: boolean): string => {
+  const { head } = parts.exchange
+  return `${upstreamHeadStart(parts, framingLines(head) + connectionLines(head, closes))}\r\n`
 }
