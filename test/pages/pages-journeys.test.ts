@@ -9,16 +9,21 @@ import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 
-const postgres = await startPostgres(t)
-const ldap = await startOpenLdap(t, { lockoutThreshold: 0 })
-const browser = await launchBrowser(t)
+const [postgres, ldap, browser] = await Promise.all([
+  startPostgres(t),
+  startOpenLdap(t, { lockoutThreshold: 0 }),
+  launchBrowser(t)
+])
 
 const start = (test: Parameters<typeof startPagesWorld>[0], options: PagesWorldOptions = {}) =>
   startPagesWorld(test, { ldap, postgres, ...options })
 
+/** For tests that need no settings of their own. */
+const world = await start(t)
+
 const kept = (page: Page, key: string): Promise<string | null> => page.evaluate(`sessionStorage.getItem('${key}')`)
 
-const grant = async (world: Awaited<ReturnType<typeof start>>, id: number, profiles: string[]) => {
+const grant = async (id: number, profiles: string[]) => {
   const token = await world.tokenFor({ profiles: ['Admin'] })
   const body = JSON.stringify({ profiles, areas: ['Geral'], areaPrincipal: 'Geral' })
   const headers = { 'content-type': 'application/json' }
@@ -27,7 +32,6 @@ const grant = async (world: Awaited<ReturnType<typeof start>>, id: number, profi
 }
 
 t.test('a wrong password is answered in words; the right one shows who is here, in this tab alone', async t => {
-  const world = await start(t)
   const { context, faults, newPage } = await openContext(browser, [world.origin])
   const page = await newPage()
   await page.goto(`${world.origin}/auth/login`)
@@ -50,7 +54,6 @@ t.test('a wrong password is answered in words; the right one shows who is here, 
 
 // AD-17
 t.test('somebody unassigned waits, and is let in as soon as an Admin gives access', async t => {
-  const world = await start(t)
   const { context, faults, newPage } = await openContext(browser, [world.origin], { locale: 'pt-BR' })
   const page = await newPage()
   await page.goto(`${world.origin}/auth/login`)
@@ -59,7 +62,7 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
   await page.locator('[data-state=unassigned]').waitFor()
   t.match(await page.locator('h1').textContent(), /liberação/)
   t.same(await axeFindings(page), [])
-  await grant(world, (JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
+  await grant((JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
   await page.locator('[data-state=assigned]').waitFor()
   t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { accessStatus: 'assigned', profiles: ['Agente'] })
   t.same(faults, [])
@@ -67,7 +70,6 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
 })
 
 t.test('a logout in one tab is felt in the other', async t => {
-  const world = await start(t)
   const { context, faults, newPage } = await openContext(browser, [world.origin])
   const tabs = [await newPage(), await newPage()] as const
   const tokens: string[] = []
