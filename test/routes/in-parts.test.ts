@@ -24,8 +24,14 @@ t.test('the result is that of the whole work, with turns of the event loop in be
   t.equal(await inTurns(work(5, 10)), 'done')
   t.ok(turns >= 4, `${turns} turns during five long parts`)
   const before = turns
-  t.equal(await inTurns(work(20, 0)), 'done')
-  t.ok(turns - before <= 1, 'short parts share a turn')
+  const mixed = function* (): Parts<string> {
+    busy(10)
+    yield
+    return yield* work(200, 0)
+  }
+  t.equal(await inTurns(mixed()), 'done')
+  // A busy machine may stop the process within a part.
+  t.ok(turns - before < 100, `${turns - before} turns during a long part and 200 short ones`)
 })
 
 t.test('each item is seen once and in order, with ends of parts among many of them', async t => {

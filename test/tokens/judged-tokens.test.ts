@@ -100,7 +100,7 @@ t.test('whatever is signed in another way, or spelt in another way, is not ours'
     ['a character beyond Latin-1', `${good.slice(0, -1)}\u0141`, bad],
     ['a character more', `${good}A`, bad],
     ['two parts', `${header}.${signature}`, bad],
-    ['two parts, signed', signed(header, '', SECRET, true).replace('..', '.'), bad],
+    ['two parts, signed', `${header}.${createHmac('sha256', SECRET).update(header).digest('base64url')}`, bad],
     ['four parts', signed(`${header}.${payload}`, payload, SECRET, true), bad],
     ['alg none', signed({ alg: 'none', typ: 'JWT' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
     ['alg HS512', signed({ alg: 'HS512', typ: 'JWT' }, CLAIMS), 'GW_UNAUTHENTICATED bad-header'],
