@@ -101,8 +101,6 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   if (!/^[A-Z][A-Z0-9-]{0,31}$/.test(method)) throw new CannotRun('METHOD must be a method such as GET')
   const target = path.replace(/^https?:\/\/[^/?#]*/i, '')
   if (!target.startsWith('/')) throw new CannotRun('PATH must begin with /')
-  if (options.as !== undefined && options.token !== undefined)
-    throw new CannotRun('Use either --as or --token, not both')
   const { environment } = cli
   const folder = routeFolder(environment, options.config)
   const routes = await readTable(folder)
@@ -132,6 +130,7 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
 }
 
 const whoAsks = async (cli: Cli, { as, token }: ExplainOptions, table: RouteTable): Promise<TokenAsker> => {
+  if (as !== undefined && token !== undefined) throw new CannotRun('Use either --as or --token, not both')
   if (token !== undefined) return askerOfToken(cli, token)
   const read = readAsker(as?.join(' ') ?? 'anonymous', table)
   if (read.complaint !== undefined) throw new CannotRun(read.complaint)

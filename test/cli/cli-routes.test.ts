@@ -314,6 +314,8 @@ tests:
     route: '/socket.io/*'
   })
   t.equal((await explain('/open')).code, 2)
+  const both = ['--as', 'Agente', '--token', 'x.y.z']
+  t.match((await explain('/open', 'x', ...both)).stderr, /either --as or --token/)
   const rows = (await portaria(['matrix', '--json', '--config', folder])).json<
     { id: string; allowed: Record<string, boolean> }[]
   >()
