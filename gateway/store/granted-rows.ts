@@ -132,8 +132,10 @@ const writeDifference = async (
 
 type Pair = readonly [person: number, id: number]
 
-const pairs = (person: number, ids: readonly number[], except: readonly number[]): Pair[] =>
-  [...new Set(ids)].filter(id => !except.includes(id)).map(id => [person, id])
+const pairs = (person: number, ids: readonly number[], except: readonly number[]): Pair[] => {
+  const kept = new Set(except)
+  return [...new Set(ids)].filter(id => !kept.has(id)).map(id => [person, id])
+}
 
 const HELD = `
   SELECT u.id,
