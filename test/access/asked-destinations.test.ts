@@ -39,7 +39,7 @@ const ask = (destination: string | undefined, asked: Asked = {}) => {
   step(exchange)
   const found = exchange.match.route === undefined ? undefined : exchange.match.alsoWrites
   const judges = found?.map(one =>
-    one.refusal === undefined ? one.route.id : 'reason' in one ? one.reason : one.refusal
+    one.refusal === undefined ? one.route.id : one.refusal === 'bad-path' ? one.reason : one.refusal
   )
   t.equal(exchange.match.route, match.route, 'the path of the request is judged as before')
   return { forwarded: exchange.destination, judges: judges?.join() }

@@ -45,12 +45,13 @@ t.test('of two routes that nothing tells apart, the earlier one stays and both a
   }
   const untold = atOnce(
     buildRouteTable({
-      routes: [route('/A', ['GET']), route('/A', ['GET']), route('/a')],
+      routes: [route('/A', ['GET']), route('/A', ['GET']), route('/b'), route('/B')],
       upstreams: new Map(),
       checksum: ''
     })
   )
   t.equal(untold.match('GET', '/A').route, untold.routes[0], 'if none asks for the ties')
+  t.equal(untold.match('GET', '/b').route, untold.routes[2])
 })
 
 t.test('of routes that differ in case, the one in lower case stays, and otherwise the text decides', async t => {
