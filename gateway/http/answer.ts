@@ -36,10 +36,9 @@ export const addedHeaders = (exchange: Exchange): string[] => {
 
 /** The same as lines of a head. */
 const addedLines = ({ limit, requestId }: Exchange): string => {
-  const id = `x-request-id: ${requestId}\r\n`
-  if (limit === undefined) return id
-  const left = `x-ratelimit-remaining: ${limit.remaining}\r\nx-ratelimit-reset: ${secondsLeft(limit)}\r\n`
-  return `x-ratelimit-limit: ${limit.limit}\r\n${left}${id}`
+  if (limit === undefined) return `x-request-id: ${requestId}\r\n`
+  const left = `\r\nx-ratelimit-remaining: ${limit.remaining}\r\nx-ratelimit-reset: ${secondsLeft(limit)}`
+  return `x-ratelimit-limit: ${limit.limit}${left}\r\nx-request-id: ${requestId}\r\n`
 }
 
 /** All lines of a forwarded response; `passed` are the backend's, of which those that are not allowed are removed. */

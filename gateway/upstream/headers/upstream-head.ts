@@ -3,6 +3,7 @@ import { type Exchange, GATEWAY_NAME } from '../../http/exchange.ts'
 import { headerKind, type KnownFields, LOOP_FIELD, PASS } from '../../http/fields.ts'
 import { connectionNames, forwardsLeft, type RequestHead } from '../../http/head.ts'
 import { isReplaced } from '../../http/trace-context.ts'
+import { ownText } from '../../values/own-text.ts'
 import type { RequestRules } from './header-rules.ts'
 import { identityHeaderBlock } from './identity-headers.ts'
 
@@ -79,9 +80,11 @@ export interface UpstreamHeadParts {
   without?: ReadonlySet<string>
 }
 
-/** Appends this gateway to those that the request has passed; long invented lists are not passed on. */
-const passed = ({ passed: before }: RequestHead): string =>
-  before === undefined || before.length > 200 ? GATEWAY_NAME : `${before}, ${GATEWAY_NAME}`
+const PASSED_HERE = ownText(`\r\n${LOOP_FIELD}: ${GATEWAY_NAME}\r\n`)
+
+/** The end of a line, and one that appends this gateway to those that the request has passed; long invented lists are not passed on. */
+const passedLine = ({ passed: before }: RequestHead): string =>
+  before === undefined || before.length > 200 ? PASSED_HERE : `\r\n${LOOP_FIELD}: ${before}, ${GATEWAY_NAME}\r\n`
 
 /**
  * An upstream request's head before its empty line, and before the fields of an upgrade; Latin-1. The client's fields come last,
@@ -91,12 +94,13 @@ const passed = ({ passed: before }: RequestHead): string =>
 export const upstreamHeadStart = (parts: UpstreamHeadParts, framing = ''): string => {
   const { exchange, target, authority, forwarded, rules } = parts
   const identity = exchange.identity === undefined ? '' : identityHeaderBlock(exchange.identity)
+  const prefix = forwarded.prefix === '' ? '' : `\r\nx-forwarded-prefix: ${forwarded.prefix}`
+  const realIp = rules?.removes('x-real-ip') ? '' : `\r\nx-real-ip: ${exchange.client.address}`
+  // Few pieces, because V8 walks all of them when the text is written.
   return (
-    `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n${framing}` +
-    `x-forwarded-for: ${forwarded.for}\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}\r\n` +
-    (forwarded.prefix === '' ? '' : `x-forwarded-prefix: ${forwarded.prefix}\r\n`) +
-    (rules?.removes('x-real-ip') ? '' : `x-real-ip: ${exchange.client.address}\r\n`) +
-    `x-request-id: ${exchange.requestId}\r\n${LOOP_FIELD}: ${passed(exchange.head)}\r\n${identity}${parts.assertion}` +
+    `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n${framing}x-forwarded-for: ${forwarded.for}` +
+    `\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}${prefix}${realIp}` +
+    `\r\nx-request-id: ${exchange.requestId}${passedLine(exchange.head)}${identity}${parts.assertion}` +
     (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity)) +
     passedLines(parts)
   )
