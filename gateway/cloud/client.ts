@@ -49,7 +49,7 @@ interface OAuthClientOptions {
   /** Milliseconds since the epoch. */
   readonly now?: () => number
   /** For all requests of one login to the provider; a single response may take half of it. */
-  readonly deadlineMs?: number
+  readonly deadlineMs?: number | undefined
 }
 
 const DEADLINE_MS = 10_000

@@ -43,7 +43,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
       settings: settings.cloudidp,
       log: parts.log,
       now,
-      ...(parts.providerDeadlineMs === undefined ? {} : { deadlineMs: parts.providerDeadlineMs })
+      deadlineMs: parts.providerDeadlineMs
     })
   const attempts = {
     secrets: [settings.jwt.secret, ...settings.jwt.previousSecrets],

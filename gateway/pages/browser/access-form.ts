@@ -1,5 +1,6 @@
 // Edits the profiles, areas and main area of a person, and saves them together.
 import { AccessConflict, differencesOf } from './access-conflict.ts'
+import { groupsOf } from './access-sources.ts'
 import { AreaChoice, type ChosenAreas, type Named } from './area-choice.ts'
 import { admin, type ListOf, problemOf, useLoad } from './console-data.ts'
 import { nameOf } from './console-parts.ts'
@@ -9,7 +10,7 @@ import { useUnsaved } from './unsaved.ts'
 import { type PeopleKey, text } from './words-people.ts'
 
 /** A person, with the ETag of the response they were read from. */
-export interface PersonRead {
+interface PersonRead {
   readonly person: Person
   readonly etag: string
 }
@@ -33,13 +34,6 @@ const isSame = (a: Choice, b: Choice): boolean =>
   a.main === b.main &&
   [...a.profiles].sort().join('\n') === [...b.profiles].sort().join('\n') &&
   [...a.areas].sort().join('\n') === [...b.areas].sort().join('\n')
-
-/** Groups that grant this profile or area. */
-const groupsOf = ({ granted }: Person, kind: 'profiles' | 'areas', name: string): string =>
-  granted
-    .filter(part => part[kind].some(one => one.toLowerCase() === name.toLowerCase()))
-    .map(({ group }) => group)
-    .join('; ')
 
 /** Whether what was saved gives access, or what is missing. */
 const savedWords = (person: Person): string => {
@@ -115,10 +109,10 @@ export const AccessForm = (props: Props): VNode => {
   const { profiles, areas } = choice
   const allProfiles = useLoad<ListOf<Named>>('profiles').data?.items ?? []
   const granted = (kind: 'profiles' | 'areas', name: string) => {
-    const group = groupsOf(person, kind, name)
+    const group = groupsOf(person, kind, name).join('; ')
     return group !== '' && html` <small class="quiet granted"><bdi>${text('grantedBy', { group })}</bdi></small>`
   }
-  const onlyGranted = person.areas.filter(area => groupsOf(person, 'areas', area) !== '' && !areas.includes(area))
+  const onlyGranted = person.areas.filter(area => groupsOf(person, 'areas', area).length > 0 && !areas.includes(area))
   const toggle = (name: string) =>
     setChoice({
       ...choice,
@@ -133,7 +127,7 @@ export const AccessForm = (props: Props): VNode => {
   return html`<form id="access" onSubmit=${submit} aria-busy=${isBusy}>
     <fieldset><legend>${text('profiles')}</legend><div class="checks">
       ${allProfiles.map(({ name }) => {
-        const isGranted = groupsOf(person, 'profiles', name) !== ''
+        const isGranted = groupsOf(person, 'profiles', name).length > 0
         // What only a group grants cannot be deselected here.
         return html`<label key=${name}><input type="checkbox" name="profile" value=${name}
             checked=${profiles.includes(name) || isGranted} disabled=${!profiles.includes(name) && isGranted}

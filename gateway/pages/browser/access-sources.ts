@@ -1,4 +1,4 @@
-// Describes where each part of a person's access comes from, as the API returns it.
+// Describes where each part of a person's access comes from, as the API returns it, and finds its groups.
 
 export interface AccessSources {
   /** What an Admin assigned. */
@@ -16,3 +16,10 @@ export interface AccessSources {
   /** The provider truncated the list of groups, so it grants nothing. */
   readonly groupsCutOff: boolean
 }
+
+export const includesName = (names: readonly string[], name: string): boolean =>
+  names.some(one => one.toLowerCase() === name.toLowerCase())
+
+/** Groups that grant this profile or area. */
+export const groupsOf = ({ granted }: AccessSources, kind: 'profiles' | 'areas', name: string): string[] =>
+  granted.filter(part => includesName(part[kind], name)).map(({ group }) => group)

@@ -1,5 +1,5 @@
 // Shows people their current access, and where each part of it comes from.
-import type { AccessSources } from './access-sources.ts'
+import { type AccessSources, groupsOf, includesName } from './access-sources.ts'
 import { useLoad } from './account-data.ts'
 import { html, type VNode } from './render.ts'
 import { text } from './words-account.ts'
@@ -11,13 +11,10 @@ interface Access extends AccessSources {
   readonly accessStatus: 'assigned' | 'unassigned'
 }
 
-const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
-
 /** All sources of a profile or an area of the person. */
-const originsOf = ({ assigned, granted }: Access, kind: 'profiles' | 'areas', name: string): string => {
-  const byAdmin = assigned[kind].some(one => isSame(one, name)) ? [text('byAdmin')] : []
-  const byGroups = granted.filter(part => part[kind].some(one => isSame(one, name)))
-  return [...byAdmin, ...byGroups.map(({ group }) => text('byGroup', { group }))].join('; ')
+const originsOf = (access: Access, kind: 'profiles' | 'areas', name: string): string => {
+  const byAdmin = includesName(access.assigned[kind], name) ? [text('byAdmin')] : []
+  return [...byAdmin, ...groupsOf(access, kind, name).map(group => text('byGroup', { group }))].join('; ')
 }
 
 const Part = ({ access, kind, names }: { access: Access; kind: 'profiles' | 'areas'; names: readonly string[] }) =>

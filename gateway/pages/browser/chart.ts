@@ -3,7 +3,7 @@ import uPlot from 'uplot'
 import { number } from './language.ts'
 import { html, useEffect, useRef, type VNode } from './render.ts'
 
-export interface Series {
+interface Series {
   readonly label: string
   /** A custom property of the stylesheet. */
   readonly colour: string

@@ -4,7 +4,7 @@ const MARK = 'portaria.cloudLogin'
 /** No provider's login takes longer. */
 const MARK_LIFE_MS = 3_600_000
 
-export interface CloudLogin {
+interface CloudLogin {
   readonly returnTo: string | null
   readonly popup: boolean
 }

@@ -32,7 +32,7 @@ export const isPopup = begun?.popup ?? query.get('popup') === '1'
 const noticeOf = (key: LoginKey, isError = false): Notice => ({ key, isError })
 
 /** Why a login failed, in words that help the reader. */
-export const noticeFor = ({ status, code, requestId, retryAfter }: Answer<unknown>): Notice => {
+const noticeFor = ({ status, code, requestId, retryAfter }: Answer<unknown>): Notice => {
   if (status === 0) return noticeOf('unreachable', true)
   if (status === 429) return { key: 'throttled', values: { seconds: retryAfter }, isError: true }
   if (status === 503) return noticeOf('unavailable', true)

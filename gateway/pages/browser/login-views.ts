@@ -9,7 +9,7 @@ import { text } from './words-login.ts'
 const waitWords = (seconds: number): string =>
   seconds > 90 ? text('minutes', { n: Math.ceil(seconds / 60) }) : text('seconds', { n: Math.max(seconds, 1) })
 
-export const NoticeLine = ({ notice }: { notice: Notice | undefined }): VNode => {
+const NoticeLine = ({ notice }: { notice: Notice | undefined }): VNode => {
   const values = { ...notice?.values, wait: waitWords(Number(notice?.values?.seconds ?? 0)) }
   const words = notice === undefined ? '' : text(notice.key, values)
   // Always present, so that screen readers announce changes.

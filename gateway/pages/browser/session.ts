@@ -97,7 +97,7 @@ export const ask = async <T>(path: string, question: Question = {}): Promise<Ans
   return (await refresh()).status === 200 ? send<T>(path, question) : answer
 }
 
-export interface News {
+interface News {
   readonly kind: 'login' | 'logout'
   readonly userId: number
 }
