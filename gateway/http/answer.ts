@@ -24,7 +24,7 @@ export interface AnswerOptions {
   loginAddress?: (exchange: Exchange) => string | undefined
   memory: FloodMemory
   /** What error pages say, and where they link to. */
-  page?: RefusalPageOptions
+  page: RefusalPageOptions
 }
 
 /** `[name, value, …]` on every response to a client of this exchange, including forwarded ones. */

@@ -12,15 +12,7 @@ import Fastify, {
   type LightMyRequestResponse,
   LogController
 } from 'fastify'
-import {
-  BadRequest,
-  BodyTooLarge,
-  type GatewayError,
-  Internal,
-  NotFound,
-  GatewayError as Refusal,
-  UnsupportedMedia
-} from '../errors.ts'
+import { BadRequest, BodyTooLarge, GatewayError, Internal, NotFound, UnsupportedMedia } from '../errors.ts'
 import { type AnswerOptions, asGatewayError, ownHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { hasBody } from './head.ts'
@@ -68,7 +60,7 @@ const CODES: Record<string, new (details: { cause: unknown; reason: string }) =>
 }
 
 const toRefusal = (error: FastifyError, schema: FastifySchema | undefined): GatewayError => {
-  if (error instanceof Refusal) return error
+  if (error instanceof GatewayError) return error
   const message = validationText(error, schema)
   if (message !== undefined) return new BadRequest({ message, reason: 'invalid-request', cause: error })
   const known = CODES[error.code]

@@ -54,13 +54,6 @@ export interface RefusalPageOptions {
 }
 
 const LOGIN = '/auth/login'
-const PLAIN: RefusalPageOptions = {
-  brand: 'Portaria',
-  contact: undefined,
-  home: '/',
-  cloudLogin: LOGIN,
-  cloudName: undefined
-}
 const OWN_LOGINS = /^\/auth\/oauth\//
 const WAYS: Readonly<
   Partial<Record<ReturnType<typeof kindOf>, readonly ('logIn' | 'startAgain' | 'account' | 'home' | 'again')[]>>
@@ -101,7 +94,7 @@ const detailOf = ({ profiles }: GatewayError, words: (typeof WAYS_ON)[PageLangua
   return profiles.length === 0 ? words.access : words.profiles.replace('{profiles}', () => profiles.join(', '))
 }
 
-export const refusalPage = (error: GatewayError, exchange: Exchange, options: RefusalPageOptions = PLAIN): string => {
+export const refusalPage = (error: GatewayError, exchange: Exchange, options: RefusalPageOptions): string => {
   const { requestId, request } = exchange
   const language = pageLanguage(fieldValue(request.fields, 'accept-language'))
   const { title, text } = REFUSALS[language][kindOf(error.code)]

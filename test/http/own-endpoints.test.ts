@@ -27,7 +27,8 @@ interface Document {
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
   // RX-02
   const origins = createCrossOrigins('http://localhost', 'http://localhost', [])
-  const answers = { origins, memory: createFloodMemory() }
+  const page = { brand: 'x', contact: undefined, home: '/', cloudLogin: '/auth/login', cloudName: undefined }
+  const answers = { origins, memory: createFloodMemory(), page }
   let ran = false
   const own = await createOwnEndpoints({
     origins,
