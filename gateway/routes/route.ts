@@ -139,7 +139,7 @@ export interface Route extends RouteFlags {
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string
   readonly path: string
-  /** undefined: all methods. GET includes HEAD. */
+  /** undefined: all methods except TRACE. GET includes HEAD. */
   readonly methods: ReadonlySet<string> | undefined
   /** undefined: the gateway's own endpoint. */
   readonly upstream: Upstream | undefined
