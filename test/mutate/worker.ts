@@ -20,6 +20,25 @@ export interface Report {
   readonly cpuMs: number
 }
 
+/** What tests put their own in place of; one that is cut short does not put it back. */
+const REPLACEABLE = [
+  [
+    globalThis,
+    ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate', 'fetch']
+  ],
+  [performance, ['now']],
+  [Date, ['now']],
+  [Math, ['random']]
+] as const
+const originals = REPLACEABLE.flatMap(([owner, names]) =>
+  names.map(name => ({ owner, name, descriptor: Object.getOwnPropertyDescriptor(owner, name) }))
+)
+const restoreGlobals = () => {
+  for (const { owner, name, descriptor } of originals)
+    if (descriptor === undefined) Reflect.deleteProperty(owner, name)
+    else Object.defineProperty(owner, name, descriptor)
+}
+
 let substitution: Substitution | undefined
 let generation = 0
 let examples = 0
@@ -33,6 +52,7 @@ Object.assign(globalThis, { portariaFastCheck: { ...fc, assert } })
 installHooks(() => substitution)
 
 const runTest = async ({ module, source, fresh, test, examples: most }: Order): Promise<Outcome> => {
+  restoreGlobals()
   generation++
   examples = most
   substitution = { module, source, fresh: new Set(fresh), generation }
