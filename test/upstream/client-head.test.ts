@@ -1,7 +1,12 @@
 // The response fields that a client receives, out of those that the backend sent.
 import t from 'tap'
 import { ownCookies } from '../../gateway/access/own-cookies.ts'
-import { clientHead, clientTrailers, createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
+import {
+  clientHead,
+  clientHeadFields,
+  clientTrailers,
+  createResponseContext
+} from '../../gateway/upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../../gateway/upstream/headers/private-answers.ts'
 import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
@@ -37,6 +42,26 @@ t.test('fields between two hops, and those that only the gateway writes, are dro
     'it frames the body'
   )
   t.same(sent(['Content-Length', '3'], PUBLIC, 204), [], 'a 204 has none (RFC 9110 §8.6)')
+})
+
+t.test('lines that pass are copied together, and blanks around a value are written in one way', async t => {
+  const passed = (lines: string) => clientHead(parseHead(`HTTP/1.1 200 OK\r\n${lines}`, 'GET'), context, PUBLIC).lines
+  t.equal(passed('A: 1\r\nb: 2\r\nTE: x\r\nc: 3\r\n'), 'A: 1\r\nb: 2\r\nc: 3\r\n')
+  t.equal(passed('TE: x\r\nA: 1\r\nDate: d\r\nUpgrade: x\r\n'), 'A: 1\r\nDate: d\r\n')
+  t.equal(
+    passed('a:1\r\nb:  2\r\nc: 3 \r\nd:\t4\r\ne: 5\r\nf:\r\ng: \r\n'),
+    'a: 1\r\nb: 2\r\nc: 3\r\nd: 4\r\ne: 5\r\nf: \r\ng: \r\n'
+  )
+  const similar = 'Set-Cookye: portaria_session=x\r\nkxep-alive: 1\r\nx-request-ie: 1\r\n~: 1\r\n'
+  t.equal(passed(similar), similar, 'names of the same length and last letter')
+  const head = parseHead('HTTP/1.1 200 OK\r\nA:1\r\nTE: x\r\nb: 2\r\n', 'GET')
+  t.same(clientHeadFields(head, context), ['A', '1', 'b', '2'])
+})
+
+t.test('the gateway adds a Date unless one passes (RFC 9110 §6.6.1)', async t => {
+  t.equal(headOf(['DATE', 'x'], PRIVATE).hasDate, true)
+  t.equal(headOf(['Connection', 'date', 'Date', 'x'], PRIVATE).hasDate, false)
+  t.equal(headOf(['X-Date', 'x'], PRIVATE).hasDate, false)
 })
 
 t.test('a public response is cached as the backend says, a private one by no shared cache', async t => {
