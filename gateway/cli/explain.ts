@@ -64,8 +64,8 @@ const answerEvent = async (
   }
   const folder = routeFolder(cli.environment, options.config)
   const routes = await readTable(folder)
-  const { asker, note } = await whoAsks(cli, options, routes)
-  const question = { namespace, event, asker }
+  const { asker, fault, note } = await whoAsks(cli, options, routes)
+  const question = { namespace, event, asker, tokenFault: fault }
   const found = explainEvent(routes, question, { cloudUnassignedMayPass: cloudUnassignedMayPass(cli.environment) })
   const json = found.map(one => eventExplanationJson(question, one))
   const isForEverybody = options.as === undefined && options.token === undefined

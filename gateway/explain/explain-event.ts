@@ -3,12 +3,13 @@ import type { DecideOptions, Decision } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes, findEvent, findNamespace } from '../routes/socketio-rules.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
-import { lineOf } from './explain.ts'
+import { lineOf, type Question, withToken } from './explain.ts'
 
 interface EventQuestion {
   readonly namespace: string
   readonly event: string
   readonly asker: NamedAsker
+  readonly tokenFault?: Question['tokenFault']
 }
 
 interface EventExplanation {
@@ -23,7 +24,7 @@ interface EventExplanation {
 /** One result for each route that lists the namespace, or one that says that none does. */
 export const explainEvent = (
   table: RouteTable,
-  { namespace, event, asker }: EventQuestion,
+  { namespace, event, asker, tokenFault }: EventQuestion,
   options: DecideOptions
 ): EventExplanation[] => {
   const what = { namespace, event }
@@ -33,7 +34,7 @@ export const explainEvent = (
   }))
   return decideEventOnRoutes(table, what, asker, options).map(({ route, decision }, index) => ({
     route,
-    decision,
+    decision: withToken(decision, tokenFault),
     words: wordsOf(route, what, decision, asker),
     others: others.flatMap(({ name, answers }) => {
       const answer = answers[index]

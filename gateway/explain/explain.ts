@@ -11,7 +11,7 @@ import { forwardedPath, type Place, type Route, type RouteMatch, type RouteTable
 import { askersWith, type NamedAsker } from './askers.ts'
 import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
 
-interface Question {
+export interface Question {
   readonly method: string
   /** In origin-form, as sent; a query is ignored. */
   readonly target: string
@@ -99,7 +99,7 @@ export const explanationJson = (explanation: Explanation) => {
 }
 
 // A refused token matters only if a token is required at all.
-const withToken = (decision: Decision, fault: Question['tokenFault']): Decision =>
+export const withToken = (decision: Decision, fault: Question['tokenFault']): Decision =>
   fault === undefined || decision.code !== Unauthenticated.code
     ? decision
     : { decision: 401, code: fault.code, reason: fault.reason }

@@ -316,6 +316,15 @@ tests:
   t.equal((await explain('/open')).code, 2)
   const both = ['--as', 'Agente', '--token', 'x.y.z']
   t.match((await explain('/open', 'x', ...both)).stderr, /either --as or --token/)
+  const forged = await explain('/messaging', 'send', '--token', 'x.y.z', '--json')
+  t.equal(forged.code, 2, 'it is no token at all')
+  const expired = await signToken(TEST_SECRET, {}, { exp: 1 })
+  const asked = ['explain', 'EVENT', '/messaging', 'send', '--token', expired, '--json', '--config', folder]
+  t.match((await portaria(asked, { env: { JWT_SECRET: TEST_SECRET } })).json(), {
+    decision: 401,
+    code: 'GW_TOKEN_EXPIRED',
+    reason: 'expired'
+  })
   const rows = (await portaria(['matrix', '--json', '--config', folder])).json<
     { id: string; allowed: Record<string, boolean> }[]
   >()
