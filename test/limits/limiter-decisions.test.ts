@@ -141,6 +141,44 @@ t.test('while Redis is away each instance counts for itself, and says so', async
   t.match(limiter.take('global', 'a', 2, 1000), { allowed: false })
 })
 
+t.test('a window lasts from its first request to its end, and not a millisecond longer', async t => {
+  const clock = { now: 5000 }
+  const limiter = startLimiter(t, { clock: () => clock.now })
+  const at = (now: number) => {
+    clock.now = now
+    return limiter.take('global', 'a', 1, 1000)
+  }
+  t.match(at(5000), { allowed: true, limit: 1, remaining: 0, resetMs: 1000 })
+  t.match(at(5000), { allowed: false, remaining: 0, resetMs: 1000 })
+  t.match(at(5999), { allowed: false, resetMs: 1 })
+  t.match(at(6000), { allowed: true, resetMs: 1000 })
+})
+
+t.test('windows that have ended are dropped even if nothing asks for them', async t => {
+  let sweep: () => void = () => undefined
+  const timer = { unref: () => timer }
+  t.intercept(globalThis, 'setInterval', {
+    value: (act: () => void) => {
+      sweep = act
+      return timer
+    }
+  })
+  const clock = { now: 5000 }
+  const limiter = startLimiter(t, { clock: () => clock.now })
+  for (let i = 0; i < 10; i++) limiter.take('global', `b${i}`, 2, 1000)
+  sweep()
+  t.equal(limiter.status().entries, 10)
+  for (let turn = 0; turn < 2; turn++) {
+    clock.now += 1000
+    sweep()
+  }
+  t.equal(limiter.status().entries, 0)
+  let cleared: unknown
+  t.intercept(globalThis, 'clearInterval', { value: (given: unknown) => (cleared = given) })
+  await limiter.close()
+  t.equal(cleared, timer, 'until it is closed')
+})
+
 t.test('without Redis the limiter is in memory, and is so from its start', async t => {
   const before = Date.now()
   const limiter = startLimiter(t, {})
@@ -157,6 +195,9 @@ t.test('without Redis the limiter is in memory, and is so from its start', async
   t.ok(verdict.resetMs >= 1000 && verdict.resetMs < 1001, 'by the clock of the machine')
   for (let i = 0; i < 1000; i++) onMachine.take('global', `b${i}`, 2, 1000)
   t.equal(onMachine.status().entries, 1001, 'many are kept')
+  const small = startLimiter(t, { maxEntries: 64 })
+  for (let i = 0; i < 1000; i++) small.take('global', `b${i}`, 2, 1000)
+  t.equal(small.status().entries, 64, 'and no more than it may keep')
 })
 
 const startCircuit = (t: Teardown) => {

