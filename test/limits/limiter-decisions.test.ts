@@ -141,6 +141,22 @@ t.test('while Redis is away each instance counts for itself, and says so', async
   t.match(limiter.take('global', 'a', 2, 1000), { allowed: false })
 })
 
+t.test('the limit that fills the memory makes room, not a smaller one', async t => {
+  const windows = createLocalWindows(64)
+  const [small, large, other] = ['small', 'large', 'other'].map(name => windows.tableOf(name, 1, 1000))
+  if (small === undefined || large === undefined || other === undefined) return t.fail('three tables')
+  t.not(windows.tableOf('small', 2, 1000), windows.tableOf('small', 1, 1000), 'of another maximum')
+  windows.recall(other, 'o')
+  for (let i = 0; i < 3; i++) windows.recall(large, `l${i}`)
+  const sizeOf = ({ young, old }: typeof small) => young.size + old.size
+  const first = windows.recall(small, 'a')
+  t.same([small, large, other].map(sizeOf), [1, 2, 1], 'of four that are kept as they are')
+  windows.recall(large, 'l3')
+  t.same([small, large, other].map(sizeOf), [1, 2, 1])
+  t.equal(small.young.get('a') ?? small.old.get('a'), first)
+  t.equal(windows.size(), 4, 'windows in which nothing was counted are not packed')
+})
+
 t.test('a window lasts from its first request to its end, and not a millisecond longer', async t => {
   const clock = { now: 5000 }
   const limiter = startLimiter(t, { clock: () => clock.now })
@@ -226,12 +242,12 @@ t.test('the state changes once, is reported once, and a probe that succeeds heal
   circuit.onChange(({ up, reason }) => heard.push([up, reason]))
   t.match(circuit.state(), { up: true, reason: undefined })
   t.equal(circuit.isUp(), true)
+  const startedAt = performance.now()
   circuit.fail('timeout', 'k1')
   circuit.fail('connection', 'k2')
   t.equal(circuit.isUp(), false)
   t.match(circuit.state(), { up: false, reason: 'timeout' })
   t.same(heard, [[false, 'timeout']])
-  const startedAt = performance.now()
   t.equal(await probed(1), 1)
   t.ok(performance.now() - startedAt >= 70, 'not at once')
   t.equal(probes[0]?.key, 'k1')

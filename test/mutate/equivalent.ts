@@ -1076,5 +1076,41 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'const started: CircuitState = { up: true, since: Date.now(), reason: undefined }',
     changes: ['true → false'],
     reason: 'asked only with Redis, whose circuit has a state of its own'
+  },
+  {
+    module: 'gateway/limits/windows.ts',
+    line: 'const maxRecent = Math.ceil(maxEntries / 16)',
+    changes: ['ceil → floor', '16 → 17'],
+    reason: 'how many of the windows are kept as objects is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/windows.ts',
+    line: 'let seeds = 0',
+    changes: ['0 → 1'],
+    reason: 'seeds need only differ'
+  },
+  {
+    module: 'gateway/limits/windows.ts',
+    line: 'table = createTable(name, max, windowMs, ++seeds)',
+    changes: ['++ → --'],
+    reason: 'seeds need only differ'
+  },
+  {
+    module: 'gateway/limits/windows.ts',
+    line: 'if (latest !== undefined && latest.name === name && latest.max === max && latest.windowMs === windowMs)',
+    changes: ['latest !== undefined && latest.name === name && latest.max === max && latest.windowMs === … → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/limits/windows.ts',
+    line: 'latest = table',
+    changes: ['latest = table → ;'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/limits/windows.ts',
+    line: 'for (const candidate of named) if (sizeOf(candidate) > sizeOf(largest)) largest = candidate',
+    changes: ['> → >='],
+    reason: 'of two that are equally large, either may make room'
   }
 ]
