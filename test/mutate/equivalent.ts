@@ -1112,5 +1112,11 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'for (const candidate of named) if (sizeOf(candidate) > sizeOf(largest)) largest = candidate',
     changes: ['> → >='],
     reason: 'of two that are equally large, either may make room'
+  },
+  {
+    module: 'gateway/tokens/access-token.ts',
+    line: 'if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined) return BAD_SIGNATURE',
+    changes: ['|| → && (2)'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   }
 ]
