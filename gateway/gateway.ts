@@ -13,6 +13,7 @@ import { openListener } from './listener/listener.ts'
 import { createViolations } from './listener/violations.ts'
 import { createLoginAudit } from './login/audit.ts'
 import { startDirectory } from './login/start-directory.ts'
+import { findHealth } from './observe/health.ts'
 import { type Observation, startObservation } from './observe/observation.ts'
 import { createLiveRoutes } from './route-files/live.ts'
 import { ownRoutes } from './routes/own-routes.ts'
@@ -94,7 +95,8 @@ export const startGateway = async (
   const { answers, refuse, sessionCookies, tokenOf } = credentials
   const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit }
   const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
-  const own = await createOwnEndpoints({ ...answers, log, refuse, register })
+  const frequent = { '/health': () => findHealth(views) }
+  const own = await createOwnEndpoints({ ...answers, log, refuse, register, frequent })
 
   const { clientAddress, places } = createClientPlaces(settings, siblings, log)
   const server = buildApp({

@@ -90,6 +90,13 @@ export const answerAsRecipient = (exchange: Exchange, options: AnswerOptions): v
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
+/** Answers 200 with a document that must not be stored. */
+export const answerJson = (exchange: Exchange, document: object, options: Pick<AnswerOptions, 'origins'>): void => {
+  const body = Buffer.from(JSON.stringify(document)).toString('latin1')
+  const more = ['cache-control', 'no-store', 'content-type', JSON_TYPE, 'content-length', String(body.length)]
+  exchange.response.whole({ status: 200, headers: [...ownHeaders(exchange, options), ...more] }, body)
+}
+
 /** A short readable page for navigations, JSON for everything else. */
 const body = (exchange: Exchange, error: GatewayError, { page }: AnswerOptions): [type: string, body: string] =>
   wantsPage(exchange)

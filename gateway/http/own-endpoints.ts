@@ -13,7 +13,7 @@ import Fastify, {
   LogController
 } from 'fastify'
 import { BadRequest, BodyTooLarge, GatewayError, Internal, NotFound, UnsupportedMedia } from '../errors.ts'
-import { type AnswerOptions, asGatewayError, ownHeaders } from './answer.ts'
+import { type AnswerOptions, answerJson, asGatewayError, ownHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { hasBody } from './head.ts'
 import { readBody } from './read-body.ts'
@@ -33,6 +33,8 @@ interface OwnEndpointsOptions extends Pick<AnswerOptions, 'origins'> {
   refuse: (exchange: Exchange, error: GatewayError) => void
   /** How long a body may take to arrive. */
   bodyTimeoutMs?: number
+  /** What GET returns at endpoints that are asked so often that Fastify only describes them, by path. */
+  frequent?: Readonly<Record<string, () => Promise<object>>>
   /** Registers the endpoints, in the order of the contract. */
   register: (app: FastifyInstance) => void | Promise<void>
 }
@@ -147,10 +149,19 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
       })
     )
 
+  const answerFrequent = (exchange: Exchange, find: () => Promise<object>) =>
+    find().then(
+      found => answerJson(exchange, found, options),
+      error => options.refuse(exchange, asGatewayError(error))
+    )
+
   return {
     app,
     handle(exchange: Exchange) {
-      if (!hasBody(exchange.head)) return ask(exchange, undefined)
+      if (!hasBody(exchange.head)) {
+        const frequent = options.frequent?.[bareOf(exchange.path)]
+        return frequent === undefined ? ask(exchange, undefined) : answerFrequent(exchange, frequent)
+      }
       readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS }).then(
         body => ask(exchange, body),
         error => options.refuse(exchange, asGatewayError(error))
@@ -173,9 +184,10 @@ const requestOf = ({ request, path, query }: Exchange, hasPayload: boolean): Inj
     if (OF_THE_MESSAGE.has(name) || (name === 'content-type' && !hasPayload)) continue
     headers[name] = before === undefined ? (request.fields[i + 1] ?? '') : `${before}, ${request.fields[i + 1] ?? ''}`
   }
-  const bare = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-  return { method: request.method as InjectedMethod, url: bare + query, headers }
+  return { method: request.method as InjectedMethod, url: bareOf(path) + query, headers }
 }
+
+const bareOf = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)
 
 // Framing fields have been processed; and Fastify would wait for content if there were a type without any.
 const OF_THE_MESSAGE: ReadonlySet<string> = new Set([

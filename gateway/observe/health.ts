@@ -37,19 +37,18 @@ const healthSchema = {
   }
 } as const
 
-export const healthRoutes = (app: FastifyInstance, { checks, auditCheckedAt }: HealthParts): void => {
-  app.get(
-    '/health',
-    { schema: { summary: 'Returns the health of the gateway', response: { 200: healthSchema } } },
-    async () => {
-      const found = await checks()
-      return {
-        status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
-        checks: found,
-        auditCheckedAt: auditCheckedAt()?.toISOString()
-      }
-    }
-  )
+export const findHealth = async ({ checks, auditCheckedAt }: HealthParts) => {
+  const found = await checks()
+  return {
+    status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
+    checks: found,
+    auditCheckedAt: auditCheckedAt()?.toISOString()
+  }
+}
+
+export const healthRoutes = (app: FastifyInstance, parts: HealthParts): void => {
+  const schema = { summary: 'Returns the health of the gateway', response: { 200: healthSchema } }
+  app.get('/health', { schema }, () => findHealth(parts))
 }
 
 const REMEMBERED_MS = 1000
