@@ -119,9 +119,21 @@ export const readHead = (rawHeaders: readonly string[], kinds: KnownFields): Req
 export const hasBody = (head: RequestHead): boolean =>
   head.transferEncoding !== undefined || (head.contentLength !== undefined && head.contentLength !== '0')
 
-/** Methods that give a body no meaning (RFC 9110 §9.3.1, §9.3.2, §9.3.5, §9.3.7), so that some backends leave it unread. */
-export const ignoresBody = (method: string): boolean =>
-  method === 'GET' || method === 'HEAD' || method === 'DELETE' || method === 'OPTIONS'
+// RFC 9110 §9.3, RFC 5789 (PATCH), RFC 4918 and its companions (WebDAV), QUERY.
+const WITH_BODY: ReadonlySet<string> = new Set([
+  'POST',
+  'PUT',
+  'PATCH',
+  'PROPFIND',
+  'PROPPATCH',
+  'LOCK',
+  'REPORT',
+  'SEARCH',
+  'QUERY'
+])
+
+/** Whether a method gives a body no meaning, so that some backends leave it unread. */
+export const ignoresBody = (method: string): boolean => !WITH_BODY.has(method)
 
 /**
  * How many more gateways may forward an OPTIONS or TRACE request (RFC 9110 §7.6.2); undefined: any number, as with other

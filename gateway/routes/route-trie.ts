@@ -114,7 +114,7 @@ const collect = (node: TrieNode, segments: readonly string[], index: number, fou
       collect(child, segments, index + 1, found)
       if (isReserved(child, segments, index)) return
     }
-    if (node.param !== undefined) collect(node.param, segments, index + 1, found)
+    if (node.param !== undefined && segment !== '') collect(node.param, segments, index + 1, found)
   }
   found.push(...(node.restByMethod?.values() ?? []))
 }

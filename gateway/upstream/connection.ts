@@ -22,7 +22,7 @@ interface ConnectionEvents {
   onFault?(fault: UpstreamFault, nothingSent: boolean): void
   /** The target turned out to speak HTTP/2 only. */
   onHttp2?(): void
-  /** Bytes arrived that no request asked for. */
+  /** Bytes arrived that no request asked for, after a request with a body. */
   onUnasked?(): void
   /** They have arrived from this target before. */
   readonly hasUnasked?: boolean
@@ -42,6 +42,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   idleSince = 0
   /** Time between the first byte of the request and the response head; -1 before. */
   waitedMs = -1
+  /** The last response announced a body that it must not have: another request may follow once none has arrived for a while. */
+  mustRest = false
   /** No other request may follow, whatever the response says. */
   isLast = false
   readonly #upstream: Upstream
@@ -54,6 +56,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   /** The request head that has not been written yet. */
   #unsent: string | undefined
   #written = false
+  #hasCarriedBody = false
   #finished = false
   #reusable = true
   #paused = false
@@ -194,6 +197,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#timeoutMs = this.#upstream.idleTimeoutMs
     this.#alive(this.#readAt)
     this.#reusable = head.keepAlive
+    this.mustRest = head.announcesMore
     if (this.#reusable) this.#keepAliveMs = keepAliveHint(head)
     this.#events.onAnswer?.(this)
     this.#requester?.onHead(head, whole)
@@ -214,9 +218,11 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.destroyed) return false
     if (this.#unsent !== undefined) {
       if (isHttp2Frame(bytes)) this.#fail('bad-response', new Http2Only('HTTP/2 frames'))
-      // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
-      else this.#noteUnasked(bytes)
-      this.#fail('reset', new UnaskedBytes(), true)
+      else {
+        this.#noteUnasked(bytes)
+        // Whatever this is, it is no response to a request of ours; a waiting request uses another connection.
+        this.#fail('reset', new UnaskedBytes(), true)
+      }
       return false
     }
     this.#readAt = this.#events.now()
@@ -237,7 +243,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   /** Some servers announce with a 408 that they close an idle connection (RFC 9110 §15.5.9). */
   #noteUnasked(bytes: Buffer) {
-    if (!/^HTTP\/1\.[01] 408/.test(bytes.toString('latin1', 0, 12))) this.#events.onUnasked?.()
+    if (this.#hasCarriedBody && !/^HTTP\/1\.[01] 408/.test(bytes.toString('latin1', 0, 12))) this.#events.onUnasked?.()
   }
 
   #settle() {
@@ -252,6 +258,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   #beforeWrite() {
     this.flush()
     this.#written = true
+    this.#hasCarriedBody = true
     if (this.#connected) this.#alive()
   }
 

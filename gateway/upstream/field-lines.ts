@@ -63,6 +63,8 @@ export const markedFields = (text: string, marks: readonly number[]): string[] =
 
 /** `[name, value, …]` of such lines as Latin-1 text; undefined if any is malformed. */
 export const parseFieldLines = (text: string): string[] | undefined => {
-  const marks = markFieldLines(Buffer.from(text, 'latin1'), 0, text.length)
-  return marks === undefined ? undefined : markedFields(text, marks)
+  const bytes = Buffer.from(text, 'latin1')
+  const marks = markFieldLines(bytes, 0, bytes.length)
+  // A copy: parts of `text` would keep a whole response in memory.
+  return marks === undefined ? undefined : markedFields(bytes.toString('latin1'), marks)
 }

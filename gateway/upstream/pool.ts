@@ -11,6 +11,8 @@ const MAX_IDLE = 256
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
 const MAX_AGE_MS = 20_000
 const DOUBTFUL_IDLE_MS = 1000
+/** A body that follows a response although it must not arrives within this time. */
+const REST_MS = 200
 
 /**
  * Whether a warm connection has been idle for so long that the other side may have just closed it. One turn of the
@@ -51,6 +53,8 @@ export const createTargetPool = (
   const open = new Set<UpstreamConnection>()
   /** The part of `open` that carries streams. */
   const streams = new Set<UpstreamConnection>()
+  /** The part of `open` that is idle, but not used before `REST_MS` have passed. */
+  const resting = new Set<UpstreamConnection>()
   const maxAgeMs =
     target.socketPath === undefined && net.isIP(target.host) === 0 ? MAX_AGE_MS : Number.POSITIVE_INFINITY
   let isClosing = false
@@ -61,11 +65,13 @@ export const createTargetPool = (
       streams.delete(connection)
       const isOld = connection.idleSince - connection.openedAt > maxAgeMs
       if (isClosing || isOld || idle.length >= MAX_IDLE) return connection.destroy()
-      idle.push(connection)
+      if (connection.mustRest) resting.add(connection)
+      else idle.push(connection)
     },
     onClosed(connection: UpstreamConnection) {
       open.delete(connection)
       streams.delete(connection)
+      resting.delete(connection)
       const at = idle.indexOf(connection)
       if (at !== -1) idle.splice(at, 1)
     },
@@ -85,7 +91,7 @@ export const createTargetPool = (
   return {
     target,
     health,
-    busy: () => open.size - idle.length,
+    busy: () => open.size - idle.length - resting.size,
     connections: () => open.size,
     acquire(isStream = false) {
       if (isStream ? streams.size >= MAX_STREAMS : open.size - streams.size - idle.length >= MAX_CONNECTIONS) {
@@ -101,10 +107,15 @@ export const createTargetPool = (
     },
     sweep(at) {
       for (const connection of open) if (connection.deadline <= at) connection.expire()
+      for (const connection of resting) {
+        if (at - connection.idleSince < REST_MS) continue
+        resting.delete(connection)
+        idle.push(connection)
+      }
     },
     drain() {
       close()
-      for (const connection of [...idle]) connection.destroy()
+      for (const connection of [...idle, ...resting]) connection.destroy()
     },
     destroy() {
       close()

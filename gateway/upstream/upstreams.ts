@@ -12,7 +12,7 @@ const HTTP2_ONLY =
 
 const UNASKED =
   'an upstream target sent more than was asked of it, as it does if it leaves the body of a request unread and takes it for the next ' +
-  'request: connections to it are now closed after each request with a body'
+  'request: connections to it are now closed after each forwarded request with a body'
 
 interface UpstreamPool {
   /**

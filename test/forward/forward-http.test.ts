@@ -91,7 +91,11 @@ t.test('HEAD, 204 and 304 have no body, and the connection stays in step', async
   t.match(await connection.response(), { status: 304, headers: { etag: '"x"' } })
   connection.send(get('/api/x', auth))
   t.match(await connection.response(), { status: 200, body: 'ok' })
-  t.equal(raw.accepted(), 3, 'upstream connections on which a body was announced were not used again')
+  t.not(
+    raw.requests[0]?.socket,
+    raw.requests[1]?.socket,
+    'a connection on which a body was announced is not used at once'
+  )
   connection.destroy()
 })
 

@@ -58,6 +58,24 @@ class DeafSocket {
   resetAndDestroy() {}
 }
 
+/** A connection whose clock and turns of the event loop are the test's. */
+export const openConnection = (handler: ConnectionHost['handler'], onResume = (): void => undefined) => {
+  const due: (() => void)[] = []
+  const host: { now: number } & Omit<ConnectionHost, 'now'> = {
+    llhttp,
+    fieldKinds: new Map(),
+    limits: DEFAULT_LIMITS,
+    isDraining: false,
+    now: 0,
+    handler,
+    flushSoon: (waiting: Waiting) => due.push(() => waiting.flush()),
+    goOnSoon: one => due.push(() => one.goOn())
+  }
+  const socket = new DeafSocket(onResume)
+  const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, '', false)
+  return { connection, host, socket, due }
+}
+
 /**
  * Reads messages from the pieces of one connection; each request is answered with 204 when its body has come.
  * @param onTurn told after each turn of the event loop what requests were read in it
@@ -69,7 +87,6 @@ export const readMessages = (
   onTurn: (targets: string[]) => void = () => undefined
 ): ReadMessages => {
   const requests: ReadRequest[] = []
-  const due: (() => void)[] = []
   let fault: ReadMessages['fault']
   const onRequest = (request: HttpRequest) => {
     const { method, target, versionMajor, versionMinor, fields } = request
@@ -100,25 +117,12 @@ export const readMessages = (
       }
     })
   }
-  const host: ConnectionHost = {
-    llhttp,
-    fieldKinds: new Map(),
-    limits: DEFAULT_LIMITS,
-    isDraining: false,
-    now: 0,
-    handler: {
-      onRequest,
-      onFault(_, kind) {
-        fault = kind
-        return ''
-      }
-    },
-    flushSoon: (waiting: Waiting) => due.push(() => waiting.flush()),
-    goOnSoon: one => due.push(() => one.goOn())
-  }
   const resumedAt: number[] = []
-  const socket = new DeafSocket(() => resumedAt.push(requests.length))
-  const connection = new Connection(socket as unknown as ConstructorParameters<typeof Connection>[0], host, '', false)
+  const onFault = (_: unknown, kind: MessageFault) => {
+    fault = kind
+    return ''
+  }
+  const { connection, socket, due } = openConnection({ onRequest, onFault }, () => resumedAt.push(requests.length))
   let seen = 0
   const endTurn = () => {
     if (requests.length > seen) onTurn(requests.slice(seen).map(({ target }) => target))

@@ -18,7 +18,8 @@ export interface ConnectionLimits {
   readonly headMs: number
   /** Idle time between two requests. */
   readonly idleMs: number
-  /** What is read and discarded after a response that ends a connection (RFC 9112 §9.6). */
+  /** What is read and discarded after a response that ends a connection (RFC 9112 §9.6): until silence, altogether. */
+  readonly lingerSilenceMs: number
   readonly lingerMs: number
   readonly lingerBytes: number
 }

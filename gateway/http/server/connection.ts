@@ -33,6 +33,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   #hasPeerEnded = false
   #request: HttpRequest | undefined
   #lingered = 0
+  #lingersUntil = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
 
   constructor(socket: ClientSocket, host: ConnectionHost, peer: string | undefined, isTls: boolean) {
@@ -65,6 +66,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     else if (this.#phase === LINGER) {
       this.#lingered += bytes.length
       if (this.#lingered > this.#host.limits.lingerBytes) this.destroy()
+      else this.deadline = Math.min(this.#lingersUntil, this.#host.now + this.#host.limits.lingerSilenceMs)
     } else {
       this.#intake.add(bytes, isLent)
       this.#advance()
@@ -195,7 +197,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   #linger() {
     this.#intake.discard()
     this.#phase = LINGER
-    this.deadline = this.#host.now + this.#host.limits.lingerMs
+    this.#lingersUntil = this.#host.now + this.#host.limits.lingerMs
+    this.deadline = this.#host.now + this.#host.limits.lingerSilenceMs
     if (this.#hasPeerEnded) this.#socket.end()
     this.#readOn()
   }

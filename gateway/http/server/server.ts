@@ -17,7 +17,8 @@ interface HttpServerLimits extends ConnectionLimits {
 export const DEFAULT_LIMITS: HttpServerLimits = {
   headMs: 15_000,
   idleMs: CLIENT_KEEP_ALIVE_MS,
-  lingerMs: 2000,
+  lingerSilenceMs: 5000,
+  lingerMs: 30_000,
   lingerBytes: 1024 * 1024,
   stallMs: 60_000
 }
@@ -66,7 +67,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
       host.now = performance.now()
       for (const connection of connections.keys()) if (connection.deadline <= host.now) connection.expire()
     },
-    Math.min(TICK_MS, limits.lingerMs)
+    Math.min(TICK_MS, limits.lingerSilenceMs)
   ).unref()
   const stalls = watchStalls(connections, limits.stallMs)
 

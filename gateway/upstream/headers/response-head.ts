@@ -19,8 +19,10 @@ export class ResponseHead {
   readonly contentLength: number
   /** All Connection fields joined, lower case. */
   readonly connection: string
-  /** Whether the upstream will keep the connection (RFC 9112 §9.3), and nothing of this response can follow on it. */
+  /** Whether the upstream will keep the connection (RFC 9112 §9.3). */
   readonly keepAlive: boolean
+  /** Some backends send the body that a response to HEAD, or a 204 or 304, must not have (RFC 9110 §9.3.2, §15.3.5, §15.4.5). */
+  readonly announcesMore: boolean
 
   /** @param lineEnd the end of the status line, before its CRLF */
   constructor(text: string, bytes: Uint8Array, lineEnd: number, fieldsEnd: number, marks: number[], method: string) {
@@ -36,7 +38,8 @@ export class ResponseHead {
     this.framing = framing
     this.contentLength = framing === 'length' ? lengths.contentLength : -1
     this.connection = lengths.connection
-    this.keepAlive = keeps && framing !== 'close' && !announcesMore(framing, lengths)
+    this.keepAlive = keeps && framing !== 'close'
+    this.announcesMore = framing === 'none' && (lengths.chunked || lengths.contentLength > 0)
   }
 
   /** `[name, value, …]` as received. */
@@ -132,10 +135,6 @@ const framingOf = (status: number, method: string, lengths: Lengths): Framing =>
   if (lengths.contentLength === -1) return 'close'
   return lengths.contentLength === 0 ? 'none' : 'length'
 }
-
-/** Some backends send the body that a response to HEAD, or a 204 or 304, must not have (RFC 9110 §9.3.2, §15.3.5, §15.4.5). */
-const announcesMore = (framing: Framing, { chunked, contentLength }: Lengths): boolean =>
-  framing === 'none' && (chunked || contentLength > 0)
 
 /**
  * @param text begins with the head

@@ -1,6 +1,7 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
 import t from 'tap'
-import { readMessages } from '../../support/message-reader.ts'
+import { DEFAULT_LIMITS } from '../../../gateway/http/server/server.ts'
+import { openConnection, readMessages } from '../../support/message-reader.ts'
 import { measureWork } from '../../support/own-time.ts'
 
 const post = (body: string) => `POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -90,4 +91,23 @@ t.test('five thousand messages are read in a second', async t => {
   const workMs = measureWork()
   for (let i = 0; i < 5000; i++) readMessages([post('hello')])
   t.ok(workMs() < 1000)
+})
+
+t.test('after a refusal, the rest of a slow upload is read for as long as it arrives, but not for ever', async t => {
+  // RFC 9112 §9.6: a reset would destroy the refusal. SM-14
+  const { connection, host, due } = openConnection({
+    onRequest({ response }) {
+      response.keepAlive = false
+      response.whole({ status: 413, headers: ['content-length', '0'] }, '')
+    },
+    onFault: () => ''
+  })
+  const { lingerMs, lingerSilenceMs } = DEFAULT_LIMITS
+  connection.take(Buffer.from(post('hello').slice(0, -5)), false)
+  for (const next of due.splice(0)) next()
+  t.equal(connection.deadline, lingerSilenceMs)
+  for (host.now = 0; host.now < lingerMs; host.now += 1000) {
+    t.ok(connection.take(Buffer.from('x'), false))
+    t.equal(connection.deadline, Math.min(lingerMs, host.now + lingerSilenceMs))
+  }
 })
