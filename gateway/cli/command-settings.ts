@@ -3,7 +3,7 @@
 import { unassignedMayPass } from '../settings/cloud.ts'
 import { readDatabaseUrl } from '../settings/gateway.ts'
 import { formatMistakes } from '../settings/read-settings.ts'
-import { createReader, type Environment, type Reader } from '../settings/reader.ts'
+import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun } from './command.ts'
 
@@ -13,9 +13,15 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
     Object.fromEntries(names.flatMap(name => [name, `${name}_FILE`].map(key => [key, environment[key]])))
   )
   const value = read(reader)
-  if (reader.mistakes.length > 0) throw new CannotRun('These settings have errors:', [formatMistakes(reader.mistakes)])
+  if (reader.mistakes.length > 0) throw settingsRefusal(reader.mistakes)
   return value
 }
+
+export const settingsRefusal = (mistakes: readonly Mistake[]): CannotRun =>
+  new CannotRun(
+    'These settings have errors:',
+    mistakes.map(mistake => formatMistakes([mistake]))
+  )
 
 /** The directory of route files: the one given, else UPSTREAM_CONFIG, else its default. */
 export const routeFolder = (environment: Environment, given: string | undefined): string =>

@@ -3,10 +3,10 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatPlace } from '../route-files/complaint.ts'
 import type { Grants } from '../routes/grants.ts'
-import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
+import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { routeFolder } from './command-settings.ts'
+import { routeFolder, settingsRefusal } from './command-settings.ts'
 import { hasDatabase, withDatabase } from './open-store.ts'
 import { judgedFolder, readTable } from './read-routes.ts'
 import { table } from './terminal.ts'
@@ -104,6 +104,6 @@ const settingsOf = (environment: Environment) => {
     return readSettings(environment)
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    throw new CannotRun('These settings have errors:', [formatMistakes(error.mistakes)])
+    throw settingsRefusal(error.mistakes)
   }
 }

@@ -45,6 +45,26 @@ t.test('explain, matrix and grants name the folder that they judged', async t =>
   t.match(none.stderr, /none cannot be read: set UPSTREAM_CONFIG/)
 })
 
+t.test('each mistake in the settings has a line, and a string in JSON', async t => {
+  const cases: readonly (readonly [args: string[], env: Record<string, string>, variables: string[]])[] = [
+    [['grants', '--find', 'x'], { LDAP_ENABLED: 'true' }, ['JWT_SECRET', 'LDAP_DOMAIN', 'LDAP_URL']],
+    [
+      ['keys', 'rotate'],
+      { JWT_SECRET: '<secret>', JWT_PREVIOUS_SECRETS: '<secret>' },
+      ['JWT_PREVIOUS_SECRETS', 'JWT_SECRET']
+    ]
+  ]
+  for (const [args, env, variables] of cases) {
+    const { code, stderr } = await portaria(args, { env })
+    t.equal(code, 2)
+    const [first, ...lines] = stderr.trimEnd().split('\n')
+    t.equal(first, 'These settings have errors:')
+    t.same(lines.map(line => line.split(' ', 1)[0]).toSorted(), variables)
+    const { details } = (await portaria([...args, '--json'], { env })).json<{ details: string[] }>()
+    t.same(details, lines)
+  }
+})
+
 t.test('help marks the options that a command cannot do without', async t => {
   const { code, stdout } = await portaria(['client', 'create', '--help'])
   t.equal(code, 0)
