@@ -43,6 +43,28 @@ t.test('people make an access token, see it once, use it, and remove it', async 
   t.same(faults, [])
 })
 
+t.test('a list that could not be loaded again hides no question', async t => {
+  const { page } = await openAccount('maria')
+  const make = async (name: string) => {
+    await page.fill('#token-name', name)
+    await page.click('#new-token .main')
+  }
+  await make('kept')
+  const button = page.getByRole('button', { name: 'Remove the token kept' })
+  await button.waitFor()
+  await page.evaluate(`document.querySelector('#tokens-part > .notice').id = 'live-region'`)
+  await page.route('**/auth/tokens?*', route => route.fulfill({ status: 503, json: {} }))
+  await make('other')
+  await page.locator('#tokens-part > [role=alert]').waitFor()
+  t.equal(await page.locator('#live-region[role=alert]').count(), 1, 'said in the same live region')
+  await button.click()
+  await page.unroute('**/auth/tokens?*')
+  await page.locator('dialog .danger').click({ timeout: 5000 })
+  await button.waitFor({ state: 'detached' })
+  await page.locator('#tokens-part > [role=alert]').waitFor({ state: 'detached' })
+  t.equal(await page.locator('dialog').count(), 0)
+})
+
 t.test('people see their sessions, end one of them, and all the others', async t => {
   const other = await openAccount('carlos', { userAgent: 'the other browser' })
   const { page, faults } = await openAccount('carlos')

@@ -1,7 +1,7 @@
 // Shows a person's open sessions, and ends one of them or all others.
 import { problemOf, useLoad } from './account-data.ts'
 import type { ListOf } from './console-data.ts'
-import { OutcomeLine, State, Table, useActs } from './console-parts.ts'
+import { State, Table, useActs } from './console-parts.ts'
 import { dateTime } from './language.ts'
 import { html, type VNode } from './render.ts'
 import { ask } from './session.ts'
@@ -18,7 +18,7 @@ export interface Session {
 
 export const SessionsPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
   const { data, problem, reload } = useLoad<ListOf<Session>>('/auth/sessions?pageSize=200', onLoaded)
-  const { ask: confirm, settle, notices } = useActs(problemOf)
+  const { ask: confirm, settle, notices } = useActs(problemOf, problem)
   const items = data?.items
   const end = async (path: string) => {
     settle(await ask(path, { method: 'DELETE' }), text('ended'))
@@ -43,7 +43,7 @@ export const SessionsPart = ({ onLoaded }: { onLoaded: () => void }): VNode => {
     }</td></tr>`
   const heads = [text('browser'), text('address'), text('began'), text('lastUsed'), text('actions')]
   return html`<section id="sessions-part"><h2 id="sessions">${text('sessions')}</h2>
-    ${problem === '' ? notices : html`<${OutcomeLine} outcome=${{ words: problem, isError: true }} />`}
+    ${notices}
     ${items === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
     ${
       items !== undefined &&

@@ -72,7 +72,7 @@ const Made = ({ token }: { token: string }): VNode => {
 
 export const TokensPart = ({ user, onLoaded }: { user: User; onLoaded: () => void }): VNode => {
   const { data, problem, reload } = useLoad<ListOf<Token>>('/auth/tokens?pageSize=200', onLoaded)
-  const { ask: confirm, settle, notices } = useActs(problemOf)
+  const { ask: confirm, settle, notices } = useActs(problemOf, problem)
   const [made, setMade] = useState('')
   const items = data?.items ?? []
   const remove = async (id: number) => {
@@ -94,7 +94,7 @@ export const TokensPart = ({ user, onLoaded }: { user: User; onLoaded: () => voi
     <td data-label=${text('actions')}><button type="button" aria-label=${text('removeToken', { name: token.name })} onClick=${() => askRemove(token)}>${text('remove')}</button></td></tr>`
   const heads = [text('name'), text('profiles'), text('expires'), text('lastUsed'), text('actions')]
   return html`<section id="tokens-part"><h2 id="tokens">${text('tokens')}</h2><p class="quiet">${text('tokensNote')}</p>
-    ${problem === '' ? notices : html`<${OutcomeLine} outcome=${{ words: problem, isError: true }} />`}
+    ${notices}
     ${data?.items.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
     ${items.length > 0 && html`<${Table} label=${text('tokens')} heads=${heads}>${items.map(row)}<//>`}
     ${made !== '' && html`<${Made} token=${made} />`}

@@ -1,5 +1,4 @@
 // Provides the parts that all views of the console use: tables, pagination, confirmations and messages.
-
 import type { List, Loaded } from './console-data.ts'
 import { number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
@@ -135,11 +134,15 @@ export const OutcomeLine = ({ outcome }: { outcome: Outcome | undefined }): VNod
   html`<div class="notice" data-empty=${outcome === undefined} data-error=${outcome?.isError === true}
     role=${outcome?.isError === true ? 'alert' : 'status'}>${outcome?.words}</div>`
 
-/** What a view asks before a change, and what it says after it; `notices` is the place for both. */
-export const useActs = (problemOf: (answer: Answer<unknown>) => string) => {
+/**
+ * What a view asks before a change, and what it says after it; `notices` is the place for both.
+ * A `problem`, such as that of the view's list, is said in place of the outcome.
+ */
+export const useActs = (problemOf: (answer: Answer<unknown>) => string, problem = '') => {
   const [outcome, setOutcome] = useState<Outcome | undefined>()
   const [act, setAct] = useState<Act | undefined>()
   const say = (words: string, isError = false) => setOutcome(words === '' ? undefined : { words, isError })
+  const said = problem === '' ? outcome : { words: problem, isError: true }
   return {
     ask: setAct,
     say,
@@ -149,7 +152,7 @@ export const useActs = (problemOf: (answer: Answer<unknown>) => string) => {
       say(isDone ? done : problemOf(answer), !isDone)
       return isDone
     },
-    notices: html`<${OutcomeLine} outcome=${outcome} />${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
+    notices: html`<${OutcomeLine} outcome=${said} />${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
   }
 }
 
