@@ -56,7 +56,7 @@ const start = async (home: string, folder: string, lock: DataDirLock, log: Log):
   const { postgres, notifications } = overhearNotifications(database)
   // This process holds the lock, so any socket here belongs to a process that was killed.
   rmSync(path, { force: true })
-  const server = await startEmbeddedServer(postgres, path)
+  const server = await startEmbeddedServer(postgres, path, log)
   chmodSync(path, 0o600)
   log.info({ dataDir: home }, 'DATABASE_URL is not set: data is kept in the embedded Postgres')
   const close = async () => {

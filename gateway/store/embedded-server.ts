@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { PGlite } from '@electric-sql/pglite'
 import { PGLiteSocketHandler } from '@electric-sql/pglite-socket'
+import type { Log } from '../values/log.ts'
 
 const MAX_CONNECTIONS = 50
 
 /** @param path of the socket, which does not exist yet */
-export const startEmbeddedServer = async (database: PGlite, path: string) => {
+export const startEmbeddedServer = async (database: PGlite, path: string, log: Pick<Log, 'warn'>) => {
   const turns = createTurns(database)
   const clients = new Map<PGLiteSocketHandler, Socket>()
   const server = createServer(socket => {
@@ -19,6 +20,8 @@ export const startEmbeddedServer = async (database: PGlite, path: string) => {
   })
   server.maxConnections = MAX_CONNECTIONS
   await once(server.listen(path), 'listening')
+  // A connection that cannot be accepted, e.g. for want of file descriptors, must not end the process: the server keeps listening.
+  server.on('error', err => log.warn({ err }, 'the embedded Postgres could not accept a connection'))
   return {
     async close(): Promise<void> {
       const closed = new Promise(resolve => server.close(resolve))

@@ -1,6 +1,7 @@
 // The clients of the embedded Postgres share one session, and none gets in between the messages of another's statement.
+import { tracingChannel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Server } from 'node:net'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
@@ -11,7 +12,16 @@ import { fillDataDir } from '../support/embedded-template.ts'
 const path = `${t.testdir({})}/.s.PGSQL.5432`
 await fillDataDir(t.testdirName)
 const database = await PGlite.create({ dataDir: join(t.testdirName, 'postgres') })
-const server = await startEmbeddedServer(database, path)
+const refused: unknown[] = []
+const log = { warn: (fields: unknown) => void refused.push(fields) }
+let listening: Server | undefined
+const listen = tracingChannel<unknown, { server?: Server }>('net.server.listen')
+const onListen = ({ server }: { server?: Server }) => {
+  listening = server
+}
+listen.asyncStart.subscribe(onListen as never)
+const server = await startEmbeddedServer(database, path, log)
+listen.asyncStart.unsubscribe(onListen as never)
 const connection = { host: path.slice(0, path.lastIndexOf('/')), port: 5432, user: 'postgres', database: 'postgres' }
 const pool = new pg.Pool({ ...connection, max: 8 })
 t.teardown(async () => {
@@ -84,4 +94,11 @@ t.test('transactions of several clients follow one another', async t => {
   }
   await Promise.all(Array.from({ length: 40 }, add))
   t.same((await pool.query('select value from counted')).rows, [{ value: 40 }])
+})
+
+t.test('a connection that could not be accepted ends nothing', async t => {
+  const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' })
+  t.equal(listening?.emit('error', error), true)
+  t.same(refused, [{ err: error }])
+  await ask(t, 0)
 })
