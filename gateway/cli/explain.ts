@@ -45,11 +45,14 @@ export const addExplain = (program: Command, cli: Cli): void => {
     .option('--headers', 'list the headers that the backend receives')
     .addHelpText('after', '\nThe exit code is 0 whatever the decision, and 2 if it could not be determined.')
     .action(
-      run(cli, (_, method: string, path: string, event: string | undefined, options: ExplainOptions) =>
-        method.toUpperCase() === 'EVENT'
+      run(cli, async (_, method: string, path: string, event: string | undefined, options: ExplainOptions) => {
+        if (options.as !== undefined && options.token !== undefined) {
+          throw new CannotRun('Use either --as or --token, not both')
+        }
+        return method.toUpperCase() === 'EVENT'
           ? answerEvent(cli, path, event, options)
           : answer(cli, method.toUpperCase(), path, options)
-      )
+      })
     )
 }
 
@@ -130,7 +133,6 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
 }
 
 const whoAsks = async (cli: Cli, { as, token }: ExplainOptions, table: RouteTable): Promise<TokenAsker> => {
-  if (as !== undefined && token !== undefined) throw new CannotRun('Use either --as or --token, not both')
   if (token !== undefined) return askerOfToken(cli, token)
   const read = readAsker(as?.join(' ') ?? 'anonymous', table)
   if (read.complaint !== undefined) throw new CannotRun(read.complaint)

@@ -53,6 +53,11 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
     [['explain', 'G T', '/', '--config', folder], /METHOD must be a method/],
     [['explain', 'GET', '/', '--as', 'Agent', '--config', folder], /did you mean "Agente"/],
     [['explain', 'GET', '/', '--token', 'nonsense', '--config', folder], /not a token of a gateway/],
+    [['explain', 'GET', '/', '--as', 'Agente', '--token', 'x', '--config', '/nowhere'], /either --as or --token/],
+    [
+      ['explain', 'EVENT', '/', 'x', '--as', 'Agente', '--token', 'x', '--config', '/nowhere'],
+      /either --as or --token/
+    ],
     [['matrix', '--config', '/nowhere'], /cannot be read/],
     [['diff', folder], /missing required argument 'new'/],
     [['replay', '/nowhere.log', '--config', folder], /\/nowhere.log cannot be read \(ENOENT\)/],
