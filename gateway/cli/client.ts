@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
-import { refuseUnknownProfiles } from './find-person.ts'
+import { refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, type Database, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
 

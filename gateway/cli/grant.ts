@@ -1,7 +1,7 @@
 // Gives profiles and areas to someone who has logged in before, and audits it.
 import type { Command } from 'commander'
 import { addCommand, type Cli, type Report, run } from './command.ts'
-import { personNamed, refuseUnknownProfiles } from './find-person.ts'
+import { personNamed, refuseUnknownProfiles } from './named-arguments.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
 interface GrantOptions {

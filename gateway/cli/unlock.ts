@@ -1,7 +1,7 @@
 // Releases an account from the login throttle.
 import type { Command } from 'commander'
 import { addCommand, type Cli, type Report, run } from './command.ts'
-import { personNamed } from './find-person.ts'
+import { personNamed } from './named-arguments.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
 
 export const addUnlock = (program: Command, cli: Cli): void => {

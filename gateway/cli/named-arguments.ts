@@ -1,4 +1,4 @@
-// Finds the person that an argument of a command names, and refuses profiles that do not exist.
+// Finds the person that an argument of a command names, and refuses the names of profiles that do not exist.
 import type { StoredPerson, Users } from '../store/users.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { CannotRun } from './command.ts'
