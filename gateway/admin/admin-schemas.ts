@@ -1,4 +1,4 @@
-// Describes requests and responses of the admin API as JSON Schema, for validation, serialisation and documentation.
+// Provides short forms of JSON Schema, and with them describes what several endpoints of the admin API receive and send.
 import { userProperties } from '../identity.ts'
 import { accessSourceProperties } from '../store/access-sources.ts'
 

@@ -1,4 +1,4 @@
-// Reads the options that the environment gives to Node itself, and makes reading it cheap.
+// Reads the options that the environment gives to Node itself, and makes the environment cheap to read.
 
 /** NODE_OPTIONS, which `process.execArgv` does not contain; `''` if it is not set. */
 export const nodeOptions = (): string => process.env.NODE_OPTIONS ?? ''

@@ -1,4 +1,4 @@
-// Loads the console's data from the gateway: the result, an error in words, or a session that has ended.
+// Loads data of the console and of the account page from the gateway: the result, an error in words, or a session that has ended.
 import { useEffect, useRef, useState } from './render.ts'
 import { type Answer, ask, type Question } from './session.ts'
 import { type ConsoleKey, text } from './words-console.ts'
