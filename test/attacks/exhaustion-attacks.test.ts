@@ -173,6 +173,8 @@ t.test('nothing that a stranger sends, and no reload, keeps the event loop from 
       await world.gateway.reload()
     }
   }
+  // What is done for the first time is compiled first, which is no work that a stranger can repeat.
+  await login(`{${keys}}`)
   for (const [kind, work] of Object.entries(kinds)) {
     const turns = await turnsDuring(work)
     const p99 = turns[Math.floor(turns.length * 0.99)] ?? 0
