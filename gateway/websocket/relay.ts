@@ -30,7 +30,7 @@ const SERVER_GONE: Ending = { code: 1011, reason: 'upstream gone' }
 const CLIENT_GONE: Ending = { code: 1001, reason: 'client gone' }
 const GOING_AWAY: Ending = { code: 1001, reason: '' }
 const IDLE: Ending = { code: 1001, reason: 'idle' }
-/** What the side at fault is told, and what the client is told if that is its upstream. */
+/** Reasons of the close frames: to the side at fault, and to the client if that side is its upstream. */
 const FAULT_REASONS: Record<Exclude<FrameFault, 0>, readonly [own: string, ofUpstream: string]> = {
   1002: ['protocol error', 'upstream broke the protocol'],
   1007: ['invalid UTF-8', 'upstream sent invalid UTF-8'],
