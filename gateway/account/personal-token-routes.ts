@@ -66,9 +66,10 @@ export const personalTokenRoutes = (app: FastifyInstance, { personalTokens }: Pe
     '/auth/tokens',
     { schema: { summary: 'Creates an access token', body: wishSchema, response: { 201: madeSchema } } },
     async (request, reply) => {
-      const { user, authenticatedAt } = identityOf(request.exchange)
-      if (Date.now() / 1000 - authenticatedAt > FRESH_LOGIN_S) throw new LoginRequired({ reason: 'login-too-old' })
-      return reply.code(201).send(await personalTokens.create(actorOf(request), user.id, request.body))
+      const login = identityOf(request.exchange)
+      if (Date.now() / 1000 - login.authenticatedAt > FRESH_LOGIN_S)
+        throw new LoginRequired({ reason: 'login-too-old' })
+      return reply.code(201).send(await personalTokens.create(actorOf(request), login, request.body))
     }
   )
 

@@ -1,7 +1,8 @@
 // Stores the access tokens that people create: their permissions, their expiry, and the hash that identifies them.
 import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
-import { BadRequest, Conflict, NotFound } from '../errors.ts'
+import { BadRequest, Conflict, NotFound, TokenRevoked } from '../errors.ts'
+import type { Identity } from '../identity.ts'
 import {
   hashPersonalToken,
   type PersonalTokenNews,
@@ -29,9 +30,12 @@ export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
 export const createPersonalTokenStore = (database: Database) => ({
   /** Live tokens of a person, or of all people; the newest first. */
   list: (bounds: Bounds, userId?: number) => database.read(manager => list(manager, bounds, userId)),
-  /** The token is contained only in this result. Throws BadRequest, Conflict (too many), NotFound. */
-  create: (actor: Actor, userId: number, wish: TokenWish) =>
-    database.write(manager => create(manager, actor, userId, wish)),
+  /**
+   * The token is contained only in this result.
+   * Throws BadRequest, Conflict (too many), NotFound, TokenRevoked (the login that asks has ended).
+   */
+  create: (actor: Actor, login: Login, wish: TokenWish) =>
+    database.write(manager => create(manager, actor, login, wish)),
   /** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
   end: (actor: Actor, id: number, userId?: number): Promise<void> =>
     database.write(manager => end(manager, actor, id, userId)),
@@ -50,7 +54,11 @@ const MAX_NAME = 64
 const MAX_LIVE = 100
 const MAX_LIFE_MS = 366 * 24 * 60 * 60 * 1000
 
-const create = async (manager: EntityManager, actor: Actor, userId: number, wish: TokenWish) => {
+type Login = Pick<Identity, 'user' | 'tokenId' | 'version'>
+
+const create = async (manager: EntityManager, actor: Actor, login: Login, wish: TokenWish) => {
+  const userId = login.user.id
+  await refuseEnded(manager, login)
   const person = await getPerson(manager, userId)
   const name = storableText(wish.name, MAX_NAME)
   if (name === '') throw invalid('token-name', 'name must not be empty')
@@ -67,6 +75,15 @@ const create = async (manager: EntityManager, actor: Actor, userId: number, wish
   const item = toItem(row)
   await appendAudit(manager, { actor, action: 'token.create', target: `user:${userId}`, after: item })
   return { ...item, token }
+}
+
+/**
+ * An instance learns of an ended login a moment after it is committed. A token that it creates in between would outlive that
+ * end, since it has the person's new version; the lock makes an end that is not committed yet wait, and include the token.
+ */
+const refuseEnded = async (manager: EntityManager, { user, tokenId, version }: Login) => {
+  const [row] = await query(manager, LIVE_LOGIN, [user.id, version, tokenId])
+  if (row === undefined) throw new TokenRevoked({ reason: 'revoked' })
 }
 
 const end = async (manager: EntityManager, actor: Actor, id: number, userId: number | undefined) => {
@@ -137,6 +154,10 @@ const ITEM = "t.id, t.name, t.profiles, t.expires_at, date_trunc('minute', t.las
 const LIVE = `
   FROM personal_tokens t JOIN users u ON u.id = t.user_id
   WHERE ($1::int IS NULL OR t.user_id = $1) AND t.expires_at > now() AND t.version >= u.lowest_accepted_version`
+
+const LIVE_LOGIN = `
+  SELECT FROM users u WHERE u.id = $1 AND NOT u.disabled AND u.lowest_accepted_version <= $2
+    AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $3) FOR SHARE OF u`
 
 const COUNT = `SELECT count(*) AS live ${LIVE}`
 

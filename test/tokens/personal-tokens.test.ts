@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
+import { createTokenState } from '../../gateway/store/token-state.ts'
 import type { TokenOwner } from '../../gateway/tokens/owner-table.ts'
 import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
@@ -118,6 +119,25 @@ t.test('later only what has changed is read', async t => {
   t.equal(count, 2)
   t.ok(names.includes('Maria, married'))
   t.ok(names.includes('Zoé, far from the others'), 'whatever the distance between their ids')
+})
+
+// RW-50
+t.test('a login that has ended makes no access token, even on an instance that has not heard of the end', async t => {
+  const { user, version } = await users.syncPerson(person('rita'))
+  const actor = { id: user.id, username: user.username }
+  const wish = { name: 'x', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  const make = (tokenId: string, ver: number) => store.create(actor, { user, tokenId, version: ver }, wish)
+  const revoked = { code: 'GW_TOKEN_REVOKED' }
+  t.match(await make('one', version), { token: /^pt_/ })
+  await createTokenState(database).revokeToken('one', Date.now() / 1000 + 1000)
+  await t.rejects(make('one', version), revoked, 'logged out')
+  await users.revokePerson(actor, user.id)
+  await t.rejects(make('two', version), revoked, 'all tokens of the person ended')
+  t.match(await make('three', version + 1), { token: /^pt_/ })
+  await users.disablePerson(actor, user.id)
+  await users.enablePerson(actor, user.id)
+  await t.rejects(make('three', version + 1), revoked, 'disabled and enabled again')
+  t.equal((await store.list({}, user.id)).total, 0, 'none is left')
 })
 
 t.test('what is over is forgotten', async t => {
