@@ -1,7 +1,7 @@
 // Builds a person with a stable subject from the provider's data, or says why they may not log in.
 
 import type { ProvenPerson } from '../identity.ts'
-import { OPEN_TENANTS } from '../settings/cloud.ts'
+import { isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings } from '../settings/settings.ts'
 import { OAuthFailure, quoted } from './failure.ts'
 
@@ -91,7 +91,7 @@ const judgeTenant = (
   const tid = typeof idToken?.tid === 'string' ? idToken.tid.toLowerCase() : undefined
   const configured = tenantId.toLowerCase()
   // A tenant can also be named by a domain, which no ID token repeats; its own addresses and issuer then identify it.
-  const isOneTenant = !OPEN_TENANTS.includes(configured) && !configured.includes('.')
+  const isOneTenant = !isOpenTenant(configured) && !configured.includes('.')
   if (isOneTenant && tid !== undefined && tid !== configured) {
     throw new OAuthFailure('tenant-refused', `tenant ${quoted(tid)} is not CLOUDIDP_TENANT_ID`, username)
   }

@@ -1,7 +1,7 @@
 // Starts cloud logins: warns if changed settings would turn people into new people, and watches whether the provider responds.
 
 import { type Reachability, watchReachability } from '../observe/reachability.ts'
-import { OPEN_TENANTS } from '../settings/cloud.ts'
+import { isOpenTenant } from '../settings/cloud.ts'
 import type { CloudIdpSettings, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
 import { countCloudLinks } from '../store/links.ts'
@@ -34,7 +34,7 @@ const warnOfCloudLinks = async (settings: CloudIdpSettings, database: Database, 
   if (!settings.active) return
   const { withoutIssuer, withIssuer } = await countCloudLinks(database, profileSource(settings))
   const { issuer, tenantId, allowedTenants = [] } = settings
-  const isTenantNamed = !OPEN_TENANTS.includes(tenantId) || allowedTenants.some(tenant => tenant !== '*')
+  const isTenantNamed = !isOpenTenant(tenantId) || allowedTenants.some(tenant => tenant !== '*')
   if (issuer === undefined && withIssuer > 0) {
     log.warn(
       { people: withIssuer, reason: 'links-unreadable' },

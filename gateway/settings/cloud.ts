@@ -4,12 +4,14 @@ import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { isPlainBeyondLoopback, judgeUrl, type Reader } from './reader.ts'
 
 const CALLBACK = '/auth/oauth/cloudidp/callback'
-/** Microsoft tenants in which anyone can have an account. */
-export const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
+const OPEN_TENANTS: readonly string[] = ['common', 'organizations', 'consumers']
+
+/** Whether anyone can have an account in it; Microsoft ignores the case of its name. */
+export const isOpenTenant = (tenantId: string): boolean => OPEN_TENANTS.includes(tenantId.toLowerCase())
 
 /** If anyone can have a cloud account, unassigned accounts pass nothing unless their tenant is listed. */
 export const unassignedMayPass = (tenantId: string, allowedTenants: readonly string[] | undefined): boolean =>
-  allowedTenants !== undefined || !OPEN_TENANTS.includes(tenantId)
+  allowedTenants !== undefined || !isOpenTenant(tenantId)
 
 interface Origins {
   readonly publicUrl: string
@@ -70,13 +72,32 @@ const judgeActive = (reader: Reader, cloudidp: CloudIdpSettings, warnings: strin
     const missing = reader.given('CLOUDIDP_TOKEN_URL') ? 'CLOUDIDP_AUTHORIZATION_URL' : 'CLOUDIDP_TOKEN_URL'
     reader.mistake(missing, 'is required too: the authorization and token endpoints must belong to the same provider')
   }
+  judgeTenantOfAddress(reader, cloudidp)
   if (cloudidp.allowedTenants?.includes('*'))
     warnings.push('People from any tenant may log in (CLOUDIDP_ALLOWED_TENANTS=*)')
-  else if (cloudidp.allowedTenants === undefined && OPEN_TENANTS.includes(cloudidp.tenantId)) {
+  else if (cloudidp.allowedTenants === undefined && isOpenTenant(cloudidp.tenantId)) {
     warnings.push(
       `Anyone can have an account in the tenant ${cloudidp.tenantId}: unassigned people cannot use any proxied route until CLOUDIDP_ALLOWED_TENANTS is set`
     )
   }
+}
+
+const MICROSOFT = /(?:^|\.)(?:microsoftonline\.(?:com|us|cn)|windows\.net)$/
+
+/**
+ * The tenant is compared with that of an ID token, which contains an id and never a domain, and which is required only with an
+ * issuer. Otherwise the addresses alone limit the login to the tenant, and these do not.
+ */
+const judgeTenantOfAddress = (
+  reader: Reader,
+  { tenantId, allowedTenants, issuer, authorizationUrl }: CloudIdpSettings
+): void => {
+  const isCompared = issuer !== undefined && !tenantId.includes('.')
+  if (allowedTenants !== undefined || isCompared || isOpenTenant(tenantId)) return
+  const url = URL.parse(issuer ?? authorizationUrl)
+  if (url === null || !MICROSOFT.test(url.hostname) || !url.pathname.split('/').some(isOpenTenant)) return
+  const name = issuer === undefined ? 'CLOUDIDP_AUTHORIZATION_URL' : 'CLOUDIDP_ISSUER'
+  reader.mistake(name, 'admits every tenant, whatever CLOUDIDP_TENANT_ID says: write {{tenant}} in its place')
 }
 
 type EndpointName = 'CLOUDIDP_ISSUER' | 'CLOUDIDP_AUTHORIZATION_URL' | 'CLOUDIDP_TOKEN_URL' | 'CLOUDIDP_PROFILE_URL'

@@ -1,5 +1,5 @@
 // Says which providers can report people's groups, so that grants without a source are noticed.
-import { OPEN_TENANTS } from './cloud.ts'
+import { isOpenTenant } from './cloud.ts'
 import type { Settings } from './settings.ts'
 
 export interface GroupSources {
@@ -10,5 +10,5 @@ export interface GroupSources {
 
 export const groupSources = ({ ldap, cloudidp }: Pick<Settings, 'ldap' | 'cloudidp'>): GroupSources => ({
   directory: ldap.active && ldap.searchBase !== undefined,
-  claims: cloudidp.issuer === undefined ? 'none' : OPEN_TENANTS.includes(cloudidp.tenantId) ? 'by-tenant' : 'any'
+  claims: cloudidp.issuer === undefined ? 'none' : isOpenTenant(cloudidp.tenantId) ? 'by-tenant' : 'any'
 })
