@@ -15,8 +15,11 @@ export const weakerNeighbours = (table: RouteTable): Complaint[] =>
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
   if (/\/:[^/]*$/.test(route.path)) return []
   const method = [...(route.methods ?? METHODS)].find(each => {
-    const below = table.match(each, `${probeOf(route)}/x`).route
-    return below?.coversBelow && sharesUpstream(below, route) && isWeaker(below, route)
+    const match = table.match(each, `${probeOf(route)}/x`)
+    // What is below a script needs the right to that script too.
+    if (match.route === undefined || match.alsoReadAs?.includes(route)) return false
+    const below = match.route
+    return below.coversBelow && sharesUpstream(below, route) && isWeaker(below, route)
   })
   const below = method === undefined ? undefined : table.match(method, `${probeOf(route)}/x`).route
   if (below === undefined) return []

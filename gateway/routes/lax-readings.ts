@@ -16,6 +16,15 @@ export const laxReadings = (path: string, depth: number): string[][] => readings
 export const scriptReadings = (path: string, depth: number): string[][] =>
   SCRIPT_ON_THE_WAY.test(path) ? readingsOf(path, depth, true) : []
 
+/** The lax readings of such a path as each script on the way, which a server runs whatever follows its name. */
+export const scriptsOnTheWay = (path: string, depth: number): string[][] =>
+  SCRIPT_ON_THE_WAY.test(path) ? laxReadings(path, depth).flatMap(cutAfterScripts) : []
+
+const cutAfterScripts = (segments: readonly string[]): string[][] =>
+  segments.flatMap((segment, index) =>
+    index + 1 < segments.length && SCRIPT.test(segment) ? [segments.slice(0, index + 1)] : []
+  )
+
 /** Whether some reading of this segment of a path is the name of a script. */
 export const mayBeScript = (segment: string): boolean => SCRIPT_PERHAPS.test(segment)
 
@@ -63,10 +72,11 @@ const withoutBlanks = (cut: string): string[] => {
 }
 
 /**
- * Case folded as a case-insensitive backend would: also `ı` and `ſ`, the Kelvin sign and `ß`, and `İ` (U+0130) as Java
- * folds it, character by character.
+ * Case folded as a case-insensitive backend would: also `ı` and `ſ`, the Kelvin sign, `ß` and `ẞ` (U+1E9E), and `İ` (U+0130) as
+ * Java folds it, character by character.
  */
-export const foldCase = (text: string): string => text.replaceAll('\u0130', 'i').toUpperCase().toLowerCase()
+export const foldCase = (text: string): string =>
+  text.replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
 
 const STRUCTURAL: readonly ((path: string) => string)[] = [
   path => path.replaceAll('%2F', '/'),

@@ -3,7 +3,7 @@ import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
-import { foldCase, formatReadings, laxReadings, mayBeScript, scriptReadings } from './lax-readings.ts'
+import { foldCase, formatReadings, laxReadings, mayBeScript, scriptReadings, scriptsOnTheWay } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import {
   forwardedPath,
@@ -98,7 +98,7 @@ const matchDotted = (spellings: Spellings, method: string, path: string): RouteM
   const segments = segmentsOf(path, spellings.depth)
   const scriptless = scriptReadings(path, spellings.depth)
   const shorter = [segments, ...scriptless].flatMap(reading => formatReadings(reading, spellings.depth))
-  shorter.push(...scriptless)
+  shorter.push(...scriptless, ...scriptsOnTheWay(path, spellings.depth))
   const leadsHere = shorter.every(reading => findRoute(spellings.folded, method, reading) === route)
   return leadsHere ? match : judgeShorter(spellings, method, route, path, [segments])
 }
@@ -120,9 +120,9 @@ const matchUnusual = (spellings: Spellings, method: string, rawPath: string): Ro
 }
 
 /**
- * A backend may cut the format off the end of each reading (`/api/admin.json`), or run a script in the middle of the path and
- * route by the rest (`/index.php/api/admin`). If that leads to another route, that route must admit the request as well,
- * unless the chosen route spells that segment out.
+ * A backend may cut the format off the end of each reading (`/api/admin.json`), or run a script in the middle of the path
+ * (`/admin.php/x`), which may route by the rest (`/index.php/api/admin`). If that leads to another route, that route must admit
+ * the request as well, unless the chosen route spells that segment out.
  */
 const judgeShorter = (
   { decoded, folded, depth, exact }: Spellings,
@@ -134,8 +134,9 @@ const judgeShorter = (
   const written = writtenSegments(route, path, exact)
   const others = new Set<Route>()
   const scriptless = written.scripts ? [] : scriptReadings(path, depth)
+  const scripts = written.scripts ? [] : scriptsOnTheWay(path, depth)
   const formatless = written.last ? [] : [...readings, ...scriptless].flatMap(reading => formatReadings(reading, depth))
-  for (const segments of [...scriptless, ...formatless]) {
+  for (const segments of [...scripts, ...scriptless, ...formatless]) {
     for (const trie of folded === decoded ? [folded] : [decoded, folded]) {
       const read = trie === folded ? segments.map(foldCase) : segments
       const found = findRoute(trie, method, read)

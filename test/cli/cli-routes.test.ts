@@ -119,6 +119,7 @@ routes:
   - { path: /api/closed, upstream: up, roles: [Admin] }
   - { path: /api/closed/*, methods: [GET, POST, PUT, PATCH, DELETE, OPTIONS], upstream: up, roles: [Admin] }
   - { path: /api/written/:id, methods: [POST, PUT, PATCH, DELETE], upstream: up, roles: [Admin] }
+  - { path: /api/script.php, upstream: up, roles: [Admin] }
 `
   })
   const { code, json } = await portaria(['check', folder, '--json'])

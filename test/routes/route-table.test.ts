@@ -441,6 +441,17 @@ t.test('letters that fold to i, s or k are read as these', async t => {
   })
 })
 
+// RW-53
+t.test('a capital sharp s is read as two letters s, as full case folding does', async t => {
+  const table = await tableOf(t, '/api/*', '/api/access {roles: [Admin]}', '/api/stra%C3%9Fe {roles: [Admin]}')
+  asks(t, table, {
+    'GET /api/acce%E1%BA%9E': 'lax-reading',
+    'GET /api/STRA%E1%BA%9EE': 'lax-reading',
+    'GET /api/strasse': 'lax-reading',
+    'GET /api/gro%E1%BA%9E': '/api/*'
+  })
+})
+
 // RW-40
 t.test('a plus is read as a blank too', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}', '/api/my%20files {roles: [Admin]}')
@@ -564,6 +575,35 @@ t.test('a script on the way leads to no route that would not admit the request',
   t.equal(may('Agente', '/wiki/index.php%20/Main_Page'), 400, 'spelled so it is another route')
   t.equal(may('Agente', '/npm/index.php/admin'), 'allow', 'the route allows extensions')
   t.equal(may('Agente', '/api/my.phpunit/admin'), 'allow', 'no script has that name')
+})
+
+// RW-52; RFC 3875 §4.1.5
+t.test('a path below a script leads to no script that would not admit the request', async t => {
+  const table = await tableOf(
+    t,
+    '/* {public: true}',
+    '/admin.php {roles: [Admin]}',
+    '/Setup.php {roles: [Admin]}',
+    '/cgi-bin/*',
+    '/cgi-bin/report.cgi {roles: [Admin]}',
+    '/tools/* {allowInPath: [extension]}',
+    '/tools/run.php {roles: [Admin]}',
+    '/jobs.php {methods: [POST], roles: [Admin]}'
+  )
+  const may = (who: string, path: string) =>
+    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const toScript = ['x', 'x.css', 'x/y/z', 'index.php', 'b.php/c', '%C3%A9'].map(rest => `/admin.php/${rest}`)
+  const respelt = ['/ADMIN.php/x', '/admin.ph%70/x', '/admin.php%20/x', '/admin.php./x', '/setup.php/x']
+  for (const path of [...toScript, ...respelt]) {
+    t.equal(may('anonymous', path), 400, path)
+    t.equal(may('Agente', path), 400, path)
+    t.equal(may('Admin', path), 'allow', path)
+  }
+  t.equal(may('Agente', '/cgi-bin/report.cgi/2026'), 400)
+  t.equal(may('Agente', '/cgi-bin/other.cgi/2026'), 'allow')
+  t.equal(may('anonymous', '/admin.phpunit/x'), 'allow', 'no script has that name')
+  t.equal(may('Agente', '/tools/run.php/x'), 'allow', 'the route allows extensions')
+  t.equal(may('anonymous', '/jobs.php/x'), 'allow', 'a route of other methods leaves this one to the wider route')
 })
 
 t.test('a path with dots that leads nowhere else is matched as one without', async t => {

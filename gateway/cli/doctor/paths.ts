@@ -1,4 +1,5 @@
 // Probes other spellings of a private path, which lax backends read as that path, one family after the other.
+import { mayBeScript } from '../../routes/lax-readings.ts'
 import { type Check, type Checks, collect, getsIn } from './world.ts'
 
 /** Spellings of a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
@@ -109,20 +110,22 @@ export const PATH_CHECKS: Checks = {
     `${path}.json/`,
     `${path}.tar.gz`
   ]),
-  'path-script': family('A script in front opens a private path (RW-41)', path => [
+  'path-script': family('A script in front, or a path below a script, opens a private path (RW-41, RW-52)', path => [
     `/index.php${path}`,
-    `${first(path)}/index.php${rest(path)}`
+    `${first(path)}/index.php${rest(path)}`,
+    mayBeScript(path) ? `${path}/x` : path
   ]),
   'path-plus': family('A plus sign, read as a space, opens a private path (RW-40)', path => [
     `${path}+`,
     `${path}%2B`,
     `${path}+/`
   ]),
-  'path-folding': family('Letters that fold to i, s or k open a private path (RW-10)', path => [
+  'path-folding': family('Letters that fold to i, s or k open a private path (RW-10, RW-53)', path => [
     path.replace(/i(?=[^i]*$)/, '%C4%B0'),
     path.replace(/i(?=[^i]*$)/, '%C4%B1'),
     path.replace(/s(?=[^s]*$)/, '%C5%BF'),
-    path.replace(/k(?=[^k]*$)/, '%E2%84%AA')
+    path.replace(/k(?=[^k]*$)/, '%E2%84%AA'),
+    path.replace(/ss(?!.*ss)/, '%E1%BA%9E')
   ]),
   'path-absolute': family('A target in absolute form opens a private path', (path, _open, host) => [
     `http://${host}${path}`,
