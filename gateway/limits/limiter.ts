@@ -111,18 +111,17 @@ const takeLeased = (windows: LocalWindows, shared: RedisLeases, clock: () => num
 
   const refuses = (window: PermitWindow, max: number, now: number): boolean => {
     if (isOver(window, max)) return true
-    const { lease } = window
-    if (lease === undefined) return false
+    const { lease, generation, spent, others } = window
     // No more can be granted than is not known to be used, so requests beyond that number need not wait.
     return (
-      now < lease.retryAt || (window.generation !== 0 && lease.waiters.length >= max - window.spent - window.others)
+      lease !== undefined && (now < lease.retryAt || (generation !== 0 && lease.waiters.length >= max - spent - others))
     )
   }
 
   /** Undefined: Redis must be asked. */
   const decide = (window: PermitWindow, max: number, windowMs: number, now: number): Verdict | undefined => {
     if (max <= 0 || !circuit.isUp()) return takeLocally(window, max, windowMs, now)
-    if (now >= window.end && window.end !== 0) renewWindow(window, 0)
+    if (now >= window.end) renewWindow(window, 0)
     if (window.lent > window.spent) {
       window.spent++
       if (window.lease !== undefined) shared.spent(window.lease)

@@ -98,6 +98,10 @@ t.test('requests that wait are judged by what comes back, no more than there are
   const { redis, clock, answer } = startModel()
   const limiter = startLimiter(t, { redis, clock: () => clock.now })
   const taken = Array.from({ length: 9 }, () => limiter.take('global', 'a', 5, 1000))
+  t.ok(
+    taken.every(each => each instanceof Promise),
+    'how many may pass is not known yet'
+  )
   await answer()
   const verdicts = await Promise.all(taken)
   t.equal(verdicts.filter(({ allowed }) => allowed).length, 5)
@@ -109,6 +113,184 @@ t.test('requests that wait are judged by what comes back, no more than there are
   )
   t.match(limiter.take('none', 'a', 0, 1000), { allowed: false, limit: 0, remaining: 0 })
   t.match(limiter.take('none', 'a', -1, 1000), { allowed: false, remaining: 0 })
+  t.ok(limiter.take('one', 'a', 1, 1000) instanceof Promise, 'a limit of one is shared too')
+})
+
+/** Timers fire when the test says so. */
+const startTimers = (t: Test) => {
+  const planned: { act: (key?: string) => void; delayMs: number; key: string | undefined }[] = []
+  const plan = (act: (key?: string) => void, delayMs: number, key?: string) => {
+    planned.push({ act, delayMs, key })
+    const timer = { unref: () => timer }
+    return timer
+  }
+  t.intercept(globalThis, 'setTimeout', { value: plan })
+  t.intercept(globalThis, 'setInterval', { value: plan })
+  const fire = (delayMs: number) => {
+    const last = planned.findLast(each => each.delayMs === delayMs)
+    last?.act(last.key)
+  }
+  return { planned, fire }
+}
+
+t.test('requests beyond what the others and this instance have left are refused without asking', async t => {
+  const { redis, clock, answer } = startModel()
+  const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
+  await answer()
+  const takeFrom = async (limiter: Limiter, times: number) => {
+    for (let n = 0; n < times; n++) {
+      const taken = limiter.take('global', 'a', 10, 1000)
+      await answer()
+      t.equal((await taken).allowed, true)
+      clock.now += 100
+    }
+  }
+  await takeFrom(there, 3)
+  await takeFrom(here, 2)
+  const taken = Array.from({ length: 6 }, () => here.take('global', 'a', 10, 1000))
+  t.same(
+    taken.map(each => each instanceof Promise),
+    [true, true, true, true, true, false]
+  )
+  t.match(taken[5], { allowed: false, remaining: 5 })
+  await answer()
+  t.equal((await Promise.all(taken)).filter(({ allowed }) => allowed).length, 5)
+})
+
+t.test(
+  'while another instance holds the last permits, requests are refused for a moment, then it is asked again',
+  async t => {
+    const { redis, clock, answer } = startModel()
+    const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
+    await answer()
+    const take = async (limiter: Limiter, times: number) => {
+      const taken = Array.from({ length: times }, () => limiter.take('global', 'a', 8, 1000))
+      await answer()
+      return (await Promise.all(taken)).filter(({ allowed }) => allowed).length
+    }
+    t.equal(await take(there, 3), 3, 'with one in reserve')
+    t.equal(await take(here, 5), 4)
+    t.match(here.take('global', 'a', 8, 1000), { allowed: false, remaining: 1 })
+    clock.now += 14
+    t.match(here.take('global', 'a', 8, 1000), { allowed: false, remaining: 1 })
+    clock.now += 1
+    const asked = here.take('global', 'a', 8, 1000)
+    t.ok(asked instanceof Promise)
+    t.match(there.take('global', 'a', 8, 1000), { allowed: true })
+    await answer()
+    t.match(await asked, { allowed: false })
+  }
+)
+
+t.test('steady demand is met from a reserve, which is refilled in time and void when its window ends', async t => {
+  const { redis, clock, state, answer } = startModel()
+  const { planned } = startTimers(t)
+  const limiter = startLimiter(t, { redis, clock: () => clock.now, timeoutMs: 1234 })
+  const take = async () => {
+    clock.now += 5
+    const taken = limiter.take('global', 'a', 1000, 2000)
+    await answer()
+    return { waited: taken instanceof Promise, verdict: await taken }
+  }
+  for (let n = 0; n < 30; n++) await take()
+  const before = state.commands.length
+  for (let n = 0; n < 60; n++) t.equal((await take()).waited, false)
+  t.ok(state.commands.length > before)
+  t.ok(
+    planned.some(({ delayMs }) => delayMs === 1234),
+    'a reply has as long as was set'
+  )
+  const { verdict } = await take()
+  clock.now += verdict.resetMs - 1
+  t.match(limiter.take('global', 'a', 1000, 2000), { allowed: true, resetMs: 1 })
+  clock.now += 1
+  t.ok(limiter.take('global', 'a', 1000, 2000) instanceof Promise)
+
+  const other = createLimiter({ redis, clock: () => clock.now, log: silent })
+  t.teardown(() => void other.close())
+  planned.length = 0
+  void other.take('global', 'b', 1000, 2000)
+  await answer()
+  t.ok(
+    planned.some(({ delayMs }) => delayMs === 100),
+    'or a tenth of a second'
+  )
+})
+
+t.test('a window that is over needs no lease, and Redis is not asked about it', async t => {
+  const { redis, clock, answer } = startModel()
+  const { fire } = startTimers(t)
+  const limiter = startLimiter(t, { redis, clock: () => clock.now })
+  await answer()
+  const taken = [1, 2].map(() => limiter.take('global', 'a', 2, 1000))
+  await answer()
+  await Promise.all(taken)
+  clock.now += 200
+  fire(20)
+  t.match(limiter.status(), { leases: 0, entries: 1 })
+  t.match(limiter.take('global', 'a', 2, 1000), { allowed: false, remaining: 0, resetMs: 799 })
+})
+
+t.test('a permit that comes when its window has ended is not used', async t => {
+  const { redis, clock, answer } = startModel()
+  startTimers(t)
+  let passing = 0
+  const limiter = startLimiter(t, { redis, clock: () => (clock.now += passing) })
+  await answer()
+  const taken = limiter.take('global', 'a', 5, 1000)
+  await new Promise(resolve => setImmediate(resolve))
+  clock.now += 997
+  passing = 1
+  await answer()
+  passing = 0
+  t.match(await taken, { allowed: false, limit: 5, remaining: 5, resetMs: 1 })
+})
+
+t.test(
+  'what is admitted without Redis counts on top of what the others had used, and is reported to it later',
+  async t => {
+    const { redis, clock, state, answer } = startModel()
+    const { planned, fire } = startTimers(t)
+    const [here, there] = [1, 2].map(() => startLimiter(t, { redis, clock: () => clock.now })) as [Limiter, Limiter]
+    await answer()
+    for (const limiter of [there, there, there, here]) {
+      const taken = limiter.take('global', 'a', 5, 1000)
+      await answer()
+      t.match(await taken, { allowed: true })
+      clock.now += 100
+    }
+    state.isAway = true
+    const last = here.take('global', 'a', 5, 1000)
+    await answer()
+    t.match(await last, { allowed: true, remaining: 0 })
+    for (let n = 0; n < 3; n++) t.match(here.take('global', 'a', 5, 1000), { allowed: false, remaining: 0 })
+    t.match(here.status(), { mode: 'degraded' })
+
+    state.isAway = false
+    fire(planned.findLast(({ key }) => key !== undefined)?.delayMs ?? 0)
+    await answer()
+    t.match(here.status(), { mode: 'redis' })
+    const [, , , spent, keep] = state.commands.at(-1) ?? []
+    t.same([spent, keep], [2, 0], 'and what was refused is not')
+  }
+)
+
+t.test('a limiter that is closed gives back what it holds, and counts for itself from then on', async t => {
+  const { redis, clock, state, answer } = startModel()
+  const limiter = createLimiter({ redis, clock: () => clock.now, log: silent, timeoutMs: 60_000 })
+  await answer()
+  const taken = [1, 2, 3].map(() => limiter.take('global', 'a', 100, 1000))
+  await answer()
+  await Promise.all(taken)
+  const before = state.commands.length
+  let isClosed = false
+  const closed = limiter.close().then(() => (isClosed = true))
+  await new Promise(resolve => setImmediate(resolve))
+  const [, , , spent, keep] = state.commands[before] ?? []
+  t.same([state.commands.length, spent, keep, isClosed], [before + 1, 3, 0, false])
+  await answer()
+  await closed
+  t.match(limiter.take('global', 'a', 100, 1000), { allowed: true, remaining: 96 })
 })
 
 t.test('two instances share one window', async t => {

@@ -1030,6 +1030,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'how many slots there are is a matter of tuning'
   },
   {
+    module: 'gateway/tokens/verified-tokens.ts',
+    line: 'const GENERATION = 32_768',
+    changes: ['32_768 → 32769'],
+    reason: 'how many tokens are remembered is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/verified-tokens.ts',
+    line: "standing: 'valid',",
+    changes: ["'valid' → ''"],
+    reason: 'determined before it is read, because no epoch is negative'
+  },
+  {
+    module: 'gateway/tokens/verified-tokens.ts',
+    line: 'epoch: -1,',
+    changes: ['1 → 2'],
+    reason: 'no epoch is negative'
+  },
+  {
     module: 'gateway/tokens/claims.ts',
     line: 'const MOST_PEOPLE = 65_536',
     changes: ['65_536 → 65537'],
@@ -1076,6 +1094,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'const started: CircuitState = { up: true, since: Date.now(), reason: undefined }',
     changes: ['true → false'],
     reason: 'asked only with Redis, whose circuit has a state of its own'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: 'if (now >= window.end) renewWindow(window, 0)',
+    changes: ['0 → 1'],
+    reason: 'an end that has passed is the same as none; the next reply sets it'
+  },
+  {
+    module: 'gateway/limits/limiter.ts',
+    line: 'if (window.lease !== undefined) shared.spent(window.lease)',
+    changes: ['window.lease !== undefined → true'],
+    reason: 'for the type alone: where permits are in hand, there is a lease'
   },
   {
     module: 'gateway/limits/windows.ts',

@@ -475,6 +475,12 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   const clock = { nowS: NOW_S }
   const revocations = createRevocations(() => clock.nowS * 1000)
   let judged = 0
+  let asked = 0
+  const { standing } = revocations
+  revocations.standing = identity => {
+    asked++
+    return standing(identity)
+  }
   const verified = createVerifiedTokens({
     tokens: {
       judge: text => {
@@ -494,6 +500,7 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   })
   const ask = (token: string, allowStale = false) => outcome(verified.judge(token, { allowStale }))
   t.same([ask('a.b.sig'), ask('a.b.sig'), judged], ['a.b.sig', 'a.b.sig', 1])
+  t.equal(asked, 1)
   t.same([ask('c.d.sig'), judged], ['c.d.sig', 2], 'the same signature under another text')
   t.same([ask('a.b.sig'), judged], ['a.b.sig', 3])
   t.same([ask('bad.x.y'), ask('bad.x.y'), judged], ['GW_UNAUTHENTICATED bad', 'GW_UNAUTHENTICATED bad', 5])
@@ -514,8 +521,22 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
   t.equal(ask('a.b.sig', true), 'GW_TOKEN_REVOKED revoked')
   clock.nowS = NOW_S + 10
   t.equal(ask('e.f.g'), 'GW_TOKEN_EXPIRED expired')
-  for (let n = 0; n < 20; n++) ask(`x.y.${n}`)
-  t.equal(verified.counts().size <= 4, true, 'two generations of two')
+  t.same(verified.usedSince(1).length, 2, 'what was refused has not been used')
+  const sizes = Array.from({ length: 20 }, (_, n) => {
+    ask(`x.y.${n}`)
+    return verified.counts().size
+  })
+  t.equal(Math.max(...sizes), 4, 'two generations of two')
+
+  const revokedBefore = createRevocations(() => NOW_S * 1000)
+  revokedBefore.learn({ tokens: [{ jti: 'first.seen.now', expiresAt: NOW_S + 99 }] })
+  const later = createVerifiedTokens({
+    tokens: { judge: text => identityOf({ expiresAt: NOW_S + 10, tokenId: text }) },
+    revocations: revokedBefore,
+    personalTokens: { judge: () => identityOf(), usedSince: () => [] },
+    now: () => NOW_S * 1000
+  })
+  t.equal(outcome(later.judge('first.seen.now')), 'GW_TOKEN_REVOKED revoked')
 })
 
 t.test('30,000 tokens that are used in turn are verified once each', async t => {
