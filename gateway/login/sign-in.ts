@@ -2,7 +2,7 @@
 import { LoginFailed } from '../errors.ts'
 import type { AccountProvider, ProvenPerson, User } from '../identity.ts'
 import type { StoredPerson } from '../store/users.ts'
-import type { AccessTokens } from '../tokens/access-token.ts'
+import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 
 export interface LoginContext {
   requestId: string
@@ -46,6 +46,10 @@ export const createSignIn =
     if (disabled) {
       onOutcome({ ...outcome, ok: false, reason: 'person-disabled' })
       throw new LoginFailed({ reason: 'person-disabled' })
+    }
+    if (!fitsToken(user)) {
+      onOutcome({ ...outcome, ok: false, reason: 'token-too-long' })
+      throw new LoginFailed({ reason: 'token-too-long' })
     }
     const token = await tokens.issue(user, version)
     await beginSession(token, context, person)

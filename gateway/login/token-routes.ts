@@ -4,7 +4,7 @@ import type { SessionCookies } from '../access/browser-session.ts'
 import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { type Identity, tokenAnswerSchema, userSchema } from '../identity.ts'
-import type { AccessTokens } from '../tokens/access-token.ts'
+import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 import type { TokenOwner } from '../tokens/owner-table.ts'
 import { isRecord } from '../values/records.ts'
 
@@ -66,6 +66,7 @@ export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void
       const same = person?.user.provider === login.user.provider && person.user.username === login.user.username
       if (person === undefined || !same) throw new Unauthenticated({ reason: 'person-unknown' })
       if (person.disabled || login.version < person.lowestAccepted) throw new TokenRevoked({ reason: 'person-revoked' })
+      if (!fitsToken(person.user)) throw new Unauthenticated({ reason: 'token-too-long' })
       const token = await tokens.reissue(person.user, person.version, login)
       tellExpiry(reply, login)
       if (sessionCookies !== undefined) reply.header('set-cookie', sessionCookies.renew(request.exchange, token))

@@ -1,12 +1,13 @@
 // Changes a person's access, makes their older tokens stale or ends them, and records who changed it.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict } from '../errors.ts'
+import { fitsToken } from '../tokens/access-token.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, lockAccess, refuseLastAdmin } from './access-state.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
-import { getPerson, type StoredPerson } from './people.ts'
+import { findPerson, getPerson, type StoredPerson } from './people.ts'
 
 /**
  * Assigns a person exactly these profiles and areas, by name, in addition to what their groups are granted. Earlier
@@ -90,6 +91,7 @@ export const replaceAccess = async (
   if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
   const mainAreaId = areas.length === 0 ? null : areaIds[areas.indexOf(areaPrincipal ?? '')]
   if (mainAreaId === undefined) throw new BadRequest({ reason: 'main-area-not-among-areas' })
+  await refuseTooLong(manager, userId, { profiles, areas, areaPrincipal })
   await manager.delete(PersonProfile, { userId })
   await manager.delete(PersonArea, { userId })
   const newProfiles = profileIds.map(profileId => ({ userId, profileId }))
@@ -97,6 +99,26 @@ export const replaceAccess = async (
   await manager.insert(PersonProfile, newProfiles)
   await manager.insert(PersonArea, newAreas)
   await manager.update(Person, { id: userId }, { mainAreaId })
+}
+
+/** A token lists everything, so nobody could use one that is longer than the gateway accepts. */
+const refuseTooLong = async (
+  manager: EntityManager,
+  userId: number,
+  { profiles, areas, areaPrincipal }: AccessNames
+): Promise<void> => {
+  const person = await findPerson(manager, userId)
+  if (person === undefined) return
+  const { user, assigned } = person
+  const granted = (kind: 'profiles' | 'areas') => user[kind].filter(name => !assigned[kind].includes(name))
+  const next = {
+    ...user,
+    profiles: [...profiles, ...granted('profiles')],
+    areas: [...areas, ...granted('areas')],
+    areaPrincipal: areaPrincipal ?? user.areaPrincipal
+  }
+  if (!fitsToken(next))
+    throw new BadRequest({ reason: 'token-too-long', message: 'The areas and profiles are too many for a token' })
 }
 
 const idsOf = (

@@ -63,6 +63,26 @@ const encodePart = (value: unknown): string => Buffer.from(JSON.stringify(value)
 /** RFC 7515 §4.1. */
 const HEADER = encodePart({ alg: 'HS256', typ: 'JWT' })
 
+const claimsOf = (user: User, version: number, life: Life) => ({
+  ...personClaims(user),
+  ver: version,
+  auth_time: life.authenticatedAt,
+  ...(life.addresses === undefined || life.addresses.length === 0 ? {} : { addresses: life.addresses }),
+  sub: String(user.id),
+  jti: life.id,
+  iat: life.issuedAt,
+  exp: life.expiresAt
+})
+
+const MOST = 9_999_999_999
+const LONGEST_LIFE: Life = { id: 'x'.repeat(36), issuedAt: MOST, expiresAt: MOST, authenticatedAt: MOST }
+
+/** Whether `verify` would accept a token of this user: it contains all of their areas, and longer ones are refused unread. */
+export const fitsToken = (user: User, addresses: readonly string[] = []): boolean => {
+  const payload = encodePart(claimsOf(user, MOST, { ...LONGEST_LIFE, addresses }))
+  return `${HEADER}.${payload}.`.length + SIGNATURE_LENGTH <= MAX_TOKEN_LENGTH
+}
+
 /** Strict, like other verifiers: canonical base64url (RFC 7515 §2) of well-formed UTF-8; otherwise undefined. */
 const decodePart = (part: string): unknown => {
   const bytes = Buffer.from(part, 'base64url')
@@ -86,17 +106,7 @@ export const createAccessTokens = (options: AccessTokenOptions): AccessTokens =>
 
   // Async like its callers, although HMAC needs no thread.
   const sign = async (user: User, version: number, life: Life): Promise<string> => {
-    const claims = {
-      ...personClaims(user),
-      ver: version,
-      auth_time: life.authenticatedAt,
-      ...(life.addresses === undefined || life.addresses.length === 0 ? {} : { addresses: life.addresses }),
-      sub: String(user.id),
-      jti: life.id,
-      iat: life.issuedAt,
-      exp: life.expiresAt
-    }
-    const signed = `${HEADER}.${encodePart(claims)}`
+    const signed = `${HEADER}.${encodePart(claimsOf(user, version, life))}`
     return `${signed}.${createHmac('sha256', options.secret).update(signed).digest('base64url')}`
   }
 

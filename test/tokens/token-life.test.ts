@@ -120,3 +120,28 @@ t.test('a refresh needs the same person behind the token', async t => {
   t.equal((await first.fetch('/api/x', { token: unknown })).status, 200, 'sub need not exist')
   t.equal((await first.fetch('/auth/refresh', jsonRequest('POST', unknown))).status, 401)
 })
+
+// RW-54
+t.test('nobody gets more areas than a token can hold, and a login that would need such a token fails', async t => {
+  const { token, user } = await logIn(first, 'carlos')
+  await postgres.query("INSERT INTO areas (name) SELECT 'Departamento ' || i FROM generate_series(1, 500) i")
+  const areas = Array.from({ length: 500 }, (_, i) => `Departamento ${i + 1}`)
+  const give = (names: string[]) =>
+    first.fetch(
+      `/auth/admin/users/${user.id}/access`,
+      jsonRequest('PUT', admin, { profiles: ['Agente'], areas: names, areaPrincipal: names[0] })
+    )
+  const refused = await give(areas)
+  t.match([refused.status, await refused.json()], [400, { message: 'The areas and profiles are too many for a token' }])
+  t.equal((await first.fetch('/any/x', { token })).status, 200, 'nothing has changed')
+  const most = areas.slice(0, 300)
+  t.equal((await give(most)).status, 200)
+  const full = (await logIn(first, 'carlos')).token
+  t.equal((await first.fetch('/any/x', { token: full })).status, 200)
+
+  // As grants to groups, or the new name of an area, could make it.
+  await postgres.query(`INSERT INTO user_areas SELECT ${user.id}, id FROM areas ON CONFLICT DO NOTHING`)
+  t.match(await logIn(first, 'carlos'), { statusCode: 401, code: 'GW_LOGIN_FAILED' })
+  t.match(first.logText(), /"reason":"token-too-long"/)
+  t.equal((await first.fetch('/auth/refresh', jsonRequest('POST', full))).status, 401)
+})
