@@ -4,9 +4,8 @@ import type { Target, Upstream } from '../routes/route.ts'
 import { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
 
-const MAX_CONNECTIONS = 8192
-/** Event streams and long polls, in addition to the connections of plain requests. */
-const MAX_STREAMS = 16_384
+/** Event streams and long polls are in addition to the connections of plain requests. */
+const LIMITS = { connections: 8192, streams: 16_384 }
 const MAX_IDLE = 256
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
 const MAX_AGE_MS = 20_000
@@ -46,7 +45,8 @@ export const createTargetPool = (
   target: Target,
   health: TargetHealth,
   now: () => number,
-  notices: TargetNotices
+  notices: TargetNotices,
+  limits = LIMITS
 ): TargetPool => {
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
@@ -94,9 +94,10 @@ export const createTargetPool = (
     busy: () => open.size - idle.length - resting.size,
     connections: () => open.size,
     acquire(isStream = false) {
-      if (isStream ? streams.size >= MAX_STREAMS : open.size - streams.size - idle.length >= MAX_CONNECTIONS) {
-        return undefined
-      }
+      const isFull = isStream
+        ? streams.size >= limits.streams
+        : open.size - streams.size - idle.length >= limits.connections
+      if (isFull) return undefined
       let connection = idle.pop()
       if (connection === undefined) {
         connection = new UpstreamConnection(upstream, target, events)

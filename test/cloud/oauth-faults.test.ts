@@ -2,11 +2,13 @@
 import { gzipSync } from 'node:zlib'
 import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import t from 'tap'
+import { createProviderMetadata } from '../../gateway/cloud/provider-metadata.ts'
 import { createCloudBrowser } from '../support/cloud-browser.ts'
 import { answerJson, type FaultyProvider, startFaultyProvider } from '../support/faulty-provider.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
+import { quiet } from '../support/quiet.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 /** Where nothing comes, it is waited for half of this. */
@@ -298,4 +300,41 @@ t.test('keys are fetched once for many logins', async t => {
   for (let login = 0; login < 3; login++) t.equal((await logIn(app, provider)).status, 302)
   t.equal(provider.asked.jwks, 1)
   t.equal(provider.asked.discovery, 1)
+})
+
+t.test('the discovered issuer is the configured one, or Microsoft’s own name for its tenant', async t => {
+  const tenant = '8a3f6c1e-0000-4000-8000-000000000001'
+  const [microsoft, other] = ['https://login.microsoftonline.com', '8a3f6c1e-0000-4000-8000-000000000002']
+  const discovered = (issuer: string, found: string) => {
+    const asked: string[] = []
+    const fetch = async (url: string) => {
+      asked.push(url)
+      const endpoints = { authorization_endpoint: 'https://a', token_endpoint: 'https://b', jwks_uri: 'https://c' }
+      return Response.json({ issuer: found, ...endpoints })
+    }
+    const settings = { issuer, insecure: false } as never
+    const metadata = createProviderMetadata({ settings, fetch: fetch as never, log: quiet, now: () => 0 })
+    return metadata().then(
+      ({ issuer }) => [issuer, ...asked],
+      (error: { reason: string }) => error.reason
+    )
+  }
+  for (const [issuer, found] of [
+    ['https://id.example', 'https://id.example/'],
+    ['https://id.example/', 'https://id.example'],
+    ['https://id.example/.well-known/openid-configuration', 'https://id.example'],
+    [`${microsoft}/common/v2.0`, `${microsoft}/{tenantid}/v2.0`],
+    [`${microsoft}/corp.example/v2.0`, `${microsoft}/${tenant}/v2.0`],
+    [`${microsoft}/corp.example`, `https://sts.windows.net/${tenant}/`]
+  ] as const) {
+    const base = issuer.replace(/\/(\.well-known.*)?$/, '')
+    t.same(await discovered(issuer, found), [found, `${base}/.well-known/openid-configuration`], issuer)
+  }
+  for (const [issuer, found] of [
+    ['https://id.example/a', 'https://id.example/b'],
+    [`${microsoft}/${tenant}/v2.0`, `${microsoft}/${other}/v2.0`],
+    [`${microsoft}/corp.example/v2.0`, `${microsoft}/${tenant}/v1.0`],
+    ['https://id.example/corp.example/v2.0', `https://id.example/${tenant}/v2.0`]
+  ] as const)
+    t.equal(await discovered(issuer, found), 'provider-metadata', issuer)
 })

@@ -89,6 +89,10 @@ t.test('the client secret is sent where the provider takes it, and only there fr
   const authentication = createClientAuthentication(true, { none: 'none', basic: 'basic', post: 'post' })
   const metadata = { issuer: 'x', authorization_endpoint: 'x', token_endpoint: 'x', jwks_uri: 'x' } as never
   t.same(authentication.candidates(metadata), ['basic', 'post'])
+  const taking = (...methods: string[]) =>
+    authentication.candidates({ ...(metadata as object), token_endpoint_auth_methods_supported: methods } as never)
+  t.same(taking('private_key_jwt', 'client_secret_post', 'client_secret_basic'), ['post', 'basic'])
+  t.same(taking('client_secret_basic', 'client_secret_post'), ['basic', 'post'])
   authentication.worked('post')
   t.same(authentication.candidates(metadata), ['post'])
 })

@@ -2,7 +2,7 @@
 // LD-17
 import t from 'tap'
 import { accountState, directoryCount, isLockedOut } from '../../gateway/directory/account.ts'
-import type { DirectoryEntry } from '../../gateway/directory/person.ts'
+import { type DirectoryEntry, guidBytes } from '../../gateway/directory/person.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12)
 const WINDOW = 600_000
@@ -53,4 +53,9 @@ t.test('failures count until the window after them is over', async t => {
   t.same(count(bad('3', WINDOW - 1)), { failures: 3, forgottenInMs: 1 })
   for (const none of [bad('3', WINDOW), bad('0', 1000), bad('x', 1000), { badPwdCount: '3' }])
     t.same(count(none), { failures: 0, forgottenInMs: 0 }, JSON.stringify(none))
+})
+
+t.test('a person of Active Directory is looked up by the bytes of the objectGUID', async t => {
+  t.equal(guidBytes('00112233-4455-6677-8899-aabbccddeeff')?.toString('hex'), '33221100554477668899aabbccddeeff')
+  t.equal(guidBytes('maria'), undefined)
 })

@@ -109,6 +109,7 @@ t.test('an address where nothing listens, or a name without an address, fails be
     const directory = createDirectory(settingsFor(url, { timeoutMs: 2000 }))
     const failure = await directory.authenticate('maria', 'x').catch((error: unknown) => error)
     t.match(failure, { reason: /^directory-(unreachable|timeout)$/, bind: 'unsent', countsAsBind: false }, url)
+    if (url.endsWith(':1')) t.match(failure, { cause: { code: 'ECONNREFUSED' } }, 'the log names the cause')
   }
 })
 
@@ -118,6 +119,10 @@ t.test('a connection that breaks off is a failure at every step', async t => {
   const later = ({ id, tag, socket, send }: DirectoryRequest) =>
     tag === REQUEST.bind ? send(result(id, 0x61)) : socket.destroy()
   t.equal(await login(t, later), 'directory-unreachable, accepted')
+  const other = ({ id }: DirectoryRequest) => [entry(id, 'uid=boss,dc=corp', { cn: ['Boss'] }), result(id, 0x65)]
+  const whenAskedWho = (request: DirectoryRequest) =>
+    request.tag === REQUEST.extended ? request.socket.destroy() : bindThen(other)(request)
+  t.equal(await login(t, whenAskedWho), 'directory-unreachable, accepted')
   const half = ({ id, socket }: DirectoryRequest) => socket.end(result(id, 0x61).subarray(0, 5))
   t.equal(await login(t, half), 'directory-unreachable, unanswered')
 })
@@ -212,11 +217,16 @@ t.test('a good entry is read, whatever stands around it', async t => {
 
 t.test('names are bounded and one line', async t => {
   const found = ({ id }: DirectoryRequest) => [
-    entry(id, MARIA, { displayName: [`  ${'😀'.repeat(400)}`], mail: ['a\u202eb\u0000c@corp.example  '] }),
+    entry(id, MARIA, {
+      displayName: [`  ${'😀'.repeat(400)}`],
+      mail: ['a\u202eb\u0000c@corp.example  '],
+      memberOf: ['cn=a,dc=corp']
+    }),
     result(id, 0x65)
   ]
   const person = await login(t, bindThen(found))
-  t.match(person, { name: '😀'.repeat(256), email: 'a b c@corp.example', subject: 'maria' })
+  const email = 'a b c@corp.example'
+  t.match(person, { name: '😀'.repeat(256), email, subject: 'maria', groups: ['cn=a,dc=corp'] })
 })
 
 t.test("a search that the server's own limit cut short does not prove that there is one entry", async t => {

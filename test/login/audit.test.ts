@@ -69,6 +69,8 @@ t.test('under a flood of refusals every success is on record, and the refusals a
   t.ok(refusals.length < 100, `${refusals.length} entries`)
   const counted = refusals.reduce((sum, { details }) => sum + ((details as { count?: number }).count ?? 1), 0)
   t.equal(counted, 400)
+  const sums = refusals.map(({ details }) => (details as { seconds?: number }).seconds).filter(s => s !== undefined)
+  t.ok(sums.length > 0 && sums.every(seconds => seconds >= 1 && seconds <= 60), `${sums} s`)
 })
 
 t.test('with directory login off an anonymous POST leaves no row', async t => {

@@ -12,6 +12,7 @@ import {
   reservePermit,
   settlePermit
 } from '../../gateway/login/throttle/permits.ts'
+import { createWrongPasswords } from '../../gateway/login/throttle/wrong-passwords.ts'
 
 const WINDOW = 1000
 const rules = (max: number, forget: PermitRules['forget'] = 'together'): PermitRules => ({
@@ -200,4 +201,19 @@ t.test('a high limit is counted to the last, in little space', async t => {
     t.equal(client.reserve(1020, 'next').kind, forget === 'singly' ? 'granted' : 'refused')
     t.equal(client.reserve(1500, 'next').kind, 'granted')
   }
+})
+
+t.test('a refused password is remembered for two minutes, by an instance without Redis too', async t => {
+  let now = 0
+  const wrong = createWrongPasswords(
+    async () => undefined,
+    () => now
+  )
+  await wrong.add('digest')
+  t.equal(await wrong.has('another'), false)
+  t.equal(await wrong.has('digest'), true)
+  now = 119_999
+  t.equal(await wrong.has('digest'), true)
+  now = 120_000
+  t.equal(await wrong.has('digest'), false)
 })

@@ -7,6 +7,7 @@ import {
   clientTrailers,
   createResponseContext
 } from '../../gateway/upstream/headers/client-head.ts'
+import { encodeList, encodeValue, identityFields } from '../../gateway/upstream/headers/identity-headers.ts'
 import { privateAnswersOf } from '../../gateway/upstream/headers/private-answers.ts'
 import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
 import { routeAt, upstreamAt } from '../support/routes.ts'
@@ -36,6 +37,7 @@ t.test('fields between two hops, and those that only the gateway writes, are dro
   ])
     t.same(sent([name, 'x', 'X-Own', 'y'], PUBLIC), ['X-Own: y'], name)
   t.same(sent(['Connection', 'close, X-Hop', 'X-Hop', 'x', 'x-hop', 'y', 'X-Hop-2', 'z'], PUBLIC), ['X-Hop-2: z'])
+  t.same(sent(['Connection', 'X-A', 'X-A', '1', 'connection', 'X-B', 'X-B', '2', 'X-C', '3'], PUBLIC), ['X-C: 3'])
   t.same(
     sent(['Connection', 'Content-Length', 'Content-Length', '3'], PUBLIC),
     ['Content-Length: 3'],
@@ -91,6 +93,9 @@ t.test('no backend sets a cookie of the gateway, in any spelling', async t => {
 t.test('a stream of events is one by its type alone', async t => {
   const isStream = (type: string) => headOf(['Content-Type', type], PUBLIC).eventStream
   for (const type of ['text/event-stream', 'Text/Event-Stream ; charset=utf-8']) t.equal(isStream(type), true, type)
+  const beside = ['Content-Type', 'text/event-stream', 'Set-Cookie', 'a=b', 'Location', '/x', 'Date', 'x']
+  t.equal(headOf(beside, PUBLIC).eventStream, true)
+  t.equal(headOf(['Location', 'text/event-stream'], PUBLIC).eventStream, false)
   for (const type of ['text/event-streams', 'x/text/event-stream', 'text/plain']) t.equal(isStream(type), false, type)
 })
 
@@ -102,3 +107,43 @@ t.test('a trailer passes unless it would change how the response is read', async
     ['Grpc-Status', '0']
   )
 })
+
+t.test('a status line has three digits from 100 to 599, and a reason that may be absent (RFC 9112 §4)', async t => {
+  const read = (line: string) => {
+    const { status, reason } = parseHead(`${line}\r\nContent-Length: 0\r\n`, 'GET')
+    return [status, reason]
+  }
+  t.same(read('HTTP/1.1 200 OK'), [200, 'OK'])
+  t.same(read('HTTP/1.1 200 No'), [200, 'No'], 'as long as the standard phrase')
+  t.same(read('HTTP/1.1 200 OK then'), [200, 'OK then'])
+  t.same(read('HTTP/1.0 599 '), [599, ''])
+  t.same(read('HTTP/1.1 299'), [299, ''])
+  for (const line of ['HTTP/1.1 600 x', 'HTTP/1.1 099 x', 'HTTP/1.1 2x0 x', 'HTTP/1.1 20: x', 'HTTP/1.1 20/ x'])
+    t.throws(() => read(line), { message: 'malformed status line' }, line)
+  for (const line of ['HTTP/1.1 2000 x', 'HTTP/1.2 200 x', 'HTTP/1.1  200 x', 'HTTP/1.1 200-x', 'HTTP/1.1 200 x\u0000'])
+    t.throws(() => read(line), { message: 'malformed status line' }, line)
+})
+
+t.test('a body’s length is that of its framing, and what a response without a body announces is noted', async t => {
+  const read = (method: string, status: number, fields: string) => {
+    const { framing, contentLength, announcesMore } = parseHead(`HTTP/1.1 ${status} x\r\n${fields}`, method)
+    return [framing, contentLength, announcesMore]
+  }
+  t.same(read('GET', 200, 'Content-Length: 1\r\n'), ['length', 1, false])
+  t.same(read('GET', 200, 'Content-Length: 0\r\n'), ['none', -1, false])
+  t.same(read('GET', 200, 'Transfer-Encoding: chunked\r\n'), ['chunked', -1, false])
+  t.same(read('GET', 200, ''), ['close', -1, false])
+  t.same(read('HEAD', 200, 'Content-Length: 1\r\n'), ['none', -1, true])
+  t.same(read('GET', 304, 'Content-Length: 0\r\n'), ['none', -1, false])
+  t.same(read('GET', 204, 'Transfer-Encoding: chunked\r\n'), ['none', -1, true])
+})
+
+t.test(
+  'blanks at the ends of a person’s attribute survive, and without a person every identity field is empty',
+  async t => {
+    t.equal(encodeValue('  a b  '), '%20%20a b%20%20')
+    t.equal(encodeList(['  a', 'b  ']), '%20%20a,b%20%20')
+    const values = identityFields(undefined).filter((_, index) => index % 2 === 1)
+    t.same([...new Set(values)], [''])
+  }
+)

@@ -2,9 +2,16 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
 import type { Upstream } from '../../gateway/routes/route.ts'
+import { callUpstream } from '../../gateway/upstream/call.ts'
+import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
+import { type HealthProbe, healthOf, watchTarget } from '../../gateway/upstream/health.ts'
+import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
+import { createTargetPool } from '../../gateway/upstream/pool.ts'
 import type { Requester } from '../../gateway/upstream/requester.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { until } from '../support/until.ts'
 
 const upstreamAt = (port: number): Upstream => ({
   name: 'raw',
@@ -68,10 +75,19 @@ t.test('a connection paused on the last bytes of an answer carries the next requ
   raw.respond(() => OK)
   t.equal(await ask(false), 200)
   t.equal(raw.accepted(), 1)
+  t.ok(connection.waitedMs >= 0)
+  raw.respond(() => 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n')
+  const upgraded = ask(false)
+  t.equal(connection.waitedMs, -1, 'what the upstream took to answer belongs to one request')
+  await t.rejects(upgraded, { message: 'unasked upgrade' })
 })
 
 /** What happens to a request that is sent right after the upstream did something, of which nothing has been read yet. */
-const askJustAfter = async (t: Tap, act: (upstreamSide: Socket) => void) => {
+const askJustAfter = async (
+  t: Tap,
+  act: (upstreamSide: Socket) => void,
+  andThen: (connection: UpstreamConnection) => void = () => undefined
+) => {
   const accepted: Socket[] = []
   const server = createServer(socket => {
     socket.on('error', () => undefined)
@@ -111,12 +127,22 @@ const askJustAfter = async (t: Tap, act: (upstreamSide: Socket) => void) => {
         1000
       )
       connection.finish()
+      andThen(connection)
     })
   })
 }
 
 t.test('a connection that was closed just before its request left has sent nothing', async t => {
   const told = await askJustAfter(t, upstreamSide => upstreamSide.destroy())
+  t.strictSame(told, { fault: 'reset', nothingSent: true, received: 0 })
+})
+
+t.test('a write that the kernel refuses at once has sent nothing', async t => {
+  const told = await askJustAfter(
+    t,
+    upstreamSide => upstreamSide.resetAndDestroy(),
+    connection => connection.flush()
+  )
   t.strictSame(told, { fault: 'reset', nothingSent: true, received: 0 })
 })
 
@@ -161,4 +187,111 @@ t.test('what is given away is sent whole and its memory freed; what is only writ
   t.equal((await raw.request()).body, 'g'.repeat(size) + 'p'.repeat(size) + 'w'.repeat(size))
   t.equal(given.length, 0)
   t.strictSame([part.length, partOf.length, written.length], [size, 2 * size, size])
+})
+
+/** Calls of an upstream whose clock stands still. */
+const callsTo = (t: Tap, upstream: Upstream, now: () => number) => {
+  const upstreams = createUpstreams({ now })
+  t.teardown(upstreams.close)
+  const [target] = upstream.targets
+  if (target === undefined) throw new Error('no target')
+  const call = (method: 'GET' | 'POST', body?: Buffer) => {
+    const length = body === undefined ? '' : `content-length: ${body.length}\r\n`
+    const head = `${method} / HTTP/1.1\r\nhost: x\r\n${length}\r\n`
+    return callUpstream(upstreams, { upstream, target, method, head, body, timeoutMs: 1000, maxBytes: 100 }).answer
+  }
+  return { upstreams, call }
+}
+
+t.test('a small request has its whole answer, and a connection that rests is not busy', async t => {
+  const raw = await startRawUpstream(t)
+  const { upstreams, call } = callsTo(t, upstreamAt(raw.port), () => 1)
+  raw.respond(() => OK)
+  t.equal((await call('GET')).body.toString(), 'ok')
+  raw.respond(() => 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n')
+  t.equal((await call('GET')).head.status, 204)
+  t.match(upstreams.status(), [{ targets: [{ busy: 0, connections: 1, state: 'up' }] }])
+  // A SETTINGS frame (RFC 9113 §3.4). There is no log to say so.
+  raw.respond(() => Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+  await t.rejects(call('GET'), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
+})
+
+t.test('a request with a body is not lost on a warm connection that the upstream has just closed', async t => {
+  const raw = await startRawUpstream(t)
+  // Idle since the process began.
+  const { call } = callsTo(t, upstreamAt(raw.port), () => Number.MIN_VALUE)
+  raw.respond(() => OK)
+  await call('GET')
+  await until(() => performance.now() > 1001)
+  const answer = await new Promise<{ head: { status: number } }>((resolve, reject) => {
+    setImmediate(() => {
+      raw.requests[0]?.socket.destroy()
+      call('POST', Buffer.from('body')).then(resolve, reject)
+    })
+  })
+  t.equal(answer.head.status, 200)
+  t.match(raw.requests, [{ method: 'GET' }, { method: 'POST', body: 'body' }])
+})
+
+t.test('a target has so many connections for requests, and so many for streams besides', async t => {
+  const raw = await startRawUpstream(t)
+  const upstream = upstreamAt(raw.port)
+  const [target] = upstream.targets
+  if (target === undefined) return t.fail('no target')
+  const health = watchTarget(target, {
+    probe: () => () => undefined,
+    checkEveryMs: undefined,
+    now: () => 0,
+    onChange: () => undefined
+  })
+  const notices = { onHttp2: () => undefined, onUnasked: () => undefined }
+  const pool = createTargetPool(upstream, target, health, () => 0, notices, { connections: 2, streams: 1 })
+  t.teardown(pool.destroy)
+  const acquired = [true, true, false, false, false].map(isStream => pool.acquire(isStream) !== undefined)
+  t.same(acquired, [true, false, true, true, false])
+})
+
+t.test('two failed checks take a target out once; with every target out there is still a choice', async t => {
+  const upstream: Upstream = { ...upstreamAt(1), targets: [...upstreamAt(1).targets, ...upstreamAt(2).targets] }
+  const [target, other] = upstream.targets
+  if (target === undefined || other === undefined) return t.fail('no target')
+  t.equal(
+    await new Promise(resolve => probeOf(upstreamAt(1), target, () => 0)(resolve)),
+    'unreachable',
+    'a port where nothing listens'
+  )
+  const asked: Parameters<HealthProbe>[0][] = []
+  const changes: string[] = []
+  const health = watchTarget(target, {
+    probe: done => {
+      asked.push(done)
+      return () => undefined
+    },
+    checkEveryMs: 1,
+    now: () => 0,
+    onChange: state => changes.push(state)
+  })
+  await until(() => asked.length > 0)
+  const [done = () => undefined] = asked
+  done('check-status')
+  t.equal(health.isOut, false)
+  for (let n = 0; n < 3; n++) done('check-status')
+  t.same(changes, ['down'])
+  health.close()
+
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const pool = upstreams.poolOf(upstream)
+  for (const each of upstream.targets) healthOf(each)?.failed('unreachable', true)
+  t.ok(upstreams.hasDown())
+  t.ok(pool.acquire())
+  t.equal(pool.acquire(undefined, [target])?.target, other)
+})
+
+t.test('a name without an address, or that nobody can resolve, is an error', async t => {
+  const lookUp = (resolve: ResolveAll) =>
+    new Promise(settle => createSharedLookup({ resolve })('backend.example', {}, (...told) => settle(told)))
+  t.match(await lookUp((_, done) => done(null, [])), [{ code: 'ENOTFOUND' }])
+  t.match(await lookUp((_, done) => done(new Error('SERVFAIL'), [])), [{ message: 'SERVFAIL' }])
+  t.same(await lookUp((_, done) => done(null, [{ address: '192.0.2.1', family: 4 }])), [null, '192.0.2.1', 4])
 })

@@ -1,4 +1,5 @@
 // Any bytes, cut anywhere, are judged by the frame scanner as the ws package judges them.
+import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import t from 'tap'
@@ -139,6 +140,34 @@ t.test('what passes through is what came, byte for byte, and stops at the frame 
     { numRuns: 1500 }
   )
   t.pass('nothing is changed')
+})
+
+/** A text message in masked fragments, cut anywhere. */
+const maskedText = (payload: Buffer, fragmentMarks: readonly number[], marks: readonly number[]): Buffer[] => {
+  const fragments = cut(payload, fragmentMarks)
+  const frames = fragments.map((fragment, i) => {
+    const frame = buildFrame(i === 0 ? 1 : 0, fragment, true)
+    if (i < fragments.length - 1) frame[0] = i === 0 ? 1 : 0
+    return frame
+  })
+  return cut(Buffer.concat(frames), marks)
+}
+
+// WS-13
+t.test('masked text passes exactly when it is UTF-8, wherever its characters are cut', async t => {
+  const marks = fc.array(fc.nat(), { maxLength: 8 })
+  const change = fc.option(fc.record({ at: fc.nat(), byte: fc.integer({ min: 0, max: 255 }) }))
+  const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 })
+  fc.assert(
+    fc.property(text, fc.constantFrom(1, 1, 3, 400), change, marks, marks, (piece, times, change, inner, outer) => {
+      const payload = Buffer.from(piece.repeat(times))
+      if (change !== null) payload[change.at % payload.length] = change.byte
+      const { fault } = scan(maskedText(payload, inner, outer), true, false)
+      if (fault !== (isUtf8(payload) ? 0 : 1007)) throw new Error(`judged ${fault}: ${payload.toString('hex', 0, 200)}`)
+    }),
+    { numRuns: 300 }
+  )
+  t.pass('300 messages')
 })
 
 // WS-13

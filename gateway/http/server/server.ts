@@ -163,9 +163,9 @@ function onError(this: Served) {
   this.destroy()
 }
 
-/** How many of this socket's bytes the kernel has taken; -1 if nothing is waiting. */
-const taken = (socket: net.Socket): number =>
-  socket.writableLength === 0 ? -1 : socket.bytesWritten - socket.writableLength
+/** How many of this socket's bytes the kernel has taken; undefined if nothing is waiting. */
+const taken = (socket: net.Socket): number | undefined =>
+  socket.writableLength === 0 ? undefined : socket.bytesWritten - socket.writableLength
 
 /** Cuts connections whose bytes have not moved for `stallMs`, in the middle of a response and after it. */
 const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: number): NodeJS.Timeout => {
@@ -173,8 +173,8 @@ const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: 
   return setInterval(() => {
     for (const [connection, socket] of connections) {
       const now = taken(socket)
-      if (now !== -1 && now === lastTaken.get(connection)) connection.destroy()
-      else if (now === -1) lastTaken.delete(connection)
+      if (now === undefined) lastTaken.delete(connection)
+      else if (now === lastTaken.get(connection)) connection.destroy()
       else lastTaken.set(connection, now)
     }
   }, stallMs).unref()

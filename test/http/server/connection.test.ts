@@ -111,3 +111,46 @@ t.test('after a refusal, the rest of a slow upload is read for as long as it arr
     t.equal(connection.deadline, Math.min(lingerMs, host.now + lingerSilenceMs))
   }
 })
+
+t.test('a head must be complete in time after its first byte; a fault is answered', async t => {
+  const { connection, host, socket, due } = openConnection({
+    onRequest: () => undefined,
+    onFault: (_, fault) => `HTTP/1.1 400 ${fault}\r\n\r\n`
+  })
+  const { headMs } = DEFAULT_LIMITS
+  host.now = 1000
+  connection.take(Buffer.from('GET '), false)
+  t.equal(connection.deadline, 1000 + headMs)
+  host.now = 2000
+  connection.take(Buffer.from('/a'), false)
+  t.equal(connection.deadline, 1000 + headMs, 'further bytes gain no time')
+  connection.take(Buffer.from(' nonsense\r\n\r\n'), false)
+  for (const next of due.splice(0)) next()
+  t.equal(socket.written, 'HTTP/1.1 400 malformed\r\n\r\n')
+})
+
+t.test('a body whose consumer pauses is kept until it resumes', async t => {
+  let got = ''
+  let resume = () => {}
+  const { connection } = openConnection({
+    onRequest(request) {
+      resume = () => request.resume()
+      request.read({
+        onUpload(chunk) {
+          got += chunk.toString('latin1')
+          request.pause()
+        },
+        onUploadEnd() {
+          got += '.'
+        }
+      })
+    },
+    onFault: () => ''
+  })
+  connection.take(Buffer.from(post('hello').slice(0, -3)), false)
+  t.equal(got, 'he')
+  connection.take(Buffer.from('llo'), false)
+  t.equal(got, 'he')
+  resume()
+  t.equal(got, 'hello.')
+})

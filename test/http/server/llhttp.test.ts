@@ -132,6 +132,7 @@ t.test('a chunked body is the same however its bytes are split, and its framing 
   }
   t.equal(ends(`1;${'e'.repeat(17_000)}`), MALFORMED)
   t.equal(ends(`0\r\nA: ${'t'.repeat(17_000)}`), MALFORMED)
+  t.equal(ends(`1\r\na\r\n1;${'e'.repeat(17_000)}\r\nb\r\n`), MALFORMED, 'between two chunks')
   t.equal(ends('1\r\na\r\n'.repeat(20_000)), INCOMPLETE, 'many small chunks are none of that')
   for (const text of ['0x2\r\nab', '-2\r\n', 'g\r\n', '2\nab', '2\r\nabc\r\n', '10000000000000002\r\n'])
     t.equal(ends(text), MALFORMED, JSON.stringify(text))

@@ -1,0 +1,152 @@
+// Heads of requests and responses are read and written right, without a connection; a refusal finds its words.
+import t from 'tap'
+import * as errors from '../../gateway/errors.ts'
+import { secondsLeft } from '../../gateway/http/answer.ts'
+import { createCrossOrigins, crossOriginFields } from '../../gateway/http/cross-origin.ts'
+import { forwardsLeft, readHead } from '../../gateway/http/head.ts'
+import { escapeHtml, refusalPage } from '../../gateway/http/refusal-page.ts'
+import { kindOf, REFUSALS } from '../../gateway/http/refusal-words.ts'
+import { Outbox } from '../../gateway/http/server/outbox.ts'
+import { fieldValue, fieldValues } from '../../gateway/http/server/request.ts'
+import { HttpResponse } from '../../gateway/http/server/response.ts'
+import { isDated } from '../../gateway/http/server/response-head.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+
+const headOf = (...fields: string[]) => readHead(fields, new Map())
+
+t.test('fields are counted, joined and found by name', async t => {
+  t.equal(headOf('Host', 'a', 'HOST', 'b').hosts, 2)
+  t.equal(headOf('X-Forwarded-For', '192.0.2.1', 'x-forwarded-for', '192.0.2.2').forwardedFor, '192.0.2.1, 192.0.2.2')
+  const fields = ['A', '1', 'b', '2', 'a', '']
+  t.equal(fieldValue(fields, 'a'), '1, ')
+  t.equal(fieldValue(fields, 'b'), '2')
+  t.same(fieldValues(fields, 'a'), ['1', ''])
+  t.equal(isDated(['X-Date', 'x', 'DATE', 'x']), true)
+  t.equal(isDated(['X-Date', 'x', 'Dada', 'x']), false)
+})
+
+t.test('Max-Forwards counts for OPTIONS and TRACE alone (RFC 9110 §7.6.2)', async t => {
+  const head = headOf('Max-Forwards', '3')
+  t.same(
+    ['OPTIONS', 'TRACE', 'GET'].map(method => forwardsLeft(method, head)),
+    [3, 3, undefined]
+  )
+})
+
+t.test('a request id is kept if a trusted proxy sent it', async t => {
+  const fields = ['Host', 'gw', 'X-Request-Id', 'from-the-proxy-1']
+  t.equal(exchangeOf({ fields, trusted: true }).requestId, 'from-the-proxy-1')
+  t.not(exchangeOf({ fields }).requestId, 'from-the-proxy-1')
+})
+
+t.test('what is under way is aborted once, when the client is gone or its body is malformed', async t => {
+  for (const end of ['onClosed', 'onBodyFault'] as const) {
+    const exchange = exchangeOf()
+    let aborted = 0
+    exchange.underway = { abort: () => void aborted++ }
+    exchange[end]()
+    exchange[end]()
+    t.equal(aborted, 1, end)
+  }
+})
+
+t.test('a limit is over in a second at the soonest', async t => {
+  const verdict = { allowed: true, limit: 1, remaining: 0 }
+  t.same(
+    [0, 1, 1000, 1001].map(resetMs => secondsLeft({ ...verdict, resetMs })),
+    [1, 1, 1, 2]
+  )
+})
+
+t.test('only a field of this very name is the backend’s own permission', async t => {
+  const origins = createCrossOrigins('https://gw.example', 'https://app.example', [])
+  const exchange = exchangeOf({ fields: ['Host', 'gw', 'Origin', 'https://app.example'], route: {} })
+  t.same(crossOriginFields(exchange, 'A: b\r\nAccess-Control-Allow-Origin: *\r\n', origins), [])
+  t.match(crossOriginFields(exchange, 'X-Access-Control-Allow-Origin: *\r\n', origins), ['access-control-allow-origin'])
+})
+
+/** What a response writes, and whether its connection stays open. */
+const written = (
+  asked: { isHead?: boolean; versionMinor?: number },
+  act: (response: HttpResponse) => void,
+  state: { isDraining?: boolean; isBodyDue?: boolean } = {}
+) => {
+  let text = ''
+  const sink = {
+    isDraining: false,
+    isBodyDue: false,
+    ...state,
+    send(more: string) {
+      text += more
+    },
+    sendBytes(before: string, bytes: Buffer, after: string) {
+      text += before + bytes.toString() + after
+      return true
+    },
+    cut: () => undefined
+  }
+  const response = new HttpResponse(sink, { isHead: false, versionMinor: 1, keepAlive: true, ...asked })
+  act(response)
+  return { text, keepAlive: response.keepAlive }
+}
+
+t.test('a response is framed for its client, and has a body only where it may (RFC 9112 §6)', async t => {
+  const act =
+    (status: number, length = -1) =>
+    (response: HttpResponse) => {
+      response.begin({ status, headers: ['Date', 'x'] }, length)
+      response.write(Buffer.from('ab'))
+      response.end()
+    }
+  const kept = 'Date: x\r\nconnection: keep-alive\r\nkeep-alive: timeout=75\r\n'
+  t.same(written({}, act(200)), {
+    text: `HTTP/1.1 200 OK\r\n${kept}transfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n`,
+    keepAlive: true
+  })
+  t.same(written({ versionMinor: 0 }, act(200)), {
+    text: 'HTTP/1.1 200 OK\r\nDate: x\r\nconnection: close\r\n\r\nab',
+    keepAlive: false
+  })
+  t.same(written({ isHead: true }, act(200, 2)), { text: `HTTP/1.1 200 OK\r\n${kept}\r\n`, keepAlive: true })
+  for (const status of [204, 304]) t.notMatch(written({}, act(status)).text, /ab|chunked/, String(status))
+  for (const state of [{ isDraining: true }, { isBodyDue: true }])
+    t.match(written({}, act(200), state), { text: /\r\nconnection: close\r\n/, keepAlive: false })
+})
+
+t.test('while a client takes nothing, one write waits for its turn', async t => {
+  const writes: string[] = []
+  const outlet = {
+    writableLength: 1,
+    write: (data: string | Uint8Array) => writes.push(data.length === 0 ? 'turn' : 'bytes') > 0,
+    cork: () => undefined,
+    uncork: () => undefined
+  }
+  const outbox = new Outbox(outlet as never, { flushSoon: () => undefined, onTaken: () => undefined })
+  for (let i = 0; i < 3; i++) t.equal(outbox.sendBytes('', Buffer.alloc(10_000), ''), false)
+  t.same(writes, ['bytes', 'turn', 'bytes', 'bytes'])
+})
+
+t.test('every refusal has a page with words and a way on; no value of it becomes markup', async t => {
+  t.equal(escapeHtml(`<a href="x">'&`), '&lt;a href=&quot;x&quot;&gt;&#39;&amp;')
+  const options = {
+    brand: 'B',
+    contact: undefined,
+    home: '/',
+    cloudLogin: '/auth/oauth/cloudidp/start',
+    cloudName: 'C'
+  }
+  const refusals = Object.values(errors).flatMap(value =>
+    typeof value === 'function' && value.prototype instanceof errors.GatewayError
+      ? [value as typeof errors.NoRoute]
+      : []
+  )
+  t.ok(refusals.length > 30)
+  const waysOf = (error: errors.GatewayError) => {
+    const page = refusalPage(error, exchangeOf(), options)
+    t.ok(page.includes(escapeHtml(REFUSALS.en[kindOf(error.code)].title)), error.code)
+    return page.match(/<a href="[^"]*"/g)?.length
+  }
+  for (const Refusal of refusals) t.ok(waysOf(new Refusal({})), Refusal.name)
+  t.equal(waysOf(new errors.Unavailable({})), 2, 'again, and home')
+  t.equal(waysOf(new errors.TokenExpired({})), 2, 'log in, and home')
+})

@@ -1,0 +1,48 @@
+// What a backend is sent of a request: its target and fields, with the identity and without the gateway's own tokens.
+import t from 'tap'
+import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
+import { upstreamHead } from '../../gateway/upstream/headers/upstream-head.ts'
+import { createUpstreamRequest } from '../../gateway/upstream/headers/upstream-request.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
+
+const OWN = `pt_${'o'.repeat(43)}`
+const partsOf = createUpstreamRequest({
+  tokens: { isOurs: token => token === OWN },
+  ownCookies: { has: name => name === 'portaria_session' },
+  fieldKinds: createFloodMemory().requestFields,
+  toldHost: () => 'gw.example',
+  assertions: { lineFor: () => 'x-user-assertion: signed\r\n' }
+})
+const upstream = upstreamAt(4001)
+
+t.test('a person’s query passes as it is; a public route passes no token of ours on', async t => {
+  const identity = { kind: 'session', user: { id: 7 } } as never
+  const target = (more: Parameters<typeof exchangeOf>[0]) =>
+    partsOf(
+      exchangeOf({ target: `/x?a=1&t=${OWN}`, ...more }),
+      routeAt('/x', upstream),
+      '127.0.0.1:4001',
+      `?a=1&t=${OWN}`
+    ).target
+  t.equal(target({ identity }), `/x?a=1&t=${OWN}`)
+  t.equal(target({}), '/x?a=1')
+})
+
+t.test('without a stripped prefix, rules or an upstream, none is told', async t => {
+  const { upstream: _, ...bare } = routeAt('/x', upstream)
+  const parts = partsOf(exchangeOf({ fields: ['Host', 'gw', 'A', '1'] }), bare as never, 'up:1', '')
+  t.equal(parts.rules, undefined)
+  t.equal(parts.forwarded.prefix, '')
+  t.equal(partsOf(exchangeOf(), routeAt('/x', upstream, { stripPrefix: '/x' }), 'up:1', '').forwarded.prefix, '/x')
+  t.notMatch(upstreamHead(parts, false), /x-forwarded-prefix/)
+})
+
+t.test('a COPY names the same server for what it writes to (RFC 4918 §10.3)', async t => {
+  const exchange = exchangeOf({ method: 'COPY', fields: ['Host', 'gw', 'Destination', 'https://gw/y'] })
+  exchange.route = routeAt('/x', upstream)
+  exchange.destination = '/y'
+  const head = upstreamHead(partsOf(exchange, exchange.route, '127.0.0.1:4001', ''), false)
+  t.match(head, /\r\ndestination: http:\/\/127\.0\.0\.1:4001\/y\r\n/)
+  t.equal(head.match(/destination/gi)?.length, 1)
+})
