@@ -352,6 +352,22 @@ t.test('a password policy that demands a new password allows no login', async t 
   t.equal(await login(t, withPolicy), 'password-must-change, refused')
 })
 
+t.test('a person is looked up as the service account, and is gone when neither name nor subject is found', async t => {
+  let found: (id: number) => Buffer[] = () => []
+  const server = await startFaultyDirectory(t, ({ id, tag, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61))
+    if (tag === REQUEST.search) send(...found(id), result(id, 0x65))
+  })
+  const service = { userDnTemplate: undefined, bindDn: 'cn=portaria,dc=corp', bindPassword: 'x' }
+  const directory = createDirectory(settingsFor(server.url, service))
+  const account = { subject: '00112233-4455-6677-8899-aabbccddeeff', login: 'maria' }
+  t.same(await directory.lookUp(account), { state: 'gone' })
+  const { bind, search } = REQUEST
+  t.same(server.requests.slice(0, 3), [bind, search, search])
+  found = id => [entry(id, MARIA, { uid: ['maria'], memberOf: ['cn=a,dc=corp'] })]
+  t.same(await directory.lookUp(account), { state: 'open', groups: ['cn=a,dc=corp'] })
+})
+
 t.test('nothing was thrown that was not caught', async t => {
   t.same(uncaught, [])
 })
