@@ -68,7 +68,6 @@ const ADDRESSES = [
   'x-true-client-ip',
   'real-ip',
   'x-real-ip',
-  'remote-addr',
   'x-originating-ip',
   'x-proxyuser-ip',
   'proxy-client-ip',
@@ -84,16 +83,13 @@ const ADDRESSES = [
   'x-azure-socketip',
   'x-appengine-user-ip',
   'x-nf-client-connection-ip',
-  'ali-cdn-real-ip'
+  'ali-cdn-real-ip',
+  'cloudfront-viewer-address'
 ]
 
-// Names under which other gateways and servers pass identity (Apache, Authelia, Azure, OpenSearch, SiteMinder, WebSEAL, Oracle
-// Access Manager); `Proxy` is for httpoxy.
+// Names under which other gateways and servers pass identity (Azure, OpenSearch, SiteMinder, WebSEAL, Oracle Access Manager, APISIX,
+// AuthCrunch, Puppet); `Proxy` is for httpoxy.
 const FOREIGN_IDENTITY = [
-  'remote-user',
-  'remote-groups',
-  'remote-name',
-  'remote-email',
   'x-proxy-user',
   'x-proxy-roles',
   'x-sso-user',
@@ -109,6 +105,10 @@ const FOREIGN_IDENTITY = [
   'client-cert',
   'client-cert-chain',
   'x-client-cert',
+  'x-client-dn',
+  'x-client-verify',
+  'x-userinfo',
+  'x-token-subject',
   'x-arr-clientcert',
   'proxy'
 ]
@@ -122,11 +122,20 @@ const SPOOFABLE = [
   'x-original-uri',
   'front-end-https',
   'x-host',
-  'x-url-scheme'
+  'x-scheme',
+  'x-url-scheme',
+  'x-proxied-https',
+  'proxy-auth-cert',
+  'proxy-ssl-id',
+  'x-proxyscheme',
+  'x-proxyhost',
+  'x-proxyport',
+  'x-proxycontextpath'
 ]
 
 // Fields by which a backend serves another path or method than the one requested. gunicorn takes `Script-Name` off the path that it
-// hands to the application, Next.js finds the page by `X-Matched-Path`, Rack sends the file that `X-Accel-Mapping` leads to.
+// hands to the application, Next.js finds the page by `X-Matched-Path`, Rack sends the file that `X-Accel-Mapping` leads to, ASP.NET
+// takes what `AspFilterSessionId` contains off the path.
 const MISLEADING = [
   'script-name',
   'path-info',
@@ -135,6 +144,7 @@ const MISLEADING = [
   'x-now-route-matches',
   'x-sendfile-type',
   'x-accel-mapping',
+  'aspfiltersessionid',
   'x-override-url',
   'x-rewrite-url',
   'x-http-method',
@@ -167,6 +177,17 @@ const DROPPED_PREFIXES = [
   'x-consumer-',
   'x-authenticated-',
   'x-vouch-',
+  // Apache and Authelia (NetBox reads Remote-User-Group), mod_auth_openidc, Shibboleth, AuthCrunch, Kubeflow, CouchDB, NiFi.
+  'remote-',
+  'oidc-claim-',
+  'oidc-access-token',
+  'oidc-id-token',
+  'oidc-userinfo',
+  'shib-',
+  'x-token-user-',
+  'kubeflow-',
+  'x-auth-couchdb-',
+  'x-proxiedentit',
   // Kubernetes, and addresses.
   'x-remote-',
   'impersonate-',

@@ -2,7 +2,7 @@
 import { decode, isBlankOrDot, trimBlanks } from './canonical-path.ts'
 
 /**
- * Segments as a backend may see them after decoding again, merging slashes, cutting `;…` or what follows an encoded
+ * Segments as a backend may see them after decoding again, merging slashes, cutting `;…`, `/(S(…))` or what follows an encoded
  * `?` or `#`, reading `+` as a blank, and trimming blanks at the ends or dots at the end of a segment: each alone and all
  * combined. The caller handles case. Empty segments are dropped. No route looks further than `depth`
  * segments.
@@ -78,16 +78,24 @@ const withoutBlanks = (cut: string): string[] => {
 export const foldCase = (text: string): string =>
   text.replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
 
+// `/(S(…))`: classic ASP.NET takes sessions and tickets off the path before anything else sees it, whether an application uses
+// them or not (System.Web, CookielessHelper).
+const SESSION_IN_PATH = /\/(?:\(|%28)(?:[A-Z](?:\(|%28)(?:(?!%29)[^/)])*(?:\)|%29))+(?:\)|%29)/g
+
 const STRUCTURAL: readonly ((path: string) => string)[] = [
   path => path.replaceAll('%2F', '/'),
   path => path.replace(/(?:;|%3B)[^/]*/g, ''),
-  path => path.replace(/%(?:23|3F).*$/s, '')
+  path => path.replace(/%(?:23|3F).*$/s, ''),
+  path => path.replace(SESSION_IN_PATH, '')
 ]
+
+/** Whether some reading leaves out a part of a segment, or separates it. */
+export const mayBeCut = (path: string): boolean => /[;%]|\/\([A-Z]\(/.test(path)
 
 // Each step only shortens the text, so the set is small and complete after a few rounds.
 const structures = (path: string): Set<string> => {
   const found = new Set([path])
-  if (!/[;%]/.test(path)) return found
+  if (!mayBeCut(path)) return found
   for (const known of found) for (const read of STRUCTURAL) found.add(read(known))
   return found
 }

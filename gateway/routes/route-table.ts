@@ -3,7 +3,15 @@ import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
-import { foldCase, formatReadings, laxReadings, mayBeScript, scriptReadings, scriptsOnTheWay } from './lax-readings.ts'
+import {
+  foldCase,
+  formatReadings,
+  laxReadings,
+  mayBeCut,
+  mayBeScript,
+  scriptReadings,
+  scriptsOnTheWay
+} from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import {
   forwardedPath,
@@ -168,7 +176,8 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
     return found === route || (found === undefined && routesAt(trie, segments).length === 0)
   }
   // Upper case alone, as in many ids, leaves one other reading.
-  if (!/[%;+]|\/\/|\.(?:\/|$)/.test(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
+  if (!/\+|\/\/|\.(?:\/|$)/.test(path) && !mayBeCut(path))
+    return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
   return laxReadings(path, depth).every(
     segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldCase))
   )

@@ -441,6 +441,26 @@ t.test('letters that fold to i, s or k are read as these', async t => {
   })
 })
 
+// RW-55
+t.test('a session in the path, which ASP.NET takes off it, hides no route', async t => {
+  const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}', '/api/keys {roles: [Admin]}', '/web/*')
+  asks(t, table, {
+    'GET /api/(S(x))/admin/7': 'lax-reading',
+    'GET /api/(S(lit3py55t21z5v55vlm25s55))/admin': 'lax-reading',
+    'GET /api/(A(x)F(y))/admin': 'lax-reading',
+    'GET /api/(S())/admin': 'lax-reading',
+    'GET /api/%28S%28x%29%29/admin': 'lax-reading',
+    'GET /api/(S(x))/ke/(S(x))ys': 'lax-reading',
+    [`GET /api/(${'A(%29'.repeat(1500)}/admin`]: '/api/*',
+    [`GET /api/(${'A(%29'.repeat(1500)})/admin`]: 'lax-reading',
+    'GET /api/ad/(S(x))min': 'lax-reading',
+    'GET /api/(S(x))/ADMIN/7': 'lax-reading',
+    'GET /web/(S(x))/orders': '/web/*',
+    'GET /api/(S(x))/orders': '/api/*',
+    'GET /api/Orders(7)/(s(x))/keys': '/api/*'
+  })
+})
+
 // RW-53
 t.test('a capital sharp s is read as two letters s, as full case folding does', async t => {
   const table = await tableOf(t, '/api/*', '/api/access {roles: [Admin]}', '/api/stra%C3%9Fe {roles: [Admin]}')

@@ -80,8 +80,10 @@ export const PATH_CHECKS: Checks = {
     `/%5c${path.slice(1)}`,
     `${open}\\..${path}`
   ]),
-  'path-parameters': family('A path parameter (;) opens a private path', (path, open) => [
+  'path-parameters': family('A path parameter (; or /(S(…))) opens a private path', (path, open) => [
     `${first(path)};x=1${rest(path)}`,
+    `/(S(x))${path}`,
+    `${first(path)}/(S(x))${rest(path)}`,
     `${path};x`,
     `/;${path}`,
     `${path}%3bx`,
