@@ -4,12 +4,13 @@ import { delimiter, dirname, join } from 'node:path'
 import { SHARED_POSTGRES } from './support/postgres.ts'
 import { provision } from './support/provision.ts'
 import { startSharedPostgres } from './support/shared-postgres.ts'
-import { testFiles } from './support/test-files.ts'
+import { type TestFiles, testFiles } from './support/test-files.ts'
 import { type FileResult, runTestFile } from './support/test-process.ts'
 
 const ROOT = dirname(import.meta.dirname)
-// One for each core: what is promised in milliseconds is tested beside them.
-const JOBS = availableParallelism()
+const CORES = availableParallelism()
+/** A file waits for a third of its time, for a server or a timer: one more keeps the cores busy. */
+const LANES = CORES + 1
 /** For a file, on a machine that is busy with other things too. TAP_TIMEOUT in seconds changes it. */
 const LIMIT_S = 300
 /** A file that lives on for longer after its last assertion holds the run up: that is said. */
@@ -23,7 +24,7 @@ const main = async (): Promise<void> => {
     return finish({ passed: 0, failed: 1 })
   }
   const named = process.argv.slice(2)
-  const files = named.length === 0 ? testFiles(ROOT) : named
+  const files = testFiles(ROOT, named.length === 0 ? undefined : named)
   const endings: (() => unknown)[] = []
   try {
     const postgres = await startSharedPostgres({ teardown: end => endings.push(end) })
@@ -33,15 +34,14 @@ const main = async (): Promise<void> => {
   }
 }
 
-const runAll = async (files: readonly string[], postgres: string) => {
+const runAll = async ({ patient, timed }: TestFiles, postgres: string) => {
   const total = { passed: 0, failed: 0 }
   const limitS = Number(process.env.TAP_TIMEOUT ?? LIMIT_S)
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   const options = { cwd: ROOT, env: environment(limitS, postgres), limitMs: limitS * 1000, signal: stopping.signal }
-  const waiting = [...files]
   let done = 0
-  const work = async () => {
+  const work = async (waiting: string[]) => {
     for (let file = waiting.shift(); file !== undefined && !stopping.signal.aborted; file = waiting.shift()) {
       const result = await runTestFile(file, options)
       show(++done, file, result)
@@ -49,8 +49,14 @@ const runAll = async (files: readonly string[], postgres: string) => {
       total.failed += result.failed
     }
   }
-  await Promise.all(Array.from({ length: JOBS }, work))
-  console.log(`1..${files.length}`)
+  const run = async (files: readonly string[], lanes: number) => {
+    const waiting = [...files]
+    await Promise.all(Array.from({ length: lanes }, () => work(waiting)))
+  }
+  await run(patient, LANES)
+  // What is promised in milliseconds is tested beside no more than there are cores for.
+  await run(timed, CORES)
+  console.log(`1..${patient.length + timed.length}`)
   return total
 }
 

@@ -1,4 +1,5 @@
 // Whatever ends a right ends all that was opened with it, on both instances: endings by kinds of token by protocols.
+// Timed by the clock of the machine.
 import { setTimeout as delay } from 'node:timers/promises'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'

@@ -1,5 +1,6 @@
 // With Redis killed, frozen, slow, flushed, full, read-only or losing a master, nobody waits and nobody fails.
 // RW-14, RW-37, RW-38, RL-04, RL-05, RL-06, RL-11, DF-07, DF-08, DF-09, DF-10
+// Timed by the clock of the machine.
 import t, { type Test } from 'tap'
 import type { Limiter } from '../../gateway/limits/limiter.ts'
 import { type FloodResult, flood, median, modes, recordingLog, startLimiter } from '../support/limiters.ts'

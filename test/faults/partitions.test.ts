@@ -1,5 +1,6 @@
 // Two instances, a store cut from one or both, in one direction, slow or lossy: what was promised holds. DF-20, DF-07
 // The whole matrix is `npm run partitions`; here are the cells that have the least in common.
+// Timed by the clock of the machine.
 import t from 'tap'
 import { type Cell, runCell, startPartitionWorld } from '../support/partition-world.ts'
 

@@ -1,4 +1,5 @@
 // Three instances before one Redis admit exactly max per address and window. RL-09, RL-13
+// Timed by the clock of the machine.
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { flood, median, startLimiter } from '../support/limiters.ts'

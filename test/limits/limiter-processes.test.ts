@@ -1,5 +1,6 @@
 // Three whole gateways, each a process, before one Redis: over HTTP too, exactly max pass per address and window.
 // RW-14, RL-09
+// Timed by the clock of the machine.
 import t from 'tap'
 import {
   BUSY_MAX,

@@ -1,4 +1,5 @@
 // AD-21
+// Timed by the clock of the machine.
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'

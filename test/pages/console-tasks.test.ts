@@ -3,6 +3,7 @@ import t from 'tap'
 import { launchBrowser, openLoggedIn } from '../support/browser.ts'
 import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -104,10 +105,10 @@ t.test(
     page.on('response', async response => {
       bytes += (await response.body().catch(() => Buffer.alloc(0))).length
     })
-    const started = performance.now()
+    const ownTimeMs = measureOwnTime()
     await page.fill('#search', 'p9876')
     await page.getByText('Person 9876').waitFor()
-    const tookMs = performance.now() - started
+    const tookMs = ownTimeMs()
     t.comment(`search: ${Math.round(tookMs)} ms`)
     t.ok(tookMs < 2000, 'even on a busy machine')
     const token = await world.tokenFor({ profiles: ['Admin'] })

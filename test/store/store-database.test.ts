@@ -9,6 +9,7 @@ import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
+import { measureOwnTime } from '../support/own-time.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
@@ -23,12 +24,12 @@ const open = async (test: Test, databaseUrl: string, poolSize = 10) => {
 }
 
 const timed = async (work: Promise<unknown>) => {
-  const started = performance.now()
+  const ownTimeMs = measureOwnTime()
   const error = await work.then(
     () => undefined,
     (failure: unknown) => failure
   )
-  return { error, timeMs: performance.now() - started }
+  return { error, timeMs: ownTimeMs() }
 }
 
 // DF-21
