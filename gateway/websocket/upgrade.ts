@@ -7,6 +7,7 @@ import type { Takeover } from '../http/server/request.ts'
 import type { Route, Target, Upstream } from '../routes/route.ts'
 import { upstreamRefusal } from '../upstream/faults.ts'
 import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
+import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import type { Log } from '../values/log.ts'
@@ -122,7 +123,7 @@ const passRefusal = (
     return forwarding.refuse(exchange, new BadUpstreamResponse({ reason: 'upstream-ignored-upgrade' }))
   }
   const context = forwarding.responseContext(route, upstream, exchange.host)
-  const headers = fieldsWithout(clientHeadFields(head, context), WRITTEN_ANEW)
+  const headers = fieldsWithout(clientHeadFields(head, context, privateAnswersOf(route)), WRITTEN_ANEW)
   headers.push(...addedHeaders(exchange), 'content-length', '0')
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }

@@ -14,7 +14,9 @@ const world = await startGateway(t, {
       { path: '/pages/*', upstream: 'raw', browser: true },
       { path: '/api/*', upstream: 'raw' },
       { path: '/shared/*', upstream: 'shared' },
-      { path: '/open/*', upstream: 'raw', public: true }
+      { path: '/open/*', upstream: 'raw', public: true },
+      { path: '/live', upstream: 'raw', websocket: {} },
+      { path: '/io/*', upstream: 'raw', socketio: { namespaces: { '/': {} } } }
     ]
   }
 })
@@ -88,6 +90,33 @@ t.test('304, 206 and 404 are as private as 200', async t => {
       t.notOk(name in answer.headers, name)
     const page = await world.raw(`GET /pages/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${maria}\r\n\r\n`)
     t.equal(page.headers.vary, 'Accept, *x, Authorization, Cookie')
+  }
+})
+
+// RW-57
+t.test('Socket.IO polling and refused upgrades are as private, and set no session cookie either', async t => {
+  const packet =
+    '0{"sid":"x0123456789abcdefghi","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":100000}'
+  const own = '=portaria_session=x\r\nSet-Cookie: portaria_session'
+  const fields = `Cache-Control: public, max-age=60\r\nCDN-Cache-Control: max-age=9\r\nSet-Cookie: ${own}\r\nSet-Cookie: io=1\r\n`
+  raw.respond(({ target }) =>
+    target.startsWith('/live')
+      ? `HTTP/1.1 404 Not Found\r\n${fields}Content-Length: 0\r\n\r\n`
+      : `HTTP/1.1 200 OK\r\n${fields}Content-Length: ${packet.length}\r\n\r\n${packet}`
+  )
+  const handshake =
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
+  const asks = [
+    ['/io/?EIO=4&transport=polling', '', 200],
+    ['/live', `Authorization: Bearer ${maria}\r\n${handshake}`, 404]
+  ] as const
+  for (const [target, more, status] of asks) {
+    const { headers, ...answer } = await world.raw(`GET ${target} HTTP/1.1\r\nHost: gw\r\n${more}\r\n`)
+    t.equal(answer.status, status, target)
+    t.equal(headers['cache-control'], 'private, max-age=60', target)
+    t.equal(headers.vary, 'Authorization', target)
+    t.notOk('cdn-cache-control' in headers, target)
+    t.same([headers['set-cookie']].flat(), ['io=1'], target)
   }
 })
 

@@ -1,6 +1,7 @@
 // Answers requests of a polling client, with the fields that its upstream sent.
 import type { Exchange } from '../../http/exchange.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
+import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { SessionSource } from '../session-source.ts'
@@ -13,7 +14,10 @@ export const clientFields = (
   head: ResponseHead,
   forwarding: SocketIoForwarding,
   { route, upstream }: SessionSource
-): string[] => fieldsWithout(clientHeadFields(head, forwarding.responseContext(route, upstream, '')), NOT_REPEATED)
+): string[] => {
+  const context = forwarding.responseContext(route, upstream, '')
+  return fieldsWithout(clientHeadFields(head, context, privateAnswersOf(route)), NOT_REPEATED)
+}
 
 /** @param fields `[name, value, …]` of the upstream */
 export const answerText = (

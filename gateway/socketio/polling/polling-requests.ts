@@ -6,8 +6,7 @@ import { readBody } from '../../http/read-body.ts'
 import { fieldValue, fieldValues } from '../../http/server/request.ts'
 import type { Route, Target, Upstream } from '../../routes/route.ts'
 import { callUpstream, type UpstreamAnswer } from '../../upstream/call.ts'
-import type { ResponseContext } from '../../upstream/headers/client-head.ts'
-import { publicCookie } from '../../upstream/headers/public-addresses.ts'
+import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'
 import { targetsInTurn } from '../../websocket/upgrade.ts'
 import { bytesLeft } from '../life.ts'
 import { readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
@@ -90,10 +89,8 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   }
 
   /** An affinity cookie of the backend, set only in the handshake. */
-  const cookiesOf = ({ headers }: UpstreamAnswer['head'], context: ResponseContext): string[] =>
-    fieldValues(headers, 'set-cookie')
-      .filter(cookie => !context.ownCookies.has((cookie.split('=', 1)[0] ?? '').trim()))
-      .flatMap(cookie => ['set-cookie', publicCookie(cookie, context)])
+  const cookiesOf = (head: UpstreamAnswer['head'], context: ResponseContext): string[] =>
+    fieldValues(clientHeadFields(head, context), 'set-cookie').flatMap(cookie => ['set-cookie', cookie])
 
   const poll = async (exchange: Exchange, route: Route, upstream: Upstream, sid: string) => {
     const { polling, session } = await sessions.known(exchange, route, upstream, sid)

@@ -153,8 +153,8 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
 }
 
 /** The same fields as `[name, value, …]`. */
-export const clientHeadFields = (head: ResponseHead, context: ResponseContext): string[] =>
-  parseFieldLines(clientHead(head, context).lines) ?? []
+export const clientHeadFields = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy): string[] =>
+  parseFieldLines(clientHead(head, context, privacy).lines) ?? []
 
 // RFC 9110 §6.5.1: fields that must not be accepted from trailers.
 const FORBIDDEN_TRAILER =
