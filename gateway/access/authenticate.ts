@@ -34,8 +34,16 @@ export interface Authentication {
 export const createAuthenticate =
   ({ verifiedTokens, revocationsTrusted, tokenOf, isOurs }: Authentication) =>
   (exchange: Exchange): GatewayError | undefined => {
-    // Tokens are neither checked nor shown to the backend there. Fields are removed later; a path can only be refused.
-    if (isPublic(exchange)) return pathHoldsOwnToken(exchange.path, isOurs) ? TOKEN_IN_PATH : undefined
+    // Tokens are neither checked nor shown to the backend there. Fields are removed later; these can only be refused.
+    if (isPublic(exchange)) {
+      const { path, destination, head } = exchange
+      const isHeld =
+        pathHoldsOwnToken(path, isOurs) ||
+        pathHoldsOwnToken(destination, isOurs) ||
+        pathHoldsOwnToken(head.host ?? '', isOurs) ||
+        pathHoldsOwnToken(head.forwardedHost ?? '', isOurs)
+      return isHeld ? TOKEN_IN_PATH : undefined
+    }
     const token = tokenOf(exchange)
     if (token === undefined) return NO_TOKEN
     const { route } = exchange

@@ -119,8 +119,8 @@ export interface Underway {
   abort(): void
 }
 
-// Written into logs and refusals without escaping.
-const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,64}$/.test(text)
+// Written into logs and refusals without escaping, and sent to every backend, so it must not be an access token.
+const isRequestId = (text: string): boolean => /^(?!.*pt_[\w-]{43})[A-Za-z0-9._-]{1,64}$/.test(text)
 
 /** The requester at a private endpoint; authenticate has run before it is reached. */
 export const identityOf = ({ identity }: Exchange): Identity => {

@@ -49,7 +49,8 @@ export const redactUrl = (url: unknown): string => {
 
 /** Text of an error or a finished line, with tokens, bearer credentials and passwords in URLs replaced. */
 export const redactText = (text: string): string => {
-  const withoutTokens = text.includes('eyJ') ? text.replace(JWT, REDACTED) : text
+  const withoutJwts = text.includes('eyJ') ? text.replace(JWT, REDACTED) : text
+  const withoutTokens = SECRET_HINT.test(withoutJwts) ? withoutJwts.replace(SECRET, REDACTED) : withoutJwts
   const withoutBearer = BEARER_HINT.test(withoutTokens)
     ? withoutTokens.replace(BEARER, `$1 ${REDACTED}`)
     : withoutTokens
@@ -57,6 +58,9 @@ export const redactText = (text: string): string => {
 }
 
 const JWT = /eyJ[\w-]{5,}(?:\.[\w-]*){1,4}/g
+/** Access tokens of people and secrets of service accounts. */
+const SECRET = /p[ts]_[\w-]{43}/g
+const SECRET_HINT = /p[ts]_/
 const BEARER_HINT = /\b(?:bearer|basic) /i
 const BEARER = /\b(bearer|basic) +[\w.~+/=-]{8,}/gi
 const USERINFO = /\/\/[^/?#\s"@]*@/g

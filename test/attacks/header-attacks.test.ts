@@ -316,6 +316,7 @@ t.test('a token of ours reaches no public backend, whatever stands around it', a
     `X-Glued: prefix${token}suffix`,
     `X-Dotted: a.b.${token}.c`,
     `Authorization: Bearer pt_${'a'.repeat(43)}`,
+    `X-Portaria-Via: pt_${'a'.repeat(43)}`,
     `Cookie: theme=dark; authToken=${token}; lang=pt`,
     `Cookie: s="${token}"; theme=dark; lang=pt`,
     `Cookie: s=%22${token}%22; theme=dark; lang=pt`
@@ -376,7 +377,7 @@ t.test('a token of ours reaches no public backend in a query or among subprotoco
 t.test(
   'a token of ours reaches no public backend in a path: it is refused, for a path goes on as it was matched',
   async t => {
-    // RW-23
+    // RW-23, RW-58, RW-59
     const [header = '', payload = ''] = token.split('.')
     const personal = `pt_${'a'.repeat(43)}`
     const encoded = token.replaceAll('.', '%2E')
@@ -386,12 +387,23 @@ t.test(
       t.match(answer.body.toString(), /"GW_BAD_REQUEST"/)
       t.equal(request, undefined)
     }
+    for (const [method, lines] of [
+      ['GET', `Host: ${token}\r\n`],
+      ['COPY', `Host: gw\r\nDestination: /open/${token}\r\n`],
+      ['MOVE', `Host: gw\r\nDestination: http://gw/open/y?t=${token}\r\n`]
+    ] as const) {
+      const before = raw.requests.length
+      const answer = await world.raw(`${method} /open/x HTTP/1.1\r\n${lines}\r\n`)
+      t.equal(answer.status, 400, lines.slice(0, 20))
+      t.equal(raw.requests[before], undefined)
+    }
     const foreign = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.${'a'.repeat(43)}`
     for (const path of [foreign, `script_${'a'.repeat(43)}.js`, personal, `${header}.${payload}`]) {
       const { request, answer } = await send(`/open/${path}`, '', null)
       t.equal(answer.status, 200, path.slice(0, 12))
       t.match(request?.head, `GET /open/${path} HTTP/1.1`)
     }
+    t.notMatch(world.logText(), personal, 'nor the log')
   }
 )
 

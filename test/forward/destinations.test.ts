@@ -100,3 +100,20 @@ t.test('a proxy that asks hears the same of what a COPY writes to', async t => {
   t.match(await forward('/judged/admin/b'), { status: 403 })
   t.match(await forward('/dav/b'), { status: 400 }, 'not behind that proxy')
 })
+
+// RW-23, RW-58, RW-59
+t.test('what a trusted proxy passes on from a client brings no token of ours to a public backend either', async t => {
+  const personal = `pt_${'a'.repeat(43)}`
+  const ask = (line: string) => world.raw(`GET /open/x HTTP/1.1\r\nHost: gw\r\n${line}\r\n\r\n`)
+  for (const field of ['X-Request-Id', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Portaria-Via', 'X-Real-Ip']) {
+    t.equal((await ask(`${field}: ${personal}`)).status, 200, field)
+    t.notOk(raw.requests.at(-1)?.head.includes(personal), field)
+  }
+  t.notOk(world.logText().includes(personal))
+  const before = raw.requests.length
+  t.equal((await ask(`X-Forwarded-Host: ${tokens.Agente}`)).status, 400)
+  t.equal(raw.requests.length, before)
+  await ask('X-Request-Id: pt_1\r\nX-Forwarded-For: 203.0.113.9')
+  t.match(raw.requests.at(-1)?.head, /^x-request-id: pt_1\r$/m)
+  t.match(raw.requests.at(-1)?.head, /^x-forwarded-for: 203\.0\.113\.9, 127\.0\.0\.1\r$/m)
+})

@@ -79,8 +79,17 @@ t.test('everyday values stay readable', async t => {
   t.equal(logged(log => log.info({ code: 'ECONNREFUSED' })).first.code, 'ECONNREFUSED')
 })
 
+// RW-58
 t.test('a token or bearer credential in any text is replaced', async t => {
-  const texts = [`got ${JWT}`, `Authorization: Bearer abcdefghijklmnop`, 'connect redis://user:hunter2@cache:6379']
+  const [access, secret] = [`pt_${'Aa1_-'.repeat(9).slice(2)}`, `ps_${'-_1aA'.repeat(9).slice(2)}`]
+  const texts = [
+    `got ${JWT}`,
+    `GET /x/${access}/y`,
+    `got\t${access}`,
+    `${secret} was refused`,
+    `Authorization: Bearer abcdefghijklmnop`,
+    'connect redis://user:hunter2@cache:6379'
+  ]
   for (const text of texts) {
     for (const write of [
       (log: ReturnType<typeof createLog>) => log.info(text),
@@ -88,7 +97,7 @@ t.test('a token or bearer credential in any text is replaced', async t => {
       (log: ReturnType<typeof createLog>) => log.error(new Error(text)),
       (log: ReturnType<typeof createLog>) => log.error({ error: new Error('outer', { cause: new Error(text) }) })
     ]) {
-      t.notMatch(logged(write).text, /eyJ|abcdefghijklmnop|hunter2/, text)
+      t.notMatch(logged(write).text, /eyJ|Aa1_|_1aA|abcdefghijklmnop|hunter2/, text)
     }
   }
 })

@@ -83,8 +83,10 @@ export interface UpstreamHeadParts {
 const PASSED_HERE = ownText(`\r\n${LOOP_FIELD}: ${GATEWAY_NAME}\r\n`)
 
 /** The end of a line, and one that appends this gateway to those that the request has passed; long invented lists are not passed on. */
-const passedLine = ({ passed: before }: RequestHead): string =>
-  before === undefined || before.length > 200 ? PASSED_HERE : `\r\n${LOOP_FIELD}: ${before}, ${GATEWAY_NAME}\r\n`
+const passedLine = ({ passed: before }: RequestHead, isSecret: UpstreamHeadParts['isSecret']): string =>
+  before === undefined || before.length > 200 || isSecret?.(before) === true
+    ? PASSED_HERE
+    : `\r\n${LOOP_FIELD}: ${before}, ${GATEWAY_NAME}\r\n`
 
 /**
  * An upstream request's head before its empty line, and before the fields of an upgrade; Latin-1. The client's fields come last,
@@ -100,7 +102,7 @@ export const upstreamHeadStart = (parts: UpstreamHeadParts, framing = ''): strin
   return (
     `${exchange.request.method} ${target} HTTP/1.1\r\nhost: ${authority}\r\n${framing}x-forwarded-for: ${forwarded.for}` +
     `\r\nx-forwarded-proto: ${forwarded.proto}\r\nx-forwarded-host: ${forwarded.host}${prefix}${realIp}` +
-    `\r\nx-request-id: ${exchange.requestId}${passedLine(exchange.head)}${identity}${parts.assertion}` +
+    `\r\nx-request-id: ${exchange.requestId}${passedLine(exchange.head, parts.isSecret)}${identity}${parts.assertion}` +
     (rules === undefined ? '' : rules.lines + rules.identityLines(exchange.identity)) +
     passedLines(parts)
   )

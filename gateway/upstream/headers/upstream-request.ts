@@ -22,13 +22,18 @@ interface UpstreamRequestOptions {
 const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
 
 /** X-Forwarded-*: appended to what a trusted proxy sent, otherwise set anew. */
-const forwardedValues = ({ request, head, host, client, peerTrusted }: Exchange, route: Route): ForwardedValues => {
+const forwardedValues = (
+  { request, head, host, client, peerTrusted }: Exchange,
+  route: Route,
+  isSecret: UpstreamHeadParts['isSecret']
+): ForwardedValues => {
   const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
   const scheme = request.connection.isTls ? 'https' : 'http'
   if (!peerTrusted) return { for: client.address, proto: scheme, host, prefix }
   const peer = (request.connection.peer ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
+  const before = head.forwardedFor ?? ''
   return {
-    for: head.forwardedFor === undefined || head.forwardedFor === '' ? peer : `${head.forwardedFor}, ${peer}`,
+    for: before === '' || isSecret?.(before) === true ? peer : `${before}, ${peer}`,
     proto: isProto(head.forwardedProto) ? head.forwardedProto : scheme,
     host,
     prefix
@@ -64,7 +69,7 @@ export const createUpstreamRequest = (options: UpstreamRequestOptions) => {
       target:
         forwardedPath(route, exchange.path) + (judges === undefined ? query : withoutOwnTokens(query, tokens.isOurs)),
       authority: upstream?.preserveHost ? exchange.host : authority,
-      forwarded: forwardedValues(exchange, route),
+      forwarded: forwardedValues(exchange, route, judges),
       passAuthorization:
         exchange.identity === undefined || (route.forwardToken && exchange.identity.kind !== 'personal'),
       cookie: foreignCookies(exchange.head.cookie, ownCookies, judges),
