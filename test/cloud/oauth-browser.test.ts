@@ -1,30 +1,13 @@
 // Real browsers log in: two tabs at once, each with a login of its own.
-import { type BrowserContext, chromium } from 'playwright-core'
+import type { BrowserContext } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { launchBrowser } from '../support/browser.ts'
 import { readFragment } from '../support/cloud-browser.ts'
 import { startOAuthApp } from '../support/oauth-app.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
 import { freePort } from '../support/ports.ts'
 
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync'
-]
-
-const openBrowser = async (t: Test): Promise<BrowserContext> => {
-  const browser = await chromium.launch({
-    executablePath: process.env.PORTARIA_TEST_CHROMIUM ?? '/usr/bin/chromium',
-    args: FLAGS
-  })
-  t.teardown(() => browser.close())
-  return browser.newContext()
-}
+const openBrowser = async (t: Test): Promise<BrowserContext> => (await launchBrowser(t)).newContext()
 
 const startBoth = async (t: Test, discovered: boolean) => {
   const port = await freePort()

@@ -2,6 +2,7 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { findChromium } from '../support/provision.ts'
 import { createHome } from './home.ts'
 import { type Demo, startDemo } from './start-demo.ts'
 import { warmDatabase } from './warm-database.ts'
@@ -36,7 +37,7 @@ const makeTraffic = async ({ url, people }: Demo) => {
 
 const picture = async (demo: Demo) => {
   const browser = await chromium.launch({
-    executablePath: process.env.PORTARIA_TEST_CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: findChromium() ?? '/usr/bin/chromium',
     args: FLAGS
   })
   const personCalled = (username: string) => {

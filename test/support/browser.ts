@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { SAMPLE_PASSWORD } from './openldap-people.ts'
+import { findChromium } from './provision.ts'
 
 const FLAGS = [
   '--no-sandbox',
@@ -25,7 +26,7 @@ export interface Watched {
 
 export const launchBrowser = async (t: Pick<Test, 'teardown'>): Promise<Browser> => {
   const browser = await chromium.launch({
-    executablePath: process.env.PORTARIA_TEST_CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: findChromium() ?? '/usr/bin/chromium',
     args: FLAGS
   })
   t.teardown(() => browser.close())

@@ -8,6 +8,8 @@ interface Server {
   /** Variable that names the program, or for PostgreSQL the folder of its programs. */
   readonly variable: string
   readonly packages: readonly string[]
+  /** Where those cannot be had. */
+  readonly otherwise?: readonly string[]
   find(): string | undefined
 }
 
@@ -45,15 +47,22 @@ export const findSlapd = () => findProgram('PORTARIA_TEST_SLAPD', 'slapd')
 export const findLdapAdd = () => findProgram('PORTARIA_TEST_LDAPADD', 'ldapadd')
 export const findNginx = () => findProgram('PORTARIA_TEST_NGINX', 'nginx')
 export const findOpenssl = () => findProgram('PORTARIA_TEST_OPENSSL', 'openssl')
-export const findChromium = () =>
-  findProgram('PORTARIA_TEST_CHROMIUM', 'chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome')
+const CHROMIUMS = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'] as const
+/** Without windows and their widgets if there is one: each page then takes half of the work. */
+export const findChromium = () => findProgram('PORTARIA_TEST_CHROMIUM', 'chromium-headless-shell', ...CHROMIUMS)
 
 const SERVERS: readonly Server[] = [
   { name: 'PostgreSQL', variable: 'PORTARIA_TEST_POSTGRES_BIN', packages: ['postgresql'], find: findPostgresBin },
   { name: 'Redis', variable: 'PORTARIA_TEST_REDIS_SERVER', packages: ['redis-server'], find: findRedisServer },
   { name: 'OpenLDAP (slapd)', variable: 'PORTARIA_TEST_SLAPD', packages: ['slapd'], find: findSlapd },
   { name: 'ldapadd', variable: 'PORTARIA_TEST_LDAPADD', packages: ['ldap-utils'], find: findLdapAdd },
-  { name: 'Chromium', variable: 'PORTARIA_TEST_CHROMIUM', packages: ['chromium'], find: findChromium },
+  {
+    name: 'Chromium',
+    variable: 'PORTARIA_TEST_CHROMIUM',
+    packages: ['chromium-headless-shell'],
+    otherwise: ['chromium'],
+    find: findChromium
+  },
   { name: 'nginx', variable: 'PORTARIA_TEST_NGINX', packages: ['nginx-light'], find: findNginx },
   { name: 'OpenSSL', variable: 'PORTARIA_TEST_OPENSSL', packages: ['openssl'], find: findOpenssl }
 ]
@@ -66,11 +75,11 @@ export const provision = (say: (line: string) => void): void => {
   if (wanted.length === 0) return
   // A variable that points nowhere is a mistake to be told of, not a reason to install.
   const installable = wanted.filter(server => (process.env[server.variable] ?? '') === '')
-  if (installable.length > 0 && process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) {
-    install(
-      installable.flatMap(server => server.packages),
-      say
-    )
+  if (process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) {
+    for (const choice of ['packages', 'otherwise'] as const) {
+      const packages = installable.filter(server => server.find() === undefined).flatMap(server => server[choice] ?? [])
+      if (packages.length > 0) install(packages, say)
+    }
   }
   const still = missing()
   if (still.length === 0) return
