@@ -95,7 +95,7 @@ export const hashId = (id: string): string => createHash('sha256').update(id).di
 const MAX_PIDS = 100_000
 
 /** For a single instance: sessions live where their requests arrive, so only recovery ids need to be remembered. */
-export const createMemorySidStore = (now: () => number = Date.now): SidStore => {
+export const createMemorySidStore = (now: () => number = Date.now, maxPids = MAX_PIDS): SidStore => {
   const pids = new Map<string, { owner: PidOwner; until: number }>()
   return {
     shared: undefined,
@@ -105,7 +105,7 @@ export const createMemorySidStore = (now: () => number = Date.now): SidStore => 
       pids.delete(key)
       pids.set(key, { owner, until: now() + lifetimeMs })
       for (const [oldest, { until }] of pids) {
-        if (until > now() && pids.size <= MAX_PIDS) break
+        if (until > now() && pids.size <= maxPids) break
         pids.delete(oldest)
       }
     },

@@ -114,7 +114,7 @@ const lossOf = (client: pg.Client, signal: AbortSignal) =>
   new Promise<'closed'>((resolve, reject) => {
     client.on('error', reject)
     client.on('end', () => reject(new Error('the connection ended')))
-    signal.addEventListener('abort', () => resolve('closed'), { once: true })
+    signal.addEventListener('abort', () => resolve('closed'))
   })
 
 /** A frozen server is silent, and only a query can detect that. Throws when the connection is lost. */

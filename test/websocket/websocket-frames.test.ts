@@ -181,6 +181,31 @@ t.test('random bytes never throw', async t => {
   t.pass()
 })
 
+t.test('a close code is one that may be sent (RFC 6455 §7.4)', async t => {
+  const isValid = (code: number) => (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000
+  for (const code of [0, 999, ...Array.from({ length: 18 }, (_, n) => 1000 + n), 2999, 3000, 4999])
+    t.equal(closeFault(closePayload(code, '')), isValid(code) ? 0 : 1002, String(code))
+  t.equal(closeFault(closePayload(5000, '')), 1002)
+})
+
+t.test('a fault in the last byte of a frame that has partly passed is no frame boundary', async t => {
+  const scanner = new FrameScanner({ masked: true, maxMessageBytes: MAX, collect: false })
+  const sink = { onData: () => undefined, onMessage: () => undefined, onControl: () => undefined }
+  const frame = buildFrame(1, Buffer.from([0xc3, 0x28]), true)
+  t.equal(scanner.take(frame.subarray(0, -1), sink), 0)
+  t.equal(scanner.take(frame.subarray(-1), sink), 1007)
+  t.not(scanner.remaining, 0)
+})
+
+t.test('a client that floods with frames is refused, whatever their kind', async t => {
+  const scanner = new FrameScanner({ masked: true, maxMessageBytes: MAX, collect: false, messagesPerSecond: 0 })
+  const sink = { onData: () => undefined, onMessage: () => undefined, onControl: () => undefined }
+  const many = Buffer.concat(new Array(20_000).fill(buildFrame(2, Buffer.alloc(0), true)))
+  t.equal(scanner.take(many, sink, 0), 0)
+  t.equal(scanner.take(many, sink, 1000), 0, 'another second')
+  t.equal(scanner.take(many.subarray(0, 6), sink, 1999), 1008)
+})
+
 // WS-11
 t.test('a length of 2^63, an endless message and an endless row of fragments are refused at their headers', async t => {
   const huge = Buffer.from([0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])

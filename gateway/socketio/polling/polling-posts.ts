@@ -50,9 +50,9 @@ export const createPollingPosts = ({ forwarding, sid, session, share }: PollingP
 
   const forward = async (exchange: Exchange, headOf: (length: number) => string, packets: readonly string[]) => {
     if (packets.length === 0) return mailbox.answer(exchange, 'ok')
-    const { head, body } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
+    const { head } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
     if (head.status === 200) {
-      mailbox.answer(exchange, body.length === 2 ? body.toString('latin1') : 'ok')
+      mailbox.answer(exchange, 'ok')
       // The client has closed the session, so its places are released at once rather than after a timeout.
       if (packets.some(packet => packet.startsWith(ENGINE_CLOSE))) session.leave()
       return

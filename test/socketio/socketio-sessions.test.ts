@@ -1,0 +1,143 @@
+// Sessions end with their accesses, their clients and the process, and what they leave behind is bounded.
+import t, { type Test } from 'tap'
+import { Unauthenticated } from '../../gateway/errors.ts'
+import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
+import { createMailbox } from '../../gateway/socketio/polling/mailbox.ts'
+import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
+import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
+import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
+import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+import { quiet } from '../support/quiet.ts'
+import { person, routeAt, targetAt, upstreamAt } from '../support/routes.ts'
+import { until } from '../support/until.ts'
+
+const START = 1_800_000_000_000
+const NAMESPACES = ['/a', '/b'].map(name => ({ name, pattern: undefined, roles: undefined, events: undefined }))
+
+const world = (t: Test) => {
+  const clock = { now: START }
+  const now = () => clock.now
+  const revocations = createRevocations(now)
+  const streams = createOpenStreams({
+    revocations,
+    freshAccess: async () => undefined,
+    mayPass: () => true,
+    rejudge: ({ route }) => route,
+    now
+  })
+  t.teardown(() => streams.close())
+  revocations.onChange(() => streams.onRevocationsChanged())
+  // What carries packets to an upstream is not needed here.
+  const forwarding = {
+    streams,
+    sidStore: createMemorySidStore(now),
+    now,
+    log: quiet,
+    countRefusedEvent: () => undefined,
+    judge: () => undefined,
+    identify(token: string) {
+      if (!token.startsWith('token-')) throw new Unauthenticated()
+      const life = { issuedAt: START / 1000, expiresAt: START / 1000 + 600, authenticatedAt: START / 1000 }
+      return { user: person(), subject: '7', tokenId: token, version: 0, kind: 'login', ...life }
+    }
+  } as unknown as SocketIoForwarding
+  const sessions = createSocketIoSessions(forwarding)
+  const socketio = { maxMessageBytes: 1e6, messagesPerSecond: 1000, namespaces: NAMESPACES }
+  const upstream = upstreamAt(1)
+  const source = {
+    route: routeAt('/socket.io/', upstream, { socketio }),
+    upstream,
+    target: targetAt(1),
+    path: '/socket.io/',
+    requestId: 'r',
+    ip: '192.0.2.1',
+    ipKey: '192.0.2.1'
+  }
+  /** A session with an open namespace for each name, each by a token of its own. */
+  const open = async (...names: string[]) => {
+    const told: string[] = []
+    const session = sessions.start(source, from => told.push(`over from ${from}`))
+    session.openSocket({
+      toClient: packets => told.push(...packets),
+      toUpstream: packets => told.push(...packets.map(packet => `up ${packet}`)),
+      close: code => told.push(`close ${code}`),
+      bytes: () => 0
+    })
+    for (const name of names) {
+      const asked = await session.gate.fromClient({ type: '4', text: `40${name},{"token":"token-${name}"}` })
+      const opened = session.gate.fromUpstream({ type: '4', text: `40${name},{"sid":"s"}` })
+      t.same([asked.verdict, opened.verdict], ['pass', 'pass'])
+    }
+    return { session, told }
+  }
+  const revoke = (name: string) =>
+    revocations.learn({ tokens: [{ jti: `token-${name}`, expiresAt: START / 1000 + 600 }] })
+  return { clock, streams, sessions, source, open, revoke }
+}
+
+t.test('a namespace ends alone with its access, and the session with its last one', async t => {
+  const { open, revoke } = world(t)
+  const { session, told } = await open('/a', '/b')
+  revoke('/a')
+  await until(() => told.length > 1)
+  t.same(told, ['up 41/a,', '41/a,'])
+  t.equal(session.isOver, false)
+  revoke('/b')
+  await until(() => session.isOver)
+  t.same(told.slice(2).toSorted(), ['41/b,', 'close 4401', 'over from websocket', 'up 41/b,'])
+  t.equal(session.isOver, true)
+})
+
+t.test('sessions end with the process, whichever of its parts ends first', async t => {
+  for (const end of ['sessions', 'streams'] as const) {
+    const { [end]: part, open } = world(t)
+    const { session, told } = await open('/a')
+    part.close()
+    t.equal(session.isOver, true, end)
+    t.ok(told.includes('close 1001'), end)
+  }
+})
+
+t.test('a session that is no longer polled ends', async t => {
+  const { clock, sessions, source } = world(t)
+  const record = { routeId: source.route.id, target: source.target.url, createdAt: START, fields: [] }
+  const { session } = sessions.hold('sid', source, { ...record, sessionMs: 1000, pollMs: 1000 })
+  clock.now += 1000
+  sessions.sweep()
+  t.equal(session.isOver, false)
+  clock.now += 1
+  sessions.sweep()
+  t.equal(session.isOver, true)
+})
+
+t.test('a poll whose client has gone is waited with no longer', async t => {
+  const mailbox = createMailbox({ record: { fields: [] } } as never)
+  const exchange = exchangeOf()
+  let aborted = 0
+  mailbox.wait(exchange, () => aborted++)
+  t.ok(mailbox.isAwaited())
+  exchange.onClosed()
+  t.same([aborted, mailbox.isAwaited()], [1, false])
+})
+
+t.test('a WebSocket is closed with the reason of an ended access, and without one for a violation', async t => {
+  const ends: object[] = []
+  const relay = { end: (ending: object) => ends.push(ending) }
+  const { carrier } = createWebSocketTransport({ session: {}, relay: () => relay } as never)
+  for (const code of [1001, 1008, 4401]) carrier.close(code)
+  t.same(ends, [
+    { code: 1001, reason: '' },
+    { code: 1008, reason: '' },
+    { code: 4401, reason: 'token no longer valid' }
+  ])
+})
+
+t.test('recovery ids are kept to a bound, the oldest leaves first', async t => {
+  const store = createMemorySidStore(() => 0, 2)
+  const owner = { userId: 7 } as never
+  for (const pid of ['one', 'two', 'one', 'three']) await store.bindPid(pid, owner, 1000)
+  const owners = await Promise.all(['one', 'two', 'three'].map(pid => store.pidOwner(pid)))
+  t.same(owners, [owner, undefined, owner])
+})

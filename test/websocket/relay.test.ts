@@ -1,0 +1,161 @@
+// A relay says to either side why it ends, asks silent sides whether they live, and refuses what is no handshake.
+import { type Duplex, duplexPair } from 'node:stream'
+import t, { type Test } from 'tap'
+import { type GatewayError, Unavailable } from '../../gateway/errors.ts'
+import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
+import { createForwardWebSocket } from '../../gateway/websocket/forward.ts'
+import {
+  acceptOf,
+  fieldsWithout,
+  judgeClientHandshake,
+  judgeSwitch,
+  WRITTEN_ANEW
+} from '../../gateway/websocket/handshake.ts'
+import type { Side } from '../../gateway/websocket/leg.ts'
+import { Relay } from '../../gateway/websocket/relay.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+import { buildFrame } from '../support/frames.ts'
+import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
+
+/** The frames at the end of a side, as text: a close as its code and reason. */
+const framesOf = (bytes: Buffer): string[] => {
+  const found: string[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const [first = 0, second = 0] = bytes.subarray(at)
+    const length = second & 127
+    const start = at + 2 + (second > 127 ? 4 : 0)
+    const payload = Buffer.from(bytes.subarray(start, start + length))
+    if (second > 127) for (const [i, byte] of payload.entries()) payload[i] = byte ^ (bytes[start - 4 + (i & 3)] ?? 0)
+    const kind = first & 15
+    found.push(kind === 8 ? `${payload.readUInt16BE(0)} ${payload.subarray(2)}` : `${kind} ${payload}`)
+    at = start + length
+  }
+  return found
+}
+
+const world = (t: Test, more: { idleTimeoutMs?: number; isRead?: boolean } = {}) => {
+  const [client, clientEnd] = duplexPair()
+  const [upstream, upstreamEnd] = duplexPair()
+  const faults: [side: Side, code: number][] = []
+  const { idleTimeoutMs = 0, isRead = false } = more
+  const options = { client, upstream, maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs }
+  const relay = new Relay(
+    {
+      ...options,
+      onFault: (from, { code }) => faults.push([from, code]),
+      onClosed: () => undefined,
+      ...(isRead ? { onMessage: () => undefined } : {})
+    },
+    () => undefined
+  )
+  t.teardown(() => relay.destroy())
+  const received = (end: Duplex) => framesOf(end.read() ?? Buffer.alloc(0))
+  return { relay, client, upstream, faults, received, clientEnd, upstreamEnd }
+}
+const settled = () => new Promise(resolve => setImmediate(resolve))
+
+t.test('whoever broke the protocol hears how; a client hears of its upstream', async t => {
+  const text = Buffer.from([0xff])
+  for (const { side, frame, isRead = false, toClient, toUpstream } of [
+    { side: 'client', frame: buildFrame(1, text, true), toClient: '1007 invalid UTF-8', toUpstream: '1001 ' },
+    { side: 'client', frame: buildFrame(1, text, false), toClient: '1002 protocol error', toUpstream: '1001 ' },
+    {
+      side: 'upstream',
+      frame: buildFrame(1, text, false),
+      isRead: true,
+      toClient: '1011 upstream sent invalid UTF-8',
+      toUpstream: '1007 invalid UTF-8'
+    },
+    {
+      side: 'upstream',
+      frame: buildFrame(1, text, true),
+      toClient: '1011 upstream broke the protocol',
+      toUpstream: '1002 protocol error'
+    }
+  ] as const) {
+    const { relay, faults, received, clientEnd, upstreamEnd } = world(t, { isRead })
+    relay.take(side, frame)
+    await settled()
+    t.same([received(clientEnd), received(upstreamEnd)], [[toClient], [toUpstream]])
+    t.same(faults, [[side, Number(side === 'client' ? toClient.slice(0, 4) : toUpstream.slice(0, 4))]])
+  }
+})
+
+t.test('a socket that carries nothing for its idle time ends with 1001', async t => {
+  const { relay, received, clientEnd, upstreamEnd } = world(t, { idleTimeoutMs: 5000 })
+  relay.sweep(relay.now() + 4000)
+  relay.sweep(relay.now() + 5001)
+  await settled()
+  t.same([received(clientEnd), received(upstreamEnd)], [['1001 idle'], ['1001 ']])
+})
+
+t.test('a silent side is asked after 30 seconds, again after 60, and given up after 90', async t => {
+  const { relay, client, received, clientEnd } = world(t)
+  const start = relay.now()
+  const asked: number[] = []
+  for (const at of [29_000, 30_100, 59_000, 60_100, 89_000]) {
+    relay.sweep(start + at)
+    await settled()
+    asked.push(received(clientEnd).filter(frame => frame === '9 portaria').length)
+  }
+  t.same(asked, [0, 1, 0, 1, 0])
+  t.notOk(client.destroyed)
+  relay.sweep(start + 90_100)
+  t.ok(client.destroyed)
+})
+
+const KEY = 'AAAAAAAAAAAAAAAAAAAAAA=='
+const handshake = (...more: string[]) =>
+  exchangeOf({
+    fields: ['Host', 'gw', 'Sec-WebSocket-Key', KEY, 'Sec-WebSocket-Version', '13', ...more]
+  })
+const reasonOf = (refusal: GatewayError | undefined) => refusal?.reason
+
+t.test('a client’s handshake is judged by the letter (RFC 6455 §4.2.1)', async t => {
+  t.equal(judgeClientHandshake(handshake()), undefined)
+  const extensions = 'Sec-WebSocket-Extensions'
+  for (const offer of ['permessage-deflate', 'x; a', 'x; a=12; b = "10"', 'x, y;z=1'])
+    t.equal(judgeClientHandshake(handshake(extensions, offer)), undefined, offer)
+  for (const offer of ['', 'x;', 'x; a="', 'x; a="1', 'x; a=","', 'x; a=1 2'])
+    t.equal(reasonOf(judgeClientHandshake(handshake(extensions, offer))), 'websocket-extensions', offer)
+  t.equal(reasonOf(judgeClientHandshake(handshake('Sec-WebSocket-Version', '8'))), 'websocket-version')
+  const old = exchangeOf({ fields: ['Host', 'gw', 'Sec-WebSocket-Key', KEY, 'Sec-WebSocket-Version', '8'] })
+  t.match(judgeClientHandshake(old), { statusCode: 426, headers: { 'sec-websocket-version': '13' } })
+})
+
+t.test('an upstream’s switch is judged by the letter (RFC 6455 §4.1)', async t => {
+  const judge = (...fields: string[]) => {
+    const lines = [`Sec-WebSocket-Accept: ${acceptOf(KEY)}`, 'Connection: keep-alive, Upgrade', ...fields]
+    return judgeSwitch(parseHead(`HTTP/1.1 101 S\r\n${lines.join('\r\n')}\r\n`, 'GET'), KEY, ['a', 'b'])
+  }
+  t.equal(judge('Upgrade: WebSocket'), undefined)
+  t.equal(judge('Upgrade: websocket', 'Sec-WebSocket-Protocol: b'), 'b')
+  for (const [fields, message] of [
+    [[], 'bad upgrade'],
+    [['Upgrade: h2c'], 'bad upgrade'],
+    [['Upgrade: websocket', 'Upgrade: websocket'], 'bad upgrade'],
+    [['Upgrade: websocket', 'Sec-WebSocket-Extensions: x'], 'extension that was not offered'],
+    [['Upgrade: websocket', 'Sec-WebSocket-Protocol: c'], 'subprotocol that was not offered'],
+    [['Upgrade: websocket', 'Sec-WebSocket-Protocol: a', 'Sec-WebSocket-Protocol: b'], 'several subprotocols']
+  ] as const)
+    t.throws(() => judge(...fields), { message }, fields.join())
+})
+
+t.test('fields that belong to the handshake are told by their whole name', async t => {
+  const kept = ['X-Sec-WebSocket-A', '1', 'My-Content-Type', '2', 'Trailers', '3']
+  t.same(
+    fieldsWithout(['Sec-WebSocket-Accept', 'x', ...kept, 'CONTENT-Length', '0', 'Trailer', 'y'], WRITTEN_ANEW),
+    kept
+  )
+})
+
+t.test('no upstream is dialled when there is no place left for the socket', async t => {
+  const refused: GatewayError[] = []
+  const forward = createForwardWebSocket({
+    streams: { admit: () => new Unavailable({ reason: 'too-many-streams' }) },
+    refuse: (_: unknown, refusal: GatewayError) => refused.push(refusal)
+  } as never)
+  const upstream = upstreamAt(1)
+  forward(handshake(), routeAt('/x', upstream, { websocket: WEBSOCKET }), upstream, {} as never)
+  t.match(refused, [{ reason: 'too-many-streams' }])
+})
