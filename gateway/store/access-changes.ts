@@ -48,6 +48,8 @@ interface AccessListenerOptions {
   /** Listening (also the first time): read what may have been missed with `changesSince`. */
   onRestored?(): void
   log: Log
+  /** Pause between two queries that show whether the connection still lives. */
+  heartbeatMs?: number
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
@@ -94,7 +96,7 @@ const listenAgain = async (
       if (signal.aborted) break
       pauseMs = 50
       options.onRestored?.()
-      await heartbeatUntil(client, lost)
+      await heartbeatUntil(client, lost, options.heartbeatMs ?? HEARTBEAT_MS)
     } catch (error) {
       if (!signal.aborted)
         options.log.warn(
@@ -118,11 +120,11 @@ const lossOf = (client: pg.Client, signal: AbortSignal) =>
   })
 
 /** A frozen server is silent, and only a query can detect that. Throws when the connection is lost. */
-const heartbeatUntil = async (client: pg.Client, lost: Promise<'closed'>) => {
+const heartbeatUntil = async (client: pg.Client, lost: Promise<'closed'>, pauseMs: number) => {
   for (;;) {
     const beat = new AbortController()
     try {
-      const pause = delay(HEARTBEAT_MS, undefined, { signal: beat.signal }).catch(() => undefined)
+      const pause = delay(pauseMs, undefined, { signal: beat.signal }).catch(() => undefined)
       if ((await Promise.race([lost, pause])) === 'closed') return
     } finally {
       beat.abort()

@@ -297,6 +297,7 @@ t.test('a slow provider is waited for within the deadline', async t => {
 t.test('keys are fetched once for many logins', async t => {
   const provider = await startFaultyProvider(t)
   const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
+  t.same(app.described.toSorted(), ['/auth/oauth/cloudidp/callback', START])
   for (let login = 0; login < 3; login++) t.equal((await logIn(app, provider)).status, 302)
   t.equal(provider.asked.jwks, 1)
   t.equal(provider.asked.discovery, 1)

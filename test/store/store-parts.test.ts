@@ -1,0 +1,210 @@
+// What each part of the store does beyond what its own endpoints show: records, bounds, copies and shares.
+import t from 'tap'
+import { appendAudits } from '../../gateway/store/audit-entry.ts'
+import { changeAccessOfMany } from '../../gateway/store/bulk-access.ts'
+import { createClients } from '../../gateway/store/clients.ts'
+import { copyDatabase } from '../../gateway/store/copy-database.ts'
+import { isUnavailable } from '../../gateway/store/database-errors.ts'
+import { shareOf } from '../../gateway/store/database-share.ts'
+import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
+import { createLoginPermits } from '../../gateway/store/login-permits.ts'
+import { pageBounds } from '../../gateway/store/query.ts'
+import { createRegranting } from '../../gateway/store/regranting.ts'
+import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
+import { createSessions } from '../../gateway/store/sessions.ts'
+import { storableText } from '../../gateway/store/storable.ts'
+import { readAccessNames, readOwners, secondsAt, unpackOwners } from '../../gateway/store/token-owners.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
+import { actor, openStore, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
+
+const postgres = await startPostgres(t)
+const store = await openStore(t, postgres)
+const { database, users, audit } = store
+const nowS = () => Math.floor(Date.now() / 1000)
+const newPerson = async (subject: string) => (await users.syncPerson(person(subject))).user
+
+t.test('the use of a login that is not listed yet lists it, as what it is', async t => {
+  const sessions = createSessions(database)
+  const { id } = await newPerson('ana')
+  const times = { createdAt: nowS() - 100, usedAt: Date.now(), expiresAt: nowS() + 600 }
+  await sessions.recordUse([{ tokenId: 'token-1', userId: id, provider: 'ldap', version: 0, ...times }])
+  const { items } = await sessions.list(id, { tokenId: 'token-1' })
+  t.match(items, [{ provider: 'ldap', current: true }])
+  await t.rejects(sessions.end(actor, id, 999_999), { reason: 'no-session' })
+})
+
+t.test('a service account that is removed has no tokens left, and each change is on record', async t => {
+  const clients = createClients(database)
+  const none = { profiles: [], areas: [], areaPrincipal: null }
+  await t.rejects(clients.create(actor, { ...none, name: 'a', expiresAt: '2020-01-01' }), { reason: 'client-expiry' })
+  await t.rejects(clients.create(actor, { ...none, name: 'a', addresses: ['10.0.0.0/33'] }), {
+    reason: 'client-address',
+    message: /^addresses\/0 /
+  })
+  const { id } = await clients.create(actor, { ...none, name: 'Relatórios', addresses: ['192.0.2.1'] })
+  await clients.remove(actor, id)
+  const [row] = await postgres.query(
+    'SELECT lowest_accepted_version AS lowest FROM users WHERE id = $1',
+    [id],
+    store.url
+  )
+  t.same(row, { lowest: 1 })
+  const { items } = await audit.list({})
+  t.same(
+    items.slice(0, 2).map(({ action, target }) => [action, target]),
+    [
+      ['client.remove', `client:${id}`],
+      ['client.create', `client:${id}`]
+    ]
+  )
+})
+
+t.test('a change of many is counted, and what is wrong with one is said of that one', async t => {
+  const [one, two] = [await newPerson('um'), await newPerson('dois')]
+  const change = { ids: [one.id, two.id, 999_999], profiles: { add: ['Agente'] } }
+  const outcome = await changeAccessOfMany(database, actor, change)
+  t.same(outcome, { changed: 2, failed: [{ id: 999_999, code: 'GW_NOT_FOUND' }] })
+})
+
+t.test('the new name of an area is on record beside the old one', async t => {
+  const { id } = await users.createArea(actor, 'Norte')
+  await users.renameArea(actor, id, 'Sul')
+  const { items } = await audit.list({ action: 'area.rename' })
+  t.match(items, [{ target: `area:${id}`, before: { name: 'Norte' }, after: { name: 'Sul' } }])
+})
+
+t.test('the audit log is collected whole, over its portions, up to a bound', async t => {
+  const { id } = await newPerson('rui')
+  const target = `user:${id}`
+  await database.write(async manager => {
+    await appendAudits(
+      manager,
+      Array.from({ length: 1001 }, (_, n) => ({ actor, action: 'test.many', target, after: { n } }))
+    )
+  })
+  const found = await audit.collect({ action: 'test.many' }, 1001)
+  t.same(
+    found?.map(({ after }) => (after as { n: number }).n),
+    Array.from({ length: 1001 }, (_, n) => 1000 - n)
+  )
+  t.equal(await audit.collect({ action: 'test.many' }, 1000), undefined)
+  t.equal((await audit.collect({ action: 'test.many', user: 999_999 }, 10))?.length, 0)
+  let added = 0
+  const verdict = await audit.verify(async () => {
+    if (added++ === 0) await audit.append({ actor, action: 'test.late', target })
+  })
+  t.match(verdict, { ok: true }, 'an entry that is written meanwhile is left for the next time')
+})
+
+t.test('permits are swapped only as they were read', async t => {
+  const permits = createLoginPermits(database, () => 7)
+  t.same(await permits.read('key'), { text: undefined, now: 7 })
+  t.equal(await permits.swap('key', undefined, 'f1.a', 1000), true)
+  t.equal(await permits.swap('key', undefined, 'f2.b', 1000), false)
+  t.equal((await permits.read('key')).text, 'f1.a')
+  t.ok(Math.abs((await createLoginPermits(database).read('key')).now - Date.now()) < 60_000)
+})
+
+t.test('people to look up again are counted, also when there are none', async t => {
+  const empty = await openStore(t, postgres)
+  t.same(await createDirectoryAccounts(empty.database).count(), { live: 0, missing: 0 })
+})
+
+t.test('owners of tokens are read as they are stored', async t => {
+  const [{ id }, other] = [await newPerson('josé'), await newPerson('zoe')]
+  await users.setAccess(actor, id, { profiles: ['Agente', 'Supervisor'], areas: ['Sul'], areaPrincipal: 'Sul' })
+  const owners = await database.read(async manager => {
+    const names = await readAccessNames(manager)
+    return (await readOwners(manager, [id, other.id])).flatMap(row => unpackOwners(row, names))
+  })
+  const [jose, zoe] = owners.toSorted((a, b) => a.user.id - b.user.id)
+  const { name, email, username } = person('josé')
+  // Profiles are listed in the order of the product.
+  const access = { profiles: ['Supervisor', 'Agente'], areas: ['Sul'], areaPrincipal: 'Sul', accessStatus: 'assigned' }
+  t.match(jose, { user: { id, name, email, username, ...access }, version: 1, lowestAccepted: 0, disabled: false })
+  t.match(zoe, { user: { id: other.id, profiles: [], areas: [], areaPrincipal: '' }, version: 0 })
+  t.ok(Math.abs((jose?.confirmedAt ?? 0) - nowS()) < 600)
+  // 2100-01-01 00:00:00.5 UTC
+  const packed = Buffer.alloc(8)
+  packed.writeBigInt64BE(3_155_760_000_500_000n)
+  t.equal(secondsAt(packed, 0), 4_102_444_800.5)
+})
+
+t.test('a copy continues where its source was: the next person gets an id of their own', async t => {
+  const [source, target] = [await openStore(t, postgres), await openStore(t, postgres)]
+  const ids: number[] = []
+  for (const name of ['a', 'b', 'c']) ids.push((await source.users.syncPerson(person(name))).user.id)
+  const copied = await copyDatabase(source.database, target.database)
+  t.match(
+    copied.find(({ table }) => table === 'users'),
+    { rows: 3 }
+  )
+  const { user } = await target.users.syncPerson(person('d'))
+  t.ok(user.id > Math.max(...ids), `${user.id}`)
+  await t.rejects(copyDatabase(source.database, target.database), { message: /^The table users of the target/ })
+})
+
+t.test('work of a share runs so many at a time, and the rest in its turn', async t => {
+  const waiting: (() => void)[] = []
+  const shared = shareOf({ read: () => new Promise<void>(resolve => waiting.push(resolve)) } as never, {
+    connections: 2,
+    mostWaiting: 1
+  })
+  const work = [1, 2, 3].map(() => shared.read(async () => undefined))
+  await t.rejects(
+    shared.read(async () => undefined),
+    { code: 'GW_UNAVAILABLE' }
+  )
+  t.equal(waiting.length, 2)
+  waiting.shift()?.()
+  await work[0]
+  await until(() => waiting.length === 2)
+  for (const done of waiting) done()
+  await Promise.all(work)
+})
+
+t.test('grants that cannot be applied now are tried again, and nothing fails', async t => {
+  const warned: object[] = []
+  const failing = { read: () => Promise.reject(new Error('away')), write: () => Promise.reject(new Error('away')) }
+  const regranting = createRegranting({
+    database: failing as never,
+    table: () => ({ grants: { list: [{ areas: ['Sul'], profiles: [] }] }, profiles: [] }) as never,
+    log: { ...quiet, warn: (fields: object) => void warned.push(fields) }
+  })
+  await regranting.apply()
+  t.match(warned, [{ pauseMs: 500 }])
+  await regranting.close()
+})
+
+t.test('the schema of the next release is used, that of the one behind it is not', async t => {
+  const refusalOf = (name: string) =>
+    refuseNewerSchema({
+      manager: { query: async (sql: string) => (sql.includes('to_regclass') ? [{ exists: true }] : [{ name }]) }
+    } as never).then(
+      () => undefined,
+      (error: Error) => error.name
+    )
+  let release = 1
+  while ((await refusalOf(`R${release}Next1`)) === undefined) release++
+  const [newest] = await postgres.query(
+    "SELECT max((regexp_match(name, '^R([0-9]+)'))[1]::int) AS release FROM schema_migrations",
+    [],
+    store.url
+  )
+  t.equal(release, Number(newest?.release ?? 1) + 2)
+  t.equal(await refusalOf(`R${release}Next1`), 'SchemaTooNew')
+})
+
+t.test('pages, texts and errors are read within their bounds', async t => {
+  t.same(pageBounds({}), { page: 1, pageSize: 50, offset: 0 })
+  t.same(pageBounds({ page: 3, pageSize: 20 }), { page: 3, pageSize: 20, offset: 40 })
+  t.same(pageBounds({ page: 0, pageSize: 0 }), { page: 1, pageSize: 1, offset: 0 })
+  t.same(pageBounds({ page: -1, pageSize: 1e9 }), { page: 1, pageSize: 200, offset: 0 })
+  for (const value of [undefined, null, 5, ['a'], {}]) t.equal(storableText(value), '')
+  t.equal(storableText(' a\0b '), 'ab')
+  const withCode = (code: string) => Object.assign(new Error('x'), { code })
+  for (const code of ['08006', '53300', '57P01', 'ECONNREFUSED']) t.equal(isUnavailable(withCode(code)), true, code)
+  for (const code of ['23505', '42P01']) t.equal(isUnavailable(withCode(code)), false, code)
+})
