@@ -4,12 +4,16 @@ import { Unauthenticated } from '../../gateway/errors.ts'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
 import { createMailbox } from '../../gateway/socketio/polling/mailbox.ts'
 import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
+import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
 import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
 import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { quiet } from '../support/quiet.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 import { person, routeAt, targetAt, upstreamAt } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 
@@ -74,7 +78,7 @@ const world = (t: Test) => {
   }
   const revoke = (name: string) =>
     revocations.learn({ tokens: [{ jti: `token-${name}`, expiresAt: START / 1000 + 600 }] })
-  return { clock, streams, sessions, source, open, revoke }
+  return { clock, streams, forwarding, sessions, source, open, revoke }
 }
 
 t.test('a namespace ends alone with its access, and the session with its last one', async t => {
@@ -110,6 +114,39 @@ t.test('a session that is no longer polled ends', async t => {
   clock.now += 1
   sessions.sweep()
   t.equal(session.isOver, true)
+})
+
+t.test('a handshake goes to the next target while one cannot be reached, and tells of the last one', async t => {
+  const { forwarding, sessions, source } = world(t)
+  const raw = await startRawUpstream(t)
+  const opening = { sid: 'sid-1', upgrades: ['websocket'], pingInterval: 25_000, pingTimeout: 20_000, maxPayload: 1e6 }
+  const body = `0${JSON.stringify(opening)}`
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const answers: string[] = []
+  const requests = createPollingRequests(
+    {
+      ...forwarding,
+      upstreams,
+      headStart: () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n',
+      responseContext: () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x'),
+      pollHeaders: () => []
+    } as SocketIoForwarding,
+    sessions
+  )
+  const ask = (...ports: number[]) => {
+    const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
+    Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
+    const upstream = upstreamAt(...ports)
+    return requests(exchange, { ...source.route, upstream }, upstream)
+  }
+  await ask(1, raw.port)
+  t.same(answers, [body])
+  await t.rejects(Promise.resolve(ask(1)), { code: 'GW_UPSTREAM_UNREACHABLE' })
+  await t.rejects(Promise.resolve(ask(1, 2)), { code: 'GW_UPSTREAM_UNREACHABLE' })
+  raw.respond(() => 'HTTP/1.1 2x0 OK\r\n\r\n')
+  await t.rejects(Promise.resolve(ask(raw.port, 1)), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
 })
 
 t.test('a poll whose client has gone is waited with no longer', async t => {
