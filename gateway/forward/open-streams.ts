@@ -1,10 +1,10 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
 import { randomBytes } from 'node:crypto'
-import { TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
+import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
-import type { Revocations } from '../tokens/revocations.ts'
+import type { Revocations, Standing } from '../tokens/revocations.ts'
 import { ownText } from '../values/own-text.ts'
 import { createExpiryWheel } from './expiry-wheel.ts'
 import { spreadOut } from './spread-out.ts'
@@ -33,6 +33,8 @@ export interface StreamInfo {
   /** For a Socket.IO namespace: the route from `namespaceRoute`, which carries the namespace's roles. */
   readonly route: Route
   readonly path: string
+  /** Of the request that it answers; absent: GET, as for every socket. */
+  readonly method?: string
   readonly namespace?: string
   readonly requestId: string
   readonly ip: string
@@ -70,7 +72,7 @@ interface OpenStreamsOptions {
   freshAccess: FreshAccess
   /** Whether a person with the current access may have a stream of this route. */
   mayPass: (route: Route, user: User) => boolean
-  /** The route that now governs a stream and still allows it; undefined: none does. Called after a table has been swapped. */
+  /** The route that now governs a stream and still allows it; undefined: none does. */
   rejudge: (stream: OpenStream) => Route | undefined
   /** Absent: a tenth each. */
   shares?: StreamShares | undefined
@@ -154,18 +156,19 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   return {
     /** Reserves a place for a stream that is about to open; returns the function that releases it, or a refusal (429, 503). */
     admit: createPlaces(options.shares ?? DEFAULT_SHARES),
-    /** Throws if the token has ended in the meantime (between the decision and the 101). */
+    /** Throws if the token has ended, or the table has been swapped, in the meantime (between the decision and the 101). */
     register(info: StreamInfo, control: StreamControl): StreamHandle {
-      const at = now()
-      const { identity } = info
-      if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
+      const [at, { identity }] = [now(), info]
       const standing = identity === undefined ? 'valid' : revocations.standing(identity)
-      if (standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
+      refuseEnded(identity, standing, at)
       if (draining) throw new Unavailable({ reason: 'draining' })
       const stream: OpenStream = { ...info, id: `${instance}-${++serial}`, since: at }
+      const route = options.rejudge(stream)
+      if (route === undefined) throw new Forbidden({ reason: 'route-changed' })
       const entry: Entry = { stream, control, endsAt: endsAtOf(stream) }
       entries.set(stream.id, entry)
       wheel.add(entry)
+      if (route !== info.route) change(entry, { ...stream, route })
       if (standing === 'stale' && identity !== undefined) void judgeFresh(identity.user.id, [entry])
       return { id: stream.id, close: () => forget(entry) }
     },
@@ -213,7 +216,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
 
 /** What is registered about the stream of an exchange, in memory of its own. */
 export const streamInfoOf = (
-  { identity, path, requestId, client }: Exchange,
+  { identity, method, path, requestId, client }: Exchange,
   route: Route,
   kind: StreamKind,
   maxLifetimeMs = 0
@@ -222,10 +225,16 @@ export const streamInfoOf = (
   identity,
   route,
   path: ownText(path),
+  ...(method === 'GET' ? {} : { method: ownText(method) }),
   requestId: ownText(requestId),
   ip: client.address,
   maxLifetimeMs
 })
+
+const refuseEnded = (identity: Identity | undefined, standing: Standing, at: number): void => {
+  if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
+  if (standing === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
+}
 
 const countKinds = (entries: Iterable<Entry>): Record<StreamKind, number> => {
   const counts = { websocket: 0, socketio: 0, sse: 0 }

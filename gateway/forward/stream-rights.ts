@@ -14,9 +14,9 @@ export const createStreamRights = (routes: () => RouteTable, options: DecideOpti
   }
   const mayPass = (route: Route, user: User): boolean => judge(route, user) === undefined
 
-  /** The route that governs an open stream after the route files have changed; undefined: none allows it any more. */
-  const rejudge = ({ path, namespace, identity }: OpenStream): Route | undefined => {
-    const { route } = routes().match('GET', path)
+  /** The route of the current table that governs a stream; undefined: none allows it any more. */
+  const rejudge = ({ method = 'GET', path, namespace, identity }: OpenStream): Route | undefined => {
+    const { route } = routes().match(method, path)
     const governing = route === undefined ? undefined : streamRoute(route, namespace)
     if (governing === undefined) return undefined
     if (identity === undefined) return governing.public ? governing : undefined

@@ -11,6 +11,7 @@ const START = 1_800_000_000_000
 
 const world = (t: Test, freshAccess: FreshAccess = async () => undefined) => {
   const clock = { now: START }
+  const table = { isSwapped: false }
   const asked: number[] = []
   const revocations = createRevocations(() => clock.now)
   const streams = createOpenStreams({
@@ -21,7 +22,10 @@ const world = (t: Test, freshAccess: FreshAccess = async () => undefined) => {
     },
     mayPass: (route, user) =>
       route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
-    rejudge: ({ route }) => (route.id === 'gone' ? undefined : { ...route, roles: ['Admin'] }),
+    rejudge({ route }) {
+      if (!table.isSwapped) return route
+      return route.id === 'gone' ? undefined : { ...route, roles: ['Admin'] }
+    },
     now: () => clock.now
   })
   t.teardown(() => streams.close())
@@ -46,7 +50,7 @@ const world = (t: Test, freshAccess: FreshAccess = async () => undefined) => {
     )
     return { ends, handle }
   }
-  return { clock, asked, revocations, streams, identity, open, route }
+  return { clock, table, asked, revocations, streams, identity, open, route }
 }
 
 // WS-05, JW-17
@@ -113,10 +117,15 @@ t.test('access that can’t be known ends a stale stream within a second', async
 })
 
 t.test('a swapped table ends what it no longer allows, and judges by its own roles from then on', async t => {
-  const { streams, revocations, identity, open, route } = world(t, async id => ({ user: person({ id }), version: 1 }))
+  const { streams, table, revocations, identity, open, route } = world(t, async id => ({
+    user: person({ id }),
+    version: 1
+  }))
   const gone = open(identity(1), { route: { ...route, id: 'gone' } })
   const kept = open(identity(2))
+  table.isSwapped = true
   streams.onTableSwapped()
+  t.throws(() => open(identity(3), { route: { ...route, id: 'gone' } }), { code: 'GW_FORBIDDEN' }, 'since the decision')
   t.same([gone.ends, kept.ends], [[4403], []])
   revocations.learn({ versions: [{ userId: 2, version: 1, lowestAccepted: 0 }] })
   await until(() => kept.ends.length > 0, 'judged')

@@ -102,6 +102,29 @@ t.test('a reload changes what may be sent on open connections', async t => {
   raw.socket.destroy()
 })
 
+// RW-60
+t.test('after a reload a namespace of an older session is entered by the roles of today', async t => {
+  const { connect, gateway, upstream, events } = await world(t)
+  const { say, raw, heard, token } = await connect('/free')
+  const config = routesWith(upstream.port, EVENTS)
+  const [route] = config.routes
+  const namespaces = { ...route?.socketio.namespaces, '/messaging': { roles: ['Admin'], events: EVENTS } }
+  gateway.writeRoutes({ ...config, routes: [{ ...route, socketio: { namespaces } }] })
+  t.ok(await gateway.gateway.reload())
+  say(`40/messaging,{"token":"${token}"}`)
+  await until(() => /4[04]\/messaging,/.test(heard()), 'answered')
+  t.match(heard(), /44\/messaging,.*GW_FORBIDDEN/)
+  gateway.writeRoutes(routesWith(upstream.port, { send: { roles: ['Supervisor'] }, ban: {} }))
+  t.ok(await gateway.gateway.reload())
+  say(`40/messaging,{"token":"${token}"}`)
+  await until(() => heard().includes('40/messaging,'), 'connected')
+  say('42/messaging,1["send"]')
+  say('42/messaging,2["ban"]')
+  await until(() => events().length === 1, 'passed')
+  t.strictSame(events(), ['ban'], 'and its events too')
+  raw.socket.destroy()
+})
+
 t.test('an answer of the gateway never comes between a packet and its attachment', async t => {
   const { connect, upstream } = await world(t, (socket, delivery) => {
     confirm(socket, delivery)

@@ -7,15 +7,20 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { startGateway } from '../support/gateway.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
 // One backend: WebSocket at /live, events at /events, Socket.IO with the namespace /messaging.
+const late = { isAsked: false, answer: () => {} }
 const backend = createServer((req, res) => {
-  if (req.url?.startsWith('/events') === true) {
+  const answer = () => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.write(`data: ${req.headers['x-user-username']}\n\n`)
-  } else res.end('ok')
+  }
+  if (req.url?.startsWith('/late') === true) Object.assign(late, { isAsked: true, answer })
+  else if (req.url?.startsWith('/events') === true) answer()
+  else res.end('ok')
 })
 const live = new WebSocketServer({ noServer: true })
 live.on('connection', (socket, req) => {
@@ -138,6 +143,36 @@ t.test('a reload ends exactly what it no longer allows', async t => {
   kept.send('still here')
   t.equal(await echo, 'still here')
   kept.close()
+  world.writeRoutes(config)
+  await world.gateway.reload()
+})
+
+// RW-60
+t.test('a reload judges a stream by the method that opened it, and one that is just opening too', async t => {
+  const backendRoute = (path: string, role: string, methods?: string[]) => ({
+    ...{ path, upstream: 'backend', roles: [role] },
+    ...(methods === undefined ? {} : { methods })
+  })
+  const load = async (...routes: object[]) => {
+    world.writeRoutes({ ...config, routes: [...config.routes.filter(({ path }) => path !== '/events'), ...routes] })
+    t.ok(await world.gateway.reload())
+  }
+  const [get, post] = [backendRoute('/events', 'Admin'), backendRoute('/events', 'Agente', ['POST'])]
+  await load(get, post, backendRoute('/late', 'Agente'))
+  const token = await world.tokenFor({ id: 47 })
+  const stream = (await world.fetch('/events', { method: 'POST', token })).body?.getReader()
+  t.match(await stream?.read(), { done: false })
+  const end = stream?.read()
+  const opening = world.fetch('/late', { token })
+  await until(() => late.isAsked, 'asked')
+
+  await load(get, post, backendRoute('/late', 'Admin'))
+  late.answer()
+  t.equal((await opening).status, 403, 'its route has changed meanwhile')
+  t.equal(await Promise.race([end?.then(() => 'over'), world.fetch('/health').then(() => 'open')]), 'open')
+
+  await load(backendRoute('/events', 'Agente'), backendRoute('/events', 'Admin', ['POST']))
+  t.match(await end, { done: true })
   world.writeRoutes(config)
   await world.gateway.reload()
 })
