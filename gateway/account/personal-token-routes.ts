@@ -44,7 +44,7 @@ const wishSchema = {
     name: { type: 'string', minLength: 1, maxLength: 64 },
     profiles: {
       type: 'array',
-      maxItems: 50,
+      maxItems: 100,
       uniqueItems: true,
       items: { type: 'string', minLength: 1, maxLength: 64 }
     },

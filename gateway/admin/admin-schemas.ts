@@ -47,7 +47,7 @@ export const personItemSchema = closed({
 })
 
 export const accessSchema = closed({
-  profiles: names(10, 64),
+  profiles: names(100, 64),
   areas: names(500, 256),
   areaPrincipal: {
     type: ['string', 'null'],

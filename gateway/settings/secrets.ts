@@ -13,6 +13,8 @@ export const readSecrets = (
   for (const message of new Set(previousSecrets.map(weaknessOf))) {
     if (message !== undefined) reader.mistake('JWT_PREVIOUS_SECRETS', `contains a secret that ${message}`)
   }
+  if (previousSecrets.some(previous => weaknessOf(previous) === undefined && looksMade(previous)))
+    warnings.push('JWT_PREVIOUS_SECRETS contains a secret that does not look random, and it still verifies tokens')
   const weakness = secret === undefined ? undefined : weaknessOf(secret)
   if (weakness !== undefined) reader.mistake('JWT_SECRET', weakness)
   else if (secret !== undefined && looksMade(secret)) warnings.push('JWT_SECRET does not look random')

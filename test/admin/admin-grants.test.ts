@@ -76,6 +76,17 @@ t.test('grants are listed with the number of people in each group, and further p
   t.match(await call('PUT', `users/${id}/access`, access), { status: 200, body: { assigned: access, granted: [] } })
 })
 
+t.test('a person with more than ten profiles can be edited like any other', async t => {
+  const id = await newPerson('muitos')
+  const profiles = Array.from({ length: 12 }, (_, i) => `Perfil ${i}`)
+  await database.write(manager => manager.query('INSERT INTO profiles (name) SELECT unnest($1::text[])', [profiles]))
+  const areas = { areas: ['Suporte'], areaPrincipal: 'Suporte' }
+  await users.setAccess({ id: null, username: 'test' }, id, { profiles, ...areas })
+  const fewer = { profiles: profiles.slice(1), ...areas }
+  t.match(await call('PUT', `users/${id}/access`, fewer), { status: 200, body: { accessStatus: 'assigned' } })
+  t.same((await call('GET', `users/${id}`)).body.profiles.toSorted(), fewer.profiles.toSorted())
+})
+
 t.test('an area that a grant names is neither renamed nor deleted', async t => {
   const { items } = (await call('GET', 'areas')).body
   const { id } = items.find((area: { name: string }) => area.name === 'Suporte')

@@ -699,6 +699,9 @@ t.test('a secret that somebody typed is worth a warning', async t => {
   const warns = (secret: string) =>
     read({ JWT_SECRET: secret }).warnings.some(warning => warning.startsWith('JWT_SECRET does not look random'))
   for (const secret of typed) t.ok(warns(secret), secret)
+  const warnings = (previous: string) => read({ JWT_PREVIOUS_SECRETS: previous }).warnings.join('\n')
+  t.match(warnings('0123456789'.repeat(4)), 'JWT_PREVIOUS_SECRETS contains a secret that does not look random')
+  t.notMatch(warnings(randomBytes(32).toString('hex')), 'JWT_PREVIOUS_SECRETS')
   for (let n = 0; n < 200; n++) {
     const random = randomBytes(32)
     for (const encoding of ['hex', 'base64', 'base64url'] as const) t.notOk(warns(random.toString(encoding)))
