@@ -22,6 +22,7 @@ export const ACCOUNT_ATTRIBUTES = [
   'accountExpires',
   'pwdFailureTime',
   'pwdAccountLockedTime',
+  'pwdEndTime',
   'nsAccountLock',
   'loginDisabled'
 ] as const
@@ -37,7 +38,7 @@ export const accountState = (entry: DirectoryEntry, now: number): AccountState =
     firstText(entry, 'nsAccountLock').toLowerCase() === 'true' ||
     firstText(entry, 'loginDisabled').toLowerCase() === 'true'
   if (isDisabled) return 'disabled'
-  const expiresAt = fileTimeOf(entry, 'accountExpires')
+  const expiresAt = fileTimeOf(entry, 'accountExpires') ?? generalizedTime(firstText(entry, 'pwdEndTime'))
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'open'
 }
 

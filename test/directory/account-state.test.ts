@@ -25,6 +25,10 @@ t.test('an account is disabled or expired as its directory writes it, and open o
   t.equal(state({ accountExpires: fileTime(NOW + 1) }), 'open')
   for (const never of ['0', '9223372036854775807', '', '-1', 'x', '99999999999999999999'])
     t.equal(state({ accountExpires: never }), 'open', never)
+  // slapo-ppolicy (OpenLDAP 2.5)
+  t.equal(state({ pwdEndTime: '20260101120000Z' }), 'expired')
+  t.equal(state({ pwdEndTime: '20260101120001Z' }), 'open')
+  t.equal(state({ pwdEndTime: 'x' }), 'open')
 })
 
 t.test('a lockout is what the directory computes, or lasts as long as its failures count', async t => {
