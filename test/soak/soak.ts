@@ -34,12 +34,15 @@ const state = { isOver: false, trouble: '' }
 /** One client: the exchange, a pause, and again. */
 const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts: Counts, isOver: () => boolean) => {
   while (!isOver()) {
+    const startedAt = performance.now()
     const outcome = await exchange.run(place)
     counts.exchanges++
-    if (outcome === 'unanswered') counts.unanswered++
+    if (`${outcome}`.startsWith('unanswered')) counts.unanswered++
     if (!exchange.right.includes(outcome)) {
       const key = `${exchange.name}: ${outcome}${state.trouble === '' ? '' : ` while ${state.trouble}`}`
       counts.wrong.set(key, (counts.wrong.get(key) ?? 0) + 1)
+      const tookMs = Math.round(performance.now() - startedAt)
+      console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key}`))
     }
     await delay(exchange.pauseMs ?? pauseMs)
   }

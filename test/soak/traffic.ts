@@ -8,12 +8,13 @@ import { WebSocket } from 'ws'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 
 export interface Place {
+  readonly name: string
   readonly port: number
   readonly isTls: boolean
 }
 
-/** What became of an exchange: a status, `aborted` by the client itself, or `unanswered`. */
-export type Outcome = number | 'aborted' | 'unanswered'
+/** What became of an exchange: a status, `aborted`, or `unanswered` and why. */
+export type Outcome = number | 'aborted' | `unanswered: ${string}`
 
 export interface Exchange {
   readonly name: string
@@ -24,7 +25,7 @@ export interface Exchange {
 }
 
 /** Nothing is without an answer for longer, whatever is broken. */
-const ANSWERED_MS = 20_000
+const ANSWERED_S = 20
 const LARGE = Buffer.alloc(700_000, 'y')
 /** While a backend is away. */
 const AWAY = [502, 503, 504]
@@ -38,18 +39,26 @@ interface Asked {
   readonly leavesAfterMs?: number
 }
 
+/** Settles what has no answer after so many of this process's own seconds: those in which it was held up itself do not count. */
+const watch = (settle: (outcome: Outcome) => void): NodeJS.Timeout => {
+  let seconds = 0
+  return setInterval(() => {
+    if (++seconds === ANSWERED_S) settle(`unanswered: nothing for ${ANSWERED_S} s`)
+  }, 1000)
+}
+
 const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leavesAfterMs }: Asked): Promise<Outcome> =>
   new Promise(resolve => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const options = { host: '127.0.0.1', port, path, method, headers, rejectUnauthorized: false, agent: false }
     const request = (isTls ? https : http).request(options)
     const settle = (outcome: Outcome) => {
-      clearTimeout(deadline)
+      clearInterval(deadline)
       clearTimeout(leaving)
       resolve(outcome)
       request.destroy()
     }
-    const deadline = setTimeout(() => settle('unanswered'), ANSWERED_MS)
+    const deadline = watch(settle)
     const leaving = leavesAfterMs === undefined ? undefined : setTimeout(() => settle('aborted'), leavesAfterMs)
     request.on('response', answer => {
       answer.resume()
@@ -57,7 +66,7 @@ const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leaves
       answer.on('error', () => settle('aborted'))
     })
     // The connection broke before an answer: that is none.
-    request.on('error', () => settle('unanswered'))
+    request.on('error', (error: NodeJS.ErrnoException) => settle(`unanswered: ${error.code ?? error.message}`))
     request.end(body)
   })
 
@@ -69,11 +78,11 @@ const echo = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
       rejectUnauthorized: false
     })
     const settle = (outcome: Outcome) => {
-      clearTimeout(deadline)
+      clearInterval(deadline)
       resolve(outcome)
       socket.terminate()
     }
-    const deadline = setTimeout(() => settle('unanswered'), ANSWERED_MS)
+    const deadline = watch(settle)
     socket.on('unexpected-response', (_request, answer) => settle(answer.statusCode ?? 0))
     socket.on('open', () => socket.send('hello'))
     socket.on('message', () => settle(101))
@@ -88,15 +97,15 @@ const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
       extraHeaders: { authorization: `Bearer ${token}` },
       forceNew: true,
       reconnection: false,
-      timeout: ANSWERED_MS,
+      timeout: 2000 * ANSWERED_S,
       rejectUnauthorized: false
     } as Parameters<typeof io>[1])
     const settle = (outcome: Outcome) => {
-      clearTimeout(deadline)
+      clearInterval(deadline)
       resolve(outcome)
       client.disconnect()
     }
-    const deadline = setTimeout(() => settle('unanswered'), ANSWERED_MS)
+    const deadline = watch(settle)
     client.on('connect', () => client.emit('say', 'hello', () => settle(200)))
     client.on('connect_error', () => settle('aborted'))
     client.on('disconnect', () => settle('aborted'))

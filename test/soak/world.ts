@@ -13,7 +13,6 @@ import type { Place } from './traffic.ts'
 import type { Sample } from './verdict.ts'
 
 export interface SoakGateway extends Place {
-  readonly name: string
   readonly process: GatewayProcess
   /** After a full collection. */
   sample(): Promise<Sample>
