@@ -134,7 +134,7 @@ const isReserved = (segments: readonly string[]): boolean =>
 const laxWords = (table: RouteTable, method: string, path: string | undefined, match: RouteMatch): string => {
   const [cut] = match.route === undefined ? [] : (match.alsoReadAs ?? [])
   if (cut !== undefined)
-    return ` Without its extension or script, or what follows a script, the path belongs to the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
+    return ` A backend that cuts extensions off, runs scripts or serves index files would read the path as one of the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
   if (path === undefined || match.refusal !== 'bad-path' || match.reason !== 'lax-reading') return ''
   const best = (segments: readonly string[], spelling: (text: string) => string) =>
     table.routes

@@ -23,7 +23,7 @@ const BAD_PATH: Readonly<Record<string, string>> = {
   'raw-character': 'A character that must be percent-encoded.',
   destination: 'The Destination of a COPY or MOVE is not a path of this gateway that leads to the same upstream.',
   'lax-reading':
-    'A backend that ignores case, spaces, trailing dots, an extension such as .json or a script such as /index.php would read this path as one of another route.'
+    'A backend that ignores case, spaces, trailing dots, an extension such as .json or a script such as /index.php, or that serves index files, would read this path as one of another route.'
 }
 
 const TOKEN: Readonly<Record<string, string>> = {

@@ -3,6 +3,7 @@ import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
+import { indexNameOf, withIndexFiles } from './index-files.ts'
 import {
   foldCase,
   formatReadings,
@@ -47,6 +48,8 @@ interface Spellings {
   readonly exceptions: readonly PathException[]
   /** Number of segments beyond which no route looks. */
   readonly depth: number
+  /** Of all routes that end in one. */
+  readonly indexNames: ReadonlySet<string>
 }
 
 const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
@@ -76,6 +79,11 @@ const numbered = (route: WrittenRoute): Route =>
   Object.assign({ ...ROUTE_DEFAULTS }, route, { number: nextNumber++, coversBelow: route.path.endsWith('/*') })
 
 const matchPath = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
+  const match = matchFile(spellings, method, rawPath)
+  return spellings.indexNames.size === 0 ? match : withIndexFiles(match, method, spellings)
+}
+
+const matchFile = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
   if (isPlainPath(rawPath)) return matchPlain(spellings, method, rawPath)
   return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)
 }
@@ -201,7 +209,10 @@ const segmentsOf = (path: string, depth: number): string[] => {
 // Most tables are written in lower case without escapes, so that one tree serves all three purposes.
 function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteTableParts): Parts<Spellings> {
   const statics = new Set<string>()
+  const indexNames = new Set<string>()
   yield* inParts(routes, route => {
+    const indexName = indexNameOf(route)
+    if (indexName !== undefined) indexNames.add(indexName)
     for (const segment of shapeOf(route.path)) if (!segment.startsWith(':')) statics.add(segment)
   })
   let isDecoded = false
@@ -218,7 +229,7 @@ function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteT
   const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded
   const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
-  return { exact, decoded, folded, exceptions, depth: exact.depth }
+  return { exact, decoded, folded, exceptions, depth: exact.depth, indexNames }
 }
 
 const asWritten: Spelling = segment => segment

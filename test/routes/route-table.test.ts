@@ -626,6 +626,38 @@ t.test('a path below a script leads to no script that would not admit the reques
   t.equal(may('anonymous', '/jobs.php/x'), 'allow', 'a route of other methods leaves this one to the wider route')
 })
 
+// RW-58
+t.test('a directory leads to no index file that would not admit the request', async t => {
+  const table = await tableOf(
+    t,
+    '/* {public: true}',
+    '/admin/index.php {roles: [Admin]}',
+    '/reports/*',
+    '/reports/Default.aspx {roles: [Admin]}',
+    '/shop',
+    '/shop/index.html {roles: [Admin]}',
+    '/tools/* {allowInPath: [extension]}',
+    '/tools/index.html {roles: [Admin]}',
+    '/api/:id {roles: [Admin]}',
+    '/api/*'
+  )
+  const may = (who: string, path: string) =>
+    decide(table.match('GET', path), askerOf(who), { cloudUnassignedMayPass: false }).decision
+  const asked = ['/admin', '/admin/', '/ADMIN/', '/admin%20/', '/%61dmin', '/reports', '/reports/']
+  for (const path of asked) {
+    t.equal(may('Agente', path), 400, path)
+    t.equal(may('Admin', path), 'allow', path)
+  }
+  t.equal(may('anonymous', '/admin/'), 400)
+  t.equal(may('Agente', '/Reports/'), 400)
+  t.equal(may('anonymous', '/admin/x'), 'allow')
+  t.equal(may('anonymous', '/other/'), 'allow')
+  t.equal(may('Agente', '/reports/7'), 'allow')
+  t.equal(may('Agente', '/shop/'), 'allow', 'the route spells the directory out')
+  t.equal(may('Agente', '/tools/'), 'allow', 'the route allows extensions')
+  t.equal(may('Agente', '/api/'), 'allow', 'a parameter is no index file')
+})
+
 t.test('a path with dots that leads nowhere else is matched as one without', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}')
   t.same(Object.keys(table.match('GET', '/api/orders/7')), ['route', 'path'])
