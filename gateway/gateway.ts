@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { createAuthenticate } from './access/authenticate.ts'
 import { createCredentials } from './access/credentials.ts'
 import { buildApp } from './app.ts'
 import { startCloud } from './cloud/start-cloud.ts'
@@ -96,7 +97,9 @@ export const startGateway = async (
   const people = { directory: directory.directory, cloud: cloud.client, sessionCookies, loginAudit }
   const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...views, ...people })
   const frequent = { '/health': () => findHealth(views) }
-  const own = await createOwnEndpoints({ ...answers, log, refuse, register, frequent })
+  const authentication = { ...tokenParts, tokenOf }
+  const judgeAgain = createAuthenticate(authentication)
+  const own = await createOwnEndpoints({ ...answers, log, refuse, judgeAgain, register, frequent })
 
   const { clientAddress, places } = createClientPlaces(settings, siblings, log)
   const server = buildApp({
@@ -105,7 +108,7 @@ export const startGateway = async (
     routes: routes.current,
     limiter: stores.limiter,
     rateLimit: settings.rateLimit,
-    authentication: { ...tokenParts, tokenOf },
+    authentication,
     authorization: { cloudUnassignedMayPass, revealReason: settings.revealReason, contact: settings.contact },
     answers,
     answerOwn: own.handle,

@@ -31,6 +31,8 @@ const BODY_TIMEOUT_MS = 30_000
 interface OwnEndpointsOptions extends Pick<AnswerOptions, 'origins'> {
   log: FastifyBaseLogger
   refuse: (exchange: Exchange, error: GatewayError) => void
+  /** Judges the sender again when a body has arrived: that takes up to half a minute, and access may have ended by then. */
+  judgeAgain?: (exchange: Exchange) => GatewayError | undefined
   /** How long a body may take to arrive. */
   bodyTimeoutMs?: number
   /** What GET returns at endpoints that are asked so often that Fastify only describes them, by path. */
@@ -163,7 +165,11 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
         return frequent === undefined ? ask(exchange, undefined) : answerFrequent(exchange, frequent)
       }
       readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS }).then(
-        body => ask(exchange, body),
+        body => {
+          const refusal = options.judgeAgain?.(exchange)
+          if (refusal === undefined) ask(exchange, body)
+          else options.refuse(exchange, refusal)
+        },
         error => options.refuse(exchange, asGatewayError(error))
       )
     },

@@ -145,3 +145,37 @@ t.test('nobody gets more areas than a token can hold, and a login that would nee
   t.match(first.logText(), /"reason":"token-too-long"/)
   t.equal((await first.fetch('/auth/refresh', jsonRequest('POST', full))).status, 401)
 })
+
+// RW-61
+t.test('whose access ends while the body arrives changes nothing any more', async t => {
+  const { user } = await logIn(first, 'ana')
+  const give = (profiles: string[]) =>
+    first.fetch(
+      `/auth/admin/users/${user.id}/access`,
+      jsonRequest('PUT', admin, { profiles, areas: ['Norte'], areaPrincipal: 'Norte' })
+    )
+  for (const [end, code] of [
+    [() => give(['Agente']), 'GW_TOKEN_STALE'],
+    [() => first.fetch(`/auth/admin/users/${user.id}/revoke`, jsonRequest('POST', admin)), 'GW_TOKEN_REVOKED']
+  ] as const) {
+    t.equal((await give(['Agente', 'Admin'])).status, 200)
+    const { token } = await logIn(first, 'ana')
+    const name = `Area ${code}`
+    const body = JSON.stringify({ name })
+    const connection = await first.connect()
+    connection.send(
+      `POST /auth/admin/areas HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`
+    )
+    t.equal((await connection.response()).status, 100, 'the head has been judged')
+    connection.send(body.slice(0, -1))
+    t.ok((await end()).ok)
+    connection.send(body.slice(-1))
+    const answer = await connection.response()
+    t.equal(answer.status, 401)
+    t.match(answer.body, code)
+    const areas = await (await first.fetch('/auth/admin/areas?pageSize=200', { token: admin })).text()
+    t.notOk(areas.includes(name))
+    connection.destroy()
+  }
+})
