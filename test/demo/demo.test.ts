@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'
+import { freePort } from '../support/ports.ts'
 import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
 
 const READY_WITHIN_MS = 60_000
@@ -17,9 +18,11 @@ const paste = async (line: string) => answerOf((await run(line)).stdout)
 
 t.test('the demo is ready in time, and each of its lines works alone in a fresh shell', async t => {
   const { path: temporary, left } = temporaryFolder(t)
+  const port = await freePort()
   const began = performance.now()
-  const demo = await startDemo(t, { temporary })
+  const demo = await startDemo(t, { temporary, env: { PORT: `${port}` } })
   t.ok(performance.now() - began < READY_WITHIN_MS)
+  t.equal(demo.url, `http://localhost:${port}`, 'a port that was asked for is taken')
 
   await t.test('three lines begin with curl: log in, an allowed request, a refused one', async t => {
     t.equal(demo.curlLines.length, 3)
@@ -175,12 +178,18 @@ t.test('a killed demo does not stand in the way of the next ones, which remove w
     t.equal(left().length, 2)
     t.notOk(left().includes(remains[0] ?? ''))
     for (const { curlLines } of [second, third]) t.equal((await paste(curlLines[1] ?? '')).status, 200)
-    await Promise.all([second.end('SIGINT'), third.end('SIGINT')])
-    t.same(left(), [])
+    await second.end('SIGINT')
+
+    await t.test('SIGTERM to npm alone ends all of it', async t => {
+      const { ms } = await third.end('SIGTERM', 'npm')
+      t.ok(ms < GONE_WITHIN_MS, `${Math.round(ms)} ms`)
+      await third.gone()
+      t.same(left(), [])
+    })
   })
 })
 
-t.test('a port that was asked for is taken or refused, never changed', async t => {
+t.test('a port that was asked for is refused if it is taken, never changed', async t => {
   const { path: temporary, left } = temporaryFolder(t)
   const server = await occupy(t, 0)
   const address = server.address()
@@ -188,14 +197,4 @@ t.test('a port that was asked for is taken or refused, never changed', async t =
   const refused = spawnDemo(t, { temporary, env: { PORT: String(port) } })
   await t.rejects(printed(refused, /ready/), /cannot start: port \d+ is taken/)
   t.same(left(), [])
-  await new Promise(resolve => server.close(resolve))
-  const demo = await startDemo(t, { temporary, env: { PORT: String(port) } })
-  t.equal(demo.url, `http://localhost:${port}`)
-
-  await t.test('SIGTERM to npm alone ends all of it', async t => {
-    const { ms } = await demo.end('SIGTERM', 'npm')
-    t.ok(ms < GONE_WITHIN_MS, `${Math.round(ms)} ms`)
-    await demo.gone()
-    t.same(left(), [])
-  })
 })

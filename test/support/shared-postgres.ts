@@ -10,7 +10,9 @@ const SETTINGS = [
   'shared_buffers=64MB',
   'autovacuum=off',
   'wal_level=minimal',
-  'max_wal_senders=0'
+  'max_wal_senders=0',
+  // A copy of a database is written to the log too, which is not kept for long.
+  'max_wal_size=128MB'
 ]
 
 /** Resolves to its URL. */
