@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
+import { hashId } from '../../gateway/socketio/sid-store.ts'
+import { createRedisSidStore } from '../../gateway/socketio/sid-store-redis.ts'
 import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
+import { openStore } from '../support/limiters.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { once } from '../support/socketio-event.ts'
@@ -178,4 +181,24 @@ t.test('no session id is kept in Redis as it is', async t => {
   const keys = await redis.command('--scan')
   t.match(keys, /portaria:\{/)
   t.notMatch(keys, client.io.engine.id)
+})
+
+t.test('what one instance leaves for a client is announced to all, and read once with all its fields', async t => {
+  const [one, two] = [
+    createRedisSidStore(await openStore(t, redis.url)),
+    createRedisSidStore(await openStore(t, redis.url))
+  ]
+  const heard: string[] = []
+  two.shared?.onMail(hash => heard.push(hash))
+  await until(async () => {
+    await one.shared?.mail('sid-1', ['4a'])
+    return heard.length > 0
+  })
+  t.equal(heard[0], hashId('sid-1'))
+  t.ok((await two.shared?.collect('sid-1'))?.includes('4a'))
+  t.same(await two.shared?.collect('sid-1'), [])
+  const source = { routeId: 'r', target: 'http://x', createdAt: 1, sessionMs: 60_000, pollMs: 1000, fields: ['a', 'b'] }
+  await one.shared?.create('sid-1', source)
+  await one.shared?.save('sid-1', { bytes: 7, proven: true, namespaces: {} })
+  t.match(await two.shared?.load('sid-1'), { ...source, bytes: 7, proven: true, upgraded: false })
 })

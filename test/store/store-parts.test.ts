@@ -8,6 +8,7 @@ import { isUnavailable } from '../../gateway/store/database-errors.ts'
 import { shareOf } from '../../gateway/store/database-share.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLoginPermits } from '../../gateway/store/login-permits.ts'
+import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { pageBounds } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
@@ -62,6 +63,23 @@ t.test('a service account that is removed has no tokens left, and each change is
       ['client.create', `client:${id}`]
     ]
   )
+})
+
+t.test('an access token has profiles of its owner, an end in the future, and is listed with its owner', async t => {
+  const tokens = createPersonalTokenStore(database)
+  const user = await newPerson('bia')
+  const { version } = await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: [], areaPrincipal: null })
+  const login = { user, tokenId: 'login-1', version }
+  const soon = new Date(Date.now() + 60_000).toISOString()
+  const make = (profiles: string[], expiresAt = soon) =>
+    tokens.create(actor, login, { name: 'ci', profiles, expiresAt })
+  const code = 'GW_BAD_REQUEST'
+  await t.rejects(make(['Agente', 'Admin']), { code, reason: 'foreign-profile', message: /^profiles\/1 / })
+  for (const expiresAt of ['2020-01-01', 'x', new Date(Date.now() + 400 * 86_400_000).toISOString()])
+    await t.rejects(make(['Agente'], expiresAt), { code, reason: 'token-expiry' }, expiresAt)
+  await make(['Agente', 'Agente'])
+  const { items } = await tokens.list({}, user.id)
+  t.match(items, [{ name: 'ci', profiles: ['Agente'], user: { id: user.id, username: 'bia' } }])
 })
 
 t.test('a change of many is counted, and what is wrong with one is said of that one', async t => {
