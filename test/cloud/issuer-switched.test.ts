@@ -54,6 +54,8 @@ t.test('without oid and tid an account is somebody new, and the start says how m
   const open = { ...common, CLOUDIDP_TENANT_ID: 'common', CLOUDIDP_ISSUER: issuer }
   const late = await startGateway(t, { postgres, env: open })
   t.match(await late.logged(({ reason }) => reason === 'links-without-issuer'), { level: 40, people: 1 })
+  const named = await startGateway(t, { postgres, env: { ...open, CLOUDIDP_TENANT_ID: TENANT, LOG_LEVEL: 'info' } })
+  t.match(await named.logged(({ reason }) => reason === 'links-without-issuer'), { level: 30, people: 1 })
   const addresses = { CLOUDIDP_AUTHORIZATION_URL: `${issuer}/authorize`, CLOUDIDP_TOKEN_URL: `${issuer}/token` }
   const again = await startGateway(t, { postgres, env: { ...common, ...addresses } })
   t.match(await again.logged(({ reason }) => reason === 'links-unreadable'), { level: 40, people: 1 })

@@ -2,6 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import t from 'tap'
+import { judgeLogoutToken } from '../../gateway/cloud/logout-token.ts'
 import { createProviderMetadata } from '../../gateway/cloud/provider-metadata.ts'
 import { createCloudBrowser } from '../support/cloud-browser.ts'
 import { answerJson, type FaultyProvider, startFaultyProvider } from '../support/faulty-provider.ts'
@@ -338,4 +339,28 @@ t.test('the discovered issuer is the configured one, or Microsoft’s own name f
     ['https://id.example/corp.example/v2.0', `https://id.example/${tenant}/v2.0`]
   ] as const)
     t.equal(await discovered(issuer, found), 'provider-metadata', issuer)
+})
+
+// OA-11
+t.test('a logout token must be signed with a public key, whatever the provider announces', async t => {
+  const judge = async (alg: 'HS256' | 'RS256') => {
+    const now = Date.now()
+    const token = await new SignJWT({ sub: 's', jti: 'j', events: {} })
+      .setProtectedHeader({ alg })
+      .setIssuedAt()
+      .setExpirationTime('2m')
+      .setIssuer('https://id.example')
+      .setAudience('portaria')
+      .sign(alg === 'HS256' ? Buffer.alloc(32) : OTHER_KEY)
+    const metadata = {
+      issuer: 'https://id.example',
+      authorization_endpoint: 'https://a',
+      token_endpoint: 'https://b',
+      id_token_signing_alg_values_supported: ['HS256', 'RS256']
+    }
+    const parts = { clientId: 'portaria', metadata, keysOf: async () => ({ keys: [] }), now }
+    return judgeLogoutToken(token, parts).catch((error: Error) => error.message)
+  }
+  t.match(await judge('HS256'), /ERR_JOSE_ALG_NOT_ALLOWED/)
+  t.match(await judge('RS256'), /ERR_JWKS_NO_MATCHING_KEY/)
 })

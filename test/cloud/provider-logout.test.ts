@@ -175,6 +175,7 @@ t.test('a logout token that is not right, or was used before, ends nothing', asy
   for (const [what, make] of Object.entries(wrong)) {
     t.match(await post(await make()), { status: 400, body: { error: 'invalid_request' }, store: 'no-store' }, what)
   }
+  t.match(await post(''), { status: 400, body: { error_description: /exactly one logout_token$/ } })
   const form = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"logout_token":"x"}' }
   t.equal((await fetch(world.url + BACKCHANNEL, form)).status, 400)
   t.equal(await statusOf(token), 200)

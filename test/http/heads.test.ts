@@ -4,6 +4,7 @@ import * as errors from '../../gateway/errors.ts'
 import { secondsLeft } from '../../gateway/http/answer.ts'
 import { createCrossOrigins, crossOriginFields } from '../../gateway/http/cross-origin.ts'
 import { forwardsLeft, readHead } from '../../gateway/http/head.ts'
+import { readBody } from '../../gateway/http/read-body.ts'
 import { escapeHtml, refusalPage } from '../../gateway/http/refusal-page.ts'
 import { kindOf, REFUSALS } from '../../gateway/http/refusal-words.ts'
 import { Outbox } from '../../gateway/http/server/outbox.ts'
@@ -149,4 +150,22 @@ t.test('every refusal has a page with words and a way on; no value of it becomes
   for (const Refusal of refusals) t.ok(waysOf(new Refusal({})), Refusal.name)
   t.equal(waysOf(new errors.Unavailable({})), 2, 'again, and home')
   t.equal(waysOf(new errors.TokenExpired({})), 2, 'log in, and home')
+})
+
+t.test('a body that does not arrive in time, or is too large, is refused', async t => {
+  const receiving = (...fields: string[]) => {
+    const exchange = exchangeOf({ method: 'POST', fields: ['Host', 'gw', ...fields] })
+    exchange.request.isComplete = false
+    return exchange
+  }
+  const slow = { code: 'GW_BAD_REQUEST', statusCode: 408, reason: 'body-too-slow' }
+  await t.rejects(readBody(receiving(), { maxBytes: 10, timeoutMs: 1 }), slow)
+  const large = { code: 'GW_BODY_TOO_LARGE', reason: 'body-too-large' }
+  await t.rejects(readBody(receiving('Content-Length', '11'), { maxBytes: 10, timeoutMs: 1000 }), large)
+  const exchange = receiving()
+  const read = readBody(exchange, { maxBytes: 3, timeoutMs: 60_000 })
+  exchange.request.consumer?.onUpload(Buffer.from('ab'))
+  exchange.request.consumer?.onUpload(Buffer.from('c'))
+  exchange.request.consumer?.onUploadEnd()
+  t.equal(String(await read), 'abc')
 })

@@ -1,6 +1,6 @@
 // Sessions end with their accesses, their clients and the process, and what they leave behind is bounded.
 import t, { type Test } from 'tap'
-import { Unauthenticated } from '../../gateway/errors.ts'
+import { type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
 import { createMailbox } from '../../gateway/socketio/polling/mailbox.ts'
 import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
@@ -113,6 +113,27 @@ t.test('a session that is no longer polled ends', async t => {
   t.equal(session.isOver, false)
   clock.now += 1
   sessions.sweep()
+  t.equal(session.isOver, true)
+})
+
+t.test('a poll that its upstream answers with what is no payload is refused, and the session is over', async t => {
+  const { forwarding, sessions, source } = world(t)
+  const raw = await startRawUpstream(t)
+  raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx')
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const refused = new Promise<GatewayError>(resolve =>
+    Object.assign(forwarding, {
+      upstreams,
+      refuse: (_: unknown, refusal: GatewayError) => resolve(refusal),
+      responseContext: () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
+    })
+  )
+  const upstream = upstreamAt(raw.port)
+  const record = { routeId: source.route.id, target: 'x', createdAt: START, fields: [], sessionMs: 1000, pollMs: 1000 }
+  const { session, polling } = sessions.hold('sid', { ...source, upstream, target: targetAt(raw.port) }, record)
+  polling.get(exchangeOf(), 'GET /socket.io/ HTTP/1.1\r\nhost: x\r\n\r\n')
+  t.match(await refused, { code: 'GW_BAD_UPSTREAM_RESPONSE', reason: 'upstream-malformed-payload' })
   t.equal(session.isOver, true)
 })
 

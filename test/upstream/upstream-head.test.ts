@@ -1,10 +1,11 @@
 // What a backend is sent of a request: its target and fields, with the identity and without the gateway's own tokens.
 import t from 'tap'
 import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
+import { requestRulesOf } from '../../gateway/upstream/headers/header-rules.ts'
 import { upstreamHead } from '../../gateway/upstream/headers/upstream-head.ts'
 import { createUpstreamRequest } from '../../gateway/upstream/headers/upstream-request.ts'
 import { exchangeOf } from '../support/exchanges.ts'
-import { routeAt, upstreamAt } from '../support/routes.ts'
+import { person, routeAt, upstreamAt } from '../support/routes.ts'
 
 const OWN = `pt_${'o'.repeat(43)}`
 const partsOf = createUpstreamRequest({
@@ -45,4 +46,23 @@ t.test('a COPY names the same server for what it writes to (RFC 4918 §10.3)', a
   const head = upstreamHead(partsOf(exchange, exchange.route, '127.0.0.1:4001', ''), false)
   t.match(head, /\r\ndestination: http:\/\/127\.0\.0\.1:4001\/y\r\n/)
   t.equal(head.match(/destination/gi)?.length, 1)
+})
+
+t.test('what an upstream’s rules write replaces what a client sent in any spelling', async t => {
+  const rules = requestRulesOf({
+    ...upstream,
+    requestHeaders: { set: [['X-Tenant', 'a']], remove: ['X-Old'] },
+    identityHeaders: [
+      { name: 'X-Login', attribute: 'login' },
+      { name: 'X-Groups', attribute: 'profiles' }
+    ]
+  })
+  for (const name of ['x_tenant', 'X-LOGIN', 'x.groups', 'x-old']) t.equal(rules?.removes(name), true, name)
+  t.equal(rules?.removes('X-New'), false)
+  t.equal(rules?.lines, 'X-Tenant: a\r\n')
+  const linesOf = (username: string) =>
+    rules?.identityLines({ user: person({ username, provider: 'ldap', profiles: ['Agente', 'Admin'] }) } as never)
+  t.equal(linesOf('maria'), 'X-Login: ldap:maria\r\nX-Groups: Agente,Admin\r\n')
+  t.equal(linesOf(''), 'X-Groups: Agente,Admin\r\n')
+  t.equal(rules?.identityLines(undefined), '')
 })
