@@ -626,7 +626,7 @@ t.test('a path below a script leads to no script that would not admit the reques
   t.equal(may('anonymous', '/jobs.php/x'), 'allow', 'a route of other methods leaves this one to the wider route')
 })
 
-// RW-58
+// RW-62
 t.test('a directory leads to no index file that would not admit the request', async t => {
   const table = await tableOf(
     t,
