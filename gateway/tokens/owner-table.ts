@@ -89,9 +89,9 @@ const doubled = (columns: Columns, count: number): Columns => {
   return next
 }
 
+/** For two with one list of areas. */
 const isSame = (a: Access, b: Access): boolean =>
   a.profiles === b.profiles &&
-  a.areas === b.areas &&
   a.provider === b.provider &&
   a.areaPrincipal === b.areaPrincipal &&
   a.accessStatus === b.accessStatus
@@ -157,7 +157,7 @@ export const createOwnerTable = (): OwnerTable => {
   }
 
   const writeText = (place: number, text: string): void => {
-    if (columns.textLength[place] !== 0 && textOf(place) === text) return
+    if (textOf(place) === text) return
     columns.textLength[place] = 0
     makeRoom(text.length * MAX_UTF8_BYTES)
     columns.textAt[place] = textEnd
@@ -171,8 +171,6 @@ export const createOwnerTable = (): OwnerTable => {
     if (known !== -1) return known
     if (count === columns.capacity) columns = doubled(columns, count)
     columns.ids[count] = userId
-    columns.revisions[count] = 0
-    columns.textLength[count] = 0
     columns.slots[slotOf(columns, userId)] = count + 1
     return count++
   }

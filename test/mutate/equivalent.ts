@@ -559,14 +559,20 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/lax-readings.ts',
-    line: "path => path.replace(/%(?:23|3F).*$/s, '')",
+    line: "path => path.replace(/%(?:23|3F).*$/s, ''),",
     changes: ['/%(?:23|3F).*$/s → /%(?:23|3F).*/s'],
     reason: 'the quantifier takes everything to the end by itself'
   },
   {
     module: 'gateway/routes/lax-readings.ts',
-    line: 'if (!/[;%]/.test(path)) return found',
-    changes: ['!/[;%]/.test(path) → false', '/[;%]/ → /[^;%]/'],
+    line: 'export const mayBeCut = (path: string): boolean => /[;%]|\\/\\([A-Z]\\(/.test(path)',
+    changes: ['/[;%]|\\/\\([A-Z]\\(/ → /[^;%]|\\/\\([A-Z]\\(/'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: 'if (!mayBeCut(path)) return found',
+    changes: ['!mayBeCut(path) → false'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
   {
@@ -631,11 +637,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/route-table.ts',
-    line: 'if (!/[%;+]|\\/\\/|\\.(?:\\/|$)/.test(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))',
+    line: 'if (!/\\+|\\/\\/|\\.(?:\\/|$)/.test(path) && !mayBeCut(path))',
     changes: [
-      '!/[%;+]|\\/\\/|\\.(?:\\/|$)/.test(path) → false',
-      '/[%;+]|\\/\\/|\\.(?:\\/|$)/ → /[^%;+]|\\/\\/|\\.(?:\\/|$)/',
-      '/[%;+]|\\/\\/|\\.(?:\\/|$)/ → /[%;+]|\\/\\/|\\.(?:\\/|)/'
+      '!/\\+|\\/\\/|\\.(?:\\/|$)/.test(path) && !mayBeCut(path) → false',
+      '/\\+|\\/\\/|\\.(?:\\/|$)/ → /\\+|\\/\\/|\\.(?:\\/|)/'
     ],
     reason: 'a shortcut: the long way comes to the same answer'
   },
@@ -1163,6 +1168,134 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)',
     changes: ['^ → &', '>>> → <<', '16 → 17', '0x85ebca6b → 2246822508', '^ → & (3)', '>>> → << (2)', '13 → 14'],
     reason: 'as random as without the change: what the other steps mix is enough'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'slot = (slot + 1) & mask',
+    changes: ['+ → -'],
+    reason: 'the other slots may be searched in either direction'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'for (let place = 0; place < count; place++) next.slots[slotOf(next, next.ids[place] ?? 0)] = place + 1',
+    changes: ['< → <='],
+    reason: 'a slot more, which leads to the owner who takes that place next'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'a.profiles === b.profiles &&',
+    changes: [
+      'a.profiles === b.profiles && a.provider === b.provider && a.areaPrincipal === b.areaPrinci… → undefined'
+    ],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'if (others === undefined) near.set(areas, [place])',
+    changes: ['others === undefined → true', 'near.set(areas, [place]) → ;', '[place] → []'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'else others.push(place)',
+    changes: ['others.push(place) → ;'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'if (other !== undefined && isSame(other, access)) return place',
+    changes: ['other !== undefined && isSame(other, access) → false', '!== → ==='],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'let texts = Buffer.alloc(FIRST_CAPACITY * 64)',
+    changes: ['* → /', '64 → 65'],
+    reason: 'how much room is kept for texts is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'let textEnd = 0',
+    changes: ['0 → 1'],
+    reason: 'how much room is kept for texts is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'if (textEnd + bytes <= texts.length) return',
+    changes: ['textEnd + bytes <= texts.length → false', '<= → <'],
+    reason: 'how much room is kept for texts is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'let live = 0',
+    changes: ['0 → 1'],
+    reason: 'how much room is kept for texts is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'for (let place = 0; place < count; place++) live += columns.textLength[place] ?? 0',
+    changes: ['< → <='],
+    reason: 'beyond the last owner there is no text'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const next = Buffer.alloc(Math.ceil(1.5 * (live + bytes)))',
+    changes: ['ceil → floor', '1.5 → 2.5'],
+    reason: 'how much room is kept for texts is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'textEnd = 0',
+    changes: ['0 → 1'],
+    reason: 'how much room is kept for texts is a matter of tuning'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'for (let place = 0; place < count; place++) {',
+    changes: ['< → <='],
+    reason: 'beyond the last owner there is neither a text nor an id'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'const [at = 0, length = 0] = [columns.textAt[place], columns.textLength[place]]',
+    changes: ['0 → 1', '0 → 1 (2)'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'if (textOf(place) === text) return',
+    changes: ['textOf(place) === text → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'columns.textLength[place] = 0',
+    changes: ['columns.textLength[place] = 0 → ;', '0 → 1'],
+    reason: 'the old text only takes room until the next time that room is made'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'columns.revisions[place] = (columns.revisions[place] ?? 0) + 1',
+    changes: ['1 → 2'],
+    reason: 'a revision need only differ'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: "const [name = '', email = '', username = ''] = textOf(place).split(BETWEEN)",
+    changes: ["'' → 'mutated'", "'' → 'mutated' (2)", "'' → 'mutated' (3)"],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/owner-table.ts',
+    line: 'if (access !== undefined) next.accesses[left] = kept.placeOf(access)',
+    changes: ['access !== undefined → true'],
+    reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'for (let word = 0; word < WORDS; word++) if (columns.hashes[place * WORDS + word] !== words[word]) return false',
+    changes: ['false → undefined'],
+    reason: 'asked as a condition only'
   },
   {
     module: 'gateway/tokens/claims.ts',

@@ -1,5 +1,5 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
-import { createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
@@ -458,6 +458,88 @@ t.test('a table of tokens finds those that were added and kept, however many the
   t.equal(table.usedMinute(table.find(hashOf(6))), 0)
   table.add(row(599))
   t.strictSame(found(599), kept(599))
+})
+
+t.test('a table of tokens compares the whole hash, and lists of profiles one by one', async t => {
+  const table = createTokenTable()
+  const row = (n: number, hashes: Buffer, profiles = ['Admin']) => ({ ...ROW, id: n, hashes, profiles })
+  const hashOf = (n: number) => hash('sha256', `${n}`, 'buffer')
+  const ids = Array.from({ length: 1100 }, (_, n) => n + 1)
+  for (const n of ids) table.add(row(n, hashOf(n)))
+  t.same(
+    ids.map(n => table.at(table.find(hashOf(n))).id),
+    ids
+  )
+  for (const at of [3, 31]) {
+    const other = hashOf(1)
+    other[at] = (other[at] ?? 0) ^ 1
+    t.equal(table.find(other), -1, `byte ${at}`)
+  }
+  const lists = [['AdminAgente'], ['Admin', 'Agente'], ['Admin', 'Agente']]
+  for (const [index, profiles] of lists.entries()) table.add(row(2000 + index, hashOf(2000 + index), profiles))
+  t.same(
+    lists.map((_, index) => table.at(table.find(hashOf(2000 + index))).profiles),
+    lists
+  )
+
+  // All slots of one kind are taken, and the search goes on to the others.
+  const even = createTokenTable()
+  const evenHash = (n: number) => {
+    const made = Buffer.alloc(32)
+    made.writeUInt32LE(2 * n)
+    return made
+  }
+  for (let n = 0; n < 256; n++) even.add(row(n, evenHash(n)))
+  t.equal(even.find(evenHash(256)), -1)
+})
+
+t.test('a table of owners keeps apart what differs in one field, and once what is alike', async t => {
+  const table = createOwnerTable()
+  t.throws(() => table.at(0), { message: 'there is no owner at this place' })
+  const { user } = OWNER
+  const [areas, profiles] = [['Norte'], ['Admin']]
+  const variants = [
+    {},
+    { profiles: ['Agente'], perfis: ['Agente'] },
+    { provider: 'cloudidp' as const },
+    { areaPrincipal: 'Norte' },
+    { accessStatus: 'unassigned' as const }
+  ]
+  const ownerOf = (index: number, parts: Partial<TokenOwner['user']>) => ({
+    ...OWNER,
+    user: { ...user, profiles, perfis: profiles, areas, ...parts, id: 10 + index }
+  })
+  const all = [{ areas: ['Sul'] }, ...variants, ...variants, { areas: ['Norte'] }].map((parts, index) =>
+    ownerOf(index, parts)
+  )
+  for (const owner of all) table.set(owner)
+  const userAt = (index: number) => table.at(table.find(10 + index)).user
+  for (const [index, owner] of all.entries()) t.strictSame(userAt(index), owner.user)
+  t.equal(userAt(all.length - 1).areas, areas, 'equal lists are one list')
+  table.set({ ...ownerOf(0, {}), disabled: true })
+  t.same([table.at(table.find(10)).disabled, table.at(table.find(11)).disabled], [true, false])
+})
+
+t.test('a table of owners keeps their texts, however often it must make room', async t => {
+  const table = createOwnerTable()
+  const ownerOf = (id: number, name: string) => ({ ...OWNER, user: { ...OWNER.user, id, name } })
+  const long = ownerOf(1, 'x'.repeat(20_000))
+  table.set(long)
+  for (let n = 0; n < 200; n++) table.set(ownerOf(2, `${n}`.padStart(1000)))
+  t.equal(table.at(table.find(1)).user.name, long.user.name)
+  t.equal(table.at(table.find(2)).user.name, '199'.padStart(1000))
+
+  const many = createOwnerTable()
+  for (let id = 1; id <= 1100; id++) many.set(ownerOf(id, `${id}`))
+  t.equal(many.size(), 1100)
+  t.equal(many.at(many.find(1100)).user.name, '1100')
+
+  // All slots of one kind are taken, and the search goes on to the others.
+  const even = createOwnerTable()
+  const isEven = (id: number) => (Math.imul(id, 0x9e3779b1) & 128) === 0
+  const ids = Array.from({ length: 2000 }, (_, id) => id).filter(isEven)
+  for (const id of ids.slice(0, 256)) even.set(ownerOf(id, 'x'))
+  t.equal(even.find(ids[256] ?? 0), -1)
 })
 
 t.test(
