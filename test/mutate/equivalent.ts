@@ -1276,7 +1276,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/tokens/owner-table.ts',
     line: 'columns.revisions[place] = (columns.revisions[place] ?? 0) + 1',
-    changes: ['1 → 2'],
+    changes: ['+ → -', '1 → 2'],
     reason: 'a revision need only differ'
   },
   {
