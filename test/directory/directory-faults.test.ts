@@ -353,10 +353,11 @@ t.test('a password policy that demands a new password allows no login', async t 
 })
 
 t.test('a person is looked up as the service account, and is gone when neither name nor subject is found', async t => {
-  let found: (id: number) => Buffer[] = () => []
+  let found: (id: number, search: number) => Buffer[] = () => []
+  let searches = 0
   const server = await startFaultyDirectory(t, ({ id, tag, send }) => {
     if (tag === REQUEST.bind) send(result(id, 0x61))
-    if (tag === REQUEST.search) send(...found(id), result(id, 0x65))
+    if (tag === REQUEST.search) send(...found(id, ++searches), result(id, 0x65))
   })
   const service = { userDnTemplate: undefined, bindDn: 'cn=portaria,dc=corp', bindPassword: 'x' }
   const directory = createDirectory(settingsFor(server.url, service))
@@ -366,6 +367,17 @@ t.test('a person is looked up as the service account, and is gone when neither n
   t.same(server.requests.slice(0, 3), [bind, search, search])
   found = id => [entry(id, MARIA, { uid: ['maria'], memberOf: ['cn=a,dc=corp'] })]
   t.same(await directory.lookUp(account), { state: 'open', groups: ['cn=a,dc=corp'] })
+  // Renamed: found by the subject alone, and then by the new name if the filter still matches.
+  const renamed = (id: number) => entry(id, MARIA, { uid: ['mariana'] })
+  for (const [matches, outcome] of [
+    [true, { state: 'open', groups: [] }],
+    [false, { state: 'gone' }]
+  ] as const) {
+    searches = 0
+    found = (id, search) => (search === 2 || (search === 3 && matches) ? [renamed(id)] : [])
+    t.same(await directory.lookUp(account), outcome)
+    t.equal(searches, 3)
+  }
 })
 
 t.test('nothing was thrown that was not caught', async t => {
