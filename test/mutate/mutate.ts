@@ -1,8 +1,8 @@
 // Changes the code that decides in small ways and says which changes no test notices: `npm run mutate -- routes limits`.
+import { createHash } from 'node:crypto'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, styleText } from 'node:util'
-import { createRandom } from '../fuzz/mutate.ts'
 import { SHARED_POSTGRES } from '../support/postgres.ts'
 import { startSharedPostgres } from '../support/shared-postgres.ts'
 import { type Candidate, candidatesIn, explains, staleEntries } from './candidates.ts'
@@ -26,19 +26,20 @@ const { values, positionals } = parseArgs({
   }
 })
 
-const sampleOf = (candidates: readonly Candidate[], count: number, seed: number): Candidate[] => {
-  const random = createRandom(seed)
-  const left = [...candidates]
-  const chosen: Candidate[] = []
-  while (chosen.length < count && left.length > 0) chosen.push(...left.splice(random.below(left.length), 1))
-  return chosen
+/** Chosen by hash, so that a change of one module leaves the sample of the others as it was. */
+const sampleOf = (candidates: readonly Candidate[], count: number, seed: string): Candidate[] => {
+  const rankOf = ({ module, line, change }: Candidate) =>
+    createHash('sha256').update([seed, module, line, change].join('\0')).digest('hex')
+  const ranked = candidates.map(candidate => ({ candidate, rank: rankOf(candidate) }))
+  const chosen = ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1)).slice(0, count)
+  return candidates.filter(candidate => chosen.some(each => each.candidate === candidate))
 }
 
 const chosenCandidates = (): Candidate[] => {
   const folders = positionals.length > 0 ? positionals : DECIDING
   const modules = values.sample === undefined ? decidersIn(folders) : sampledModules()
   const all = modules.filter(module => module.includes(values.module ?? '')).flatMap(candidatesIn)
-  return values.sample === undefined ? all : sampleOf(all, Number(values.sample), Number(values.seed))
+  return values.sample === undefined ? all : sampleOf(all, Number(values.sample), values.seed)
 }
 
 const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`
