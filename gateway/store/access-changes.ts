@@ -88,50 +88,52 @@ const listenAgain = async (
       keepAlive: true
     })
     client.on('notification', message => hear(message.payload, options))
+    // Everything that waits for the connection waits for this signal, and leaves nothing with it afterwards: a connection may
+    // stay open for months, or be tried again for days.
+    const over = new AbortController()
+    const close = () => over.abort()
+    signal.addEventListener('abort', close)
+    client.on('error', error => over.abort(error))
+    client.on('end', () => over.abort(new Error('the connection ended')))
     try {
-      const lost = lossOf(client, signal)
-      // Its rejection counts as handled from here on, because it may come before anything waits for it.
-      lost.catch(() => undefined)
-      await Promise.race([client.connect().then(() => client.query(`LISTEN ${ACCESS_CHANNEL}`)), lost])
-      if (signal.aborted) break
+      await unless(
+        over.signal,
+        client.connect().then(() => client.query(`LISTEN ${ACCESS_CHANNEL}`))
+      )
       pauseMs = 50
       options.onRestored?.()
-      await heartbeatUntil(client, lost, options.heartbeatMs ?? HEARTBEAT_MS)
+      await beatUntil(over.signal, client, options.heartbeatMs ?? HEARTBEAT_MS)
     } catch (error) {
       if (!signal.aborted)
         options.log.warn(
-          { err: error },
+          { err: over.signal.reason ?? error },
           'lost the LISTEN connection; access changes arrive by polling until it is restored'
         )
       if (!signal.aborted) options.onLost?.()
     } finally {
+      signal.removeEventListener('abort', close)
       client.end().catch(() => undefined)
     }
     await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** Rejects when the connection ends, or resolves when the listener is closed. */
-const lossOf = (client: pg.Client, signal: AbortSignal) =>
-  new Promise<'closed'>((resolve, reject) => {
-    client.on('error', reject)
-    client.on('end', () => reject(new Error('the connection ended')))
-    signal.addEventListener('abort', () => resolve('closed'))
-  })
-
-/** A frozen server is silent, and only a query can detect that. Throws when the connection is lost. */
-const heartbeatUntil = async (client: pg.Client, lost: Promise<'closed'>, pauseMs: number) => {
+/** A frozen server is silent, and only a query can detect that. Throws when the connection is over. */
+const beatUntil = async (over: AbortSignal, client: pg.Client, pauseMs: number): Promise<never> => {
   for (;;) {
-    const beat = new AbortController()
-    try {
-      const pause = delay(pauseMs, undefined, { signal: beat.signal }).catch(() => undefined)
-      if ((await Promise.race([lost, pause])) === 'closed') return
-    } finally {
-      beat.abort()
-    }
-    if ((await Promise.race([lost, client.query('SELECT 1')])) === 'closed') return
+    await delay(pauseMs, undefined, { signal: over })
+    await unless(over, client.query('SELECT 1'))
   }
 }
+
+/** What `work` resolves to; throws at once when `over` is aborted. */
+const unless = <T>(over: AbortSignal, work: Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const stop = () => reject(over.reason)
+    if (over.aborted) stop()
+    over.addEventListener('abort', stop)
+    work.then(resolve, reject).finally(() => over.removeEventListener('abort', stop))
+  })
 
 const hear = (payload: string | undefined, options: AccessListenerOptions) => {
   const change = parseChange(payload)

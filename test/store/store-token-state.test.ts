@@ -1,6 +1,8 @@
 // What ends before its time is known to every instance on one Postgres within a second, and never missed.
 // DF-10
 import { EventEmitter, once } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
@@ -11,6 +13,9 @@ import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
 
 const postgres = await startPostgres(t)
 const actor = { id: null, username: 'test' }
@@ -235,3 +240,24 @@ t.test(
     )
   }
 )
+
+// RW-63
+t.test('a connection that stays open for weeks keeps nothing of what it has asked', async t => {
+  const { database } = await openStore(t, postgres)
+  const results: WeakRef<object>[] = []
+  const { query } = pg.Client.prototype
+  const value = function (this: pg.Client, ...args: unknown[]) {
+    const result: unknown = Reflect.apply(query, this, args)
+    if (args[0] !== 'SELECT 1' || !(result instanceof Promise)) return result
+    return result.then((found: object) => {
+      results.push(new WeakRef(found))
+      return found
+    })
+  }
+  t.intercept(pg.Client.prototype, 'query', { value, configurable: true })
+  const { events } = listen(t, database, 1)
+  await once(events, 'restored')
+  await until(() => results.length > 20, 'heartbeats')
+  collectGarbage()
+  t.equal(results.slice(0, 15).filter(result => result.deref() !== undefined).length, 0)
+})
