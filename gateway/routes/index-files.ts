@@ -35,7 +35,7 @@ export const withIndexFiles = (match: RouteMatch, method: string, directories: D
 
 /** The route is that of the directory, or takes extensions as parts of names. */
 const isSpelledOut = ({ path, coversBelow, allowInPath }: Route): boolean =>
-  (!coversBelow && !/\/:[^/]*$/.test(path)) || allowInPath.includes('extension')
+  (!coversBelow && !/\/:[^/]*\/?$/.test(path)) || allowInPath.includes('extension')
 
 const isIndexOf = (route: Route, name: string, depth: number): boolean =>
   indexNameOf(route) === name && shapeOf(route.path).length - (route.coversBelow ? 1 : 0) === depth + 1

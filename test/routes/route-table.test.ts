@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { askerOf } from '../../gateway/route-files/test-lines.ts'
 import { decide } from '../../gateway/routes/decide.ts'
+import { indexNameOf } from '../../gateway/routes/index-files.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { forwardedPath, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
@@ -656,6 +657,51 @@ t.test('a directory leads to no index file that would not admit the request', as
   t.equal(may('Agente', '/shop/'), 'allow', 'the route spells the directory out')
   t.equal(may('Agente', '/tools/'), 'allow', 'the route allows extensions')
   t.equal(may('Agente', '/api/'), 'allow', 'a parameter is no index file')
+})
+
+// RW-62
+t.test('the right to an index file is asked for below parameters and wide routes, and nowhere else', async t => {
+  const table = await tableOf(
+    t,
+    '/docs/:name',
+    '/docs/admin/index.html {roles: [Admin]}',
+    '/docs/:name/list',
+    '/docs/x/list/index.html {roles: [Admin]}',
+    '/guides/:name/',
+    '/guides/admin/index.html {roles: [Admin]}',
+    '/files/*',
+    '/files/index.html/* {roles: [Admin]}',
+    '/files/sub/Default.htm/ {roles: [Admin]}',
+    '/app/index.html/* {roles: [Admin]}',
+    '/app/index.html/:id',
+    '/:site/default.html/*'
+  )
+  const may = (path: string) =>
+    decide(table.match('GET', path), askerOf('Agente'), { cloudUnassignedMayPass: false }).decision
+  for (const path of ['/docs/admin', '/docs/admin/', '/guides/admin', '/guides/admin/', '/files', '/files/sub/'])
+    t.equal(may(path), 400, path)
+  for (const path of ['/docs/other', '/docs/x/list', '/guides/other/', '/files/sub/7', '/app/index.html/7'])
+    t.equal(may(path), 'allow', path)
+  t.same(table.match('GET', '/none'), { refusal: 'no-route' })
+  for (const path of ['/files/7', '/files/a%20b', '/a%23b/default.html/'])
+    t.same(Object.keys(table.match('GET', path)), ['route', 'path'], path)
+})
+
+t.test('a route is known to end in an index file in every spelling', async t => {
+  for (const [path, name] of [
+    ['/index.html', 'index.html'],
+    ['/a/INDEX.Php/', 'index.php'],
+    ['/a/Default.aspx/*', 'default.aspx'],
+    ['/a/index.a.b', 'index.a.b'],
+    ['/a/index.%C3%89', 'index.\u00e9'],
+    ['/a/index.%FF', 'index.%ff'],
+    ['/a/index', undefined],
+    ['/a/index.', undefined],
+    ['/a/my-index.html', undefined],
+    ['/a/index.html/x', undefined],
+    ['/a/index.html/x/*', undefined]
+  ] as const)
+    t.equal(indexNameOf({ path }), name, path)
 })
 
 t.test('a path with dots that leads nowhere else is matched as one without', async t => {
