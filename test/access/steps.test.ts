@@ -44,11 +44,23 @@ t.test('authenticate lets pass what is public, and asks everybody else for a val
   t.same(judge({ socketio: {} as never }), { outcome: 'passes', identity: undefined })
   t.same(judge({ refusal: 'method', allowed: ['GET'], public: true }), { outcome: 'passes', identity: undefined })
   t.same(asked, [], 'a public route reads no token')
-  for (const isOurs of [true, false]) {
-    const exchange = exchangeOf({ target: `/x/pt_${'a'.repeat(43)}` })
-    exchange.match = { route: routeOf({ public: true }), path: exchange.path }
-    const step = createAuthenticate({ isOurs: () => isOurs } as never)
-    t.equal(outcome(step(exchange)), isOurs ? '400 GW_BAD_REQUEST token-in-path' : 'passes', 'a token in a public path')
+  const token = `pt_${'a'.repeat(43)}`
+  // RW-23, RW-59
+  for (const [where, asked] of [
+    ['path', { target: `/x/${token}` }],
+    ['Host', { fields: ['Host', token] }],
+    ['X-Forwarded-Host', { fields: ['Host', 'gw.example', 'X-Forwarded-Host', token] }],
+    ['Destination', {}],
+    ['nowhere', { fields: [] }]
+  ] as const) {
+    for (const isOurs of [true, false]) {
+      const exchange = exchangeOf(asked)
+      exchange.match = { route: routeOf({ public: true }), path: exchange.path }
+      if (where === 'Destination') exchange.destination = `/x/${token}`
+      const step = createAuthenticate({ isOurs: () => isOurs } as never)
+      const isRefused = isOurs && where !== 'nowhere'
+      t.equal(outcome(step(exchange)), isRefused ? '400 GW_BAD_REQUEST token-in-path' : 'passes', where)
+    }
   }
   for (const match of [
     { refusal: 'method', allowed: ['GET'], public: false },

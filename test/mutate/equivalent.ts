@@ -1567,5 +1567,23 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: "await settle('returned')",
     changes: ["'returned' → ''"],
     reason: 'only the other outcomes are asked for'
+  },
+  {
+    module: 'gateway/routes/index-files.ts',
+    line: "if (found !== undefined && found !== 'reserved' && isIndexOf(found, name, segments.length)) others.add(found)",
+    changes: ["'reserved' → ''"],
+    reason: 'a text has no path, and so is the route of no index file'
+  },
+  {
+    module: 'gateway/access/authenticate.ts',
+    line: "pathHoldsOwnToken(head.host ?? '', isOurs) ||",
+    changes: ["'' → 'mutated'"],
+    reason: 'neither text holds a token'
+  },
+  {
+    module: 'gateway/access/authenticate.ts',
+    line: "pathHoldsOwnToken(head.forwardedHost ?? '', isOurs)",
+    changes: ["'' → 'mutated'"],
+    reason: 'neither text holds a token'
   }
 ]

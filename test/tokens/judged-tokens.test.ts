@@ -4,7 +4,7 @@ import { jwtVerify } from 'jose'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
-import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
+import { createAccessTokens, fitsToken } from '../../gateway/tokens/access-token.ts'
 import { createOwnerTable, type TokenOwner } from '../../gateway/tokens/owner-table.ts'
 import {
   createPersonalTokens,
@@ -245,6 +245,18 @@ t.test('an issued token is a JWT for any verifier that has the secret', async t 
     exp: NOW_S + 3600
   })
   t.type(jti, 'string')
+})
+
+t.test('whether a person fits into a token is known before one is made, to the last character', async t => {
+  const tokens = tokensAt(9_999_996_399)
+  const personWith = (length: number) => ({ ...identityOf().user, areas: ['x'.repeat(length)] })
+  const issueFor = (length: number) => tokens.issue(personWith(length), 9_999_999_999)
+  let length = 5000
+  while (length < 7000 && fitsToken(personWith(length + 1))) length++
+  const longest = await issueFor(length)
+  t.equal(longest.length, 8192)
+  t.equal(tokens.verify(longest).expiresAt, 9_999_999_999)
+  t.equal(outcome(tokens.judge(await issueFor(length + 1))), 'GW_UNAUTHENTICATED bad-signature')
 })
 
 t.test('news of revocations merge in any order, and only what changes something is news', async t => {
