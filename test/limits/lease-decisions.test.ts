@@ -146,6 +146,10 @@ t.test('an answer is taken over from the moment its question was sent, with what
   t.match(lease.window, { end: 499, spent: 5, lent: 10, others: 20, generation: 900 })
   t.match(lease, { free: 60, lowWater: 2, retryAt: 0, retryDelayMs: 15 })
 
+  const begun = leaseOf({ generation: 0 })
+  applyReply(begun, flightOf({ generation: 0 }), REPLY, 120)
+  t.equal(begun.window.generation, 900, 'the window is the one that Redis began')
+
   const spentAfter = (window: Partial<PermitWindow>, flight: Partial<Flight>, reply = REPLY) => {
     const each = leaseOf(window)
     applyReply(each, flightOf(flight), reply, 120)

@@ -1585,5 +1585,23 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: "pathHoldsOwnToken(head.forwardedHost ?? '', isOurs)",
     changes: ["'' → 'mutated'"],
     reason: 'neither text holds a token'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'return spellings.indexNames.size === 0 ? match : withIndexFiles(match, method, spellings)',
+    changes: ['spellings.indexNames.size === 0 → false'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/route-table.ts',
+    line: 'if (indexName !== undefined) indexNames.add(indexName)',
+    changes: ['indexName !== undefined → true'],
+    reason: 'without a name the route of the directory is found, which is none of a file in it'
+  },
+  {
+    module: 'gateway/routes/lax-readings.ts',
+    line: 'SCRIPT_ON_THE_WAY.test(path) ? laxReadings(path, depth).flatMap(cutAfterScripts) : []',
+    changes: ['SCRIPT_ON_THE_WAY.test(path) → true'],
+    reason: 'a shortcut: the long way comes to the same answer'
   }
 ]

@@ -1,6 +1,13 @@
 // How lax backends read a path: every reading is found, and no other.
 import t from 'tap'
-import { formatReadings, laxReadings, scriptReadings } from '../../gateway/routes/lax-readings.ts'
+import {
+  foldCase,
+  formatReadings,
+  laxReadings,
+  mayBeCut,
+  scriptReadings,
+  scriptsOnTheWay
+} from '../../gateway/routes/lax-readings.ts'
 import { tableOf } from '../support/route-files.ts'
 
 const DEPTH = 5
@@ -38,6 +45,51 @@ t.test('a script on the way is left out; a path without one has no such reading'
   same(scriptReadings('/index.php/a', DEPTH), ['a'])
   same(scriptReadings('/a.PHP/b.php', DEPTH), ['b.php'])
   same(scriptReadings('/index.php/', DEPTH), [])
+})
+
+t.test('each script on the way is where a path may end', async () => {
+  same(scriptsOnTheWay('/a/b.c/d', DEPTH))
+  same(scriptsOnTheWay('/a/index.php', DEPTH))
+  same(scriptsOnTheWay('/a/index.php/', DEPTH))
+  same(scriptsOnTheWay('/a/index.phpx/b', DEPTH))
+  same(scriptsOnTheWay('/a.php/b.php', DEPTH), ['a.php'])
+  same(scriptsOnTheWay('/a/b.PHP/c/d.cgi/e', DEPTH), ['a', 'b.PHP'], ['a', 'b.PHP', 'c', 'd.cgi'])
+  same(scriptsOnTheWay('/a.php%3Bx/b', DEPTH), ['a.php'])
+})
+
+t.test('sessions are taken off the path as ASP.NET does, and nothing that only resembles them', async t => {
+  same(laxReadings('/a/(S(x))/b', DEPTH), ['a', '(S(x))', 'b'], ['a', 'b'])
+  same(laxReadings('/a/(S(xyz))b', DEPTH), ['a', '(S(xyz))b'], ['ab'])
+  same(laxReadings('/(A(a)F(bc))/b', DEPTH), ['(A(a)F(bc))', 'b'], ['b'])
+  same(laxReadings('/(S())/b/(F())/c', DEPTH), ['(S())', 'b', '(F())', 'c'], ['b', 'c'])
+  same(laxReadings('/%28S%28xy%29%29/b', DEPTH), ['(S(xy))', 'b'], ['b'])
+  same(laxReadings('/(S%28xy)%29/b', DEPTH), ['(S(xy))', 'b'], ['b'])
+  for (const segment of ['(s(x))', '(S(x)', '(S(x)s)', '(S)', '()', '((x))', '(S(', 'S(x)', 'a(S(x))'])
+    same(laxReadings(`/${segment}/b`, DEPTH), [segment, 'b'])
+  same(laxReadings('/%28S%28x%29/b', DEPTH), ['(S(x)', 'b'])
+  same(laxReadings('/(S(x/y))/b', DEPTH), ['(S(x', 'y))', 'b'])
+  t.same(['/(S(x))', '/a/(A(', '/a%20', '/a;b', '/a/(s(x))', '/a/S(x)', '/(SS(x))', '/a+', '/a.'].map(mayBeCut), [
+    true,
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+    false
+  ])
+})
+
+t.test('letters that some backend takes for others are folded into those', async t => {
+  t.same(['AbC', '\u0130\u0131', '\u017f\u212a', '\u00df\u1e9e', '\u1e9e\u1e9e', '\u00c9'].map(foldCase), [
+    'abc',
+    'ii',
+    'sk',
+    'ssss',
+    'ssss',
+    '\u00e9'
+  ])
 })
 
 t.test('a format is cut off the last segment at its first or last dot', async () => {

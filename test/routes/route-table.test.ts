@@ -687,6 +687,13 @@ t.test('the right to an index file is asked for below parameters and wide routes
     t.same(Object.keys(table.match('GET', path)), ['route', 'path'], path)
 })
 
+t.test('one index file is enough to be asked about, beside the other readings of a path', async t => {
+  const table = await tableOf(t, '/*', '/a {roles: [Admin]}', '/a.json/index.html {roles: [Supervisor]}')
+  const match = table.match('GET', '/a.json')
+  const others = match.refusal === undefined ? match.alsoReadAs : undefined
+  t.same(others?.map(({ path }) => path).sort(), ['/a', '/a.json/index.html'])
+})
+
 t.test('a route is known to end in an index file in every spelling', async t => {
   for (const [path, name] of [
     ['/index.html', 'index.html'],
