@@ -1,11 +1,18 @@
 // Heads of requests and responses are read and written right, without a connection; a refusal finds its words.
 import t from 'tap'
 import * as errors from '../../gateway/errors.ts'
-import { secondsLeft } from '../../gateway/http/answer.ts'
-import { createCrossOrigins, crossOriginFields } from '../../gateway/http/cross-origin.ts'
+import { answerRefusal, secondsLeft } from '../../gateway/http/answer.ts'
+import {
+  createCrossOrigins,
+  crossOriginFields,
+  PREFLIGHT_METHODS,
+  preflightFields
+} from '../../gateway/http/cross-origin.ts'
+import { headerKind } from '../../gateway/http/fields.ts'
+import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
 import { forwardsLeft, readHead } from '../../gateway/http/head.ts'
 import { readBody } from '../../gateway/http/read-body.ts'
-import { escapeHtml, refusalPage } from '../../gateway/http/refusal-page.ts'
+import { escapeHtml, refusalPage, wantsPage } from '../../gateway/http/refusal-page.ts'
 import { kindOf, REFUSALS } from '../../gateway/http/refusal-words.ts'
 import { Outbox } from '../../gateway/http/server/outbox.ts'
 import { fieldValue, fieldValues } from '../../gateway/http/server/request.ts'
@@ -57,6 +64,60 @@ t.test('a limit is over in a second at the soonest', async t => {
     [0, 1, 1000, 1001].map(resetMs => secondsLeft({ ...verdict, resetMs })),
     [1, 1, 1, 2]
   )
+})
+
+t.test('fields of one hop and those that name the client stay here, in any spelling; unknown ones pass', async t => {
+  const kinds = (names: string[]) => names.map(name => headerKind(name, new Map()))
+  const dropped = [
+    'Trailer',
+    'Keep-Alive',
+    'Forwarded',
+    'X_Real_Ip',
+    'True-Client-IP',
+    'Remote.User',
+    'X-Forwarded-For.'
+  ]
+  t.same(
+    kinds(dropped),
+    dropped.map(() => 'drop')
+  )
+  t.same(kinds(['X-Own', 'Accept-Language', 'HOST']), ['pass', 'pass', 'host'])
+})
+
+t.test('a page of another origin may send the usual methods, the one that it asks for, and the fields', async t => {
+  const asking = (method: string) =>
+    preflightFields(
+      exchangeOf({
+        method: 'OPTIONS',
+        fields: [
+          'Origin',
+          'https://a',
+          'Access-Control-Request-Method',
+          method,
+          'Access-Control-Request-Headers',
+          'x-a'
+        ]
+      })
+    )
+  const rest = ['access-control-max-age', '600', 'access-control-allow-headers', 'x-a']
+  t.same(asking('PUT'), ['access-control-allow-methods', PREFLIGHT_METHODS, ...rest])
+  t.same(asking('propfind'), ['access-control-allow-methods', `${PREFLIGHT_METHODS}, PROPFIND`, ...rest])
+})
+
+t.test('the refusals of a flood share their lines while they say the same', async t => {
+  const page = { brand: 'B', contact: undefined, home: '/', cloudLogin: '/start', cloudName: undefined }
+  const origins = createCrossOrigins('https://gw.example', 'https://gw.example', [])
+  const options = { origins, memory: createFloodMemory(), page }
+  const error = new errors.RateLimited({})
+  const left = (remaining: number) => {
+    const exchange = exchangeOf()
+    exchange.limit = { allowed: false, limit: 5, remaining, resetMs: 1000 }
+    const heads: string[] = []
+    Object.assign(exchange.response, { whole: (written: object) => heads.push(JSON.stringify(written)) })
+    answerRefusal(exchange, error, options)
+    return /x-ratelimit-remaining: (\d)/.exec(heads[0] ?? '')?.[1]
+  }
+  t.same([0, 0, 1].map(left), ['0', '0', '1'])
 })
 
 t.test('only a field of this very name is the backend’s own permission', async t => {
@@ -150,6 +211,12 @@ t.test('every refusal has a page with words and a way on; no value of it becomes
   for (const Refusal of refusals) t.ok(waysOf(new Refusal({})), Refusal.name)
   t.equal(waysOf(new errors.Unavailable({})), 2, 'again, and home')
   t.equal(waysOf(new errors.TokenExpired({})), 2, 'log in, and home')
+  const inPortuguese = exchangeOf({ fields: ['Host', 'gw', 'Accept-Language', 'pt-BR'] })
+  t.match(refusalPage(new errors.TokenExpired({}), inPortuguese, options), />Entrar<\/a>/)
+  const forbidden = refusalPage(new errors.Forbidden({ profiles: [] }), exchangeOf(), options)
+  t.match(forbidden, /<p>A profile and an area are needed\.<\/p>\n<nav>/)
+  const accepts = (accept: string) => wantsPage(exchangeOf({ fields: ['Host', 'gw', 'Accept', accept] }))
+  t.same(['text/html', 'a/b, text/html;q=1', 'text/html5', 'x-text/html'].map(accepts), [true, true, false, false])
 })
 
 t.test('a body that does not arrive in time, or is too large, is refused', async t => {

@@ -7,13 +7,15 @@ import { copyDatabase } from '../../gateway/store/copy-database.ts'
 import { isUnavailable } from '../../gateway/store/database-errors.ts'
 import { shareOf } from '../../gateway/store/database-share.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
+import { readLiveTokens } from '../../gateway/store/live-tokens.ts'
 import { createLoginPermits } from '../../gateway/store/login-permits.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { pageBounds } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
-import { storableText } from '../../gateway/store/storable.ts'
+import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
+import { storableJson, storableText } from '../../gateway/store/storable.ts'
 import { readAccessNames, readOwners, secondsAt, unpackOwners } from '../../gateway/store/token-owners.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -34,6 +36,47 @@ t.test('the use of a login that is not listed yet lists it, as what it is', asyn
   const { items } = await sessions.list(id, { tokenId: 'token-1' })
   t.match(items, [{ provider: 'ldap', current: true }])
   await t.rejects(sessions.end(actor, id, 999_999), { code: 'GW_NOT_FOUND', reason: 'no-session' })
+  await sessions.end(actor, id, items[0]?.id ?? 0)
+  const ended = await postgres.query('SELECT jti FROM revocations WHERE jti = $1', ['token-1'], store.url)
+  t.equal(ended.length, 1, 'its token has ended')
+})
+
+t.test('a person who returns is the same, under their present names', async t => {
+  const first = await users.syncPerson(person('eva'))
+  const { user, firstLogin } = await users.syncPerson(person('eva', { name: 'Eva Braun' }))
+  t.match([first.firstLogin, firstLogin], [true, false])
+  t.match(user, { id: first.user.id, name: 'Eva Braun', username: 'eva' })
+  t.match(await users.loadItem(user.id), { item: { id: user.id, assigned: { areaPrincipal: '' } }, version: 0 })
+  await postgres.query('UPDATE users SET last_login_at = NULL WHERE id = $1', [user.id], store.url)
+  t.equal((await users.loadItem(user.id))?.item.lastLoginAt, '')
+  t.equal(await users.loadItem(999_999), undefined)
+})
+
+t.test('the canonical login takes over no link of another name', async t => {
+  const names = ['gil@corp.example', 'gil']
+  const old = await newPerson('gil@corp.example')
+  const { user } = await users.syncPerson(person('gil', { names, entryCreatedAt: new Date(0) }))
+  t.not(user.id, old.id)
+})
+
+t.test('a key that is set aside, and one that is made, are on record', async t => {
+  const key = { kid: 'kid-1', publicJwk: {}, sealed: {}, signsFrom: nowS() }
+  const nothing = { add: [], reseal: [], setAside: [], remove: [] }
+  const plan = (change: object) => () => ({ ...nothing, ...change }) as never
+  await updateSigningKeys(database, actor, plan({ add: [key] }))
+  const { rows } = await updateSigningKeys(database, actor, plan({ setAside: ['kid-1'] }))
+  t.ok((rows[0]?.setAsideAt ?? 0) > 0)
+  t.match((await audit.list({})).items.slice(0, 2), [
+    { action: 'key.set-aside', target: 'key:kid-1' },
+    { action: 'key.create', target: 'key:kid-1' }
+  ])
+})
+
+t.test('a database answers a ping anew each time', async t => {
+  const own = await openStore(t, postgres)
+  t.equal(await own.database.ping(), true)
+  await own.database.close()
+  t.equal(await own.database.ping(), false)
 })
 
 t.test('a service account that is removed has no tokens left, and each change is on record', async t => {
@@ -47,7 +90,8 @@ t.test('a service account that is removed has no tokens left, and each change is
     reason: 'client-address',
     message: /^addresses\/0 /
   })
-  const { id } = await clients.create(actor, { ...none, name: 'Relatórios', addresses: ['192.0.2.1'] })
+  const { id, ...made } = await clients.create(actor, { ...none, name: 'Relatórios', addresses: ['192.0.2.1'] })
+  t.match(made, { areaPrincipal: '', expiresAt: '', lastUsedAt: '' })
   await clients.remove(actor, id)
   const [row] = await postgres.query(
     'SELECT lowest_accepted_version AS lowest FROM users WHERE id = $1',
@@ -79,7 +123,13 @@ t.test('an access token has profiles of its owner, an end in the future, and is 
     await t.rejects(make(['Agente'], expiresAt), { code, reason: 'token-expiry' }, expiresAt)
   await make(['Agente', 'Agente'])
   const { items } = await tokens.list({}, user.id)
-  t.match(items, [{ name: 'ci', profiles: ['Agente'], user: { id: user.id, username: 'bia' } }])
+  t.match(items, [{ name: 'ci', profiles: ['Agente'], lastUsedAt: '', user: { id: user.id, username: 'bia' } }])
+  const read: object[] = []
+  await readLiveTokens(database, undefined, ({ personalTokens, owners }) => {
+    if (read.push(...personalTokens, ...owners) > 10) throw new Error('there is no end')
+  })
+  t.match(read, [{ user: { id: user.id } }, { userId: user.id, version, profiles: ['Agente'] }])
+  await t.rejects(tokens.end(actor, 999_999), { code: 'GW_NOT_FOUND', reason: 'no-token' })
 })
 
 t.test('a change of many is counted, and what is wrong with one is said of that one', async t => {
@@ -112,6 +162,10 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
   )
   t.equal(await audit.collect({ action: 'test.many' }, 1000), undefined)
   t.equal((await audit.collect({ action: 'test.many', user: 999_999 }, 10))?.length, 0)
+  const page = await audit.list({ user: String(id), action: 'test.many', until: new Date(Date.now() + 60_000) })
+  t.match(page, { total: 1001, items: [{ targetName: 'RUI' }] })
+  t.equal((await audit.list({ user: '9999999999' })).total, 0, 'no row has such an id')
+  t.equal((await audit.list({ until: new Date(0) })).total, 0)
   let added = 0
   const verdict = await audit.verify(async () => {
     if (added++ === 0) await audit.append({ actor, action: 'test.late', target })
@@ -225,7 +279,10 @@ t.test('pages, texts and errors are read within their bounds', async t => {
   t.same(pageBounds({ page: -1, pageSize: 1e9 }), { page: 1, pageSize: 200, offset: 0 })
   for (const value of [undefined, null, 5, ['a'], {}]) t.equal(storableText(value), '')
   t.equal(storableText(' a\0b '), 'ab')
+  const nested = Array.from({ length: 15 }).reduce<unknown[]>(inner => [inner], ['x'])
+  t.same(storableJson(nested), nested)
   const withCode = (code: string) => Object.assign(new Error('x'), { code })
-  for (const code of ['08006', '53300', '57P01', 'ECONNREFUSED']) t.equal(isUnavailable(withCode(code)), true, code)
+  for (const code of ['08006', '53300', '57P01', 'ECONNREFUSED', 'ERR_STREAM_PREMATURE_CLOSE'])
+    t.equal(isUnavailable(withCode(code)), true, code)
   for (const code of ['23505', '42P01']) t.equal(isUnavailable(withCode(code)), false, code)
 })

@@ -1,5 +1,6 @@
 // RW-01, RW-16, RW-21, RW-22, SM-13, SM-15
 import t from 'tap'
+import type { HttpResponse } from '../../../gateway/http/server/response.ts'
 import { DEFAULT_LIMITS } from '../../../gateway/http/server/server.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
 import { measureWork } from '../../support/own-time.ts'
@@ -153,4 +154,25 @@ t.test('a body whose consumer pauses is kept until it resumes', async t => {
   t.equal(got, 'he')
   resume()
   t.equal(got, 'hello.')
+})
+
+t.test('a client that half-closes is taken to have left, unless its response is ready', async t => {
+  for (const isReady of [false, true]) {
+    let response: HttpResponse | undefined
+    const { connection, socket, due } = openConnection({
+      onRequest(request) {
+        response = request.response
+      },
+      onFault: () => ''
+    })
+    const ended: string[] = []
+    socket.end = () => void ended.push('end')
+    socket.destroy = () => void ended.push('destroy')
+    connection.take(Buffer.from(get), false)
+    connection.onPeerEnd()
+    if (isReady) response?.whole({ status: 204, headers: ['date', ''] }, '')
+    for (const next of due.splice(0)) next()
+    t.equal(/^HTTP\/1\.1 204/.test(socket.written), isReady)
+    t.equal(ended[0], isReady ? 'end' : 'destroy')
+  }
 })
