@@ -145,7 +145,9 @@ const prove = async (manager: EntityManager, clientId: string, secret: string): 
   const person = await findPerson(manager, row.user_id)
   if (person === undefined || person.disabled) return undefined
   await query(manager, 'UPDATE clients SET last_used_at = now() WHERE user_id = $1', [row.user_id])
-  return { person, addresses: row.addresses, expiresAt: row.expires_s ?? undefined }
+  // The version that the conditions belong to: if they have changed since, a token under the old ones has already ended.
+  const { version } = row
+  return { person: { ...person, version }, addresses: row.addresses, expiresAt: row.expires_s ?? undefined }
 }
 
 interface CredentialRow {
@@ -154,6 +156,7 @@ interface CredentialRow {
   previous_secret_hash: string | null
   addresses: string[]
   expires_s: number | null
+  version: number
 }
 
 const sameHash = (hash: string, given: string): boolean =>
@@ -256,9 +259,11 @@ const ROTATE = `
   WHERE user_id = $1`
 
 const CREDENTIALS = `
-  SELECT user_id, secret_hash, addresses, extract(epoch FROM expires_at)::float8 AS expires_s,
-    CASE WHEN previous_secret_until > now() THEN previous_secret_hash END AS previous_secret_hash
-  FROM clients WHERE client_id = $1 AND (expires_at IS NULL OR expires_at > now())`
+  SELECT c.user_id, c.secret_hash, c.addresses, extract(epoch FROM c.expires_at)::float8 AS expires_s,
+    CASE WHEN c.previous_secret_until > now() THEN c.previous_secret_hash END AS previous_secret_hash,
+    u.access_version AS version
+  FROM clients c JOIN users u ON u.id = c.user_id
+  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR c.expires_at > now())`
 
 const RECORD_USE = `
   UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))

@@ -1,5 +1,6 @@
 // What each part of the store does beyond what its own endpoints show: records, bounds, copies and shares.
 import t from 'tap'
+import type { EntityManager } from 'typeorm'
 import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import { changeAccessOfMany } from '../../gateway/store/bulk-access.ts'
 import { createClients } from '../../gateway/store/clients.ts'
@@ -107,6 +108,33 @@ t.test('a service account that is removed has no tokens left, and each change is
       ['client.create', `client:${id}`]
     ]
   )
+})
+
+// RW-64
+t.test('conditions of a service account that change while its secret is proved end what comes of it', async t => {
+  const clients = createClients(database)
+  const access = { profiles: [], areas: [], areaPrincipal: null }
+  const { id, clientId, clientSecret } = await clients.create(actor, { ...access, name: 'narrowed' })
+  let isRead = false
+  const narrowMeanwhile: EntityManager['query'] = async (...statement) => {
+    const rows = await database.read(manager => manager.query(...statement))
+    if (!isRead) await clients.update(actor, id, { addresses: ['192.0.2.1'] })
+    isRead = true
+    return rows
+  }
+  const slow = createClients({
+    ...database,
+    read: work =>
+      database.read(manager => {
+        t.intercept(manager, 'query', { value: narrowMeanwhile })
+        return work(manager)
+      })
+  })
+  const proven = await slow.prove(clientId, clientSecret)
+  const current = await users.loadPerson(id)
+  t.same(proven?.addresses, [])
+  t.equal(current?.lowestAcceptedVersion, 1)
+  t.equal(proven?.person.version, 0)
 })
 
 t.test('an access token has profiles of its owner, an end in the future, and is listed with its owner', async t => {
