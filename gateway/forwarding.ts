@@ -63,9 +63,9 @@ export const createForwarding = (parts: ForwardingParts) => {
     ...rights,
     shares: settings.streamShares,
     revocations: tokenParts.revocations,
-    async freshAccess(id) {
-      const person = await stores.users.loadPerson(id)
-      return person === undefined || person.disabled ? undefined : person
+    async freshAccess(ids) {
+      const people = await stores.users.loadPeople(ids)
+      return new Map(people.filter(({ disabled }) => !disabled).map(person => [person.user.id, person]))
     }
   })
   tokenParts.revocations.onChange(streams.onRevocationsChanged)

@@ -64,8 +64,10 @@ export interface StreamHandle {
   close(): void
 }
 
-/** The current access of a person; undefined if the person no longer exists or is disabled. */
-export type FreshAccess = (userId: number) => Promise<{ user: User; version: number } | undefined>
+/** The current access of people, by id; without those who no longer exist or are disabled. */
+type FreshAccess = (
+  userIds: readonly number[]
+) => Promise<ReadonlyMap<number, { readonly user: User; readonly version: number }>>
 
 interface OpenStreamsOptions {
   revocations: Pick<Revocations, 'standing'>
@@ -91,6 +93,8 @@ interface Entry {
 const TICK_MS = 250
 /** If the current access is not known within this time, the stream ends, because the promise is one second. */
 const FRESH_ACCESS_MS = 800
+/** Thousands of people, as after the renaming of an area, cannot be asked about one by one in this time. */
+const PORTION = 500
 const DEFAULT_SHARES: StreamShares = { perUser: 0.1, perIp: 0.1 }
 
 export const createOpenStreams = (options: OpenStreamsOptions) => {
@@ -123,34 +127,32 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const timer = setInterval(tick, TICK_MS)
   timer.unref()
 
-  const judgeFresh = async (userId: number, stale: readonly Entry[]) => {
-    const access = await withinTime(options.freshAccess(userId), FRESH_ACCESS_MS)
+  const judgeFresh = async (stale: readonly Entry[]) => {
+    const found = await withinTime(options.freshAccess(peopleOf(stale)), FRESH_ACCESS_MS)
     for (const entry of stale) {
       const { stream } = entry
-      if (entries.get(stream.id) !== entry || stream.identity === undefined) continue
-      if (access === 'unknown') finish(entry, 4403)
-      else if (access === undefined) finish(entry, 4401)
-      else {
-        const user = narrowedTo(access.user, stream.identity.profilesAtMost)
-        if (!mayPass(stream.route, user)) finish(entry, 4403)
-        else change(entry, { ...stream, identity: { ...stream.identity, ...access, user } })
-      }
+      const { identity } = stream
+      if (entries.get(stream.id) !== entry || identity === undefined) continue
+      // A later look has overtaken this one.
+      if (revocations.standing(identity) !== 'stale') continue
+      const access = found === 'unknown' ? undefined : found.get(identity.user.id)
+      const user = access && narrowedTo(access.user, identity.profilesAtMost)
+      if (user === undefined) finish(entry, found === 'unknown' ? 4403 : 4401)
+      else if (!mayPass(stream.route, user)) finish(entry, 4403)
+      else change(entry, { ...stream, identity: { ...identity, ...access, user } })
     }
   }
 
   const judgeAll = () => {
     judging = false
-    const stale = new Map<number, Entry[]>()
+    const stale: Entry[] = []
     for (const entry of [...entries.values()]) {
       const { identity } = entry.stream
       const standing = identity === undefined ? 'valid' : revocations.standing(identity)
       if (standing === 'revoked') finish(entry, 4401)
-      if (standing !== 'stale' || identity === undefined) continue
-      const ofUser = stale.get(identity.user.id) ?? []
-      ofUser.push(entry)
-      stale.set(identity.user.id, ofUser)
+      if (standing === 'stale') stale.push(entry)
     }
-    for (const [userId, ofUser] of stale) void judgeFresh(userId, ofUser)
+    for (let at = 0; at < stale.length; at += PORTION) void judgeFresh(stale.slice(at, at + PORTION))
   }
 
   return {
@@ -169,7 +171,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       entries.set(stream.id, entry)
       wheel.add(entry)
       if (route !== info.route) change(entry, { ...stream, route })
-      if (standing === 'stale' && identity !== undefined) void judgeFresh(identity.user.id, [entry])
+      if (standing === 'stale') void judgeFresh([entry])
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged() {
@@ -230,6 +232,10 @@ export const streamInfoOf = (
   ip: client.address,
   maxLifetimeMs
 })
+
+const peopleOf = (entries: readonly Entry[]): number[] => [
+  ...new Set(entries.flatMap(({ stream: { identity } }) => (identity === undefined ? [] : [identity.user.id])))
+]
 
 const refuseEnded = (identity: Identity | undefined, standing: Standing, at: number): void => {
   if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })

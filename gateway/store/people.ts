@@ -44,6 +44,10 @@ export const findPerson = async (manager: EntityManager, id: number): Promise<St
   return row === undefined ? undefined : toPerson(row)
 }
 
+/** The people and service accounts with these ids. */
+export const findPeople = async (manager: EntityManager, ids: readonly number[]): Promise<StoredPerson[]> =>
+  (await query<PersonRow>(manager, `${SELECT} WHERE u.id = ANY($1::int[])`, [ids.filter(isRowId)])).map(toPerson)
+
 /** The person with this id. Throws NotFound, for service accounts too. */
 export const getPerson = async (manager: EntityManager, id: number): Promise<StoredPerson> => {
   const person = await findPerson(manager, id)

@@ -9,7 +9,7 @@ import type { Database } from './database.ts'
 import { applyGroupsOf, type ProviderGroups } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
-import { findByUsername, findPerson, listPeople, loadItem, type PeopleQuery } from './people.ts'
+import { findByUsername, findPeople, findPerson, listPeople, loadItem, type PeopleQuery } from './people.ts'
 import type { Bounds } from './query.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
@@ -38,6 +38,8 @@ export const createUsers = (database: Database, rules: () => AccessRules = () =>
   applyGroups: (id: number, seen: ProviderGroups) => applyGroupsOf(database, id, seen, () => rules().grants),
   /** Undefined if there is no such person. */
   loadPerson: (id: number) => database.read(manager => findPerson(manager, id)),
+  /** Without those that do not exist. */
+  loadPeople: (ids: readonly number[]) => database.read(manager => findPeople(manager, ids)),
   findByUsername: (username: string) => findByUsername(database, username),
   listPeople: (filter?: PeopleQuery) => listPeople(database, rules().grants, filter),
   /** The person as shown in lists, with the access version. Undefined if there is no such person. */

@@ -1,7 +1,7 @@
 // Open streams are judged again whenever something changes, by today's access where a token is stale, and never twice for nothing.
 import t, { type Test } from 'tap'
-import { createOpenStreams, type FreshAccess, type StreamEnd } from '../../gateway/forward/open-streams.ts'
-import type { Identity } from '../../gateway/identity.ts'
+import { createOpenStreams, type StreamControl, type StreamEnd } from '../../gateway/forward/open-streams.ts'
+import type { Identity, User } from '../../gateway/identity.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
@@ -9,16 +9,23 @@ import { until } from '../support/until.ts'
 
 const START = 1_800_000_000_000
 
-const world = (t: Test, freshAccess: FreshAccess = async () => undefined) => {
+type Access = { user: User; version: number } | undefined
+
+const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () => undefined) => {
   const clock = { now: START }
   const table = { isSwapped: false }
-  const asked: number[] = []
+  const asked: (readonly number[])[] = []
   const revocations = createRevocations(() => clock.now)
   const streams = createOpenStreams({
     revocations,
-    freshAccess(userId) {
-      asked.push(userId)
-      return freshAccess(userId)
+    async freshAccess(ids) {
+      asked.push(ids)
+      const found = new Map<number, NonNullable<Access>>()
+      for (const id of ids) {
+        const access = await freshAccess(id)
+        if (access !== undefined) found.set(id, access)
+      }
+      return found
     },
     mayPass: (route, user) =>
       route.roles === undefined || user.profiles.some(profile => route.roles?.includes(profile)),
@@ -42,11 +49,11 @@ const world = (t: Test, freshAccess: FreshAccess = async () => undefined) => {
     ...more
   })
   const route = routeAt('/events', upstreamAt(1), { roles: ['Agente'] })
-  const open = (who: Identity | undefined, more = {}) => {
+  const open = (who: Identity | undefined, more = {}, control: Partial<StreamControl> = {}) => {
     const ends: (StreamEnd | 'destroyed')[] = []
     const handle = streams.register(
       { kind: 'sse', identity: who, route, path: '/events', requestId: 'r', ip: '192.0.2.1', ...more },
-      { end: code => ends.push(code), destroy: () => ends.push('destroyed') }
+      { end: code => ends.push(code), destroy: () => ends.push('destroyed'), ...control }
     )
     return { ends, handle }
   }
@@ -96,11 +103,46 @@ t.test('a stale token is judged by one look at today’s access, and only once f
     kept.map(({ ends }) => ends),
     [[], []]
   )
-  t.same(asked.toSorted(), [1, 2])
+  t.same(asked, [[1, 2]])
   revocations.learn({ tokens: [{ jti: 'another', expiresAt: START / 1000 + 10 }] })
   await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
-  t.equal(asked.length, 2, 'nobody is asked about again')
+  t.equal(asked.length, 1, 'nobody is asked about again')
   t.equal(streams.counts().sse, 2)
+})
+
+// RW-65
+t.test('thousands of stale people are asked about in a few questions, and keep their streams', async t => {
+  const { streams, revocations, identity, open, asked } = world(t, async id => ({ user: person({ id }), version: 1 }))
+  const all = Array.from({ length: 2000 }, (_, i) => open(identity(i + 1)))
+  const versions = all.map((_, i) => ({ userId: i + 1, version: 1, lowestAccepted: 0 }))
+  revocations.learn({ versions })
+  await until(() => asked.flat().length === 2000, 'asked')
+  await new Promise(resolve => setImmediate(resolve))
+  t.ok(asked.length <= 4)
+  t.same(
+    all.flatMap(({ ends }) => ends),
+    []
+  )
+  t.equal(streams.counts().sse, 2000)
+})
+
+// RW-66
+t.test('an answer that a later one has overtaken changes nothing', async t => {
+  const answers: ((access: Access) => void)[] = []
+  const { revocations, identity, open, asked } = world(t, () => new Promise(resolve => answers.push(resolve)))
+  const seen: (readonly string[] | undefined)[] = []
+  open(identity(1), {}, { onChange: ({ identity: current }) => seen.push(current?.user.profiles) })
+  for (const version of [1, 2]) {
+    revocations.learn({ versions: [{ userId: 1, version, lowestAccepted: 0 }] })
+    await until(() => asked.length === version, 'asked')
+  }
+  const answer = async (version: number, profiles: string[]) => {
+    answers[version - 1]?.({ user: person({ id: 1, profiles }), version })
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await answer(2, ['Agente'])
+  await answer(1, ['Agente', 'Supervisor'])
+  t.same(seen, [['Agente']])
 })
 
 t.test('access that can’t be known ends a stale stream within a second', async t => {

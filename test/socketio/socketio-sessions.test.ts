@@ -26,7 +26,7 @@ const world = (t: Test) => {
   const revocations = createRevocations(now)
   const streams = createOpenStreams({
     revocations,
-    freshAccess: async () => undefined,
+    freshAccess: async () => new Map(),
     mayPass: () => true,
     rejudge: ({ route }) => route,
     now
