@@ -13,8 +13,14 @@ type Learn = (news: PersonalTokenNews) => void
 /**
  * Delivers, in parts, the tokens and owners that a transaction from `cursor` on may have changed; with `undefined`, all live
  * ones. An owner comes no later than their tokens.
+ * @param ageMs how long ago `cursor` was read: logins and rechecks leave no other trace than their time
  */
-export const readLiveTokens = async (database: Database, cursor: string | undefined, learn: Learn): Promise<void> => {
+export const readLiveTokens = async (
+  database: Database,
+  cursor: string | undefined,
+  learn: Learn,
+  ageMs = 0
+): Promise<void> => {
   const known = new Set<number>()
   const names = await database.read(readAccessNames)
   const learnOwners = async (ids: readonly number[]): Promise<void> => {
@@ -40,7 +46,7 @@ export const readLiveTokens = async (database: Database, cursor: string | undefi
     await learnOwners([...new Set(personalTokens.map(({ userId }) => userId))])
     learn({ personalTokens, owners: [] })
   }
-  if (cursor !== undefined) await learnOwners(await ownersOf(CHANGED_OWNERS, [cursor]))
+  if (cursor !== undefined) await learnOwners(await ownersOf(CHANGED_OWNERS, [cursor, ageMs]))
 }
 
 /** Postgres prepares the next part while the previous one is processed. */
@@ -107,12 +113,13 @@ const ALL_OWNERS = `
 
 // By narrow indexes instead of one wide join, because this runs every two seconds.
 const HAS_TOKEN = 'EXISTS (SELECT FROM personal_tokens t WHERE t.user_id = u.id AND t.expires_at > now())'
+const RECENTLY = "now() - interval '10 seconds' - $2::float8 * interval '1 millisecond'"
 const CHANGED_OWNERS = `
   SELECT array_to_json(array_agg(id))::text AS ids FROM (
     SELECT u.id FROM users u
-    WHERE (u.access_version > 0 AND u.version_changed_in >= $1::text::xid8 OR u.last_login_at > now() - interval '10 seconds')
+    WHERE (u.access_version > 0 AND u.version_changed_in >= $1::text::xid8 OR u.last_login_at > ${RECENTLY})
       AND ${HAS_TOKEN}
     UNION
     SELECT u.id FROM users u
-    WHERE u.id IN (SELECT user_id FROM directory_accounts WHERE confirmed_at > now() - interval '10 seconds')
+    WHERE u.id IN (SELECT user_id FROM directory_accounts WHERE confirmed_at > ${RECENTLY})
       AND ${HAS_TOKEN}) AS changed`

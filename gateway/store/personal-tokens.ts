@@ -39,9 +39,9 @@ export const createPersonalTokenStore = (database: Database) => ({
   /** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
   end: (actor: Actor, id: number, userId?: number): Promise<void> =>
     database.write(manager => end(manager, actor, id, userId)),
-  /** Delivers live tokens and their owners: all of them, or what a transaction from `cursor` on may have changed. */
-  readLive: (cursor: string | undefined, learn: (news: PersonalTokenNews) => void): Promise<void> =>
-    readLiveTokens(database, cursor, learn),
+  /** Delivers live tokens and their owners: all of them, or what may have changed since `cursor`, which was read `ageMs` ago. */
+  readLive: (cursor: string | undefined, learn: (news: PersonalTokenNews) => void, ageMs?: number): Promise<void> =>
+    readLiveTokens(database, cursor, learn, ageMs),
   recordUse: (uses: readonly PersonalTokenUse[]): Promise<void> =>
     database.read(async manager => {
       if (uses.length === 0) return

@@ -1,6 +1,6 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
-import type { Logger } from 'pino'
 import { coalesce } from '../values/coalesce.ts'
+import type { Log } from '../values/log.ts'
 import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
@@ -17,8 +17,8 @@ interface StateRead {
 interface FeedSource {
   loadRevocations(): Promise<StateRead>
   changesSince(cursor: string): Promise<StateRead>
-  /** Live access tokens and their owners, in parts: all of them, or those that changed since `cursor`. */
-  readLiveTokens(cursor: string | undefined, learn: (news: PersonalTokenNews) => void): Promise<void>
+  /** Live access tokens and their owners, in parts: all of them, or those that changed since `cursor`, read `ageMs` ago. */
+  readLiveTokens(cursor: string | undefined, learn: (news: PersonalTokenNews) => void, ageMs: number): Promise<void>
   purgeExpired(): Promise<void>
   /** Subscribes to each change as it is committed. */
   listen(on: { onChange: (change: AccessChange) => void; onLost: () => void; onRestored: () => void }): {
@@ -38,7 +38,7 @@ interface FeedOptions {
   source: FeedSource
   revocations: Revocations
   personalTokens: PersonalTokens
-  log: Logger
+  log: Log
   now?: () => number
   /** How often to read again regardless of notifications, as a safety net. */
   pollMs?: number
@@ -58,7 +58,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const readState = async () => {
     const read = await (cursor === undefined ? source.loadRevocations() : source.changesSince(cursor))
     revocations.learn({ tokens: read.tokens, versions: read.versions })
-    await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn)
+    await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn, read.at - completeAt)
     cursor = read.cursor
     completeAt = read.at
   }

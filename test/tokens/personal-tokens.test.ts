@@ -5,9 +5,11 @@ import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import type { TokenOwner } from '../../gateway/tokens/owner-table.ts'
 import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
+import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createTokenTable } from '../../gateway/tokens/token-table.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { quiet } from '../support/quiet.ts'
 import { openStore, person } from '../support/store.ts'
 
 const textOf = (index: number) => `pt_${String(index).padStart(43, '0')}`
@@ -119,6 +121,36 @@ t.test('later only what has changed is read', async t => {
   t.equal(count, 2)
   t.ok(names.includes('Maria, married'))
   t.ok(names.includes('Zoé, far from the others'), 'whatever the distance between their ids')
+})
+
+// RW-67
+t.test('a login during an outage of the database here confirms its owner once the outage is over', async t => {
+  const { user } = await users.syncPerson(person('olga'))
+  await ask(`INSERT INTO personal_tokens (user_id, hash, name, profiles, version, expires_at)
+    VALUES (${user.id}, repeat('2', 64), 'x', '{}', 0, now() + interval '1 day')`)
+  const { loadRevocations, changesSince } = createTokenState(database)
+  const confirmed: string[] = []
+  const feed = await startRevocationFeed({
+    source: {
+      // What could be read last is two minutes old.
+      loadRevocations: async () => ({ ...(await loadRevocations()), at: Date.now() - 120_000 }),
+      changesSince,
+      readLiveTokens: store.readLive,
+      purgeExpired: async () => undefined,
+      listen: () => ({ close: async () => undefined })
+    },
+    revocations: createRevocations(),
+    personalTokens: {
+      ...createPersonalTokens({ revocations: createRevocations(), confirmMs: 1e9 }),
+      learn: ({ owners }) => confirmed.push(...owners.map(owner => owner.user.username))
+    },
+    log: quiet
+  })
+  t.teardown(() => feed.close())
+  confirmed.length = 0
+  await ask(`UPDATE users SET last_login_at = now() - interval '1 minute' WHERE id = ${user.id}`)
+  await feed.catchUp()
+  t.ok(confirmed.includes('olga'))
 })
 
 // RW-50
