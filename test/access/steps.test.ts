@@ -200,6 +200,7 @@ t.test('a bearer token is found in every spelling of its scheme', async t => {
     ['BEARER q=', 'q='],
     ['Bearer', undefined],
     ['Bearer  ', undefined],
+    ['Bearer a b', 'a b'],
     ['bearer a b', undefined],
     ['Bearerabc', undefined],
     ['Basic abc', undefined],

@@ -773,7 +773,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/routes/route.ts',
     line: "place: { file: '', line: 1, column: 1 }",
-    changes: ["{ file: '', line: 1, column: 1 } → {}", "'' → 'mutated'"],
+    changes: ["{ file: '', line: 1, column: 1 } → {}", "'' → 'mutated'", '1 → 2', '1 → 2 (2)'],
     reason: 'overwritten: every route is made with one of its own'
   },
   {

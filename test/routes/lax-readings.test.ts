@@ -81,6 +81,11 @@ t.test('sessions are taken off the path as ASP.NET does, and nothing that only r
   ])
 })
 
+t.test('readings that differ only in where segments end are all kept', async t => {
+  const found = texts(laxReadings('/a;%2F;/(S(x))b', DEPTH))
+  for (const segments of [['a', 'b'], ['ab']]) t.ok(found.includes(JSON.stringify(segments)), segments.join('/'))
+})
+
 t.test('letters that some backend takes for others are folded into those', async t => {
   t.same(['AbC', '\u0130\u0131', '\u017f\u212a', '\u00df\u1e9e', '\u1e9e\u1e9e', '\u00c9'].map(foldCase), [
     'abc',

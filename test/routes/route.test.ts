@@ -34,6 +34,7 @@ t.test('a route without options lets everyone with a valid token use every metho
   })
   const health = ownRoutes().find(({ path }) => path === '/health')
   t.match(health, { upstream: undefined, external: false, browser: false, basic: false, public: true })
+  t.same(health?.place, { file: 'gateway', line: 1, column: 1 })
 })
 
 t.test('each flag of a route is described', async t => {
