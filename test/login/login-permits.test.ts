@@ -239,6 +239,22 @@ t.test('a failed login keeps its permit, one that was right or not judged gives 
   await (await enter('ana'))('accepted')
 })
 
+t.test('a bind without an answer did no harm if the directory knows of no failure besides the others', async t => {
+  const at = 1_000_000
+  const permits = [
+    { id: 'f', kind: 'failed', at, count: 2 },
+    { id: 'l', kind: 'lost', at, count: 1 }
+  ] as const
+  const left = (failures: number) =>
+    reservePermit(permits, at + 500_000, rules(9), {
+      id: 'new',
+      known: true,
+      reading: { failures, ageMs: 0, forgottenInMs: 0 }
+    }).permits.map(({ id }) => id)
+  t.same(left(2), ['f', 'new'])
+  t.same(left(3), ['f', 'l', 'new'])
+})
+
 t.test('all names that the directory tells are joined, be it one', async t => {
   const joined: unknown[] = []
   const names = { join: async (...given: unknown[]) => [joined.push(given)].map(() => '').slice(1) }

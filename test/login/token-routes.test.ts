@@ -4,7 +4,7 @@ import t from 'tap'
 import { tokenRoutes } from '../../gateway/login/token-routes.ts'
 import { person } from '../support/routes.ts'
 
-const startApp = async (user: ReturnType<typeof person>, isByCookie?: boolean, known = user) => {
+const startApp = async (user: ReturnType<typeof person>, isByCookie?: boolean, known = user, more = {}) => {
   const routes: RouteOptions[] = []
   const app = Fastify()
   app.addHook('onRoute', route => void routes.push(route))
@@ -15,7 +15,7 @@ const startApp = async (user: ReturnType<typeof person>, isByCookie?: boolean, k
   const cookies = { isByCookie: () => isByCookie === true, renew: () => 'a=b', end: () => 'a=' }
   tokenRoutes(app, {
     tokens: { reissue: async () => 'renewed' } as never,
-    loadPerson: async () => ({ user: known, version: 0, lowestAccepted: 0, disabled: false }) as never,
+    loadPerson: async () => ({ user: known, version: 0, lowestAccepted: 0, disabled: false, ...more }) as never,
     revokeLogin: async () => undefined,
     providerLogoutUrl: async () => 'https://id.example/logout',
     ...(isByCookie === undefined ? {} : { sessionCookies: cookies as never })
@@ -55,6 +55,13 @@ t.test('a refreshed token is shown unless it came in a cookie that scripts canno
 t.test('a token is not renewed for another person who has got the same id', async t => {
   for (const other of [person({ username: 'other' }), person({ provider: 'cloudidp' })]) {
     const { app } = await startApp(person({ provider: 'ldap' }), undefined, other)
+    t.equal((await app.inject({ method: 'POST', url: '/auth/refresh' })).statusCode, 401)
+  }
+})
+
+t.test('a token of a person who is disabled, or whose tokens have ended, is not renewed', async t => {
+  for (const more of [{ disabled: true }, { lowestAccepted: 1 }]) {
+    const { app } = await startApp(person(), undefined, person(), more)
     t.equal((await app.inject({ method: 'POST', url: '/auth/refresh' })).statusCode, 401)
   }
 })

@@ -7,8 +7,8 @@ import { Unauthenticated } from '../../gateway/errors.ts'
 import { type GateState, NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { type EnginePacket, readEnginePayload } from '../../gateway/socketio/protocol/engineio.ts'
-import { readEngineQuery } from '../../gateway/socketio/protocol/engineio-handshake.ts'
-import { readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
+import { readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/engineio-handshake.ts'
+import { eventName, readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
 
@@ -191,6 +191,21 @@ const gateWorld = (now = Date.now) => {
 }
 
 // WS-22, WS-24, WS-29
+t.test('a handshake says how long a session may be silent; one without sense counts as the usual', async t => {
+  const read = (more: object) => readHandshake(`0${JSON.stringify({ sid: 'a', ...more })}`)
+  t.same(read({ pingInterval: 1000, pingTimeout: 500 }), { sid: 'a', pollMs: 1500, sessionMs: 6500 })
+  for (const no of [undefined, '1000', 0, 3_600_000])
+    t.equal(read({ pingInterval: no, pingTimeout: no })?.pollMs, 45_000)
+  for (const body of ['', '{}', '4{"sid":"a"}', '0x', '0null', '0{}']) t.equal(readHandshake(body), undefined, body)
+})
+
+t.test('an acknowledgement names any event, and a name may be escaped', async t => {
+  t.match(readSocketIoPacket('312345[1]'), { type: 3, rest: '12345[1]' })
+  t.equal(readSocketIoPacket('3[1]'), undefined)
+  t.equal(eventName('1["a\\u00e9"]'), 'aé')
+  t.equal(eventName('1["a\\u00e"]'), undefined)
+})
+
 t.test('no order of packets delivers anything of a namespace that was not proved', async t => {
   const step = fc.record({
     fromClient: fc.boolean(),

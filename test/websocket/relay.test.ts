@@ -9,6 +9,7 @@ import {
   fieldsWithout,
   judgeClientHandshake,
   judgeSwitch,
+  upgradeFields,
   WRITTEN_ANEW
 } from '../../gateway/websocket/handshake.ts'
 import type { Side } from '../../gateway/websocket/leg.ts'
@@ -16,6 +17,7 @@ import { Relay } from '../../gateway/websocket/relay.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { buildFrame } from '../support/frames.ts'
 import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
+import { until } from '../support/until.ts'
 
 /** The frames at the end of a side, as text: a close as its code and reason. */
 const framesOf = (bytes: Buffer): string[] => {
@@ -111,6 +113,39 @@ const handshake = (...more: string[]) =>
   })
 const reasonOf = (refusal: GatewayError | undefined) => refusal?.reason
 
+t.test(
+  'a side that does not close with the other is cut off, one that fails or leaves takes the other along',
+  async t => {
+    const closing = world(t)
+    closing.relay.take('client', buildFrame(8, Buffer.from([3, 232]), true))
+    await until(() => closing.upstreamEnd.readableLength > 0)
+    closing.relay.sweep(closing.relay.now())
+    t.equal(closing.upstream.destroyed, false)
+    closing.relay.sweep(closing.relay.now() + 25_000)
+    t.same([closing.client.destroyed, closing.upstream.destroyed], [true, true])
+
+    const failing = world(t)
+    t.equal(failing.upstream.emit('error', new Error('reset')), true)
+    await until(() => failing.clientEnd.readableLength > 0)
+    t.equal(failing.upstream.destroyed, true)
+    t.match(failing.received(failing.clientEnd), [/^1\d{3} /])
+  }
+)
+
+t.test('no close frame is sent into the middle of another frame', async t => {
+  const { relay, clientEnd } = world(t)
+  const frame = buildFrame(2, Buffer.alloc(20), false)
+  relay.take('upstream', frame.subarray(0, 12))
+  await until(() => clientEnd.readableLength > 0)
+  t.equal((clientEnd.read() as Buffer).length, 12)
+  relay.end({ code: 4401, reason: '' })
+  await settled()
+  t.equal(clientEnd.read(), null)
+  relay.take('upstream', frame.subarray(12))
+  await until(() => clientEnd.readableLength > frame.length - 12)
+  t.same(framesOf((clientEnd.read() as Buffer).subarray(frame.length - 12)), ['4401 '])
+})
+
 t.test('a client’s handshake is judged by the letter (RFC 6455 §4.2.1)', async t => {
   t.equal(judgeClientHandshake(handshake()), undefined)
   const extensions = 'Sec-WebSocket-Extensions'
@@ -129,6 +164,10 @@ t.test('an upstream’s switch is judged by the letter (RFC 6455 §4.1)', async 
     return judgeSwitch(parseHead(`HTTP/1.1 101 S\r\n${lines.join('\r\n')}\r\n`, 'GET'), KEY, ['a', 'b'])
   }
   t.equal(judge('Upgrade: WebSocket'), undefined)
+  const twice = [`Sec-WebSocket-Accept: ${acceptOf(KEY)}`, 'Upgrade: websocket', 'Connection: x', 'Connection: Upgrade']
+  t.equal(judgeSwitch(parseHead(`HTTP/1.1 101 S\r\n${twice.join('\r\n')}\r\n`, 'GET'), KEY, []), undefined)
+  t.notMatch(upgradeFields(KEY, []), /protocol/)
+  t.match(upgradeFields(KEY, ['a', 'b']), /\r\nsec-websocket-protocol: a, b\r\n\r\n$/)
   t.equal(judge('Upgrade: websocket', 'Sec-WebSocket-Protocol: b'), 'b')
   for (const [fields, message] of [
     [[], 'bad upgrade'],
@@ -158,4 +197,11 @@ t.test('no upstream is dialled when there is no place left for the socket', asyn
   const upstream = upstreamAt(1)
   forward(handshake(), routeAt('/x', upstream, { websocket: WEBSOCKET }), upstream, {} as never)
   t.match(refused, [{ reason: 'too-many-streams' }])
+  forward(
+    handshake('Sec-WebSocket-Version', '8'),
+    routeAt('/x', upstream, { websocket: WEBSOCKET }),
+    upstream,
+    {} as never
+  )
+  t.match(refused[1], { reason: 'websocket-version' })
 })
