@@ -147,7 +147,7 @@ t.test('a check, a chunk and an answer are what they say, and no longer than all
   const upstreams = createUpstreams()
   t.teardown(upstreams.close)
   const head = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
-  const call = { upstream, target: targetAt(raw.port), method: 'GET', head, body: undefined, timeoutMs: 1000 }
+  const call = { upstream, target: targetAt(raw.port), method: 'GET' as const, head, body: undefined, timeoutMs: 1000 }
   t.equal(String((await callUpstream(upstreams, { ...call, maxBytes: 5 }).answer).body), '12345')
   await t.rejects(callUpstream(upstreams, { ...call, maxBytes: 4 }).answer, {
     code: 'GW_BAD_UPSTREAM_RESPONSE',
