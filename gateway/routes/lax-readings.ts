@@ -92,11 +92,17 @@ const STRUCTURAL: readonly ((path: string) => string)[] = [
 /** Whether some reading leaves out a part of a segment, or separates it. */
 export const mayBeCut = (path: string): boolean => /[;%]|\/\([A-Z]\(/.test(path)
 
-// Each step only shortens the text, so the set is small and complete after a few rounds.
+// Once for each step, and for sessions twice, as ASP.NET: nested ones would otherwise take a round for each.
+const ROUNDS = 5
+
 const structures = (path: string): Set<string> => {
   const found = new Set([path])
   if (!mayBeCut(path)) return found
-  for (const known of found) for (const read of STRUCTURAL) found.add(read(known))
+  for (let round = 0, known = 0; round < ROUNDS && known < found.size; round++) {
+    const latest = [...found].slice(known)
+    known = found.size
+    for (const text of latest) for (const read of STRUCTURAL) found.add(read(text))
+  }
   return found
 }
 

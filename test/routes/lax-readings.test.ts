@@ -32,6 +32,14 @@ t.test('parameters and what follows an encoded ? or # are kept or cut, and an en
   same(laxReadings('/a%2Fb', DEPTH), ['a/b'], ['a', 'b'])
 })
 
+// RW-55
+t.test('sessions within sessions are taken off twice, as ASP.NET does, however deeply a client nests them', async t => {
+  same(laxReadings('/a/(S(x))/b', DEPTH), ['a', '(S(x))', 'b'], ['a', 'b'])
+  const nested = (times: number) => `/a${'/(S'.repeat(times)}${'(x))'.repeat(times)}/b`
+  t.ok(texts(laxReadings(nested(2), DEPTH)).includes(texts([['a', 'b']])[0] ?? ''))
+  t.ok(laxReadings(nested(1000), 10_000).length < 10)
+})
+
 t.test('no more segments are read than needed to know which of them is the last', async () => {
   same(laxReadings('/a/b/c/d/e', 1), ['a', 'b', 'c'])
   same(laxReadings('/a/b/c', 1), ['a', 'b', 'c'])
