@@ -5,7 +5,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { PermitStore } from '../store/login-permits.ts'
-import type { AccessTokens } from '../tokens/access-token.ts'
+import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
 import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
 import { keyedHash } from './keyed-hash.ts'
@@ -74,12 +74,7 @@ const prove = async (
   { requestId, client }: Exchange
 ): Promise<ProvenClient> => {
   const proven = await clients.prove(clientId, secret)
-  const reason =
-    proven === undefined
-      ? 'wrong-secret'
-      : mayComeFrom(proven.addresses, client.address)
-        ? undefined
-        : 'foreign-address'
+  const reason = refusalOf(proven, client.address)
   if (proven !== undefined && reason === undefined) return proven
   const who = {
     provider: 'client' as const,
@@ -88,6 +83,12 @@ const prove = async (
   }
   onOutcome({ ok: false, reason: reason ?? '', ...who, requestId, ip: client.address })
   throw wrongCredentials(reason ?? '')
+}
+
+const refusalOf = (proven: ProvenClient | undefined, address: string): string | undefined => {
+  if (proven === undefined) return 'wrong-secret'
+  if (!mayComeFrom(proven.addresses, address)) return 'foreign-address'
+  return fitsToken(proven.person.user, proven.addresses) ? undefined : 'token-too-long'
 }
 
 const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId, client: from }: Exchange) => {

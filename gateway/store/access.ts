@@ -7,7 +7,7 @@ import { type AccessNames, lockAccess, refuseLastAdmin } from './access-state.ts
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
-import { findPerson, getPerson, type StoredPerson } from './people.ts'
+import { getPerson, type StoredPerson } from './people.ts'
 
 /**
  * Assigns a person exactly these profiles and areas, by name, in addition to what their groups are granted. Earlier
@@ -44,7 +44,7 @@ export const changeAccess = async (
   const losesAdmin = before.profiles.includes('Admin') && !access.profiles.includes('Admin')
   if (losesAdmin && !person.disabled) await refuseLastAdmin(manager, id)
   // A profile that no file names any more can be kept or removed, but not assigned.
-  await replaceAccess(manager, id, access, profiles && [...profiles, ...before.profiles])
+  await replaceAccess(manager, person, access, profiles && [...profiles, ...before.profiles])
   const { assigned: after } = await getPerson(manager, id)
   if (JSON.stringify(before) === JSON.stringify(after)) return person
   await raiseVersions(manager, [id])
@@ -81,17 +81,19 @@ export const setDisabled = (database: Database, actor: Actor, id: number, disabl
 /** Gives an account exactly this access, within a transaction that holds the access lock. Throws BadRequest. */
 export const replaceAccess = async (
   manager: EntityManager,
-  userId: number,
-  { profiles, areas, areaPrincipal }: AccessNames,
+  person: StoredPerson,
+  access: AccessNames,
   assignable?: readonly string[]
 ): Promise<void> => {
+  const { profiles, areas, areaPrincipal } = access
   const rows = (await manager.find(ProfileTable)).filter(({ name }) => assignable?.includes(name) ?? true)
   const profileIds = idsOf('profile', profiles, rows)
   const areaIds = idsOf('area', areas, await manager.find(Area))
   if (areas.length === 0 && areaPrincipal !== null) throw new BadRequest({ reason: 'main-area-without-areas' })
   const mainAreaId = areas.length === 0 ? null : areaIds[areas.indexOf(areaPrincipal ?? '')]
   if (mainAreaId === undefined) throw new BadRequest({ reason: 'main-area-not-among-areas' })
-  await refuseTooLong(manager, userId, { profiles, areas, areaPrincipal })
+  refuseTooLong(person, access)
+  const userId = person.user.id
   await manager.delete(PersonProfile, { userId })
   await manager.delete(PersonArea, { userId })
   const newProfiles = profileIds.map(profileId => ({ userId, profileId }))
@@ -101,15 +103,11 @@ export const replaceAccess = async (
   await manager.update(Person, { id: userId }, { mainAreaId })
 }
 
-/** A token lists everything, so nobody could use one that is longer than the gateway accepts. */
-const refuseTooLong = async (
-  manager: EntityManager,
-  userId: number,
-  { profiles, areas, areaPrincipal }: AccessNames
-): Promise<void> => {
-  const person = await findPerson(manager, userId)
-  if (person === undefined) return
-  const { user, assigned } = person
+/**
+ * A token lists everything, so nobody could use one that is longer than the gateway accepts. Access that is too long already,
+ * as grants to groups or the new name of an area can make it, may still be taken away.
+ */
+const refuseTooLong = ({ user, assigned }: StoredPerson, { profiles, areas, areaPrincipal }: AccessNames): void => {
   const granted = (kind: 'profiles' | 'areas') => user[kind].filter(name => !assigned[kind].includes(name))
   const next = {
     ...user,
@@ -117,7 +115,9 @@ const refuseTooLong = async (
     areas: [...areas, ...granted('areas')],
     areaPrincipal: areaPrincipal ?? user.areaPrincipal
   }
-  if (!fitsToken(next))
+  if (fitsToken(next)) return
+  const adds = (kind: 'profiles' | 'areas') => next[kind].some(name => !user[kind].includes(name))
+  if (fitsToken(user) || adds('profiles') || adds('areas'))
     throw new BadRequest({ reason: 'token-too-long', message: 'The areas and profiles are too many for a token' })
 }
 

@@ -82,7 +82,11 @@ const create = async (manager: EntityManager, actor: Actor, wish: ClientWish, ma
   const { clientId, clientSecret } = { clientId: `pc_${random(15)}`, clientSecret: newSecret() }
   const [row] = await query<{ id: number }>(manager, CREATE, [name, clientId, sha256(clientSecret), ...conditions])
   if (row === undefined) throw new Error('the service account was not stored')
-  await replaceAccess(manager, row.id, makesAreas ? await withAreas(manager, actor, wish) : wish)
+  await replaceAccess(
+    manager,
+    await getOwner(manager, row.id),
+    makesAreas ? await withAreas(manager, actor, wish) : wish
+  )
   const item = await getClient(manager, row.id)
   await appendAudit(manager, { actor, action: 'client.create', target: target(row.id), after: item })
   return { ...item, clientSecret }
@@ -104,7 +108,7 @@ const update = async (manager: EntityManager, actor: Actor, id: number, change: 
   const addresses = change.addresses === undefined ? before.addresses : networks(change.addresses)
   await query(manager, UPDATE, [id, name, expiresAt, addresses])
   const main = before.areaPrincipal === '' ? null : before.areaPrincipal
-  await replaceAccess(manager, id, {
+  await replaceAccess(manager, await getOwner(manager, id), {
     profiles: change.profiles ?? before.profiles,
     areas: change.areas ?? before.areas,
     areaPrincipal: change.areaPrincipal === undefined ? main : change.areaPrincipal
@@ -192,6 +196,13 @@ const networks = (texts: readonly string[]): string[] =>
     return formatNetwork(network)
   })
 
+/** What tokens of the service account contain. */
+const getOwner = async (manager: EntityManager, id: number): Promise<StoredPerson> => {
+  const owner = await findPerson(manager, id)
+  if (owner === undefined) throw new NotFound({ reason: 'no-client' })
+  return owner
+}
+
 const getClient = async (manager: EntityManager, id: number): Promise<ClientItem> => {
   const [row] = isRowId(id) ? await query<ClientRow>(manager, `${SELECT} WHERE c.user_id = $1`, [id]) : []
   if (row === undefined) throw new NotFound({ reason: 'no-client' })
@@ -221,9 +232,7 @@ interface ClientRow {
 }
 
 const toItem = async (manager: EntityManager, row: ClientRow) => {
-  const person = await findPerson(manager, row.user_id)
-  if (person === undefined) throw new NotFound({ reason: 'no-client' })
-  const { profiles, areas, areaPrincipal } = person.assigned
+  const { profiles, areas, areaPrincipal } = (await getOwner(manager, row.user_id)).assigned
   return {
     /** Id of the row in users, which its tokens carry as `sub`. */
     id: row.user_id,

@@ -248,6 +248,18 @@ t.test('a change of access, of conditions, and removal are felt on the other ins
   t.equal((await statusOf(third, last)).status, 401, 'after a restart too')
 })
 
+// RW-54
+t.test('a service account whose areas fit no token gets none', async t => {
+  const client = await createClient()
+  await postgres.query(
+    `WITH made AS (INSERT INTO areas (name) SELECT 'Departamento ' || i FROM generate_series(1, 500) i RETURNING id)
+    INSERT INTO user_areas SELECT ${client.id}, id FROM made`
+  )
+  const { status, body } = await askToken({ form: GRANT, authorization: basic(client.clientId, client.clientSecret) })
+  t.match([status, body], [401, { error: 'invalid_client' }])
+  t.match(first.logText(), /"reason":"client-token-too-long"/)
+})
+
 t.test('addresses are enforced where the token is asked for and wherever it is used', async t => {
   const client = await createClient({ addresses: ['203.0.113.0/24', '2001:db8::/32'] })
   t.same(client.addresses, ['203.0.113.0/24', '2001:db8::/32'])
