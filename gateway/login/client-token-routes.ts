@@ -88,7 +88,7 @@ const prove = async (
 const refusalOf = (proven: ProvenClient | undefined, address: string): string | undefined => {
   if (proven === undefined) return 'wrong-secret'
   if (!mayComeFrom(proven.addresses, address)) return 'foreign-address'
-  return fitsToken(proven.person.user, proven.addresses) ? undefined : 'token-too-long'
+  return fitsToken(proven.person.user) ? undefined : 'token-too-long'
 }
 
 const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId, client: from }: Exchange) => {
