@@ -2,6 +2,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
+import { beginAttempt, findAttempt } from '../../gateway/cloud/attempts.ts'
+import { linkWithoutIssuer } from '../../gateway/cloud/claimed-groups.ts'
 import { STATE_LENGTH, signState, verifyState } from '../../gateway/cloud/state.ts'
 
 const SECRET = 'the secret of this test, 32 bytes or more'
@@ -75,4 +77,34 @@ t.test('no change of one character leaves a state valid', async t => {
     })
   )
   t.pass()
+})
+
+t.test('an attempt is found by its own cookie alone, and other cookies are left as they are', async t => {
+  const attempts = { ...options, isSecure: false }
+  const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', NOW, attempts)
+  t.equal(setCookies.length, 1, 'nothing is removed')
+  const [cookie = ''] = (setCookies[0] ?? '').split(';')
+  const [name = '', value = ''] = cookie.split('=')
+  const state = verifyState(attempt.state, NOW, options)
+  if (typeof state === 'string') return t.fail(state)
+  const find = (header: string) => findAttempt(header, attempt.state, state, attempts)
+  t.same(find(`a=b; ${cookie}`), attempt)
+  t.equal(find(`${name}=short`), undefined)
+  t.equal(find(`${name.slice(0, -1)}${name.endsWith('x') ? 'y' : 'x'}=${value}`), undefined, 'under another name')
+  t.equal(find(''), undefined)
+})
+
+t.test('an account is linked by its id in a tenant that the settings name, and in no other', async t => {
+  const settings = { tenantId: 'T-1', allowedTenants: ['t-2'] }
+  const link = (tid: unknown, oid: unknown) => linkWithoutIssuer({ tid, oid } as never, 'graph', settings)
+  t.same(link('t-1', 'o'), { issuer: 'graph', subject: 'o' })
+  t.same(link('T-2', 'o'), { issuer: 'graph', subject: 'o' })
+  for (const [tid, oid] of [
+    ['t-3', 'o'],
+    ['t-1', ''],
+    ['t-1', 'o'.repeat(256)],
+    [undefined, 'o'],
+    ['t-1', 5]
+  ])
+    t.equal(link(tid, oid), undefined)
 })

@@ -1609,5 +1609,77 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: 'return successors.length > 0 && nowS - Math.min(...successors) > PUBLISHED_AFTER_S',
     changes: ['> → >='],
     reason: 'without a successor the earliest one is infinitely late'
+  },
+  {
+    module: 'gateway/http/server/connection-phases.ts',
+    line: 'export const CLOSED = 5',
+    changes: ['5 → 6'],
+    reason: 'any number that no other phase has will do'
+  },
+  {
+    module: 'gateway/http/server/outbox.ts',
+    line: 'const MAX_COPIED_BYTES = 8 * 1024',
+    changes: ['* → /'],
+    reason: 'which parts are copied is a matter of speed: the bytes are the same'
+  },
+  {
+    module: 'gateway/http/server/llhttp.ts',
+    line: 'for (let i = 0; i < fields.length; i += 2) {',
+    changes: ['< → <='],
+    reason: 'nothing is found behind the last field'
+  },
+  {
+    module: 'gateway/http/trace-context.ts',
+    line: "const [, version, traceId = '', spanId = '', flags = '', rest] = TRACEPARENT.exec(text?.trim() ?? '') ?? []",
+    changes: ["'' → 'mutated' (3)"],
+    reason: 'with a version, there are flags too'
+  },
+  {
+    module: 'gateway/upstream/checks.ts',
+    line: 'clearTimeout(timer)',
+    changes: ['clearTimeout(timer) → ;'],
+    reason: 'a check that is over does nothing when its time is'
+  },
+  {
+    module: 'gateway/upstream/headers/header-rules.ts',
+    line: 'blocks.set(identity.user, block)',
+    changes: ['blocks.set(identity.user, block) → ;'],
+    reason: 'only saves work'
+  },
+  {
+    module: 'gateway/upstream/headers/public-addresses.ts',
+    line: "const [pair = '', ...attributes] = setCookie.split(';')",
+    changes: ["'' → 'mutated'"],
+    reason: 'for the type alone: a text has a first part'
+  },
+  {
+    module: 'gateway/websocket/utf8-stream.ts',
+    line: 'for (const last = range.to - 3; i < last; i += 4, out += 4) {',
+    changes: ['< → <='],
+    reason: 'one byte more is written, which is beyond the end of the target or written again by what follows'
+  },
+  {
+    module: 'gateway/websocket/utf8-stream.ts',
+    line: 'if (i < range.to) target[out++] = (source[i++] ?? 0) ^ m2',
+    changes: ['< → <='],
+    reason: 'one byte more is written, which is beyond the end of the target or written again by what follows'
+  },
+  {
+    module: 'gateway/store/login-memory.ts',
+    line: 'if (who === undefined || from === undefined) return false',
+    changes: ['|| → &&'],
+    reason: 'what cannot be stored is asked for as NULL, which equals nothing'
+  },
+  {
+    module: 'gateway/store/entities.ts',
+    line: "areaId: { type: Number, name: 'area_id', primary: true }",
+    changes: ['true → false'],
+    reason: 'these rows are only inserted, and deleted by person'
+  },
+  {
+    module: 'gateway/store/folded-text.ts',
+    line: "const FOLDED = new Map([...WHOLE].map((letter, i) => [letter, PLAIN[i] ?? '']))",
+    changes: ["'' → 'mutated'"],
+    reason: 'for the type alone: each letter has its plain one'
   }
 ]
