@@ -193,6 +193,9 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
   const page = await audit.list({ user: String(id), action: 'test.many', until: new Date(Date.now() + 60_000) })
   t.match(page, { total: 1001, items: [{ targetName: 'RUI' }] })
   t.equal((await audit.list({ user: '9999999999' })).total, 0, 'no row has such an id')
+  const ofFirst = (await audit.list({ user: 1 })).total
+  t.ok(ofFirst > 0)
+  t.equal((await audit.list({ user: '1' })).total, ofFirst)
   t.equal((await audit.list({ until: new Date(0) })).total, 0)
   let added = 0
   const verdict = await audit.verify(async () => {
