@@ -115,7 +115,12 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     if (isProving(session)) session.end(1008)
   }
 
-  shared?.onMail(hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail())
+  shared?.onMail(
+    hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail(),
+    () => {
+      for (const { session, polling } of polled.values()) if (!session.isOver) polling.onMail()
+    }
+  )
 
   return {
     /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */

@@ -16,7 +16,7 @@ interface ShareParts {
   readonly letGo: () => never
 }
 
-/** Reads and writes the shared state of one session; everything except mail rejects with a refusal. */
+/** Reads and writes the shared state of one session; everything rejects with a refusal. */
 export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }: ShareParts) => {
   const { state } = session
   // As last read or written, so that only differences are written.
@@ -64,10 +64,10 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
       isCarriedHere = true
       await shared.save(sid, { upgraded: true, namespaces: {} }).catch(storeAway)
     },
-    mail: (packets: readonly string[]) => shared.mail(sid, packets),
-    collect: () => shared.collect(sid),
-    lease: () => shared.lease(sid, pollMs),
-    release: () => shared.release(sid)
+    mail: (packets: readonly string[]) => shared.mail(sid, packets).catch(storeAway),
+    collect: () => shared.collect(sid).catch(storeAway),
+    lease: () => shared.lease(sid, pollMs).catch(storeAway),
+    release: () => shared.release(sid).catch(storeAway)
   }
 }
 

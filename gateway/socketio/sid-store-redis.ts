@@ -126,8 +126,8 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
     async release(sid) {
       await redis.del(keysOf(hashId(sid)).poll)
     },
-    onMail(listener) {
-      redis.subscribe(CHANNEL, listener)
+    onMail(listener, onMissed) {
+      redis.subscribe(CHANNEL, listener, isConnected => isConnected && onMissed())
     }
   }
 }

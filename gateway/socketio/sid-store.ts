@@ -71,7 +71,8 @@ export interface SharedSids {
   /** Whether this instance is to make the session's one poll to the upstream. */
   lease(sid: string, forMs: number): Promise<boolean>
   release(sid: string): Promise<void>
-  onMail(listener: (hashedSid: string) => void): void
+  /** @param onMissed announcements may have been missed */
+  onMail(listener: (hashedSid: string) => void, onMissed: () => void): void
 }
 
 /** The owner of the state that a recovery id restores. */

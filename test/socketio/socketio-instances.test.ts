@@ -189,12 +189,17 @@ t.test('what one instance leaves for a client is announced to all, and read once
     createRedisSidStore(await openStore(t, redis.url))
   ]
   const heard: string[] = []
-  two.shared?.onMail(hash => heard.push(hash))
+  let misses = 0
+  two.shared?.onMail(
+    hash => heard.push(hash),
+    () => misses++
+  )
   await until(async () => {
     await one.shared?.mail('sid-1', ['4a'])
     return heard.length > 0
   })
   t.equal(heard[0], hashId('sid-1'))
+  t.equal(misses, 1, 'whatever was announced before it listened')
   t.ok((await two.shared?.collect('sid-1'))?.includes('4a'))
   t.same(await two.shared?.collect('sid-1'), [])
   const source = { routeId: 'r', target: 'http://x', createdAt: 1, sessionMs: 60_000, pollMs: 1000, fields: ['a', 'b'] }

@@ -6,7 +6,7 @@ import { createMailbox } from '../../gateway/socketio/polling/mailbox.ts'
 import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
 import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
-import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
+import { createMemorySidStore, hashId, type SharedSids } from '../../gateway/socketio/sid-store.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
@@ -20,7 +20,7 @@ import { until } from '../support/until.ts'
 const START = 1_800_000_000_000
 const NAMESPACES = ['/a', '/b'].map(name => ({ name, pattern: undefined, roles: undefined, events: undefined }))
 
-const world = (t: Test) => {
+const world = (t: Test, shared?: SharedSids) => {
   const clock = { now: START }
   const now = () => clock.now
   const revocations = createRevocations(now)
@@ -36,7 +36,7 @@ const world = (t: Test) => {
   // What carries packets to an upstream is not needed here.
   const forwarding = {
     streams,
-    sidStore: createMemorySidStore(now),
+    sidStore: { ...createMemorySidStore(now), shared },
     now,
     log: quiet,
     countRefusedEvent: () => undefined,
@@ -135,6 +135,97 @@ t.test('a poll that its upstream answers with what is no payload is refused, and
   polling.get(exchangeOf(), 'GET /socket.io/ HTTP/1.1\r\nhost: x\r\n\r\n')
   t.match(await refused, { code: 'GW_BAD_UPSTREAM_RESPONSE', reason: 'upstream-malformed-payload' })
   t.equal(session.isOver, true)
+})
+
+/** A store of which everything works but what is replaced. */
+const storeWith = (replaced: Partial<SharedSids>): SharedSids => ({
+  create: async () => undefined,
+  load: async () => undefined,
+  save: async () => undefined,
+  dropNamespace: async () => true,
+  remove: async () => undefined,
+  mail: async () => undefined,
+  collect: async () => [],
+  lease: async () => false,
+  release: async () => undefined,
+  onMail: () => undefined,
+  ...replaced
+})
+
+t.test(
+  'a poll is refused as long as the store of sessions is away, and is not left waiting when its mail is lost',
+  async t => {
+    // RW-68
+    const away = () => Promise.reject(new Error('Redis is away'))
+    const heard: ((hash: string) => void)[] = []
+    const missed: (() => void)[] = []
+    let collects = 0
+    const announced = () => heard.at(-1)?.(hashId('sid'))
+    const stores: Record<string, [Partial<SharedSids>, () => void]> = {
+      collect: [{ collect: away }, () => undefined],
+      lease: [{ lease: away }, () => undefined],
+      'collect, when told of mail': [{ collect: async () => (collects++ === 0 ? [] : away()) }, announced],
+      'collect, when connected again': [
+        { collect: async () => (collects++ === 0 ? [] : away()) },
+        () => missed.at(-1)?.()
+      ]
+    }
+    for (const [name, [replaced, then]] of Object.entries(stores)) {
+      collects = 0
+      const onMail = (listener: (hash: string) => void, onMissed: () => void) => {
+        heard.push(listener)
+        missed.push(onMissed)
+      }
+      const { forwarding, sessions, source } = world(t, storeWith({ ...replaced, onMail }))
+      const refused = new Promise<GatewayError>(resolve =>
+        Object.assign(forwarding, { refuse: (_: unknown, refusal: GatewayError) => resolve(refusal) })
+      )
+      const record = {
+        routeId: source.route.id,
+        target: 'x',
+        createdAt: START,
+        fields: [],
+        sessionMs: 1000,
+        pollMs: 1000
+      }
+      const { session, polling } = sessions.hold('sid', source, record)
+      polling.get(exchangeOf(), 'GET /socket.io/ HTTP/1.1\r\nhost: x\r\n\r\n')
+      await new Promise(setImmediate)
+      then()
+      t.match(await refused, { code: 'GW_UNAVAILABLE', reason: 'sid-store' }, name)
+      t.equal(session.isOver, true, name)
+    }
+  }
+)
+
+t.test('mail that no poll has fetched goes over the WebSocket after an upgrade, or the session ends', async t => {
+  // RW-68
+  const mail = [['42/a,["late"]']]
+  const collect = async () => mail.shift() ?? Promise.reject(new Error('Redis is away'))
+  for (const isLost of [false, true]) {
+    const { sessions, source } = world(t, storeWith({ collect }))
+    const record = {
+      routeId: source.route.id,
+      target: 'x',
+      createdAt: START,
+      fields: [],
+      sessionMs: 1000,
+      pollMs: 1000
+    }
+    const { session, polling } = sessions.hold('sid', source, record)
+    const told: unknown[] = []
+    const carrier = {
+      toClient: (packets: readonly string[]) => void told.push(...packets),
+      toUpstream: () => undefined,
+      close: (code: number) => void told.push(code),
+      bytes: () => 0
+    }
+    session.probe()
+    session.upgrade(carrier)
+    polling.divertTo(carrier.toClient)
+    await until(() => told.length > 0)
+    t.same([told, session.isOver], isLost ? [[1001], true] : [['42/a,["late"]'], false])
+  }
 })
 
 t.test('a handshake goes to the next target while one cannot be reached, and tells of the last one', async t => {

@@ -63,6 +63,11 @@ export const createPollingTransport = (parts: PollingParts) => {
     poll.answer.then(takeAnswer).catch(failPoll)
   }
 
+  /** Mail that cannot be fetched may be lost: the session ends, so that the client starts anew instead of waiting for it. */
+  const takeMail = () => {
+    mailbox.collect().then(mailbox.flush, error => (mailbox.isDiverted() ? session.end(1001) : failPoll(error)))
+  }
+
   const askOrTakeMail = async (head: string, shared: PollingShare) => {
     await mailbox.collect()
     // An earlier poll may still be in progress, here or at another instance; its response arrives as mail.
@@ -90,10 +95,14 @@ export const createPollingTransport = (parts: PollingParts) => {
       bytes += payload.length
       return posts.post(exchange, headOf, payload)
     },
-    divertTo: mailbox.divertTo,
-    /** Another instance has left something for this client. */
+    /** From now on packets for the client go this way, also those that no poll has fetched. */
+    divertTo(next: (packets: readonly string[]) => void) {
+      mailbox.divertTo(next)
+      if (share !== undefined) takeMail()
+    },
+    /** Something may have been left for this client, by this instance or another. */
     onMail() {
-      if (mailbox.isAwaited() || mailbox.isDiverted()) mailbox.collect().then(mailbox.flush, () => undefined)
+      if (mailbox.isAwaited() || mailbox.isDiverted()) takeMail()
     },
     /** A last packet that waits for the client's next poll. */
     get hasMail() {
