@@ -96,26 +96,38 @@ const createTls = (
   accepts: (connection: Socket, accepted: Accepted) => void,
   onLost: (peer: string | undefined) => void
 ): { server: TlsServer; greet: (connection: Socket, peer: string | undefined) => void } => {
-  const greeted = new Map<string, { connection: Socket; peer: string | undefined }>()
+  const greeted = new Map<string, Greeted>()
   const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
   // It listens on no port; connections are passed to it.
   const server = createTlsServer(options, socket => {
     const key = connectionKey(socket)
     const known = greeted.get(key)
     greeted.delete(key)
-    if (known === undefined) socket.destroy()
-    else accepts(known.connection, { socket, peer: known.peer, isSecure: true })
+    if (known === undefined) return socket.destroy()
+    known.isAccepted = true
+    accepts(known.connection, { socket, peer: known.peer, isSecure: true })
   })
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   return {
     server,
     greet(connection, peer) {
       const key = connectionKey(connection)
-      greeted.set(key, { connection, peer })
-      connection.on('close', () => greeted.delete(key) && onLost(peer))
+      const own: Greeted = { connection, peer, isAccepted: false }
+      greeted.set(key, own)
+      connection.on('close', () => {
+        // A client that resets its connection may use the port again before this one is known to be closed.
+        if (greeted.get(key) === own) greeted.delete(key)
+        if (!own.isAccepted) onLost(peer)
+      })
       server.emit('connection', connection)
     }
   }
+}
+
+interface Greeted {
+  readonly connection: Socket
+  readonly peer: string | undefined
+  isAccepted: boolean
 }
 
 /** The same for a connection and for the TLS inside it. */

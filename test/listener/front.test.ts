@@ -76,6 +76,24 @@ t.test('the address of a PROXY header is the peer, however the bytes are split',
   }
 })
 
+t.test('a client that resets its connection and uses the port again at once is served', async t => {
+  // RW-69
+  const files = createCertificateAuthority(t.testdir({})).issue('gateway')
+  const { port } = await startFront(t, { certificate: stateOf(files) })
+  const first = await dial(t, port)
+  const firstTls = tls.connect({ socket: first, rejectUnauthorized: false })
+  firstTls.write('a')
+  await once(firstTls, 'data')
+  const { localPort = 0 } = first
+  // Both are done before the server hears of either.
+  first.resetAndDestroy()
+  const second = net.connect({ port, host: '127.0.0.1', localAddress: '127.0.0.1', localPort })
+  const secondTls = tls.connect({ socket: second, rejectUnauthorized: false })
+  t.teardown(() => secondTls.destroy())
+  secondTls.write('b')
+  t.match(String((await once(secondTls, 'data'))[0]), /true b$/)
+})
+
 t.test('TLS begins behind the PROXY header, also in the same segment', async t => {
   const authority = createCertificateAuthority(t.testdir({}))
   const { port } = await startFront(t, { sendsProxyHeader: isProxy, certificate: stateOf(authority.issue('one')) })
