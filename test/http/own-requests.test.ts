@@ -35,12 +35,12 @@ const startEndpoints = async (bodyTimeoutMs?: number) => {
       })
       exchange.request.isComplete = body === undefined
       own.handle(exchange)
-      // Behind a timer of a millisecond.
+      // A wait that is not a number would be a timer of a millisecond; those of the same length fire in order.
       const send = () => {
         exchange.request.consumer?.onUpload(Buffer.from(body ?? ''))
         exchange.request.consumer?.onUploadEnd()
       }
-      if (body !== undefined && bodyTimeoutMs === undefined) setTimeout(send, 5)
+      if (body !== undefined && bodyTimeoutMs === undefined) setTimeout(send, 1)
     })
 }
 

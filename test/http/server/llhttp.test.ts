@@ -137,3 +137,18 @@ t.test('a chunked body is the same however its bytes are split, and its framing 
   for (const text of ['0x2\r\nab', '-2\r\n', 'g\r\n', '2\nab', '2\r\nabc\r\n', '10000000000000002\r\n'])
     t.equal(ends(text), MALFORMED, JSON.stringify(text))
 })
+
+t.test('a body that is given up while it is read leaves nothing behind', t => {
+  const bytes = Buffer.from('1\r\na\r\n')
+  const kept = () => {
+    const { external, arrayBuffers } = process.memoryUsage()
+    return external - arrayBuffers
+  }
+  const before = kept()
+  for (let i = 0; i < 100_000; i++) {
+    const reader = llhttp.createChunkedReader()
+    reader.take(bytes, () => reader.release())
+  }
+  t.ok(kept() - before < 1_000_000, `${kept() - before} bytes`)
+  t.end()
+})
