@@ -40,6 +40,10 @@ t.test('a backend’s own addresses become public ones, in any spelling; others 
     t.equal(publicRefresh(`5; url=${address}`, context), `5; url=${expected}`)
     t.equal(publicRefresh(`5; url='${address}' x`, context), `5; url='${expected}' x`)
   }
+  const [target = targetAt(4001)] = bare.upstream.targets
+  const far = { ...target, host: '2001:db8::1', authority: '[2001:db8::1]:4001' }
+  const spelled = { ...context, upstream: { ...bare.upstream, targets: [far] } }
+  t.equal(publicAddress('http://[2001:DB8:0:0::1]:4001/x', spelled), '/app/x')
   const preserving = { ...bare, upstream: { ...bare.upstream, preserveHost: true }, host: 'App.example' }
   t.equal(publicAddress('https://app.example/x', preserving), '/x')
   t.equal(publicAddress('https://other.example/x', preserving), 'https://other.example/x')
@@ -134,6 +138,21 @@ t.test('a name is looked up in the family that is wanted', async t => {
   t.same(await Promise.all([4, 6, undefined].map(found)), ['192.0.2.1', '2001:db8::1', '2001:db8::1'])
 })
 
+t.test('the target with the fewest requests in progress is next, whichever is next in turn', async t => {
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const raw = await startRawUpstream(t)
+  const other = await startRawUpstream(t)
+  const pool = upstreams.poolOf(upstreamAt(raw.port, other.port))
+  for (let i = 0; i < 3; i++) pool.acquire(targetAt(other.port))
+  const busy = () => upstreams.status()[0]?.targets.map(target => target.busy)
+  t.same(busy(), [0, 3])
+  for (const next of [1, 2, 3]) {
+    pool.acquire()
+    t.same(busy(), [next, 3])
+  }
+})
+
 t.test('a check, a chunk and an answer are what they say, and no longer than allowed', async t => {
   const raw = await startRawUpstream(t)
   const upstream = upstreamAt(raw.port)
@@ -173,7 +192,7 @@ t.test('a check, a chunk and an answer are what they say, and no longer than all
     connection.write(Buffer.from('0\r\n\r\n'))
     connection.finish()
   })
-  t.match(raw.requests.at(-1), { method: 'PUT', body: '0123456789abcdef' })
+  t.match(raw.requests.at(-1), { method: 'PUT', body: /^10\r\n0123456789abcdef\r\n0\r\n\r\n$/ })
 })
 
 t.test('a chunked response is the same however its bytes are split', async t => {

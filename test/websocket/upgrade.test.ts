@@ -1,7 +1,12 @@
-// An upgrade loses no byte that came with a handshake, and goes to each target in its turn.
+// An upgrade loses no byte that came with a handshake, goes to each target in its turn, and is reported when it is done.
 import t from 'tap'
-import { passBytes, targetsInTurn } from '../../gateway/websocket/upgrade.ts'
-import { upstreamAt } from '../support/routes.ts'
+import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
+import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
+import { dialWebSocket } from '../../gateway/websocket/dial.ts'
+import { passBytes, switchClient, targetsInTurn } from '../../gateway/websocket/upgrade.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { routeAt, targetAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
 
 t.test('what came behind either handshake is passed on first', async t => {
   const taken: string[] = []
@@ -29,4 +34,35 @@ t.test('each target is first in its turn', async t => {
     ]
   )
   t.same(targetsInTurn(upstreamAt(1)).length, 1)
+})
+
+t.test('a connection that is reset after the request was sent counts as reset, not as unreachable', async t => {
+  const raw = await startRawUpstream(t)
+  raw.respond(() => socket => void socket.resetAndDestroy())
+  const dialled = { target: targetAt(raw.port), headStart: 'GET / HTTP/1.1\r\nhost: x\r\n', subprotocols: [] }
+  const fault = await new Promise((resolve, reject) =>
+    dialWebSocket(
+      { ...dialled, upstream: upstreamAt(raw.port), timeoutMs: 2000 },
+      { onOpen: reject, onRefused: reject, onFault: (...told) => resolve(told) }
+    )
+  )
+  t.match(fault, ['reset', { code: 'ECONNRESET' }, false])
+})
+
+t.test('a switched client has received its 101 when the switch is reported', async t => {
+  const told: unknown[] = []
+  const upstream = upstreamAt(1)
+  const route = routeAt('/x', upstream, { websocket: WEBSOCKET })
+  const exchange = exchangeOf({ fields: ['Host', 'gw', 'Sec-WebSocket-Key', 'AAAAAAAAAAAAAAAAAAAAAA=='] })
+  const client = { socket: { write: (text: string) => told.push(text.slice(0, 12)) } }
+  Object.assign(exchange.request.connection, { takeOver: () => client })
+  const forwarding = {
+    responseContext: createResponseContext({ has: () => false }),
+    onSwitched: (switched: unknown) => told.push(switched === exchange)
+  }
+  const offer = { subprotocols: [], bearerOffered: false }
+  const open = { head: parseHead('HTTP/1.1 101 S\r\n', 'GET'), protocol: undefined }
+  const request = { exchange, route, upstream, targets: upstream.targets, offer }
+  t.equal(switchClient(forwarding as never, request, open as never), client)
+  t.same(told, ['HTTP/1.1 101', true])
 })
