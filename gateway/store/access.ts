@@ -104,8 +104,8 @@ export const replaceAccess = async (
 }
 
 /**
- * A token lists everything, so nobody could use one that is longer than the gateway accepts. Access that is too long already,
- * as grants to groups or the new name of an area can make it, may still be taken away.
+ * A token contains all of a person's access, and the gateway refuses a token beyond its maximum length. Access that already
+ * exceeds it, through grants to groups or a renamed area, can still be reduced.
  */
 const refuseTooLong = ({ user, assigned }: StoredPerson, { profiles, areas, areaPrincipal }: AccessNames): void => {
   const granted = (kind: 'profiles' | 'areas') => user[kind].filter(name => !assigned[kind].includes(name))
