@@ -92,7 +92,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
   }
 
   app.get(START, { schema: { summary: 'Starts a cloud login' } }, start)
-  app.head(CALLBACK, { schema: { hide: true } }, peek)
+  app.head(CALLBACK, peek)
   app.get(CALLBACK, { schema: { summary: 'Receives the cloud provider’s redirect' }, exposeHeadRoute: false }, callback)
 }
 
