@@ -10,6 +10,7 @@ import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
 import { quiet } from '../support/quiet.ts'
+import { until } from '../support/until.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 /** Where nothing comes, it is waited for half of this. */
@@ -19,8 +20,15 @@ const nowS = () => Math.floor(Date.now() / 1000)
 
 const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '') => {
   const browser = createCloudBrowser()
-  const started = await browser.get(`${app.url}${START}`)
-  return browser.get(provider.authorize(started.headers.get('location') ?? '') + more)
+  let location = ''
+  const start = async () => {
+    const { headers } = await browser.get(`${app.url}${START}`)
+    location = headers.get('location') ?? ''
+    return location !== ''
+  }
+  // On a busy machine a short deadline may end before the discovery, which is then repeated.
+  await until(start, 'the login starts', 20_000)
+  return browser.get(provider.authorize(location) + more)
 }
 
 type Break = (provider: FaultyProvider) => void
@@ -166,6 +174,14 @@ fails('no ID token', 'id-token-missing', provider => {
 })
 fails('a profile of somebody else', 'subject-mismatch', provider => {
   provider.profile = { sub: 'subject-2' }
+})
+fails('a signed profile that somebody else signed', 'provider-nonsense', provider => {
+  provider.metadata = { userinfo_signing_alg_values_supported: ['RS256'] }
+  provider.faults.userinfo = async res => {
+    const profile = new SignJWT({ iss: provider.issuer, aud: 'portaria', sub: 'subject-1', name: 'Eva' })
+    const signed = await profile.setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(OTHER_KEY)
+    res.writeHead(200, { 'content-type': 'application/jwt' }).end(signed)
+  }
 })
 
 // OA-16
@@ -336,14 +352,31 @@ t.test('the discovered issuer is the configured one, or Microsoft’s own name f
     ['https://id.example/a', 'https://id.example/b'],
     [`${microsoft}/${tenant}/v2.0`, `${microsoft}/${other}/v2.0`],
     [`${microsoft}/corp.example/v2.0`, `${microsoft}/${tenant}/v1.0`],
-    ['https://id.example/corp.example/v2.0', `https://id.example/${tenant}/v2.0`]
+    ['https://id.example/corp.example/v2.0', `https://id.example/${tenant}/v2.0`],
+    [`${microsoft}.example/corp.example`, `${microsoft}.example/${tenant}`]
   ] as const)
     t.equal(await discovered(issuer, found), 'provider-metadata', issuer)
 })
 
+t.test('a discovery that fails counts for nothing, and is repeated after two seconds only', async t => {
+  let [asked, time] = [0, 0]
+  const issuer = 'https://id.example'
+  const endpoints = { authorization_endpoint: 'https://a', token_endpoint: 'https://b', jwks_uri: 'https://c' }
+  const fetch = async () => Response.json({ issuer, ...endpoints }, { status: asked++ === 0 ? 404 : 200 })
+  const settings = { issuer, insecure: false } as never
+  const metadata = createProviderMetadata({ settings, fetch, log: quiet, now: () => time })
+  const reason = () => metadata().then(String, (error: { reason: string }) => error.reason)
+  t.equal(await reason(), 'provider-error')
+  time = 1999
+  t.equal(await reason(), 'provider-error')
+  t.equal(asked, 1)
+  time = 2000
+  t.match(await metadata(), { issuer })
+})
+
 // OA-11
 t.test('a logout token must be signed with a public key, whatever the provider announces', async t => {
-  const judge = async (alg: 'HS256' | 'RS256') => {
+  const judge = async (alg: 'HS256' | 'RS256', announces = true) => {
     const now = Date.now()
     const token = await new SignJWT({ sub: 's', jti: 'j', events: {} })
       .setProtectedHeader({ alg })
@@ -356,11 +389,12 @@ t.test('a logout token must be signed with a public key, whatever the provider a
       issuer: 'https://id.example',
       authorization_endpoint: 'https://a',
       token_endpoint: 'https://b',
-      id_token_signing_alg_values_supported: ['HS256', 'RS256']
+      ...(announces ? { id_token_signing_alg_values_supported: ['HS256', 'RS256'] } : {})
     }
     const parts = { clientId: 'portaria', metadata, keysOf: async () => ({ keys: [] }), now }
     return judgeLogoutToken(token, parts).catch((error: Error) => error.message)
   }
   t.match(await judge('HS256'), /ERR_JOSE_ALG_NOT_ALLOWED/)
   t.match(await judge('RS256'), /ERR_JWKS_NO_MATCHING_KEY/)
+  t.match(await judge('RS256', false), /ERR_JWKS_NO_MATCHING_KEY/, 'the algorithm of one that announces none')
 })

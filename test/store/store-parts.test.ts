@@ -1,6 +1,7 @@
 // What each part of the store does beyond what its own endpoints show: records, bounds, copies and shares.
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
+import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { appendAudits } from '../../gateway/store/audit-entry.ts'
 import { changeAccessOfMany } from '../../gateway/store/bulk-access.ts'
 import { createClients } from '../../gateway/store/clients.ts'
@@ -8,6 +9,7 @@ import { copyDatabase } from '../../gateway/store/copy-database.ts'
 import { isUnavailable } from '../../gateway/store/database-errors.ts'
 import { shareOf } from '../../gateway/store/database-share.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
+import { searchWords } from '../../gateway/store/folded-text.ts'
 import { readLiveTokens } from '../../gateway/store/live-tokens.ts'
 import { createLoginPermits } from '../../gateway/store/login-permits.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
@@ -310,10 +312,27 @@ t.test('pages, texts and errors are read within their bounds', async t => {
   t.same(pageBounds({ page: -1, pageSize: 1e9 }), { page: 1, pageSize: 200, offset: 0 })
   for (const value of [undefined, null, 5, ['a'], {}]) t.equal(storableText(value), '')
   t.equal(storableText(' a\0b '), 'ab')
+  t.same(searchWords(' Łódź  SJØ '), ['lodz', 'sjo'])
   const nested = Array.from({ length: 15 }).reduce<unknown[]>(inner => [inner], ['x'])
   t.same(storableJson(nested), nested)
   const withCode = (code: string) => Object.assign(new Error('x'), { code })
   for (const code of ['08006', '53300', '57P01', 'ECONNREFUSED', 'ERR_STREAM_PREMATURE_CLOSE'])
     t.equal(isUnavailable(withCode(code)), true, code)
   for (const code of ['23505', '42P01']) t.equal(isUnavailable(withCode(code)), false, code)
+})
+
+t.test('changes count as heard again only once the connection that hears them is open', async t => {
+  const heard: string[] = []
+  const { promise: lost, resolve } = Promise.withResolvers<void>()
+  const nowhere = { connection: { host: '127.0.0.1', port: 1 }, notifications: undefined }
+  const listener = listenAccessChanges(nowhere as never, {
+    onChange() {},
+    onLost: () => resolve(void heard.push('lost')),
+    onRestored: () => void heard.push('restored'),
+    log: quiet
+  })
+  await lost
+  await listener.close()
+  t.equal(heard[0], 'lost')
+  t.notOk(heard.includes('restored'))
 })

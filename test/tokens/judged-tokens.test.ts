@@ -12,11 +12,13 @@ import {
   isPersonalToken,
   personalTokenId
 } from '../../gateway/tokens/personal-tokens.ts'
-import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
+import { type AccessChange, createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
 import { createTokenTable, type PersonalTokenRow } from '../../gateway/tokens/token-table.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { identityOf } from '../support/exchanges.ts'
+import { quiet } from '../support/quiet.ts'
 
 const SECRET = 'one secret for these tests, used nowhere else'
 const OLD = 'the secret before it, which is still known'
@@ -716,4 +718,33 @@ t.test('a token bound to networks counts from nowhere else', async t => {
     if (blocks !== undefined) t.equal(mayComeFrom(blocks, address), passes, 'the second time too')
     t.equal(isFromElsewhere(identityOf({ addresses: blocks }), address), !passes)
   }
+})
+
+t.test('a message that much has changed is read up on, and is itself nothing about anyone', async t => {
+  const revocations = createRevocations()
+  const read = { tokens: [], versions: [], cursor: '1', at: 0, complete: true }
+  const { promise: asked, resolve } = Promise.withResolvers<string>()
+  let tell = (_: AccessChange) => {}
+  const feed = await startRevocationFeed({
+    source: {
+      loadRevocations: async () => read,
+      async changesSince(cursor) {
+        resolve(cursor)
+        return read
+      },
+      readLiveTokens: async () => undefined,
+      purgeExpired: async () => undefined,
+      listen({ onChange }) {
+        tell = onChange
+        return { close: async () => undefined }
+      }
+    },
+    revocations,
+    personalTokens: createPersonalTokens({ revocations, confirmMs: 1000 }),
+    log: quiet
+  })
+  tell({ kind: 'many' })
+  t.equal(await asked, '1')
+  await feed.close()
+  t.same([revocations.size(), revocations.epoch], [0, 0])
 })
