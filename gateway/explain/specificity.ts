@@ -1,5 +1,5 @@
 // Explains which of two routes is more specific for a request, without the tree.
-import type { Route } from '../routes/route.ts'
+import { isUnusualMethod, type Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 
 /** Segments of a canonical path; a trailing slash is ignored. */
@@ -27,7 +27,7 @@ export const pathMatches = (
 
 /** RFC 9110 §9.3.2: a route that takes GET takes HEAD. */
 export const takesMethod = ({ methods }: Pick<Route, 'methods'>, method: string): boolean =>
-  methods === undefined ? method !== 'TRACE' : methods.has(method) || (method === 'HEAD' && methods.has('GET'))
+  methods === undefined ? !isUnusualMethod(method) : methods.has(method) || (method === 'HEAD' && methods.has('GET'))
 
 /** Positive if `a` is the more specific of two routes that match the same path. */
 export const compareShapes = (a: Route, b: Route, method: string): number => {
@@ -42,6 +42,7 @@ export const compareShapes = (a: Route, b: Route, method: string): number => {
 /** Why `route` was not chosen for a method, compared with the route that was (if any). */
 export const whyLost = (route: Route, winner: Route | undefined, method: string): string => {
   if (!takesMethod(route, method)) {
+    if (method === 'CONNECT') return 'no route takes CONNECT'
     return route.methods === undefined
       ? `takes ${method} only if its methods name it`
       : `takes ${[...route.methods].join(', ')}, not ${method}`

@@ -57,12 +57,15 @@ const HOP_BY_HOP = [
 const ADDRESSES = [
   'forwarded',
   'forwarded-for',
+  'forwarded-for-ip',
   'x-forwarded',
   'x-forward-for',
   'x-original-forwarded-for',
   'x-vercel-forwarded-for',
   'client-ip',
   'x-client-ip',
+  'x-real-client-ip',
+  'http-client-ip',
   'x-cluster-client-ip',
   'true-client-ip',
   'x-true-client-ip',
@@ -84,11 +87,12 @@ const ADDRESSES = [
   'x-appengine-user-ip',
   'x-nf-client-connection-ip',
   'ali-cdn-real-ip',
+  'cdn-src-ip',
   'cloudfront-viewer-address'
 ]
 
 // Names under which other gateways and servers pass identity (Azure, OpenSearch, SiteMinder, WebSEAL, Oracle Access Manager, APISIX,
-// AuthCrunch, Puppet); `Proxy` is for httpoxy.
+// AuthCrunch, Puppet, Keycloak behind HAProxy); `Proxy` is for httpoxy.
 const FOREIGN_IDENTITY = [
   'x-proxy-user',
   'x-proxy-roles',
@@ -105,6 +109,7 @@ const FOREIGN_IDENTITY = [
   'client-cert',
   'client-cert-chain',
   'x-client-cert',
+  'x-client-certificate',
   'x-client-dn',
   'x-client-verify',
   'x-userinfo',
@@ -197,7 +202,9 @@ const DROPPED_PREFIXES = [
   'ms-aspnetcore-',
   'x-envoy-',
   'ssl-client-',
-  'x-ssl-client-'
+  'x-ssl-',
+  'x-tls-client-',
+  'cert-chain'
 ]
 
 /** Names of cookies that only the gateway may set and read. */

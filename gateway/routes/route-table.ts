@@ -16,6 +16,7 @@ import {
 import { RESERVED } from './own-routes.ts'
 import {
   forwardedPath,
+  isUnusualMethod,
   type PathException,
   ROUTE_DEFAULTS,
   type Route,
@@ -63,7 +64,7 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   const spellings = yield* createSpellings(routes, parts)
   return {
     match: (method, rawPath) =>
-      method === 'TRACE' ? matchTrace(spellings, rawPath) : matchPath(spellings, method, rawPath),
+      isUnusualMethod(method) ? matchNamed(spellings, method, rawPath) : matchPath(spellings, method, rawPath),
     routes,
     upstreams: parts.upstreams,
     profiles: parts.profiles ?? PROFILES,
@@ -88,12 +89,8 @@ const matchFile = (spellings: Spellings, method: string, rawPath: string): Route
   return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)
 }
 
-/**
- * A backend answers TRACE with the request that it received (RFC 9110 §9.3.8), and so with what only the gateway and the backend
- * know. A route serves it only if its methods name it.
- */
-const matchTrace = (spellings: Spellings, rawPath: string): RouteMatch => {
-  const match = matchPath(spellings, 'TRACE', rawPath)
+const matchNamed = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
+  const match = matchPath(spellings, method, rawPath)
   if (match.route === undefined || match.route.methods !== undefined) return match
   return { refusal: 'method', allowed: USUAL_METHODS, public: match.route.public }
 }

@@ -139,7 +139,7 @@ export interface Route extends RouteFlags {
   /** Stable and unique in its table, e.g. `DELETE /api/orders/:id` or `/api/orders/*`; used in logs and metrics. */
   readonly id: string
   readonly path: string
-  /** undefined: all methods except TRACE. GET includes HEAD. */
+  /** undefined: all methods except TRACE and CONNECT. GET includes HEAD. */
   readonly methods: ReadonlySet<string> | undefined
   /** undefined: the gateway's own endpoint. */
   readonly upstream: Upstream | undefined
@@ -253,3 +253,11 @@ export interface RouteTable {
   /** SHA-256 over names and bytes of the files, hex. */
   readonly checksum: string
 }
+
+/**
+ * Whether a route serves a method only if its methods name it. A backend answers TRACE with the request that it received
+ * (RFC 9110 §9.3.8), and so with what only the gateway and the backend know. Behind a proxy that takes a successful response to
+ * CONNECT for the beginning of a tunnel (§9.3.6), later requests of anyone on the same connection would be relayed unread; route
+ * files cannot name it.
+ */
+export const isUnusualMethod = (method: string): boolean => method === 'TRACE' || method === 'CONNECT'

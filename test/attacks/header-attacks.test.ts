@@ -178,7 +178,7 @@ t.test('what says where a request came from is written afresh', async t => {
 })
 
 t.test('fields by which other gateways name people are removed from requests, on every route', async t => {
-  // RW-27, RW-44, RW-56
+  // RW-27, RW-44, RW-56, RW-81
   const names = [
     'Remote-User',
     'X-Remote-User',
@@ -244,7 +244,15 @@ t.test('fields by which other gateways name people are removed from requests, on
     'X-Scheme',
     'X-Proxied-Https',
     'Proxy-Auth-Cert',
-    'CloudFront-Viewer-Address'
+    'CloudFront-Viewer-Address',
+    'X-SSL-Cert',
+    'X-SSL-Subject',
+    'X-Tls-Client-Cert',
+    'X-Client-Certificate',
+    'CERT-CHAIN-0',
+    'X-Real-Client-IP',
+    'Forwarded-For-IP',
+    'Cdn-Src-IP'
   ]
   const spellings = [
     (name: string) => name,

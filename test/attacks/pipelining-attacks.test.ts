@@ -105,6 +105,17 @@ t.test('a length that a number does not hold exactly, or a Host of several, goes
   t.equal(raw.requests.length, before)
 })
 
+t.test('CONNECT goes no further, whatever the form of its target', async t => {
+  // RW-80, RT-15
+  raw.respond(() => OK)
+  const before = raw.requests.length
+  const ask = (target: string) => world.raw(`CONNECT ${target} HTTP/1.1\r\nHost: gw\r\n\r\n`)
+  t.match(await ask('/open/x'), { status: 405, body: /GW_METHOD_NOT_ALLOWED/, headers: { allow: /GET/ } })
+  t.match(await ask('http://gw/open/x'), { status: 405 })
+  t.match(await ask('gw:80'), { status: 400 })
+  t.equal(raw.requests.length, before, 'a proxy before the backend would relay what follows on the connection unread')
+})
+
 t.test('Max-Forwards counts the gateways that may still pass on OPTIONS; TRACE goes no further', async t => {
   // RFC 9110 §7.6.2
   raw.respond(() => OK)

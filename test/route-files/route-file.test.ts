@@ -142,6 +142,10 @@ const ROUTE_MISTAKES: Readonly<Record<string, readonly [lines: readonly string[]
     [...OK, 'methods: [get]'],
     '6:15: an entry of "methods" must be a method in upper case; write GET instead of "get"'
   ],
+  'the method of tunnels': [
+    [...OK, 'methods: [GET, CONNECT]'],
+    '6:20: an entry of "methods" must be a method in upper case; tunnels (CONNECT) are not supported'
+  ],
   'a method twice': [[...OK, 'methods: [GET, GET]'], '6:14: "methods" contains the same entry twice'],
   'a rate limit by user for everybody': [
     [...OK, 'public: true', 'rateLimit: { max: 1, window: 1m, by: user }'],

@@ -126,6 +126,16 @@ t.test('TRACE, which shows what the gateway told the backend, needs a route that
   t.equal(ask(table, 'TRACE', '/nothing'), 'no-route')
 })
 
+t.test(
+  'CONNECT is served by no route, because proxies behind the gateway would take its response for a tunnel',
+  async t => {
+    // RW-80, RT-15, RT-17
+    const table = await tableOf(t, '/api/*', '/debug {methods: [TRACE]}', '/open/* {public: true}')
+    asks(t, table, { 'CONNECT /api/x': 'method', 'CONNECT /open/x': 'method', 'CONNECT /debug': 'method' })
+    t.match(table.match('CONNECT', '/open/x'), { public: true })
+  }
+)
+
 t.test('a path that a case-insensitive backend would take for another route is refused', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin/* {roles: [Admin]}', '/api/Reports', '/assets/*')
   asks(t, table, {

@@ -12,6 +12,7 @@ const MAX_SHOWN = 60
 export const valueHint = (form: Form, value: unknown): string => {
   const shown = show(value)
   if (form.title === METHOD && value === '*') return '; without "methods" a route takes all of them'
+  if (form.title === METHOD && /^connect$/i.test(String(value))) return '; tunnels (CONNECT) are not supported'
   const wanted = spellings(form, value)
   if (wanted.length > 0) return `; write ${wanted.join(' or ')}${shown === undefined ? '' : ` instead of ${shown}`}`
   return shown === undefined ? '' : `, not ${shown}`

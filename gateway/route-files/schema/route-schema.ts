@@ -31,8 +31,8 @@ export const routeSchema = record(
     ),
     methods: list(
       'a list of methods',
-      'Methods to match; GET includes HEAD. Without this key, all methods match except TRACE.',
-      { title: 'a method in upper case', type: 'string', pattern: "^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$" },
+      'Methods to match; GET includes HEAD. Without this key, all methods match except TRACE and CONNECT.',
+      { title: 'a method in upper case', type: 'string', pattern: "^(?!CONNECT$)[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$" },
       ['GET', 'POST']
     ),
     roles,
