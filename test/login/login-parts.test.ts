@@ -197,7 +197,7 @@ t.test('a person who is gone loses their sessions, and a recheck that fails is o
   t.same(warned, ['recheck-failed'])
 })
 
-t.test('people who are linked by their login are mentioned when there are some', async t => {
+t.test('people linked by their login are mentioned, and looked up again by a service account only', async t => {
   for (const [byLogin, reasons] of [
     [0, []],
     [3, ['links-by-login']]
@@ -210,9 +210,15 @@ t.test('people who are linked by their login are mentioned when there are some',
       url: 'ldap://127.0.0.1:9',
       urls: ['ldap://127.0.0.1:9'],
       searchBase: 'dc=a',
-      recheckMs: 0
+      recheckMs: 1000
     }
-    const database = { read: async () => ({ byLogin, bySubject: 0 }) }
+    let asked = 0
+    const database = {
+      async read() {
+        asked++
+        return { byLogin, bySubject: 0 }
+      }
+    }
     const parts = await startDirectory(
       { ldap: { ...ldap, timeoutMs: 100, userDnTemplate: 'uid={{username}},dc=a' } } as never,
       { database: database as never, users: {} as never },
@@ -221,5 +227,7 @@ t.test('people who are linked by their login are mentioned when there are some',
     )
     await parts.close()
     t.same(said, reasons)
+    // Whatever rechecks people gives up its lease when it is closed.
+    t.equal(asked, 1)
   }
 })
