@@ -35,6 +35,7 @@ const SCRIPT_PERHAPS = new RegExp(`${SCRIPT_SUFFIX}(?![a-z0-9_~-])`, 'i')
 const SCRIPT_ON_THE_WAY = new RegExp(`${SCRIPT_SUFFIX}[^a-z0-9_~-]`, 'i')
 
 const readingsOf = (path: string, depth: number, skipsScripts: boolean): string[][] => {
+  if (hasOneReading(path)) return [readSegments(path, asWritten, depth, skipsScripts)]
   const seen = new Map<string, string[]>()
   const readings = /\+|%2B/.test(path) ? TRIMS_WITH_PLUS : TRIMS
   for (const structure of structures(path)) {
@@ -76,7 +77,9 @@ const withoutBlanks = (cut: string): string[] => {
  * Java folds it, character by character.
  */
 export const foldCase = (text: string): string =>
-  text.replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
+  /^[\x00-\x7f]*$/.test(text)
+    ? text.toLowerCase()
+    : text.replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
 
 // `/(S(…))`: classic ASP.NET takes sessions and tickets off the path before anything else sees it, whether an application uses
 // them or not (System.Web, CookielessHelper).
@@ -89,15 +92,14 @@ const STRUCTURAL: readonly ((path: string) => string)[] = [
   path => path.replace(SESSION_IN_PATH, '')
 ]
 
-/** Whether some reading leaves out a part of a segment, or separates it. */
-export const mayBeCut = (path: string): boolean => /[;%]|\/\([A-Z]\(/.test(path)
+/** Whether a path has one reading, but for its case, as most have. */
+export const hasOneReading = (path: string): boolean => !/[+;%]|\/\/|\.(?:\/|$)|\/\([A-Z]\(/.test(path)
 
 // Once for each step, and for sessions twice, as ASP.NET: nested ones would otherwise take a round for each.
 const ROUNDS = 5
 
 const structures = (path: string): Set<string> => {
   const found = new Set([path])
-  if (!mayBeCut(path)) return found
   for (let round = 0, known = 0; round < ROUNDS && known < found.size; round++) {
     const latest = [...found].slice(known)
     known = found.size
@@ -106,8 +108,10 @@ const structures = (path: string): Set<string> => {
   return found
 }
 
+const asWritten = (segment: string): string => segment
+
 const TRIMS: readonly ((segment: string) => string)[] = [
-  segment => segment,
+  asWritten,
   segment => trimBlanks(segment),
   segment => trimDots(segment),
   segment => trimBlanks(segment, isBlankOrDot)

@@ -3,12 +3,12 @@ import { PROFILES } from '../identity.ts'
 import { canonicalPath, decode, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
-import { indexNameOf, withIndexFiles } from './index-files.ts'
+import { atDirectory, indexNameOf, withIndexFiles } from './index-files.ts'
 import {
   foldCase,
   formatReadings,
+  hasOneReading,
   laxReadings,
-  mayBeCut,
   mayBeScript,
   scriptReadings,
   scriptsOnTheWay
@@ -49,6 +49,8 @@ interface Spellings {
   readonly exceptions: readonly PathException[]
   /** Number of segments beyond which no route looks. */
   readonly depth: number
+  /** The routes of index files at their directories. */
+  readonly directories: RouteTrie
   /** Of all routes that end in one. */
   readonly indexNames: ReadonlySet<string>
 }
@@ -181,8 +183,7 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
     return found === route || (found === undefined && routesAt(trie, segments).length === 0)
   }
   // Upper case alone, as in many ids, leaves one other reading.
-  if (!/\+|\/\/|\.(?:\/|$)/.test(path) && !mayBeCut(path))
-    return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
+  if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
   return laxReadings(path, depth).every(
     segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldCase))
   )
@@ -207,9 +208,13 @@ const segmentsOf = (path: string, depth: number): string[] => {
 function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteTableParts): Parts<Spellings> {
   const statics = new Set<string>()
   const indexNames = new Set<string>()
+  const inDirectories: Route[] = []
   yield* inParts(routes, route => {
     const indexName = indexNameOf(route)
-    if (indexName !== undefined) indexNames.add(indexName)
+    if (indexName !== undefined) {
+      indexNames.add(indexName)
+      inDirectories.push(atDirectory(route))
+    }
     for (const segment of shapeOf(route.path)) if (!segment.startsWith(':')) statics.add(segment)
   })
   let isDecoded = false
@@ -226,7 +231,8 @@ function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteT
   const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded
   const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
-  return { exact, decoded, folded, exceptions, depth: exact.depth, indexNames }
+  const directories = yield* createTrie(inDirectories, foldSegment, earlier => earlier, [])
+  return { exact, decoded, folded, exceptions, depth: exact.depth, directories, indexNames }
 }
 
 const asWritten: Spelling = segment => segment

@@ -565,14 +565,14 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/lax-readings.ts',
-    line: 'export const mayBeCut = (path: string): boolean => /[;%]|\\/\\([A-Z]\\(/.test(path)',
-    changes: ['/[;%]|\\/\\([A-Z]\\(/ → /[^;%]|\\/\\([A-Z]\\(/'],
+    line: 'if (hasOneReading(path)) return [readSegments(path, asWritten, depth, skipsScripts)]',
+    changes: ['hasOneReading(path) → false'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
   {
     module: 'gateway/routes/lax-readings.ts',
-    line: 'if (!mayBeCut(path)) return found',
-    changes: ['!mayBeCut(path) → false'],
+    line: '/^[\\x00-\\x7f]*$/.test(text)',
+    changes: ['/^[\\x00-\\x7f]*$/.test(text) → false', '/^[\\x00-\\x7f]*$/ → /^[\\x00-\\x7f]$/'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
   {
@@ -637,11 +637,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/route-table.ts',
-    line: 'if (!/\\+|\\/\\/|\\.(?:\\/|$)/.test(path) && !mayBeCut(path))',
-    changes: [
-      '!/\\+|\\/\\/|\\.(?:\\/|$)/.test(path) && !mayBeCut(path) → false',
-      '/\\+|\\/\\/|\\.(?:\\/|$)/ → /\\+|\\/\\/|\\.(?:\\/|)/'
-    ],
+    line: 'if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))',
+    changes: ['hasOneReading(path) → false'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
   {
@@ -1570,6 +1567,18 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/index-files.ts',
+    line: 'return { ...route, path, coversBelow: false }',
+    changes: ['false → true'],
+    reason: 'only lets more paths be looked up than could lead to an index file'
+  },
+  {
+    module: 'gateway/routes/index-files.ts',
+    line: 'if (findRoute(directories, method, segments) === undefined) continue',
+    changes: ['findRoute(directories, method, segments) === undefined → false', 'continue → ;'],
+    reason: 'a shortcut: the long way comes to the same answer'
+  },
+  {
+    module: 'gateway/routes/index-files.ts',
     line: "if (found !== undefined && found !== 'reserved' && isIndexOf(found, name, segments.length)) others.add(found)",
     changes: ["'reserved' → ''"],
     reason: 'a text has no path, and so is the route of no index file'
@@ -1594,7 +1603,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/route-table.ts',
-    line: 'if (indexName !== undefined) indexNames.add(indexName)',
+    line: 'if (indexName !== undefined) {',
     changes: ['indexName !== undefined → true'],
     reason: 'without a name the route of the directory is found, which is none of a file in it'
   },

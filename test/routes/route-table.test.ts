@@ -704,6 +704,22 @@ t.test('one index file is enough to be asked about, beside the other readings of
   t.same(others?.map(({ path }) => path).sort(), ['/a', '/a.json/index.html'])
 })
 
+// RW-62
+t.test('a directory with several index files needs the right to all of them, in every spelling', async t => {
+  const names = ['/*', '/index.html', '/index.php {methods: [GET]}', '/a/b.c/index.html', '/A/b.c/Default.aspx/*']
+  const table = await tableOf(t, ...names, '/:site/%C3%89/INDEX.htm')
+  const others = (method: string, path: string) => {
+    const match = table.match(method, path)
+    return match.refusal === undefined ? match.alsoReadAs?.map(route => route.path).sort() : match.refusal
+  }
+  t.same(others('GET', '/'), ['/index.html', '/index.php'])
+  t.same(others('POST', '/'), ['/index.html'])
+  for (const path of ['/a/b.c/', '/a/B.C', '/A/b%2Ec/'])
+    t.same(others('GET', path), ['/A/b.c/Default.aspx/*', '/a/b.c/index.html'], path)
+  for (const path of ['/x/%C3%89', '/X/%C3%A9/']) t.same(others('GET', path), ['/:site/%C3%89/INDEX.htm'], path)
+  t.equal(others('GET', '/a/'), undefined)
+})
+
 t.test('a route is known to end in an index file in every spelling', async t => {
   for (const [path, name] of [
     ['/index.html', 'index.html'],
