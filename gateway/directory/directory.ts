@@ -51,6 +51,8 @@ interface DirectoryOptions {
    * accounts that exist and are open, so a faster response would reveal which ones do.
    */
   readonly failureFloorMs?: number
+  /** How long the cause of a refusal is looked for, for the log only. */
+  readonly explanationMs?: number
   /** Logins in progress at the same time. */
   readonly maxConcurrent?: number
   /** Monotonic ms. */
@@ -60,10 +62,12 @@ interface DirectoryOptions {
 const MAX_PASSWORD_LENGTH = 1024
 /** The response to a failure is delayed by at least this long anyway. */
 export const FAILURE_FLOOR_MS = 250
+/** Below that, so that the response is not later for it. */
+const EXPLANATION_MS = 200
 
 /** @throws Error if template, domain or filter cannot work for any login. */
 export const createDirectory = (settings: LdapSettings, options: DirectoryOptions = {}): Directory => {
-  const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000, clock } = options
+  const { failureFloorMs = FAILURE_FLOOR_MS, explanationMs = EXPLANATION_MS, maxConcurrent = 1000, clock } = options
   const plan = planOf(settings)
   if (plan.search !== undefined) parseFilter(plan.search.filter('x'))
   if (plan.groups !== undefined) parseFilter(plan.groups.filter('cn=x', 'x'))
@@ -90,7 +94,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
       underWay += 1
       try {
         return await overServers({ plan, servers }, (open, deadline) => {
-          const logIn = { plan, deadline, guard, open }
+          const logIn = { plan, deadline, guard, explanationMs, open }
           return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
         })
       } catch (error) {

@@ -31,10 +31,10 @@ interface LoginExchange {
   readonly plan: DirectoryPlan
   readonly deadline: Deadline
   readonly guard: BindGuard
+  /** How long the log waits for the cause of a refusal. */
+  readonly explanationMs: number
   open(): Promise<DirectorySession>
 }
-
-const EXPLANATION_TIMEOUT_MS = 200
 
 /** Searches as the service account, binds as the person by the DN found, then reads the groups. */
 export const searchThenBind = async (
@@ -121,7 +121,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
     opened = session
     await session.bindPerson(bindName, password).catch(async (error: unknown) => {
       if (!isPlainRefusal(error)) throw error
-      const why = await deadline.within(explainRefusal(plan, session, login, deadline.signal)).catch(() => undefined)
+      const why = await deadline.within(explainRefusal(exchange, session, login)).catch(() => undefined)
       throw why === undefined ? error : error.because(why)
     })
   })
@@ -212,17 +212,16 @@ const isPlainRefusal = (error: unknown): error is DirectoryFailure =>
  * (matchedDN), so `unknown-user` is reported only if the directory names that one.
  */
 const explainRefusal = async (
-  plan: DirectoryPlan,
+  { plan, deadline, explanationMs }: LoginExchange,
   session: DirectorySession,
-  login: string,
-  signal: AbortSignal
+  login: string
 ): Promise<'wrong-password' | 'unknown-user' | undefined> => {
   const bindName = plan.bindName(login)
   const where = plan.bindsByDn ? { base: bindName } : plan.search && { ...plan.search }
   if (where === undefined) return undefined
   const filter = 'filter' in where ? { filter: where.filter(login) } : { scope: 'base' as const }
   const search = session.search(where.base, { ...filter, attributes: ['1.1'] })
-  const patience = delay(EXPLANATION_TIMEOUT_MS, undefined, { signal, ref: false })
+  const patience = delay(explanationMs, undefined, { signal: deadline.signal, ref: false })
   try {
     const found = await Promise.race([search, patience])
     return found?.entries.length === 1 ? 'wrong-password' : undefined

@@ -10,12 +10,8 @@ import { entities } from './entities.ts'
 import { refuseNewerSchema } from './schema-release.ts'
 
 const POOL_SIZE = 10
-const ACQUIRE_TIMEOUT_MS = 2_000
 /** The embedded Postgres is never unavailable, only busy. */
 const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
-const STATEMENT_TIMEOUT_MS = 5_000
-/** A server that no longer responds never applies its own statement_timeout; this then ends the connection. */
-const WORK_TIMEOUT_MS = 6_000
 const PING_TIMEOUT_MS = 2_000
 const MIGRATION_TIMEOUT_MS = 60_000
 /** Other statements queue behind a migration that waits for a table; after this time it gives up, and the start tries again. */
@@ -42,6 +38,17 @@ export interface Database {
   close(): Promise<void>
 }
 
+/** All in milliseconds. */
+export interface DatabaseDeadlines {
+  /** Until work has a connection of the pool. */
+  readonly acquireMs: number
+  readonly statementMs: number
+  /** A server that no longer responds never applies its own statement_timeout; this then ends the connection. */
+  readonly workMs: number
+}
+
+const DEADLINES: DatabaseDeadlines = { acquireMs: 2_000, statementMs: 5_000, workMs: 6_000 }
+
 interface DatabaseOptions {
   databaseUrl?: string | undefined
   /** Directory of the embedded Postgres, which is used without databaseUrl. */
@@ -52,6 +59,7 @@ interface DatabaseOptions {
   /** How long to wait at startup for a Postgres that is not available yet. */
   startTimeoutMs?: number
   poolSize?: number
+  deadlines?: DatabaseDeadlines
   /** False: the schema is used as it is. */
   migrates?: boolean
 }
@@ -68,13 +76,15 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
     role = 'gateway',
     startTimeoutMs = 30_000,
     poolSize = POOL_SIZE,
+    deadlines = DEADLINES,
     migrates = true
   } = options
   const embedded = databaseUrl === undefined ? await openEmbedded({ dataDir, log, role }) : undefined
   const connection = embedded?.connection ?? { connectionString: databaseUrl ?? '' }
   try {
-    const dataSource = await connect(dataSourceOptions(connection, poolSize, log), log, startTimeoutMs, migrates)
-    return describe(dataSource, connection, embedded)
+    const pool = dataSourceOptions(connection, poolSize, deadlines, log)
+    const dataSource = await connect(pool, log, startTimeoutMs, migrates)
+    return describe(dataSource, deadlines.workMs, connection, embedded)
   } catch (error) {
     await embedded?.close()
     throw isUnavailable(error) ? new DatabaseUnavailable(error) : error
@@ -83,6 +93,7 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
 
 const describe = (
   dataSource: DataSource,
+  workMs: number,
   connection: PgConnection,
   embedded: EmbeddedPostgres | undefined
 ): Database => {
@@ -96,8 +107,8 @@ const describe = (
       return true
     })
   return {
-    read: work => use(dataSource, WORK_TIMEOUT_MS, work),
-    write: work => writeAgain(dataSource, work),
+    read: work => use(dataSource, workMs, work),
+    write: work => writeAgain(dataSource, workMs, work),
     ping() {
       pinging ??= ping()
         .catch(() => false)
@@ -122,7 +133,12 @@ const openEmbedded = async (options: EmbeddedOptions) =>
 
 const READ_ONLY = "SELECT current_setting('transaction_read_only') AS read_only"
 
-const dataSourceOptions = (connection: PgConnection, poolSize: number, log: Log): DataSourceOptions => ({
+const dataSourceOptions = (
+  connection: PgConnection,
+  poolSize: number,
+  { acquireMs, statementMs }: DatabaseDeadlines,
+  log: Log
+): DataSourceOptions => ({
   type: 'postgres',
   ...('connectionString' in connection
     ? { url: connection.connectionString }
@@ -133,11 +149,11 @@ const dataSourceOptions = (connection: PgConnection, poolSize: number, log: Log)
   installExtensions: false,
   logging: false,
   poolSize,
-  connectTimeoutMS: 'host' in connection ? EMBEDDED_ACQUIRE_TIMEOUT_MS : ACQUIRE_TIMEOUT_MS,
+  connectTimeoutMS: 'host' in connection ? EMBEDDED_ACQUIRE_TIMEOUT_MS : acquireMs,
   applicationName: 'portaria',
   poolErrorHandler: (error: unknown) => log.warn({ err: error }, 'an idle database connection was lost'),
   extra: {
-    statement_timeout: STATEMENT_TIMEOUT_MS,
+    statement_timeout: statementMs,
     keepAlive: true,
     idleTimeoutMillis: 30_000,
     // JIT compilation takes Postgres half a second if its statistics are outdated, and our statements are all short.
@@ -189,10 +205,14 @@ const migrate = async (dataSource: DataSource) => {
   }
 }
 
-const writeAgain = async <T>(dataSource: DataSource, work: (manager: EntityManager) => Promise<T>): Promise<T> => {
+const writeAgain = async <T>(
+  dataSource: DataSource,
+  workMs: number,
+  work: (manager: EntityManager) => Promise<T>
+): Promise<T> => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await use(dataSource, WORK_TIMEOUT_MS, manager => manager.transaction(work))
+      return await use(dataSource, workMs, manager => manager.transaction(work))
     } catch (error) {
       const cause = error instanceof DatabaseUnavailable ? error.cause : error
       if (!isRetryable(cause) || attempt >= ATTEMPTS) throw error

@@ -29,6 +29,8 @@ export interface TargetPool {
   acquire(isStream?: boolean): UpstreamConnection | undefined
   /** Closes what is past its deadline. */
   sweep(at: number): void
+  /** Gives requests in progress more time. */
+  postpone(ms: number): void
   /** Closes idle connections now, busy ones when they become free. */
   drain(): void
   destroy(): void
@@ -113,6 +115,11 @@ export const createTargetPool = (
         resting.delete(connection)
         idle.push(connection)
       }
+    },
+    postpone(ms) {
+      // An idle connection keeps its deadline: the other side closes it by its own clock.
+      const kept = new Set([...idle, ...resting])
+      for (const connection of open) if (!kept.has(connection)) connection.deadline += ms
     },
     drain() {
       close()

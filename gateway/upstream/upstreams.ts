@@ -6,6 +6,8 @@ import { type TargetHealthStatus, watchTarget } from './health.ts'
 import { createTargetPool, type TargetPool } from './pool.ts'
 
 const SWEEP_MS = 100
+/** By which a sweep must be late to count as one after a standstill. */
+const STANDSTILL_MS = 100
 const SAID_AGAIN_MS = 60_000
 const HTTP2_ONLY =
   'an upstream target speaks HTTP/2 only: its requests fail, since the gateway uses HTTP/1.1 towards backends'
@@ -132,6 +134,9 @@ const createPool = (upstream: Upstream, now: () => number, log: UpstreamsOptions
     sweep: (at: number) => {
       for (const member of members) member.sweep(at)
     },
+    postpone: (ms: number) => {
+      for (const member of members) member.postpone(ms)
+    },
     drain: () => {
       for (const member of members) member.drain()
     },
@@ -146,7 +151,17 @@ export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
   const pools = new Map<Upstream, ReturnType<typeof createPool>>()
   const draining = new Set<ReturnType<typeof createPool>>()
 
+  let sweptAt = performance.now()
+  // While this process stood still it read nothing: that is no silence of a target.
+  const forgiveStandstill = () => {
+    const lateMs = performance.now() - sweptAt - SWEEP_MS
+    sweptAt = performance.now()
+    if (lateMs < STANDSTILL_MS) return
+    for (const pool of [...pools.values(), ...draining]) pool.postpone(lateMs)
+  }
+
   const sweep = () => {
+    forgiveStandstill()
     const at = now()
     for (const pool of pools.values()) pool.sweep(at)
     for (const pool of draining) {

@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
-import { measureOwnTime } from '../support/own-time.ts'
+import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { switchingProtocols } from '../support/websocket-upstream.ts'
@@ -56,13 +56,14 @@ const ask = async (world: World, token: string, path = '/agente/x') => {
 }
 
 /** Asks until the status is the one awaited; how long that took, ms. */
-const felt = async (world: World, token: string, status: number, path = '/agente/x'): Promise<number> => {
-  const from = performance.now()
-  for (;;) {
+const felt = (world: World, token: string, status: number, path = '/agente/x'): Promise<number> => {
+  let last = ''
+  const holds = async () => {
     const answer = await ask(world, token, path)
-    if (answer.status === status) return performance.now() - from
-    if (performance.now() - from > 6000) throw new Error(`still ${answer.status} ${answer.text}`)
+    last = `${answer.status} ${answer.text}`
+    return answer.status === status
   }
+  return ownTimeUntil(holds, () => `${status}, still ${last}`)
 }
 
 const admin = (await login('maria')).token
@@ -131,8 +132,15 @@ t.test(
     t.equal((await ask(first, token)).status, 401)
     t.ok((await felt(second, token, 401)) < 1000)
 
-    const soon = await make(ana.token, { expiresAt: new Date(Date.now() + 1500).toISOString() })
-    t.equal((await ask(first, soon.token)).status, 200)
+    const makeSoon = async ([lifeMs = 0, ...longer]: number[]): Promise<Made> => {
+      const made = await make(ana.token, { expiresAt: new Date(Date.now() + lifeMs).toISOString() })
+      const { status } = await ask(first, made.token)
+      // On a busy machine at the second try.
+      if (status !== 200 && longer.length > 0) return makeSoon(longer)
+      t.equal(status, 200)
+      return made
+    }
+    const soon = await makeSoon([1500, 6000, 30_000])
     await felt(first, soon.token, 401)
     t.equal((await ask(second, soon.token)).status, 401)
 

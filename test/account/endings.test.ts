@@ -168,16 +168,16 @@ interface Cell {
   readonly holder: Holder
 }
 
-/** Made and prepared, before it expires. */
+/** Made and prepared, before it expires; what a machine that stood still has refused or ended is made again. */
 const makeCell = async <T>(
   possible: (typeof POSSIBLE)[number],
   prepare: (cell: Cell) => Promise<T>,
-  lives: readonly number[] = isSoon(possible) ? SHORT_MS : [LONG_MS]
+  lives: readonly number[] = isSoon(possible) ? SHORT_MS : SHORT_MS.map(() => LONG_MS)
 ): Promise<T> => {
   const [lifeMs = LONG_MS, ...longer] = lives
   const holder = await MAKE[possible.kind](lifeMs)
   return prepare({ ...possible, holder }).catch(error => {
-    if (longer.length === 0 || Date.now() < holder.expiresAt.getTime()) throw error
+    if (longer.length === 0) throw error
     return makeCell(possible, prepare, longer)
   })
 }

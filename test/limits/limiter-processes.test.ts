@@ -2,6 +2,7 @@
 // RW-14, RL-09
 // Timed by the clock of the machine.
 import t from 'tap'
+import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import {
   BUSY_MAX,
   BUSY_WINDOWS,
@@ -13,6 +14,7 @@ import {
 import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 
 const MAX = 12
 const WINDOW_MS = 2000
@@ -20,13 +22,17 @@ const FLOOD_MS = 9000
 const CLIENTS = 50
 /** Two thousand refusals a second: more would only show how fast they are. */
 const PAUSE_MS = 25
-const addresses = Array.from({ length: 40 }, (_, index) => `127.0.1.${index + 1}`)
+/** A turn of the event loop later than this is the machine's: bursts could not be told apart. */
+const LATE_MS = 250
+const ATTEMPTS = 5
+/** Each attempt has others, with windows of their own. */
+const addressesOf = (attempt: number) => Array.from({ length: 40 }, (_, index) => `127.0.${10 + attempt}.${index + 1}`)
 
 const redis = await startRedis(t)
 const postgres = await startPostgres(t)
 const { folder } = routeFile(t, { routes: [] })
 
-const startGateway = async (): Promise<number> => {
+const startGateway = async () => {
   const gateway = spawnGateway(t, {
     ...baseEnv(folder),
     PORT: '0',
@@ -35,16 +41,33 @@ const startGateway = async (): Promise<number> => {
     RATE_LIMIT_MAX: `${MAX}`,
     RATE_LIMIT_TTL_MS: `${WINDOW_MS}`
   })
-  return Number((await gateway.logged('listening')).port)
+  const { port } = await gateway.logged('listening')
+  return { port: Number(port), aways: () => gateway.stdout().split(REDIS_UNAVAILABLE).length - 1 }
 }
 
 t.test(`${CLIENTS} clients from 40 addresses get exactly ${MAX} per window from three processes`, async t => {
-  const ports = await Promise.all([startGateway(), startGateway(), startGateway()])
-  const until = performance.now() + FLOOD_MS
-  const clients = await Promise.all(
-    Array.from({ length: CLIENTS }, (_, index) =>
-      floodFrom(ports, addresses[index % addresses.length] ?? '', until, PAUSE_MS)
-    )
+  const gateways = await Promise.all([startGateway(), startGateway(), startGateway()])
+  const aways = () => gateways.reduce((sum, gateway) => sum + gateway.aways(), 0)
+  const { addresses, clients } = await undisturbed(
+    LATE_MS,
+    async attempt => {
+      const addresses = addressesOf(attempt)
+      const before = aways()
+      const until = performance.now() + FLOOD_MS
+      const clients = await Promise.all(
+        Array.from({ length: CLIENTS }, (_, index) =>
+          floodFrom(
+            gateways.map(({ port }) => port),
+            addresses[index % addresses.length] ?? '',
+            until,
+            PAUSE_MS
+          )
+        )
+      )
+      // Where Redis is not scheduled for 100 ms, each counts for itself.
+      return aways() === before ? { addresses, clients } : undefined
+    },
+    ATTEMPTS
   )
 
   for (const address of addresses) {
@@ -63,13 +86,16 @@ t.test(`${CLIENTS} clients from 40 addresses get exactly ${MAX} per window from 
 
 t.test('the count is exact on a busy machine, from the first window on, and while Redis freezes', async t => {
   const busy = await startBusyGateways(t, redis, postgres.url)
-  let admitted: Awaited<ReturnType<typeof floodBusyGateways>>['admitted'] = []
   // Where more than this wants the cores, Redis may leave a command for over 100 ms: by then each counts for itself.
-  for (let attempt = 0; attempt < 3; attempt++) {
-    const before = busy.aways()
-    admitted = (await floodBusyGateways(t, busy, 2 + attempt)).admitted
-    if (busy.aways() === before) break
-  }
+  const admitted = await undisturbed(
+    LATE_MS,
+    async attempt => {
+      const before = busy.aways()
+      const flooded = await floodBusyGateways(t, busy, 30 + attempt)
+      return busy.aways() === before ? flooded.admitted : undefined
+    },
+    ATTEMPTS
+  )
   t.ok(admitted.length > 0)
   for (const { address, counts } of admitted) {
     const expected = Array.from({ length: BUSY_WINDOWS }, () => BUSY_MAX)

@@ -1,6 +1,7 @@
 import * as oauth from 'openid-client'
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
+import { ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -91,14 +92,8 @@ const statusOf = async (world: World, token: string, path = '/agente/x', from = 
 }
 
 /** Asks until the status is the one awaited; how long that took, ms. */
-const felt = async (world: World, token: string, status: number): Promise<number> => {
-  const since = performance.now()
-  for (;;) {
-    const answer = await statusOf(world, token)
-    if (answer.status === status) return performance.now() - since
-    if (performance.now() - since > 6000) throw new Error(`still ${answer.status} ${answer.text}`)
-  }
-}
+const felt = (world: World, token: string, status: number): Promise<number> =>
+  ownTimeUntil(async () => (await statusOf(world, token)).status === status, `${status}`)
 
 t.test('a service account gets an ordinary token, and backends see who it is', async t => {
   const client = await createClient({ name: 'nightly export' })

@@ -126,7 +126,7 @@ t.test('binds without an answer count as failed, for the directory may judge the
 
 t.test('an instance that dies in the middle of a login leaves its permit used up', async t => {
   const postgres = await startOwnPostgres(t)
-  const world = await startThrottles(t, { ldap, postgres, instances: 2, settings: { timeoutMs: 200 } })
+  const world = await startThrottles(t, { ldap, postgres, instances: 2, settings: { timeoutMs: 20_000 } })
   const [row] = await postgres.query(
     `INSERT INTO login_permits (key, permits, expires_at)
      VALUES (translate(encode(sha256('login'::bytea || '\\x00'::bytea || 'twin'::bytea), 'base64'), '+/=', '-_'),

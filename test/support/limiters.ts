@@ -5,6 +5,8 @@ import type { Test } from 'tap'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
 import { openRedis, type RedisStore } from '../../gateway/redis/redis.ts'
 import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
+import { undisturbed } from './undisturbed.ts'
+import { until } from './until.ts'
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} }
 
@@ -97,3 +99,21 @@ export const median = (sorted: readonly number[]): number => sorted[sorted.lengt
 
 export const modes = (limiters: readonly Limiter[]): LimiterStatus['mode'][] =>
   limiters.map(limiter => limiter.status().mode)
+
+/**
+ * The result of a round in which Redis counted all the time. A machine too busy to answer within 100 ms makes Redis count
+ * as away, one that stands still makes windows end in the middle of it: then there is another.
+ *
+ * @param round each attempt needs keys of its own
+ */
+export const countedInRedis = <T>(
+  limiters: readonly Limiter[],
+  round: (attempt: number) => Promise<T | undefined>,
+  lateMs = 150
+): Promise<T> =>
+  undisturbed(lateMs, async attempt => {
+    await until(() => modes(limiters).every(mode => mode === 'redis'), 'every instance counts in Redis')
+    const since = limiters.map(limiter => limiter.status().since)
+    const result = await round(attempt)
+    return limiters.every((limiter, index) => limiter.status().since === since[index]) ? result : undefined
+  })

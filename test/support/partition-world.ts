@@ -7,10 +7,12 @@ import { REQUEST, result, startFaultyDirectory } from './faulty-directory.ts'
 import { startGateway, type World } from './gateway.ts'
 import { startBackend } from './gateway-process.ts'
 import { postLogin } from './login.ts'
+import { measureOwnTime } from './own-time.ts'
 import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis.ts'
 import { type LineState, type Relay, startRelay } from './relay.ts'
 import { actor, openStore, person } from './store.ts'
+import { within } from './within.ts'
 
 export interface Cell {
   readonly store: 'postgres' | 'redis'
@@ -103,9 +105,10 @@ const newPerson = async ({ store, instances }: PartitionWorld) => {
   return { id: user.id, token }
 }
 
+/** In time that this process has had. */
 const timed = async <T>(work: Promise<T>): Promise<{ value: T; ms: number }> => {
-  const start = performance.now()
-  return { value: await work, ms: performance.now() - start }
+  const ownTimeMs = measureOwnTime()
+  return { value: await work, ms: ownTimeMs() }
 }
 
 const openSocket = (world: World, token: string): Promise<WebSocket> =>
@@ -119,11 +122,11 @@ const openSocket = (world: World, token: string): Promise<WebSocket> =>
 
 /** Asks until the answer is as wished, or the time is up; the last answer when it never was. */
 const becomes = async (ask: () => Promise<number>, wished: (status: number) => boolean, limitMs: number) => {
-  const start = performance.now()
+  const ownTimeMs = measureOwnTime()
   for (;;) {
     const status = await ask()
     if (wished(status)) return undefined
-    if (performance.now() - start > limitMs) return `${status} after ${limitMs} ms`
+    if (ownTimeMs() > limitMs) return `${status} after ${limitMs} ms`
     await delay(50)
   }
 }
@@ -175,7 +178,7 @@ export const runCell = async (all: PartitionWorld, cell: Cell): Promise<Outcome>
   outcome['revoked after'] = (await Promise.all([feltOn(0), feltOn(1)])).find(fault => fault !== undefined)
   const staleOn = (n: number) => becomes(() => ask(n, '/agents/x', changed.token), is(401), HEAL_MS)
   outcome['changed after'] = (await Promise.all([staleOn(0), staleOn(1)])).find(fault => fault !== undefined)
-  const codes = await Promise.all(closed.map(code => Promise.race([code, delay(HEAL_MS, 0, { ref: false })])))
+  const codes = await Promise.all(closed.map(async code => ((await within(code, HEAL_MS)) ? code : 0)))
   outcome['sockets after'] = codes.every(code => code === 4401) ? undefined : `closed with ${codes.join(', ')}`
   const healthy = async ({ world }: { world: World }) => {
     const { checks } = (await (await world.fetch('/health')).json()) as { checks: Record<string, string> }
@@ -207,13 +210,13 @@ const keepAsking = async ({ instances }: PartitionWorld, token: string, until: n
 /** Without Redis each instance counts for itself; with it, and a database that fails, the count is exact. */
 const fillLimit = async ({ instances }: PartitionWorld, cell: Cell): Promise<string | undefined> => {
   const path = limitedPath(cell)
-  const before = performance.now()
+  const ownTimeMs = measureOwnTime()
   const statuses: number[] = []
   for (let round = 0; round < MAX + 10; round++)
     statuses.push(...(await Promise.all(instances.map(({ world }) => statusOf(world.fetch(path))))))
   const admitted = statuses.filter(status => status === 200).length
   const odd = statuses.find(status => status !== 200 && status !== 429)
-  const ms = (performance.now() - before) / statuses.length
+  const ms = ownTimeMs() / statuses.length
   const most = cell.store === 'redis' ? MAX * instances.length : MAX
   if (odd !== undefined) return `${odd}`
   if (admitted > most || (cell.store === 'postgres' && admitted < MAX)) return `${admitted} of ${MAX} admitted`

@@ -1,17 +1,20 @@
 // A test has the whole store on a database of its own, and people to put into it.
 import type { Test } from 'tap'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
-import { openDatabase } from '../../gateway/store/database.ts'
+import { type DatabaseDeadlines, openDatabase } from '../../gateway/store/database.ts'
 import { createLoginMemory } from '../../gateway/store/login-memory.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { type ConfirmedPerson, createUsers } from '../../gateway/store/users.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 
+/** However busy the machine is, what waits for its turn gets it. */
+const PATIENT: DatabaseDeadlines = { acquireMs: 60_000, statementMs: 60_000, workMs: 90_000 }
+
 /** Everything of the store; a new empty database unless `databaseUrl` names one that another instance uses too. */
 export const openStore = async (t: Pick<Test, 'teardown'>, postgres: TestPostgres, databaseUrl?: string) => {
   const url = databaseUrl ?? (await postgres.newDatabase())
-  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
+  const database = await openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet, deadlines: PATIENT })
   t.teardown(() => database.close())
   return {
     url,

@@ -16,6 +16,9 @@ import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 import { openStore } from './store.ts'
 
+/** A busy machine gives no other answer than an idle one. */
+const PATIENCE_MS = 30_000
+
 export interface ThrottleOptions {
   ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
   postgres: TestPostgres
@@ -63,7 +66,7 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     const redis = redisUrl === undefined ? undefined : openRedis(parseRedis(redisUrl), { debug: () => {} })
     t.teardown(() => redis?.close())
     if (redis !== undefined) await redis.ready(5000)
-    const directory = createDirectory(settings, { failureFloorMs })
+    const directory = createDirectory(settings, { failureFloorMs, explanationMs: PATIENCE_MS })
     const throttle = createLoginThrottle({
       ldap: settings,
       loginFailures: { perIp, windowMs: 300_000 },

@@ -2,6 +2,7 @@ import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
+import { ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
@@ -32,15 +33,11 @@ const first = await startGateway(t, options)
 const second = await startGateway(t, options)
 
 /** Asks until the status is the one awaited; how long that took, ms. */
-const felt = async (world: World, path: string, token: string, status: number, code?: string): Promise<number> => {
-  const from = performance.now()
-  for (;;) {
+const felt = (world: World, path: string, token: string, status: number, code = ''): Promise<number> =>
+  ownTimeUntil(async () => {
     const answer = await world.fetch(path, { token })
-    const body = await answer.text()
-    if (answer.status === status && (code === undefined || body.includes(code))) return performance.now() - from
-    if (performance.now() - from > 6000) throw new Error(`still ${answer.status} ${body}`)
-  }
-}
+    return (await answer.text()).includes(code) && answer.status === status
+  }, `${status} ${code}`)
 
 const admin = (await logIn(first, 'maria')).token
 await first.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab'
 const PAUSE_MS = 1200
@@ -56,4 +56,25 @@ t.test('a backend that does not begin its answer in time is a 504, whatever idle
   const answer = await world.fetch('/strict')
   t.equal(answer.status, 504)
   t.match(await answer.json(), { code: 'GW_UPSTREAM_TIMEOUT' })
+})
+
+t.test('the time for which the gateway stood still is no silence of its backend', async t => {
+  const standStill = () => {
+    const over = performance.now() + PAUSE_MS
+    while (performance.now() < over);
+  }
+  raw.respond(() => {
+    // The answer is on its way when the gateway looks at the clock again.
+    standStill()
+    return OK
+  })
+  t.equal((await world.fetch('/strict')).status, 200)
+  raw.respond(() => socket => {
+    socket.write(HEAD)
+    setImmediate(() => {
+      standStill()
+      socket.write('cd')
+    })
+  })
+  t.equal(await (await world.fetch('/strict')).text(), 'abcd')
 })
