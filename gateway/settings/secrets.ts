@@ -33,9 +33,15 @@ const weaknessOf = (secret: string): string | undefined => {
 const MIN_DISTINCT = 10
 const LONGEST_UNIT = 16
 
-/** Few different characters, a short repeated text, or mostly sequences such as 0123456789 and qwertyuiop. */
-const looksMade = (secret: string): boolean =>
-  new Set(secret).size < MIN_DISTINCT || isRepetition(secret) || isMostlyRuns(secret.toLowerCase())
+/** Few different characters, words that describe a secret, a short repeated text, or mostly sequences such as 0123 and 1q2w3e. */
+const looksMade = (secret: string): boolean => {
+  const text = secret.toLowerCase()
+  if (new Set(secret).size < MIN_DISTINCT || DESCRIPTION.test(text)) return true
+  return isRepetition(secret) || isMostlyRuns(text, 1) || isMostlyRuns(text, 2)
+}
+
+/** Words of six letters and more, because random text contains shorter ones from time to time. */
+const DESCRIPTION = /secret|passw(?:or|d)|change|example|default|letmein|portaria/
 
 const isRepetition = (text: string): boolean => {
   for (let unit = 1; unit <= LONGEST_UNIT && 2 * unit <= text.length; unit++)
@@ -45,11 +51,12 @@ const isRepetition = (text: string): boolean => {
 
 const KEYBOARD = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1234567890'].flatMap(row => [row, [...row].reverse().join('')])
 
-const isMostlyRuns = (text: string): boolean => {
+/** @param stride 2: two sequences, whose characters alternate */
+const isMostlyRuns = (text: string, stride: number): boolean => {
   let steps = 0
-  for (let i = 1; i < text.length; i++) {
-    const pair = text.slice(i - 1, i + 1)
-    const isStep = Math.abs(text.charCodeAt(i) - text.charCodeAt(i - 1)) <= 1
+  for (let i = stride; i < text.length; i++) {
+    const pair = `${text[i - stride]}${text[i]}`
+    const isStep = Math.abs(text.charCodeAt(i) - text.charCodeAt(i - stride)) <= 1
     if (isStep || KEYBOARD.some(row => row.includes(pair))) steps++
   }
   return steps * 2 > text.length

@@ -694,7 +694,11 @@ t.test('a secret that somebody typed is worth a warning', async t => {
     'abcdefghijklmnopqrstuvwxyz0123456789',
     'qwertyuiopasdfghjklzxcvbnm1234567890',
     'Portaria-Prod-1!'.repeat(3),
-    'zyxwvutsrqponmlkjihgfedcba9876543210'
+    'zyxwvutsrqponmlkjihgfedcba9876543210',
+    'a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6q7r8',
+    '1q2w3e4r5t6y7u8i9o0p-1q2w3e4r5t6y7u8i9o0p',
+    'this-is-a-very-long-secret-key-for-jwt-signing',
+    'MyCompany-Production-Password-2026!'
   ]
   const warns = (secret: string) =>
     read({ JWT_SECRET: secret }).warnings.some(warning => warning.startsWith('JWT_SECRET does not look random'))
