@@ -16,13 +16,23 @@ const CLOSE_GRACE_MS = 10_000
 
 type State = 'starting' | 'ready' | 'draining'
 
+interface WorkersEvents {
+  onServing(gateway: Gateway): void
+  onGiveUp(): void
+}
+
 /**
  * Forks the workers, beginning with a single one: problems with the environment are then reported once, and the others find
  * the database migrated.
+ * @param onServing called when the first worker serves and the others have yet to start
  * @param onGiveUp called when no worker can be started any more
  * @throws {StartFailure} if a worker cannot start; none is left then
  */
-export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: () => void): Promise<Gateway> => {
+export const startWorkers = async (
+  settings: Settings,
+  log: Logger,
+  { onServing, onGiveUp }: WorkersEvents
+): Promise<Gateway> => {
   const restarts = createRestarts()
   const pauses = new Set<NodeJS.Timeout>()
   let state: State = 'starting'
@@ -84,11 +94,16 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
   const { port: opsPort, host } = settings.ops
   const ops = opsPort === undefined ? undefined : await openOpsListener({ port: opsPort, host, metrics, readiness })
 
-  const startAll = async (): Promise<number> => {
+  const startAll = async () => {
     try {
       const port = await members.fork()
-      await Promise.all(Array.from({ length: settings.workers - 1 }, members.fork))
-      return port
+      const gateway = gatewayAt(port)
+      onServing(gateway)
+      await Promise.all(Array.from({ length: settings.workers - 1 }, members.fork)).catch(error => {
+        // Closed meanwhile: those that had not started were killed, and those that serve are still draining.
+        if (state !== 'draining') throw error
+      })
+      return gateway
     } catch (error) {
       state = 'draining'
       members.killAll()
@@ -96,10 +111,7 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
       throw error
     }
   }
-  const port = await startAll()
-  state = 'ready'
-
-  return {
+  const gatewayAt = (port: number): Gateway => ({
     port,
     redirectPort: settings.redirectPort,
     opsPort: ops?.port,
@@ -120,5 +132,8 @@ export const startWorkers = async (settings: Settings, log: Logger, onGiveUp: ()
       await ops?.close()
       if (!isClean) throw new Error('a worker had to be killed')
     }
-  }
+  })
+  const gateway = await startAll()
+  if (state === 'starting') state = 'ready'
+  return gateway
 }

@@ -41,7 +41,7 @@ const obeySignals = (log: Logger) => {
     isStopping = true
     log.info({ signal }, 'stopping')
     try {
-      // A process that has not started yet has nothing to drain.
+      // Until something serves, there is nothing to drain.
       await gateway?.close()
     } catch (error) {
       log.error({ err: error }, 'the gateway could not stop cleanly')
@@ -56,25 +56,33 @@ const obeySignals = (log: Logger) => {
     gateway?.reload(true).catch(error => log.error({ err: error }, 'a reload failed'))
   })
   return {
-    started(running: Gateway) {
+    isStopping: () => isStopping,
+    serving(running: Gateway) {
       gateway = running
     }
   }
 }
 
 // Loaded only now, and only what is needed, so that mistakes and signals do not wait for it.
-const start = async (settings: Settings, log: Logger): Promise<Gateway> => {
+const start = async (settings: Settings, log: Logger, onServing: (gateway: Gateway) => void): Promise<Gateway> => {
   if (settings.workers === 1) return (await import('../gateway.ts')).startGateway(settings, log)
   const { startWorkers } = await import('./primary.ts')
-  return startWorkers(settings, log, () => {
-    log.fatal('no worker can be started')
-    fail('No worker can be started')
+  return startWorkers(settings, log, {
+    onServing,
+    onGiveUp() {
+      log.fatal('no worker can be started')
+      fail('No worker can be started')
+    }
   })
 }
 
-const startOrExit = async (settings: Settings, log: Logger): Promise<Gateway> => {
+const startOrExit = async (
+  settings: Settings,
+  log: Logger,
+  onServing: (gateway: Gateway) => void
+): Promise<Gateway> => {
   try {
-    return await start(settings, log)
+    return await start(settings, log, onServing)
   } catch (error) {
     const { failureText, isPlainFailure } = await import('./start-failure.ts')
     if (!isPlainFailure(error)) log.fatal({ err: error }, 'the gateway cannot start')
@@ -90,6 +98,6 @@ for (const warning of settings.warnings) log.warn(warning)
 if (settings.databaseUrl === undefined)
   log.info({ dataDir: settings.dataDir }, 'DATABASE_URL is not set: data is kept in an embedded Postgres')
 if (settings.redis === undefined) log.info('REDIS_URL is not set: requests are counted in memory')
-const gateway = await startOrExit(settings, log)
-signals.started(gateway)
-log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
+const gateway = await startOrExit(settings, log, signals.serving)
+signals.serving(gateway)
+if (!signals.isStopping()) log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')

@@ -252,6 +252,25 @@ t.test('SIGTERM while the workers start leaves nothing behind', async t => {
   postgres.thaw()
 })
 
+t.test('SIGTERM between the first worker and the others lets the requests of the first finish', async t => {
+  // RW-82, RW-29
+  const { backend, env, get } = await startWorld(t)
+  const gateway = spawnGateway(t, env)
+  await until(() => gateway.workers().length === 2)
+  const [first = 0, second = 0] = gateway.workers()
+  process.kill(second, 'SIGSTOP')
+  const slow = get('/slow/1')
+  await backend.holds(1)
+  gateway.signal('SIGTERM')
+  await gateway.logged('stopping')
+  await until(() => !isAlive(second))
+  backend.release()
+  t.match(await slow.then(answer => answer.text()), 'late')
+  t.equal(await gateway.ended, 0)
+  t.notOk(isAlive(first))
+  t.notMatch(gateway.stdout(), /"listening"/)
+})
+
 t.test('what keeps workers from starting is said once; a second SIGTERM ends all processes at once', async t => {
   const { backend, env, get, port, opsPort, start } = await startWorld(t, { DRAIN_TIMEOUT: '60s' })
   const running = await start()
