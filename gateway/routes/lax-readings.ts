@@ -100,10 +100,14 @@ const ROUNDS = 5
 
 const structures = (path: string): Set<string> => {
   const found = new Set([path])
-  for (let round = 0, known = 0; round < ROUNDS && known < found.size; round++) {
-    const latest = [...found].slice(known)
-    known = found.size
-    for (const text of latest) for (const read of STRUCTURAL) found.add(read(text))
+  let round = 0
+  let last: string | undefined = path
+  // Also goes through what it adds.
+  for (const text of found) {
+    for (const read of STRUCTURAL) found.add(read(text))
+    if (text !== last) continue
+    if (++round === ROUNDS) break
+    last = [...found].at(-1)
   }
   return found
 }

@@ -86,3 +86,17 @@ t.test('the cookies of sessions and of cloud logins in progress are the gatewayâ
   for (const name of ['', 'x', 'a_portaria_login_', 'a__Host-portaria_login_', 'portaria_sessions', 'portaria_logi'])
     t.equal(ownCookies.has(name), false, name)
 })
+
+t.test('a refusal is written as the settings say: JSON, or the way to the login page', async t => {
+  const { refuse } = create()
+  const answerTo = (...fields: string[]) => {
+    const exchange = exchangeOf({ fields: ['Host', 'gw.example', ...fields], route: { browser: true } })
+    const answered: unknown[] = []
+    Object.assign(exchange.response, { whole: (...parts: unknown[]) => answered.push(...parts) })
+    refuse(exchange, new Unauthenticated({ reason: 'x' }))
+    return answered
+  }
+  t.match(answerTo(), [{ status: 401, lines: /www-authenticate: Bearer/i }, /"code":"GW_UNAUTHENTICATED"/])
+  const navigation = ['Accept', 'text/html', 'Sec-Fetch-Mode', 'navigate']
+  t.match(answerTo(...navigation), [{ status: 302, headers: /location,\/auth\/login\?returnTo=%2Fx,/ }, ''])
+})

@@ -37,7 +37,7 @@ t.test('sessions within sessions are taken off twice, as ASP.NET does, however d
   same(laxReadings('/a/(S(x))/b', DEPTH), ['a', '(S(x))', 'b'], ['a', 'b'])
   const nested = (times: number) => `/a${'/(S'.repeat(times)}${'(x))'.repeat(times)}/b`
   t.ok(texts(laxReadings(nested(2), DEPTH)).includes(texts([['a', 'b']])[0] ?? ''))
-  t.ok(laxReadings(nested(1000), 10_000).length < 10)
+  for (const times of [5, 1000]) t.equal(laxReadings(nested(times), 10_000).length, 6, 'as written and once a round')
 })
 
 t.test('no more segments are read than needed to know which of them is the last', async () => {

@@ -7,7 +7,7 @@ import { indexNameOf } from '../../gateway/routes/index-files.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { forwardedPath, type RouteTable, type WrittenRoute } from '../../gateway/routes/route.ts'
 import { buildRouteTable, type RouteTableParts } from '../../gateway/routes/route-table.ts'
-import { createTrie, findRoute, type RouteTrie, shapeOf } from '../../gateway/routes/route-trie.ts'
+import { createTrie, findRoute, type RouteTrie, routesAt, shapeOf } from '../../gateway/routes/route-trie.ts'
 import { atOnce, tableOf } from '../support/route-files.ts'
 
 /** The id of the route, or the refusal (with its reason). */
@@ -436,6 +436,19 @@ t.test('what only the gateway has is not found among the routes, however they li
   t.equal(found('auth', 'x'), 'reserved')
   t.equal(found('health', 'x'), '/health/*')
   t.equal(found('authx'), '/*')
+})
+
+t.test('an empty segment is no value for a parameter, whatever the method', async t => {
+  const spelling = (text: string) => text
+  const written = [route('/a/:id'), route('/b/:id', ['GET'])]
+  const trie = atOnce(createTrie(table(written).routes, spelling, one => one, []))
+  const found = (method: string, ...segments: string[]) => [
+    findRoute(trie, method, segments),
+    ...routesAt(trie, segments)
+  ]
+  for (const first of ['a', 'b']) t.same(found('PUT', first, ''), [undefined], first)
+  t.match(found('PUT', 'a', 'mutated'), [{ path: '/a/:id' }])
+  t.match(found('PUT', 'b', 'mutated'), [undefined, { path: '/b/:id' }])
 })
 
 // RW-10
