@@ -8,12 +8,12 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Findings worth a look before the files are used; none is necessarily a mistake. */
 export const weakerNeighbours = (table: RouteTable): Complaint[] =>
   table.routes
-    .filter(route => (route.upstream !== undefined || route.external) && !route.coversBelow)
+    .filter(route => route.upstream !== undefined || route.external)
     .flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
 
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {
-  if (/\/:[^/]*$/.test(route.path)) return []
+  if (route.coversBelow || /\/:[^/]*$/.test(route.path)) return []
   const method = [...(route.methods ?? METHODS)].find(each => {
     const match = table.match(each, `${probeOf(route)}/x`)
     // What is below a script needs the right to that script too.
@@ -31,7 +31,8 @@ const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
   if (route.methods === undefined) return []
   const left = METHODS.flatMap(method => {
     const other = table.match(method, probeOf(route)).route
-    if (other === undefined || other === route || !other.coversBelow) return []
+    // A second route with the same path shows what becomes of the other methods.
+    if (other === undefined || other.path === route.path || !other.coversBelow) return []
     return sharesUpstream(other, route) && isWeaker(other, route) ? [{ method, other }] : []
   })
   const [first] = left
@@ -43,7 +44,10 @@ const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
 
 /** A path that the route matches. */
 const probeOf = ({ path }: Route): string =>
-  path.replace(/\/:[^/]+/g, (_, index: number) => `/0${index}`).replace(/\/$/, '')
+  path
+    .replace(/\/:[^/]+/g, (_, index: number) => `/0${index}`)
+    .replace(/\*$/, '0')
+    .replace(/\/$/, '')
 
 const sharesUpstream = (a: Route, b: Route): boolean => a.upstream?.name === b.upstream?.name
 

@@ -120,6 +120,9 @@ routes:
   - { path: /api/closed/*, methods: [GET, POST, PUT, PATCH, DELETE, OPTIONS], upstream: up, roles: [Admin] }
   - { path: /api/written/:id, methods: [POST, PUT, PATCH, DELETE], upstream: up, roles: [Admin] }
   - { path: /api/script.php, upstream: up, roles: [Admin] }
+  - { path: /api/people/*, methods: [POST], upstream: up, roles: [Admin] }
+  - { path: /api/shown/*, methods: [POST], upstream: up, roles: [Admin] }
+  - { path: /api/shown/*, upstream: up }
 `
   })
   const { code, json } = await portaria(['check', folder, '--json'])
@@ -127,12 +130,16 @@ routes:
   const warnings = (json() as { warnings: { line: number; message: string }[] }).warnings
   t.same(
     warnings.map(({ line }) => line),
-    [6, 7]
+    [6, 7, 14]
   )
   t.match(warnings[0]?.message, /"\/api\/admin" does not cover paths below it.*"\/api\/\*" at .*:5:5/)
   t.match(
     warnings[1]?.message,
     /"DELETE \/api\/orders\/:id" leaves GET, HEAD, POST, PUT, PATCH, OPTIONS and unknown methods to the less strict "\/api\/\*"/
+  )
+  t.match(
+    warnings[2]?.message,
+    /"POST \/api\/people\/\*" leaves GET, HEAD, PUT, PATCH, DELETE, OPTIONS and unknown methods/
   )
 })
 
