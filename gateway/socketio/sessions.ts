@@ -7,11 +7,12 @@ import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'
 import { createSession, type Session } from './session.ts'
 import { type SessionSource, sourceOf } from './session-source.ts'
-import { storeAway } from './share.ts'
+import { type PollingShare, storeAway } from './share.ts'
 import { hashId, type SidSource } from './sid-store.ts'
 import { createUnproven, isProving } from './unproven.ts'
 
 const FAREWELL_MS = 5000
+const PORTION = 100
 /** Carried by requests. */
 const POLLED: ReadonlySet<Phase> = new Set(['polling', 'probing'])
 
@@ -25,12 +26,13 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const polled = new Map<string, PollingSession>()
   /** Hashes of the sids in `polled`, for mail from other instances. */
   const hashed = new Map<string, string>()
-  const sessions = new Set<Session>()
+  /** With the share of those that began by polling, if instances share them. */
+  const sessions = new Map<Session, PollingShare | undefined>()
   /** The same by address, so that a flood of handshakes from one address does not search all sessions. */
   const byAddress = new Map<string, Set<Session>>()
 
   const enter = (session: Session) => {
-    sessions.add(session)
+    sessions.set(session, undefined)
     const { ipKey } = session.source
     byAddress.set(ipKey, (byAddress.get(ipKey) ?? new Set()).add(session))
   }
@@ -57,6 +59,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
   const hold = (sid: string, source: SessionSource, record: SidSource): PollingSession => {
     const entry = openPollingSession(forwarding, sid, source, record, start)
     polled.set(sid, entry)
+    sessions.set(entry.session, entry.share)
     if (shared !== undefined) hashed.set(hashId(sid), sid)
     return entry
   }
@@ -91,11 +94,18 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     return taken
   }
 
-  /** Ends sessions that did not prove themselves, and drops those that are no longer polled. */
+  let mayHaveMissedMail = false
+
+  /** Ends sessions that did not prove themselves, drops those that are no longer polled, and fetches mail that nothing announced. */
   const sweep = () => {
     const at = now()
-    for (const session of [...sessions]) {
-      if (at >= session.life.proveUntil && isProving(session)) void endUnproven(session)
+    // Announcements may arrive again before commands can be sent.
+    if (mayHaveMissedMail && shared?.isReady() === true) {
+      mayHaveMissedMail = false
+      void lookForMail([...polled.values()])
+    }
+    for (const [session, share] of [...sessions]) {
+      if (at >= session.life.proveUntil && isProving(session)) void endUnproven(session, share)
     }
     for (const [sid, entry] of polled) {
       const { session, sessionMs, lastSeen } = entry
@@ -108,17 +118,10 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     }
   }
 
-  /** If instances share sessions, another one may have proved this session. */
-  const endUnproven = async (session: Session) => {
-    const entry = [...polled.values()].find(other => other.session === session)
-    await entry?.share?.reload().catch(() => undefined)
-    if (isProving(session)) session.end(1008)
-  }
-
   shared?.onMail(
     hash => polled.get(hashed.get(hash) ?? '')?.polling.onMail(),
     () => {
-      for (const { session, polling } of polled.values()) if (!session.isOver) polling.onMail()
+      mayHaveMissedMail = true
     }
   )
 
@@ -131,7 +134,21 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     known,
     sweep,
     close() {
-      for (const session of [...sessions]) session.end(1001)
+      for (const session of [...sessions.keys()]) session.end(1001)
     }
+  }
+}
+
+/** If instances share sessions, another one may have proved this session. */
+const endUnproven = async (session: Session, share: PollingShare | undefined) => {
+  await share?.reload().catch(() => undefined)
+  if (isProving(session)) session.end(1008)
+}
+
+/** In portions, so that thousands of sessions delay neither other commands nor other requests. */
+const lookForMail = async (entries: readonly PollingSession[]) => {
+  for (let at = 0; at < entries.length; at += PORTION) {
+    const portion = entries.slice(at, at + PORTION).filter(({ session }) => !session.isOver)
+    await Promise.all(portion.map(({ polling }) => polling.onMailMissed()))
   }
 }

@@ -9,10 +9,9 @@ import type {
   SidSource,
   SidStore
 } from './sid-store.ts'
-import { hashId } from './sid-store.ts'
+import { hashId, MAIL_MS } from './sid-store.ts'
 
 const TIMEOUT_MS = 1000
-const MAIL_MS = 15_000
 const CHANNEL = 'portaria:sid-mail'
 const PREFIX = 'n:'
 
@@ -42,7 +41,8 @@ const DROP = `local taken = redis.call('HDEL', KEYS[1], ARGV[1])
 if redis.call('HEXISTS', KEYS[1], 'w') == 1 then return 0 end
 return taken`
 
-const MAIL = `for i = 2, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end redis.call('PEXPIRE', KEYS[1], ARGV[1])`
+const MAIL = `for i = 2, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return redis.call('LLEN', KEYS[1])`
 
 const COLLECT = `local all = redis.call('LRANGE', KEYS[1], 0, -1) redis.call('DEL', KEYS[1]) return all`
 
@@ -115,8 +115,9 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
     },
     async mail(sid, packets) {
       const hash = hashId(sid)
-      await run(MAIL, keysOf(hash).mail, [MAIL_MS, ...packets])
+      const waiting = await run(MAIL, keysOf(hash).mail, [MAIL_MS, ...packets])
       await redis.publish(CHANNEL, hash)
+      return Number(waiting)
     },
     async collect(sid) {
       const mail = await run(COLLECT, keysOf(hashId(sid)).mail, [])
@@ -126,6 +127,7 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
     async release(sid) {
       await redis.del(keysOf(hashId(sid)).poll)
     },
+    isReady: redis.isReady,
     onMail(listener, onMissed) {
       redis.subscribe(CHANNEL, listener, isConnected => isConnected && onMissed())
     }

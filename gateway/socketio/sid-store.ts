@@ -57,6 +57,9 @@ interface SidChanges {
   readonly namespaces: Readonly<Record<string, NamespaceState | undefined>>
 }
 
+/** How long packets wait for a poll. */
+export const MAIL_MS = 15_000
+
 /** The state of polling sessions if several instances serve their requests. All reject if the store is unavailable. */
 export interface SharedSids {
   create(sid: string, source: SidSource): Promise<void>
@@ -65,12 +68,14 @@ export interface SharedSids {
   /** Whether it existed: only the instance that removed it tells the upstream. */
   dropNamespace(sid: string, namespace: string): Promise<boolean>
   remove(sid: string): Promise<void>
-  /** Packets for the client, for whichever instance has its next or waiting poll. */
-  mail(sid: string, packets: readonly string[]): Promise<void>
+  /** Packets for the client, for whichever instance has its next or waiting poll; resolves to how many wait now. */
+  mail(sid: string, packets: readonly string[]): Promise<number>
   collect(sid: string): Promise<string[]>
   /** Whether this instance is to make the session's one poll to the upstream. */
   lease(sid: string, forMs: number): Promise<boolean>
   release(sid: string): Promise<void>
+  /** Whether anything can be read or written at the moment. */
+  isReady(): boolean
   /** @param onMissed announcements may have been missed */
   onMail(listener: (hashedSid: string) => void, onMissed: () => void): void
 }

@@ -26,6 +26,9 @@ interface Queued {
 /** Here 1001 means that the process is ending, not that a lifetime is over; other codes mean violations. */
 const CLOSE_REASONS: Readonly<Record<number, string>> = { ...END_REASONS, 1001: '' }
 
+/** What a client may leave unread of the gateway's own answers, beyond what its upstream can have sent. */
+const UNREAD_BYTES = 1_000_000
+
 export const createWebSocketTransport = (options: TransportOptions) => {
   const { session, relay } = options
   const queue: Queued[] = []
@@ -42,11 +45,18 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   const apply = (verdict: PacketVerdict, { packet, payload }: Queued, from: Side) => {
     if (verdict.verdict === 'violation') return end(verdict.reason)
     if (verdict.verdict === 'drop') return
-    if (verdict.verdict === 'answer') return sendText('client', verdict.text)
+    if (verdict.verdict === 'answer') return answer(verdict.text)
     const to = from === 'client' ? 'upstream' : 'client'
     if (verdict.text !== undefined) sendText(to, verdict.text)
     else relay()?.send(to, packet.bytes === undefined ? TEXT : BINARY, payload)
     for (const text of verdict.released ?? []) sendText(to, text)
+  }
+
+  /** Each answer is caused by a packet of the client, which the upstream's backpressure does not slow down. */
+  const answer = (text: string) => {
+    sendText('client', text)
+    const maxUnreadBytes = UNREAD_BYTES + 2 * (session.source.route.socketio?.maxMessageBytes ?? 1_000_000)
+    if ((relay()?.unreadBy('client') ?? 0) > maxUnreadBytes) end('answers-unread')
   }
 
   /** A packet given as text; a binary message becomes a binary frame. */

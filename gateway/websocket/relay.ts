@@ -87,6 +87,11 @@ export class Relay implements LegOwner {
     if (!leg.write(buildFrame(opcode, payload, to === 'upstream'))) this.peerOf(leg).stall(this.now())
   }
 
+  /** Bytes for a side that its kernel has not taken. */
+  unreadBy(side: Side): number {
+    return this.#leg(side).socket.writableLength
+  }
+
   hold(side: Side, held: boolean) {
     this.#leg(side).hold(held)
   }

@@ -79,7 +79,7 @@ t.test('an attachment goes the way of its event, and only so much waits for a CO
 })
 
 t.test('a single packet is delivered like any other', async t => {
-  const mailbox = createMailbox({ record: { fields: [] } } as never)
+  const mailbox = createMailbox({ record: { fields: [] }, forwarding: { now: () => 0 } } as never)
   const told: string[] = []
   mailbox.divertTo(packets => void told.push(...packets))
   mailbox.put(['42["x"]'])

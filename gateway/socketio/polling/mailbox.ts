@@ -2,6 +2,7 @@
 import type { Exchange } from '../../http/exchange.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { SEPARATOR } from '../protocol/engineio.ts'
+import { MAIL_MS } from '../sid-store.ts'
 import { answerFailure, answerText, clientFields } from './answers.ts'
 import type { PollingParts } from './polling-parts.ts'
 
@@ -13,7 +14,8 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
   let packets: string[] = []
   let waiting: Exchange | undefined
   /** Set once the WebSocket transport has taken over. */
-  let divert: ((packets: readonly string[]) => void) | undefined
+  let diverted: { readonly to: (packets: readonly string[]) => void; readonly at: number } | undefined
+  let collected: Promise<void> = Promise.resolve()
 
   const answer = (exchange: Exchange, body: string) => answerText(exchange, forwarding, fields, Buffer.from(body))
 
@@ -21,8 +23,8 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
 
   const flush = () => {
     if (packets.length === 0) return
-    if (divert !== undefined) {
-      divert(packets.filter(packet => packet !== NOOP))
+    if (diverted !== undefined) {
+      diverted.to(packets.filter(packet => packet !== NOOP))
       packets = []
     }
     const exchange = waiting
@@ -46,16 +48,26 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
     putNothing: () => void packets.push(NOOP),
     isEmpty: () => packets.length === 0,
     flush,
-    /** To the poll that waits here, or to wherever the next one will arrive. */
-    async deliver() {
-      if (share === undefined || waiting !== undefined || divert !== undefined) return flush()
+    /** To the poll that waits here, or to wherever the next one will arrive; resolves to how many packets wait for that. */
+    async deliver(): Promise<number> {
+      if (share === undefined || waiting !== undefined || diverted !== undefined) {
+        flush()
+        return packets.length
+      }
       const mail = packets
       packets = []
-      if (mail.length > 0) await share.mail(mail)
+      return mail.length === 0 ? 0 : share.mail(mail)
     },
-    /** Fetches what other instances have left for this client. */
-    async collect() {
-      if (share !== undefined) put(await share.collect())
+    /**
+     * Fetches what other instances have left for this client, if it can be passed on: the next poll may arrive at another
+     * instance. One fetch ends before the next begins, because the first may answer the poll.
+     */
+    collect(): Promise<void> {
+      const fetched = collected.then(async () => {
+        if (share !== undefined && (waiting !== undefined || diverted !== undefined)) put(await share.collect())
+      })
+      collected = fetched.catch(() => undefined)
+      return fetched
     },
     /** A poll waits for mail. @param onAbort its client has gone */
     wait(exchange: Exchange, onAbort: () => void) {
@@ -75,10 +87,12 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
       if (exchange !== undefined) exchange.underway = undefined
       return exchange
     },
-    isDiverted: () => divert !== undefined,
+    isDiverted: () => diverted !== undefined,
+    /** Whether something may be left that can be passed on now; after an upgrade only what was under way then. */
+    mayHaveMail: () => waiting !== undefined || (diverted !== undefined && forwarding.now() - diverted.at <= MAIL_MS),
     /** From now on packets for the client go this way; a poll that is still waiting gets a noop. */
     divertTo(next: (packets: readonly string[]) => void) {
-      divert = next
+      diverted = { to: next, at: forwarding.now() }
       if (waiting === undefined && packets.length === 0) return
       packets.push(NOOP)
       flush()

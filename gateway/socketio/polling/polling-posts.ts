@@ -8,6 +8,8 @@ import type { Mailbox } from './mailbox.ts'
 import type { PollingParts } from './polling-parts.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
+/** Packets, most of them refusals, that a client may leave for later polls; far more than one body can cause. */
+const MAX_UNREAD = 5000
 
 export const createPollingPosts = ({ forwarding, sid, session, share }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = session.source
@@ -70,7 +72,7 @@ export const createPollingPosts = ({ forwarding, sid, session, share }: PollingP
         const packets = await judge(payload.toString('utf8'))
         // Before the upstream can respond, to any instance.
         await share?.persist()
-        await mailbox.deliver()
+        if ((await mailbox.deliver()) > MAX_UNREAD) throw new BadRequest({ reason: 'answers-unread' })
         const work = last.then(() => forward(exchange, headOf, packets))
         last = work.catch(() => undefined)
         await work

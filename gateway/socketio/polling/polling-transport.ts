@@ -19,6 +19,7 @@ export const createPollingTransport = (parts: PollingParts) => {
   let bytes = 0
 
   const failPoll = (error: unknown) => {
+    poll?.abort()
     poll = undefined
     const exchange = mailbox.letGo()
     session.leave()
@@ -64,9 +65,8 @@ export const createPollingTransport = (parts: PollingParts) => {
   }
 
   /** Mail that cannot be fetched may be lost: the session ends, so that the client starts anew instead of waiting for it. */
-  const takeMail = () => {
+  const takeMail = (): Promise<void> =>
     mailbox.collect().then(mailbox.flush, error => (mailbox.isDiverted() ? session.end(1001) : failPoll(error)))
-  }
 
   const askOrTakeMail = async (head: string, shared: PollingShare) => {
     await mailbox.collect()
@@ -98,12 +98,14 @@ export const createPollingTransport = (parts: PollingParts) => {
     /** From now on packets for the client go this way, also those that no poll has fetched. */
     divertTo(next: (packets: readonly string[]) => void) {
       mailbox.divertTo(next)
-      if (share !== undefined) takeMail()
+      if (share !== undefined) void takeMail()
     },
-    /** Something may have been left for this client, by this instance or another. */
+    /** Something has been left for this client, by this instance or another. */
     onMail() {
-      if (mailbox.isAwaited() || mailbox.isDiverted()) takeMail()
+      if (mailbox.isAwaited() || mailbox.isDiverted()) void takeMail()
     },
+    /** Something may have been left without an announcement. */
+    onMailMissed: async () => (mailbox.mayHaveMail() ? takeMail() : undefined),
     /** A last packet that waits for the client's next poll. */
     get hasMail() {
       return !mailbox.isEmpty()
@@ -111,7 +113,8 @@ export const createPollingTransport = (parts: PollingParts) => {
     carrier: {
       toClient(packets: readonly string[]) {
         mailbox.put(packets)
-        if (!isClosed) queueMicrotask(() => void mailbox.deliver().catch(() => undefined))
+        // A client that does not learn what has ended would wait for it.
+        if (!isClosed) queueMicrotask(() => void mailbox.deliver().catch(() => session.end(1001)))
       },
       toUpstream: (packets: readonly string[]) => void posts.tell(packets),
       close() {

@@ -1,0 +1,181 @@
+// What instances leave for a polling client at each other reaches it once, or the session ends; and it is bounded.
+import t from 'tap'
+import { hashId, type SharedSids } from '../../gateway/socketio/sid-store.ts'
+import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
+import { exchangeOf } from '../support/exchanges.ts'
+import { holdSessions, storeWith } from '../support/socketio-sessions.ts'
+import { until } from '../support/until.ts'
+
+const away = () => Promise.reject(new Error('Redis is away'))
+
+/** A store whose announcements are made by the test. */
+const announcingStore = (replaced: Partial<SharedSids>) => {
+  const announce: Record<'mail' | 'missed', () => void> = { mail: () => undefined, missed: () => undefined }
+  const store = storeWith({
+    ...replaced,
+    onMail(listener, onMissed) {
+      announce.mail = () => listener(hashId('sid'))
+      announce.missed = onMissed
+    }
+  })
+  return { announce, store }
+}
+
+t.test(
+  'a poll is refused as long as the store of sessions is away, and is not left waiting when its mail is lost',
+  async t => {
+    // RW-68
+    const onceMore = () => {
+      let collects = 0
+      return { collect: async () => (collects++ === 0 ? [] : away()) }
+    }
+    const stores: Record<string, [Partial<SharedSids>, 'mail' | 'missed' | undefined]> = {
+      collect: [{ collect: away }, undefined],
+      lease: [{ lease: away }, undefined],
+      'collect, when told of mail': [onceMore(), 'mail'],
+      'collect, when connected again': [onceMore(), 'missed']
+    }
+    for (const [name, [replaced, news]] of Object.entries(stores)) {
+      const { announce, store } = announcingStore(replaced)
+      const { sessions, refused, hold } = holdSessions(t, store)
+      const { session, ask } = hold()
+      ask()
+      await new Promise(setImmediate)
+      if (news !== undefined) announce[news]()
+      sessions.sweep()
+      await until(() => refused.length > 0, name)
+      t.match(refused, [{ code: 'GW_UNAVAILABLE', reason: 'sid-store' }], name)
+      t.equal(session.isOver, true, name)
+    }
+  }
+)
+
+/** A WebSocket that records what goes to its client. */
+const recorder = () => {
+  const told: unknown[] = []
+  const carrier = {
+    toClient: (packets: readonly string[]) => void told.push(...packets),
+    toUpstream: () => undefined,
+    close: (code: number) => void told.push(code),
+    bytes: () => 0
+  }
+  return { told, carrier }
+}
+
+t.test('mail that no poll has fetched goes over the WebSocket after an upgrade, or the session ends', async t => {
+  // RW-68
+  const mail = [['42/a,["late"]']]
+  const collect = async () => mail.shift() ?? away()
+  for (const isLost of [false, true]) {
+    const { session, polling } = holdSessions(t, storeWith({ collect })).hold()
+    const { told, carrier } = recorder()
+    session.probe()
+    session.upgrade(carrier)
+    polling.divertTo(carrier.toClient)
+    await until(() => told.length > 0)
+    t.same([told, session.isOver], isLost ? [[1001], true] : [['42/a,["late"]'], false])
+  }
+})
+
+t.test('sessions on WebSockets outlive a restart of Redis, which may answer later than it announces', async t => {
+  // RW-70
+  let isReady = true
+  let collects = 0
+  const collect = async () => (collects++ === 0 ? [] : away())
+  const { announce, store } = announcingStore({ collect, isReady: () => isReady })
+  const { clock, sessions, enter, hold } = holdSessions(t, store)
+  const { session, polling } = hold()
+  await enter(session, '/a')
+  const { carrier } = recorder()
+  session.probe()
+  session.upgrade(carrier)
+  polling.divertTo(carrier.toClient)
+  await until(() => collects === 1)
+  isReady = false
+  announce.missed()
+  sessions.sweep()
+  await new Promise(setImmediate)
+  t.equal(session.isOver, false, 'just upgraded, but there is no connection that could fetch anything')
+  clock.now += 15_001
+  isReady = true
+  sessions.sweep()
+  await new Promise(setImmediate)
+  t.same([session.isOver, collects], [false, 1], 'upgraded long ago, so that nothing can be left for it')
+})
+
+t.test('mail is fetched only while a poll can take it to the client', async t => {
+  // RW-71
+  const left = [[], ['41/a,'], ['42/b,["next"]']]
+  const fetches: (() => void)[] = []
+  const collect = () => new Promise<string[]>(resolve => fetches.push(() => resolve(left.shift() ?? [])))
+  const { announce, store } = announcingStore({ collect })
+  const { answers, ask, polling } = holdSessions(t, store).hold()
+  const settle = async () => {
+    await new Promise(setImmediate)
+    for (const fetch of fetches.splice(0)) fetch()
+    await new Promise(setImmediate)
+  }
+  ask()
+  await settle()
+  announce.mail()
+  announce.mail()
+  await settle()
+  t.same([answers, left, polling.hasMail], [['41/a,'], [['42/b,["next"]']], false], 'the next may come elsewhere')
+  ask()
+  await settle()
+  t.same(answers, ['41/a,', '42/b,["next"]'])
+})
+
+t.test('a session whose client cannot be told that an access has ended is over', async t => {
+  // RW-71
+  const { session, polling } = holdSessions(t, storeWith({ mail: away })).hold()
+  polling.carrier.toClient(['41/a,'])
+  await new Promise(setImmediate)
+  t.equal(session.isOver, true)
+})
+
+t.test('a client that never polls cannot have more than some thousand refusals kept for it', async t => {
+  // RW-72
+  let length = 0
+  const mail = async (_: string, packets: readonly string[]) => {
+    length += packets.length
+    return length
+  }
+  const body = Buffer.from(Array.from({ length: 1000 }, () => '42/b,7["closed"]').join('\x1e'))
+  for (const store of [undefined, storeWith({ mail })]) {
+    const { enter, hold } = holdSessions(t, store)
+    const { polling, session, answers } = hold()
+    await enter(session, '/b')
+    const post = () => {
+      const exchange = exchangeOf()
+      Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
+      return polling.post(exchange, () => '', body)
+    }
+    for (let posted = 0; posted < 5; posted++) await post()
+    t.same(answers, ['ok', 'ok', 'ok', 'ok', 'ok'])
+    await t.rejects(post(), { code: 'GW_BAD_REQUEST', reason: 'answers-unread' })
+  }
+})
+
+t.test('a client that does not read what its WebSocket answers is disconnected', t => {
+  // RW-72
+  const { source } = holdSessions(t)
+  const violations: string[] = []
+  const sent: string[] = []
+  let unread = 3_000_000
+  const relay = { send: (side: string) => sent.push(side), unreadBy: () => unread }
+  const session = {
+    source,
+    life: { phase: 'websocket' },
+    takeBytes: () => true,
+    violate: (reason: string) => violations.push(reason),
+    gate: { fromClient: () => ({ verdict: 'answer', text: '43/b,7[]' }) }
+  }
+  const { onMessage } = createWebSocketTransport({ session, relay: () => relay } as never)
+  onMessage('client', true, Buffer.from('42/b,7["closed"]'))
+  t.same([sent, violations], [['client'], []], 'as much as its upstream may have sent')
+  unread++
+  onMessage('client', true, Buffer.from('42/b,7["closed"]'))
+  t.same(violations, ['answers-unread'])
+  t.end()
+})

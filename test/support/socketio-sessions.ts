@@ -1,0 +1,124 @@
+// Holds sessions of Socket.IO without a gateway around them: their store is the test's, and their clock is stopped.
+import type { Test } from 'tap'
+import { type GatewayError, Unauthenticated } from '../../gateway/errors.ts'
+import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
+import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
+import type { Session } from '../../gateway/socketio/session.ts'
+import type { SessionSource } from '../../gateway/socketio/session-source.ts'
+import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
+import { createMemorySidStore, type SharedSids } from '../../gateway/socketio/sid-store.ts'
+import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { exchangeOf } from './exchanges.ts'
+import { quiet } from './quiet.ts'
+import { person, routeAt, targetAt, upstreamAt } from './routes.ts'
+
+const START = 1_800_000_000_000
+/** In `/b`, clients may send nothing. */
+const NAMESPACES = ['/a', '/b'].map(name => ({
+  name,
+  pattern: undefined,
+  roles: undefined,
+  events: name === '/b' ? [] : undefined
+}))
+const POLL = 'GET /socket.io/ HTTP/1.1\r\nhost: x\r\n\r\n'
+
+/** A store of which everything works but what is replaced. */
+export const storeWith = (replaced: Partial<SharedSids>): SharedSids => ({
+  create: async () => undefined,
+  load: async () => undefined,
+  save: async () => undefined,
+  dropNamespace: async () => true,
+  remove: async () => undefined,
+  mail: async () => 0,
+  collect: async () => [],
+  lease: async () => false,
+  release: async () => undefined,
+  isReady: () => true,
+  onMail: () => undefined,
+  ...replaced
+})
+
+export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => {
+  const clock = { now: START }
+  const now = () => clock.now
+  const revocations = createRevocations(now)
+  const streams = createOpenStreams({
+    revocations,
+    freshAccess: async () => new Map(),
+    mayPass: () => true,
+    rejudge: ({ route }) => route,
+    now
+  })
+  t.teardown(() => streams.close())
+  revocations.onChange(() => streams.onRevocationsChanged())
+  const refused: GatewayError[] = []
+  // What carries packets to an upstream is not needed here.
+  const forwarding = {
+    streams,
+    sidStore: { ...createMemorySidStore(now), shared },
+    now,
+    log: quiet,
+    countRefusedEvent: () => undefined,
+    judge: () => undefined,
+    refuse: (_: unknown, refusal: GatewayError) => void refused.push(refusal),
+    pollHeaders: () => [],
+    identify(token: string) {
+      if (!token.startsWith('token-')) throw new Unauthenticated()
+      const life = { issuedAt: START / 1000, expiresAt: START / 1000 + 600, authenticatedAt: START / 1000 }
+      return { user: person(), subject: '7', tokenId: token, version: 0, kind: 'login', ...life }
+    }
+  } as unknown as SocketIoForwarding
+  const sessions = createSocketIoSessions(forwarding)
+  const socketio = { maxMessageBytes: 1e6, messagesPerSecond: 10_000, namespaces: NAMESPACES }
+  const upstream = upstreamAt(1)
+  const source: SessionSource = {
+    route: routeAt('/socket.io/', upstream, { socketio }),
+    upstream,
+    target: targetAt(1),
+    path: '/socket.io/',
+    requestId: 'r',
+    ip: '192.0.2.1',
+    ipKey: '192.0.2.1'
+  }
+  const enter = async ({ gate }: Session, name: string) => {
+    await gate.fromClient({ type: '4', text: `40${name},{"token":"token-${name}"}` })
+    gate.fromUpstream({ type: '4', text: `40${name},{"sid":"s"}` })
+  }
+  /** A session with an open namespace for each name, each by a token of its own. */
+  const open = async (...names: string[]) => {
+    const told: string[] = []
+    const session = sessions.start(source, from => told.push(`over from ${from}`))
+    session.openSocket({
+      toClient: packets => told.push(...packets),
+      toUpstream: packets => told.push(...packets.map(packet => `up ${packet}`)),
+      close: code => told.push(`close ${code}`),
+      bytes: () => 0
+    })
+    for (const name of names) await enter(session, name)
+    return { session, told }
+  }
+  /** A session that is polled, for a second after each request. */
+  const hold = (changes: Partial<SessionSource> = {}, sid = 'sid') => {
+    const { route, target } = source
+    const record = {
+      routeId: route.id,
+      target: target.url,
+      createdAt: START,
+      fields: [],
+      sessionMs: 1000,
+      pollMs: 1000
+    }
+    const held = sessions.hold(sid, { ...source, ...changes }, record)
+    const answers: string[] = []
+    const ask = () => {
+      const exchange = exchangeOf()
+      Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
+      held.polling.get(exchange, POLL)
+      return exchange
+    }
+    return { ...held, answers, ask }
+  }
+  const revoke = (name: string) =>
+    revocations.learn({ tokens: [{ jti: `token-${name}`, expiresAt: START / 1000 + 600 }] })
+  return { clock, streams, forwarding, refused, sessions, source, open, enter, hold, revoke }
+}
