@@ -36,7 +36,7 @@ t.test('SIGTERM to `npm start` drains the gateway and ends it', async t => {
   const ended = once(npm, 'exit')
   npm.kill('SIGTERM')
   await ended
-  await until(() => !existsSync(`/proc/${gatewayPid}`), 'the gateway has ended', 10_000)
+  await until(() => !existsSync(`/proc/${gatewayPid}`), 'the gateway has ended')
   t.match(printed, /"msg":"stopping"/)
   t.match(printed, /"msg":"stopped"/)
 })

@@ -6,6 +6,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
@@ -165,25 +166,35 @@ t.test('a name that is bound without escaping is limited to plain characters', a
 
 t.test('an unknown user, a wrong password and a locked account take the same time', async t => {
   const attempts = { unknown: ['nobody', WRONG], wrong: ['maria', WRONG], locked: ['locked', ldap.password] } as const
-  const times = { unknown: [] as number[], wrong: [] as number[], locked: [] as number[] }
   const measure = async (kind: keyof typeof attempts) => {
     const startedAt = performance.now()
     const [username, password] = attempts[kind]
     await failureOf(directory.authenticate(username, password))
-    times[kind].push(performance.now() - startedAt)
+    return performance.now() - startedAt
   }
-  // Side by side, so that what else the machine does hits all of them alike.
-  const rounds = Array.from({ length: 15 }, () => [measure('unknown'), measure('wrong'), measure('locked')])
-  await Promise.all(rounds.flat())
+  const times = await undisturbed(15, async () => {
+    const taken = { unknown: [] as number[], wrong: [] as number[], locked: [] as number[] }
+    for (let round = 0; round < 3; round++) {
+      // Side by side, so that what else the machine does hits all of them alike; not so many that they wait for a core.
+      const some = Array.from({ length: 5 }, () => [measure('unknown'), measure('wrong'), measure('locked')])
+      for (const [unknown = 0, wrong = 0, locked = 0] of await Promise.all(some.map(each => Promise.all(each)))) {
+        taken.unknown.push(unknown)
+        taken.wrong.push(wrong)
+        taken.locked.push(locked)
+      }
+    }
+    return taken
+  })
   const median = (values: number[]) => values.toSorted((a, b) => a - b)[7] ?? 0
   for (const known of [times.wrong, times.locked]) t.ok(Math.abs(median(known) - median(times.unknown)) < 25)
 })
 
 t.test('a hundred people log in at once, and no connection is left open', async t => {
+  const patient = createDirectory(ldap.settings({ timeoutMs: 60_000 }))
   const logins = Array.from({ length: 100 }, (_, index) =>
     index % 4 === 3
-      ? failureOf(directory.authenticate('maria', WRONG))
-      : directory.authenticate(['maria', 'carlos', 'ana'][index % 4] ?? '', ldap.password)
+      ? failureOf(patient.authenticate('maria', WRONG))
+      : patient.authenticate(['maria', 'carlos', 'ana'][index % 4] ?? '', ldap.password)
   )
   const outcomes = await Promise.all(logins)
   outcomes.forEach((outcome, index) => {

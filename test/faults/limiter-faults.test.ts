@@ -189,7 +189,7 @@ t.test('what was admitted while Redis was away counts when it is back', async t 
   await until(
     async () => (await second.take('global', 'unrelated', 1e6, 60_000)) && second.status().mode === 'redis',
     'the second is back',
-    5000
+    BACK_MS
   )
   const allowed = []
   for (let index = 0; index < 5; index++) allowed.push((await second.take('global', 'a', 10, 60_000)).allowed)
@@ -215,7 +215,7 @@ t.test('what was admitted while Redis was away is reported on return, before any
   await until(
     async () => (await second.take('global', 'unrelated', 1e6, 60_000)) && second.status().mode === 'redis',
     'the second is back',
-    5000
+    BACK_MS
   )
   let [a, held] = [0, 0]
   for (let index = 0; index < 100; index++) {

@@ -4,7 +4,7 @@ import t from 'tap'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
-import { startThrottles, tally } from '../support/throttles.ts'
+import { type Answer, startThrottles, tally } from '../support/throttles.ts'
 
 const THRESHOLD = 5
 const ldap = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
@@ -134,8 +134,13 @@ t.test('binds without an answer are freed when the directory counts no harm', as
     frozen.thaw()
   }
   world.freezeAtBind(undefined)
-  world.advance(1500)
-  t.match(await right(1), { what: 'in' }, 'four of four permits were lost, and none did harm')
+  // In time, unless the machine stands still.
+  let again: Answer
+  do {
+    world.advance(1500)
+    again = await right(1)
+  } while (again.what === 'directory-timeout')
+  t.match(again, { what: 'in' }, 'four of four permits were lost, and none did harm')
 })
 
 t.test('without a service account two names have half of the permits each', async t => {

@@ -55,10 +55,10 @@ t.test('logins that wait for the database, however many, leave refresh and logou
   })
   const waits: number[] = []
   for (const path of ['/auth/refresh', '/auth/refresh', '/auth/refresh', '/auth/logout']) {
-    const start = performance.now()
+    const ownTimeMs = measureOwnTime()
     const { status } = await world.fetch(path, { method: 'POST', token })
     t.equal(status, path === '/auth/logout' ? 204 : 200)
-    waits.push(Math.round(performance.now() - start))
+    waits.push(ownTimeMs())
   }
   // The first meets the burst of logins itself, on a machine that may do other things too.
   const [fastest = 0, second = 0] = waits.toSorted((a, b) => a - b)
@@ -75,11 +75,12 @@ t.test('logins that wait for the database, however many, leave refresh and logou
 t.test('work beyond the share waits its turn, in order, and only for so long', async t => {
   const postgres = await startPostgres(t)
   const { database } = await openStore(t, postgres)
-  const share = shareOf(database, { connections: 2, mostWaiting: 4, waitMs: 300 })
+  const patient = shareOf(database, { connections: 2, mostWaiting: 4, waitMs: 60_000 })
+  const hasty = shareOf(database, { connections: 2, mostWaiting: 4, waitMs: 300 })
   const order: number[] = []
   let running = 0
   let most = 0
-  const work = (n: number, seconds: number) =>
+  const work = (n: number, seconds: number, share = patient) =>
     share.read(async manager => {
       order.push(n)
       running++
@@ -90,14 +91,14 @@ t.test('work beyond the share waits its turn, in order, and only for so long', a
   await Promise.all([1, 2, 3, 4, 5, 6].map(n => work(n, 0.02)))
   t.equal(most, 2)
   t.same(new Set(order.slice(-2)), new Set([5, 6]), 'first come, first served')
-  const slow = [work(7, 0.6), work(8, 0.6)]
+  const slow = [work(7, 0.6, hasty), work(8, 0.6, hasty)]
   const ownTimeMs = measureOwnTime()
-  await t.rejects(work(9, 0), { code: 'GW_UNAVAILABLE' })
+  await t.rejects(work(9, 0, hasty), { code: 'GW_UNAVAILABLE' })
   t.ok(ownTimeMs() < 500)
   await database.read(async () => undefined)
   t.ok(ownTimeMs() < 550, 'the rest of the pool is free')
   await Promise.all(slow)
-  await work(10, 0)
+  await work(10, 0, hasty)
   t.equal(order.at(-1), 10)
   const crowd = [1, 2, 3, 4, 5, 6].map(n => work(n, 0.02))
   const refusalMs = measureOwnTime()

@@ -10,7 +10,7 @@ const postgres = await startPostgres(t)
 
 const directory = {
   ...ldap.env,
-  LDAP_TIMEOUT_MS: '1000'
+  LDAP_TIMEOUT_MS: '20000'
 }
 
 const start = (
@@ -80,9 +80,16 @@ t.test('a person of the directory gets a token, and is who the directory says', 
 
 t.test('a hundred first logins at once make one person', async t => {
   // DF-05
-  const world = await start(t, { LDAP_TIMEOUT_MS: '10000' })
+  const world = await start(t)
   const answers = await Promise.all(
-    Array.from({ length: 100 }, () => login(world, { username: 'carlos', password: SAMPLE_PASSWORD }))
+    Array.from({ length: 100 }, async () => {
+      for (;;) {
+        const answer = await login(world, { username: 'carlos', password: SAMPLE_PASSWORD })
+        // A busy machine has no database connection for all of them in time: "try again later".
+        if (answer.status !== 503) return answer
+        await answer.body?.cancel()
+      }
+    })
   )
   const ids = new Set<number>()
   for (const answer of answers) {
@@ -91,6 +98,16 @@ t.test('a hundred first logins at once make one person', async t => {
   }
   t.equal(ids.size, 1)
 })
+
+/** A failed login and its reason in the log. The directory is asked why it refused with little patience: again if that was not enough. */
+const untilExplained = async (world: Awaited<ReturnType<typeof start>>, credentials: object) => {
+  for (;;) {
+    const answer = await login(world, credentials)
+    const body = (await answer.json()) as Record<string, unknown>
+    const { reason } = await world.logged(line => line.requestId === body.requestId && line.reason !== undefined)
+    if (reason !== 'invalid-credentials') return { answer, body, logged: reason }
+  }
+}
 
 t.test('every failure has one answer for the client and its own reason in the log', async t => {
   // LD-12, LD-11, DF-11
@@ -109,15 +126,14 @@ t.test('every failure has one answer for the client and its own reason in the lo
     { world: off, username: 'maria', password: SAMPLE_PASSWORD, reason: 'ldap-not-active' }
   ]
   for (const { world: tried, username, password, reason } of tries) {
-    const answer = await login(tried, { username, password })
-    const body = (await answer.json()) as Record<string, unknown>
+    const { answer, body, logged } = await untilExplained(tried, { username, password })
     t.equal(answer.status, 401, reason)
     t.same(
       { ...body, requestId: '' },
       { statusCode: 401, code: 'GW_LOGIN_FAILED', error: 'Unauthorized', message: 'Autenticacao falhou', requestId: '' }
     )
     t.equal(answer.headers.get('www-authenticate'), 'Bearer')
-    await tried.logged(line => line.requestId === body.requestId && line.reason === reason)
+    t.equal(logged, reason)
   }
 })
 

@@ -9,10 +9,9 @@ import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
-import { measureOwnTime } from '../support/own-time.ts'
+import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const maria = { provider: 'ldap', issuer: 'corp', subject: 'm', name: 'Maria', email: '', username: 'maria' } as const
@@ -31,6 +30,9 @@ const timed = async (work: Promise<unknown>) => {
   )
   return { error, timeMs: ownTimeMs() }
 }
+
+const answersAfter = (users: ReturnType<typeof createUsers>): Promise<number> =>
+  ownTimeUntil(async () => (await timed(users.syncPerson(maria))).error === undefined, 'the store answers')
 
 // DF-21
 t.test('instances that start together migrate an empty database once', async t => {
@@ -92,13 +94,7 @@ t.test('while Postgres is down everything is refused as unavailable, and works a
     t.ok(timeMs < 3_000)
     t.notOk(await database.ping())
     await own.start()
-    t.ok(
-      (await until(
-        async () => (await timed(users.syncPerson(maria))).error === undefined,
-        'the store answers',
-        5_000
-      )) < 5_000
-    )
+    t.ok((await answersAfter(users)) < 5_000)
     t.ok(await database.ping())
   }
   t.match(await own.query('SELECT count(*)::int AS n FROM users'), [{ n: 1 }])
@@ -118,7 +114,7 @@ t.test('a frozen Postgres holds no one for long, and its broken connections are 
   }
   t.notOk(await database.ping())
   own.thaw()
-  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 'the store answers', 5_000)
+  t.ok((await answersAfter(users)) < 5_000)
   t.ok(await database.ping())
 })
 
@@ -145,15 +141,12 @@ t.test('a database that has become read-only is unavailable, until it can be wri
   const name = new URL(url).pathname.slice(1)
   await postgres.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
   await postgres.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
-  await until(
-    async () => (await timed(users.syncPerson(maria))).error instanceof DatabaseUnavailable,
-    'the loss is known',
-    2_000
-  )
+  const isKnown = async () => (await timed(users.syncPerson(maria))).error instanceof DatabaseUnavailable
+  t.ok((await ownTimeUntil(isKnown, 'the loss is known')) < 2_000)
   t.notOk(await database.ping())
   await postgres.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
-  await until(() => database.ping(), 'the database answers', 5_000)
-  await until(async () => (await timed(users.syncPerson(maria))).error === undefined, 'the store answers', 5_000)
+  t.ok((await ownTimeUntil(() => database.ping(), 'the database answers')) < 5_000)
+  t.ok((await answersAfter(users)) < 5_000)
 })
 
 t.test('transactions that deadlock are run again and both succeed', async t => {

@@ -17,7 +17,7 @@ import { connectRaw, type RawConnection, type RawResponse, rawExchange } from '.
 
 export const TEST_SECRET = 'a secret for tests, long enough and used nowhere else'
 
-const LOG_DEADLINE_MS = 10_000
+const LOG_DEADLINE_MS = 60_000
 
 export interface WorldOptions {
   /** Route file content; `routes` and `upstreams` as in YAML. */

@@ -24,7 +24,7 @@ export interface RawConnection {
   destroy(): void
 }
 
-const DEADLINE_MS = 10_000
+const DEADLINE_MS = 30_000
 
 const parseHead = (head: string) => {
   const [line = '', ...fields] = head.split('\r\n')
