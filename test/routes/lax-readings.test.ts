@@ -40,6 +40,15 @@ t.test('sessions within sessions are taken off twice, as ASP.NET does, however d
   for (const times of [5, 1000]) t.equal(laxReadings(nested(times), 10_000).length, 6, 'as written and once a round')
 })
 
+t.test('a backend may have all of these habits, in any order', async t => {
+  const parts = ['a%2Fb', 'c;v', '(S(x))', 'd%23e'].map(part => `/${part}`)
+  for (const path of [parts.join(''), parts.slice(0, 3).reverse().concat('/d%23e').join('')])
+    t.ok(
+      texts(laxReadings(path, DEPTH)).some(text => /^\["[abc]","[abc]","[abc]","d"\]$/.test(text)),
+      path
+    )
+})
+
 t.test('no more segments are read than needed to know which of them is the last', async () => {
   same(laxReadings('/a/b/c/d/e', 1), ['a', 'b', 'c'])
   same(laxReadings('/a/b/c', 1), ['a', 'b', 'c'])
