@@ -7,6 +7,7 @@ import type { Mistake } from '../support/vulnerable-proxy.ts'
 /** Which finding names which mistake. */
 const FOUND_AS: Readonly<Partial<Record<Mistake, string>>> = {
   'private-open': 'private-open',
+  'role-by-exact-path': 'path-case',
   'original-url': 'header-original-url',
   'method-override': 'header-method-override',
   'head-open': 'method-unguarded',

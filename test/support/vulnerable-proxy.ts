@@ -28,6 +28,7 @@ const HABITS = {
 export const MISTAKES = [
   ...(Object.keys(HABITS) as (keyof typeof HABITS)[]),
   'private-open',
+  'role-by-exact-path',
   'original-url',
   'method-override',
   'head-open',
@@ -130,6 +131,7 @@ export const startVulnerableProxy = async (
   }
 
   const readBy = (path: string): string => {
+    if (has('role-by-exact-path')) return path.toLowerCase()
     const habit = Object.entries(HABITS).find(([name]) => name === mistake)?.[1]
     return habit === undefined ? path : habit(path)
   }
@@ -137,6 +139,8 @@ export const startVulnerableProxy = async (
   const refusalOf = (req: IncomingMessage, path: string): Refusal | undefined => {
     const hosts = req.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length
     if (hosts !== 1 && !has('two-hosts')) return { status: 400, text: 'bad request' }
+    if (has('role-by-exact-path') && /^\/private\//i.test(path))
+      return judge(req) ?? (path === CLOSED ? { status: 403, text: 'no role' } : undefined)
     if (path === CLOSED) return judge(req)
     if (/^(?:\/[A-Za-z0-9-]+)+$/.test(path)) return undefined
     return readBy(path) === path ? { status: 400, text: 'bad path' } : undefined

@@ -201,6 +201,8 @@ const judgeCookie = (cookie: string, protocol: string): string[] => {
   const [pair = '', ...attributes] = cookie.split(';').map(part => part.trim())
   const names = new Set(attributes.map(attribute => attribute.split('=')[0]?.toLowerCase()))
   const wanted = ['HttpOnly', 'SameSite', ...(protocol === 'https:' ? ['Secure'] : [])]
+  // Browsers return the value of a nameless cookie as it is, and so as another cookie (RFC 6265bis §5.7).
+  if (pair.startsWith('=')) return [`a nameless cookie becomes the cookie ${pair.split('=')[1]} (RW-24)`]
   const missing = wanted.filter(name => !names.has(name.toLowerCase()))
   return missing.length === 0 ? [] : [`the cookie ${pair.split('=')[0]} lacks ${missing.join(', ')}`]
 }

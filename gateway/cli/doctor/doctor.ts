@@ -68,7 +68,8 @@ const doctor = async (cli: Cli, address: string, options: DoctorOptions): Promis
   const { closed, findings } = await findClosed(client, surroundings).catch(error => {
     throw error instanceof ProbesEnded ? new CannotRun(`Nothing could be tried: ${error.message}`) : error
   })
-  const world: DoctorWorld = { ...surroundings, client, closed, token: options.token, secret, notes: [] }
+  const forbidden = await findForbidden(client, closed, options.token)
+  const world: DoctorWorld = { ...surroundings, client, closed, forbidden, token: options.token, secret, notes: [] }
   const ended = closed.length === 0 ? undefined : await examine(world, findings)
   if (findings.length === 0 && closed.length === 0) {
     throw new CannotRun('No path is known that requires a token: name one with --private or --config')
@@ -114,6 +115,21 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
   if (answers === 0) throw new CannotRun(`${client.url.origin} does not respond`)
   const findings: Finding[] = evidence.length === 0 ? [] : [{ ...OPEN, evidence }]
   return { closed, findings }
+}
+
+/** The first of the closed paths that refuses the token as well. */
+const findForbidden = async (client: DoctorClient, closed: readonly ClosedPath[], token: string | undefined) => {
+  if (token === undefined) return []
+  const headers = [['Authorization', `Bearer ${token}`]] as const
+  for (const { path } of closed) {
+    const answer = await client.ask({ target: path, headers }).catch(error => {
+      // The limits are reported by the checks, which reach them too.
+      if (error instanceof ProbesEnded) return undefined
+      throw error
+    })
+    if (answer?.status === 403) return [path]
+  }
+  return []
 }
 
 const OPEN: Omit<Finding, 'evidence'> = {

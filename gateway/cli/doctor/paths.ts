@@ -1,6 +1,6 @@
 // Probes other spellings of a private path, which lax backends read as that path, one family after the other.
 import { mayBeScript } from '../../routes/lax-readings.ts'
-import { type Check, type Checks, collect, getsIn } from './world.ts'
+import { besides, type Check, type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
 
 /** Spellings of a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
 type Spell = (path: string, open: string, host: string) => string[]
@@ -16,20 +16,34 @@ const family = (title: string, spell: Spell, fix = CANONICAL): Check => ({
   title,
   fix,
   look: async world => {
-    const [open = '/x'] = world.open
     const evidence: string[] = []
-    for (const { path } of world.closed.slice(0, MAX_PATHS)) {
-      const targets = spell(path, open, world.client.url.host)
-      // A spelling that changes nothing is the closed path itself.
-      const changed = [...targets.keys()].filter(index => targets[index] !== path)
-      const found = await collect(changed, index =>
-        getsIn(world, path, other => ({ target: spell(other, open, world.client.url.host)[index] ?? '/' }))
-      )
-      evidence.push(...found)
-    }
+    for (const { path } of world.closed.slice(0, MAX_PATHS)) evidence.push(...(await tried(world, spell, path)))
+    const [forbidden] = world.forbidden
+    if (forbidden !== undefined) evidence.push(...(await triedWithToken(world, spell, forbidden)))
     return evidence
   }
 })
+
+/** A spelling that changes nothing is the path itself. */
+const changesOf = (targets: readonly string[], path: string): number[] =>
+  [...targets.keys()].filter(index => targets[index] !== path)
+
+const tried = (world: DoctorWorld, spell: Spell, path: string): Promise<string[]> => {
+  const spelt = (other: string) => spell(other, world.open[0] ?? '/x', world.client.url.host)
+  return collect(changesOf(spelt(path), path), index =>
+    getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/' }))
+  )
+}
+
+/** The token may pass a wider route, from which a spelling leads on to the path that refuses it. */
+const triedWithToken = async (world: DoctorWorld, spell: Spell, path: string): Promise<string[]> => {
+  const headers = [['Authorization', `Bearer ${world.token}`]] as const
+  const spelt = (other: string) => spell(other, world.open[0] ?? '/x', world.client.url.host)
+  const found = await collect(changesOf(spelt(path), path), index =>
+    getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/', headers }), besides)
+  )
+  return found.map(line => `${line} with the token, which lacks the role for ${path}`)
+}
 
 const first = (path: string): string => `/${path.split('/')[1] ?? ''}`
 const rest = (path: string): string => path.slice(first(path).length)

@@ -9,6 +9,8 @@ export interface DoctorWorld {
   /** Paths that require no token. */
   readonly open: readonly string[]
   readonly sockets: readonly string[]
+  /** Those of them that refuse the given token too, because its owner lacks a role. */
+  readonly forbidden: readonly string[]
   /** A valid token, if one was given. */
   readonly token: string | undefined
   /** Observations that are not weaknesses. */
@@ -61,6 +63,9 @@ export const notTried = ({ token, secret, open, sockets }: DoctorWorld): readonl
 const noise = (text: string): string =>
   text.replace(/[A-Za-z0-9]/g, () => String.fromCharCode(97 + ((randomBytes(1)[0] ?? 0) % 26)))
 
+/** A path beside this one that exists nowhere. */
+export const besides = (path: string): string => path.replace(/[^/]*$/, noise)
+
 /**
  * Whether a spelling of a closed path gets in: a successful response that the same spelling of a nonexistent path does
  * not get. A page that is served for every path is therefore no evidence.
@@ -68,12 +73,13 @@ const noise = (text: string): string =>
 export const getsIn = async (
   { client }: DoctorWorld,
   path: string,
-  probeFor: (path: string) => Probe
+  probeFor: (path: string) => Probe,
+  elsewhere: (path: string) => string = noise
 ): Promise<string | undefined> => {
   const probe = probeFor(path)
   const answer = await client.ask(probe)
   if (!isSuccess(answer)) return undefined
-  if (await looksTheSame(client, answer, path, probeFor)) return undefined
+  if (await looksTheSame(client, answer, path, probeFor, elsewhere)) return undefined
   return show(probe, answer)
 }
 
@@ -83,22 +89,25 @@ const looksTheSame = async (
   client: DoctorClient,
   answer: ProbeAnswer,
   path: string,
-  probeFor: (path: string) => Probe
+  probeFor: (path: string) => Probe,
+  elsewhere: (path: string) => string
 ): Promise<boolean> => {
   const seen = new Set<string>()
   for (let control = 0; control < CONTROLS; control += 1) {
-    const nowhere = noise(path)
-    const other = await client.ask(probeFor(nowhere))
+    const nowhere = elsewhere(path)
+    const probe = probeFor(nowhere)
+    const other = await client.ask(probe)
     if (other.status !== answer.status) return false
-    seen.add(essence(other.body, nowhere))
+    seen.add(essence(other.body, [probe.target, nowhere]))
   }
   // Bodies that change from one request to the next prove nothing.
-  return seen.size > 1 || seen.has(essence(answer.body, path))
+  return seen.size > 1 || seen.has(essence(answer.body, [probeFor(path).target, path]))
 }
 
-// Bodies may repeat the requested path, and number their requests.
-const essence = (body: string, path: string): string =>
-  [path, ...path.split('/').filter(part => part.length > 1)]
+// Bodies may repeat the requested path, as it was sent or as it was read, and number their requests.
+const essence = (body: string, paths: readonly string[]): string =>
+  paths
+    .flatMap(path => [path, ...path.split('/').filter(part => part.length > 1)])
     .reduce((text, part) => text.replaceAll(part, ''), body)
     .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+/gi, '')
 
