@@ -35,11 +35,13 @@ const state = { isOver: false, trouble: '' }
 const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts: Counts, isOver: () => boolean) => {
   while (!isOver()) {
     const startedAt = performance.now()
+    const { trouble } = state
     const outcome = await exchange.run(place)
     counts.exchanges++
     if (`${outcome}`.startsWith('unanswered')) counts.unanswered++
     if (!exchange.right.includes(outcome)) {
-      const key = `${exchange.name}: ${outcome}${state.trouble === '' ? '' : ` while ${state.trouble}`}`
+      const troubles = [...new Set([trouble, state.trouble])].filter(name => name !== '')
+      const key = `${exchange.name}: ${outcome}${troubles.length === 0 ? '' : ` while ${troubles.join(', then ')}`}`
       counts.wrong.set(key, (counts.wrong.get(key) ?? 0) + 1)
       const tookMs = Math.round(performance.now() - startedAt)
       console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key}`))

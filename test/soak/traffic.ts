@@ -39,11 +39,14 @@ interface Asked {
   readonly leavesAfterMs?: number
 }
 
-/** Settles what has no answer after so many of this process's own seconds: those in which it was held up itself do not count. */
-const watch = (settle: (outcome: Outcome) => void): NodeJS.Timeout => {
+/**
+ * Settles what has no answer after so many of this process's own seconds: those in which it was held up itself do not count.
+ * @param reached how far the exchange has come
+ */
+const watch = (settle: (outcome: Outcome) => void, reached = () => ''): NodeJS.Timeout => {
   let seconds = 0
   return setInterval(() => {
-    if (++seconds === ANSWERED_S) settle(`unanswered: nothing for ${ANSWERED_S} s`)
+    if (++seconds === ANSWERED_S) settle(`unanswered: nothing for ${ANSWERED_S} s${reached()}`)
   }, 1000)
 }
 
@@ -105,7 +108,11 @@ const converse = ({ port, isTls }: Place, token: string): Promise<Outcome> =>
       resolve(outcome)
       client.disconnect()
     }
-    const deadline = watch(settle)
+    const reached: string[] = []
+    const deadline = watch(settle, () => `, last ${reached.slice(-12).join(', ')}`)
+    client.io.engine.on('packet', ({ type, data }) => reached.push(`got ${type} ${data ?? ''}`.slice(0, 40)))
+    client.io.engine.on('packetCreate', ({ type, data }) => reached.push(`gave ${type} ${data ?? ''}`.slice(0, 40)))
+    client.io.engine.on('upgrade', () => reached.push('upgraded'))
     client.on('connect', () => client.emit('say', 'hello', () => settle(200)))
     client.on('connect_error', () => settle('aborted'))
     client.on('disconnect', () => settle('aborted'))
