@@ -720,7 +720,7 @@ t.test('one index file is enough to be asked about, beside the other readings of
 // RW-62
 t.test('a directory with several index files needs the right to all of them, in every spelling', async t => {
   const names = ['/*', '/index.html', '/index.php {methods: [GET]}', '/a/b.c/index.html', '/A/b.c/Default.aspx/*']
-  const table = await tableOf(t, ...names, '/:site/%C3%89/INDEX.htm')
+  const table = await tableOf(t, ...names, '/:site/%C3%89/INDEX.htm', '/b/:x/:page')
   const others = (method: string, path: string) => {
     const match = table.match(method, path)
     return match.refusal === undefined ? match.alsoReadAs?.map(route => route.path).sort() : match.refusal
@@ -731,6 +731,7 @@ t.test('a directory with several index files needs the right to all of them, in 
     t.same(others('GET', path), ['/A/b.c/Default.aspx/*', '/a/b.c/index.html'], path)
   for (const path of ['/x/%C3%89', '/X/%C3%A9/']) t.same(others('GET', path), ['/:site/%C3%89/INDEX.htm'], path)
   t.equal(others('GET', '/a/'), undefined)
+  t.equal(others('GET', '/b/%C3%89'), undefined, 'there a parameter takes every name')
 })
 
 t.test('a route is known to end in an index file in every spelling', async t => {
