@@ -7,8 +7,9 @@ import { fieldValues, type HttpRequest } from '../http/server/request.ts'
 import { identityFields } from '../upstream/headers/identity-headers.ts'
 
 const PATH = '/auth/forward'
-// RFC 9110 §9.1; no longer than any method that routes may name.
-const METHOD = /^[A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]{0,31}$/
+// The methods that routes may name (RFC 9110 §9.1). Some servers, such as gunicorn, read `delete` as DELETE, so it must not pass by
+// a route that leaves DELETE to another one.
+const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$/
 
 /** Only this exact spelling; any other is an ordinary path. */
 export const isForwardAuth = ({ target }: HttpRequest): boolean =>

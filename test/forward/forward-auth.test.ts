@@ -131,6 +131,9 @@ t.test('exactly one family of headers is read, each of them once, by its own spe
       ['X-Original-URL', '/app/public/x']
     ],
     caddy('', '/app/public/x'),
+    // Methods are case-sensitive (RFC 9110 §9.1), but not for every backend (RW-83).
+    caddy('delete', '/app/public/x'),
+    nginx('Get', '/app/public/x'),
     caddy('GET /app HTTP/1.1', '/app/public/x'),
     caddy('GET', ''),
     caddy('GET', 'app/public/x'),
