@@ -24,6 +24,7 @@ import type { Settings } from './settings/settings.ts'
 import { createClientPlaces } from './siblings/client-places.ts'
 import { alone, type Siblings } from './siblings/siblings.ts'
 import { createViews } from './siblings/views.ts'
+import type { DatabaseDeadlines } from './store/database.ts'
 import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
@@ -52,6 +53,7 @@ export interface Gateway {
 export interface Embedding {
   /** How long a client may leave a response unread; milliseconds. */
   clientStallMs?: number
+  databaseDeadlines?: DatabaseDeadlines
   /** Runs when all else has started: gives up a port that was held until then. */
   beforeListening?(): Promise<void>
 }
@@ -74,7 +76,7 @@ export const startGateway = async (
     onReload: observation.onReload,
     onChange: siblings.reload
   })
-  const stores = await openStores(settings, log, routes.current)
+  const stores = await openStores(settings, log, routes.current, embedding.databaseDeadlines)
   const tokenParts = await startTokens(settings, stores, log)
   const directory = await startDirectory(settings, stores, tokenParts, log)
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)

@@ -5,7 +5,7 @@ import { openRedis } from './redis/redis.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { type Clients, createClients } from './store/clients.ts'
-import { openDatabase } from './store/database.ts'
+import { DATABASE_DEADLINES, openDatabase } from './store/database.ts'
 import { shareOf } from './store/database-share.ts'
 import { createLoginNames } from './store/login-names.ts'
 import { createPersonalTokenStore, type PersonalTokenStore } from './store/personal-tokens.ts'
@@ -23,12 +23,18 @@ const AUDIT_SHARE = { connections: 1, mostWaiting: Number.POSITIVE_INFINITY, wai
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
 /** @param rules of the route files in use; not called before they are read. */
-export const openStores = async (settings: Settings, log: Logger, rules: () => AccessRules) => {
-  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log })
+export const openStores = async (
+  settings: Settings,
+  log: Logger,
+  rules: () => AccessRules,
+  deadlines = DATABASE_DEADLINES
+) => {
+  const { databaseUrl, dataDir } = settings
+  const database = await openDatabase({ databaseUrl, dataDir, deadlines, log })
   const redis = settings.redis === undefined ? undefined : openRedis(settings.redis, log)
   // Otherwise the first requests would find it unavailable.
   await redis?.ready(REDIS_WAIT_MS)
-  const forLogins = shareOf(database, LOGIN_SHARE)
+  const forLogins = shareOf(database, { ...LOGIN_SHARE, waitMs: deadlines.acquireMs })
   const limiter = createLimiter(redis === undefined ? { log } : { redis, log })
   return {
     database,

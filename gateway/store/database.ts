@@ -47,7 +47,7 @@ export interface DatabaseDeadlines {
   readonly workMs: number
 }
 
-const DEADLINES: DatabaseDeadlines = { acquireMs: 2_000, statementMs: 5_000, workMs: 6_000 }
+export const DATABASE_DEADLINES: DatabaseDeadlines = { acquireMs: 2_000, statementMs: 5_000, workMs: 6_000 }
 
 interface DatabaseOptions {
   databaseUrl?: string | undefined
@@ -76,7 +76,7 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
     role = 'gateway',
     startTimeoutMs = 30_000,
     poolSize = POOL_SIZE,
-    deadlines = DEADLINES,
+    deadlines = DATABASE_DEADLINES,
     migrates = true
   } = options
   const embedded = databaseUrl === undefined ? await openEmbedded({ dataDir, log, role }) : undefined

@@ -4,7 +4,7 @@ import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { startGateway } from '../support/gateway.ts'
 import { quiet } from '../support/quiet.ts'
-import { person } from '../support/store.ts'
+import { PATIENT, person } from '../support/store.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
 const GRANTS = [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }]
@@ -16,7 +16,7 @@ const LDAP = {
   LDAP_SEARCH_FILTER: '(uid={{username}})'
 }
 
-const world = await startGateway(t, { env: LDAP })
+const world = await startGateway(t, { env: LDAP, limits: { databaseDeadlines: PATIENT } })
 const database = await openDatabase({ databaseUrl: world.postgres.url, dataDir: '/nonexistent', log: quiet })
 t.teardown(() => database.close())
 const users = createUsers(database)

@@ -9,7 +9,7 @@ import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 
 /** However busy the machine is, what waits for its turn gets it. */
-const PATIENT: DatabaseDeadlines = { acquireMs: 60_000, statementMs: 60_000, workMs: 90_000 }
+export const PATIENT: DatabaseDeadlines = { acquireMs: 60_000, statementMs: 60_000, workMs: 90_000 }
 
 /** Everything of the store; a new empty database unless `databaseUrl` names one that another instance uses too. */
 export const openStore = async (t: Pick<Test, 'teardown'>, postgres: TestPostgres, databaseUrl?: string) => {
