@@ -75,7 +75,7 @@ const open = async (
 /** Connections that the kernel queues until they are accepted; beyond that a client retries after a second. */
 const BACKLOG = 1024
 /** The longest that a drain spends on accepting them; milliseconds. */
-const BACKLOG_MS = 500
+const BACKLOG_MS = 2000
 /** For connections that are in their TLS handshake, or waiting for a PROXY header, when a drain begins; milliseconds. */
 const EARLY_GRACE_MS = 500
 

@@ -11,6 +11,7 @@ import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 
 const postgres = await startPostgres(t)
 
@@ -156,16 +157,19 @@ t.test('ready ends with the first thing that draining does, while requests still
 })
 
 t.test('with DRAIN_DELAY new requests are served for so long after ready has ended', async t => {
-  const { world, raw } = await startWorld(t, { DRAIN_DELAY: '700ms' })
-  raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
-  const before = performance.now()
-  const closed = world.gateway.close()
-  t.equal((await ops(world, '/ready')).status, 503)
-  const late = await world.raw('GET /open/new HTTP/1.1\r\nHost: gw\r\n\r\n')
+  const { world, ready, late, tookMs } = await undisturbed(100, async () => {
+    const { world, raw } = await startWorld(t, { DRAIN_DELAY: '700ms' })
+    raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
+    const before = performance.now()
+    const closed = world.gateway.close()
+    const ready = (await ops(world, '/ready')).status
+    const late = await world.raw('GET /open/new HTTP/1.1\r\nHost: gw\r\n\r\n')
+    await closed
+    return { world, ready, late, tookMs: performance.now() - before }
+  })
+  t.equal(ready, 503)
   t.equal(late.status, 200)
   t.match(late.head, /^connection: close$/im, 'a proxy keeps no connection over which a request could meet the end')
-  await closed
-  const tookMs = performance.now() - before
   t.ok(tookMs >= 690)
   t.ok(tookMs < 1390, 'the delay is waited for once')
   await t.rejects(world.fetch('/open/new'))

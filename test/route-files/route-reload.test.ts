@@ -10,6 +10,7 @@ import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { routeFolder } from '../support/route-files.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 
 const UP = 'upstreams: { up: { url: http://127.0.0.1:4001 } }\n'
 const routes = (...paths: string[]) => `routes: [${paths.map(path => `{ path: ${path}, upstream: up }`).join(', ')}]\n`
@@ -82,15 +83,18 @@ t.test('a folder of links, as of a mounted ConfigMap, is loaded when its link is
 })
 
 t.test('several files saved together are one reload', async t => {
-  const folder = await routeFolder(t, { 'up.yaml': UP, 'a.yaml': routes('/a'), 'b.yaml': routes('/b') })
-  // Without a poll, so that nothing but the saves can cause a reload.
-  const { has, swapped, logged } = await start(t, folder, { pollMs: 60_000, debounceMs: 200 })
-  const swap = swapped()
-  await writeFile(join(folder, 'a.yaml'), routes('/a2'))
-  await writeFile(join(folder, 'b.yaml'), routes('/b2'))
-  await unlink(join(folder, 'up.yaml'))
-  await writeFile(join(folder, 'c.yaml'), UP)
-  await swap
+  const { has, logged } = await undisturbed(50, async () => {
+    const folder = await routeFolder(t, { 'up.yaml': UP, 'a.yaml': routes('/a'), 'b.yaml': routes('/b') })
+    // Without a poll, so that nothing but the saves can cause a reload.
+    const started = await start(t, folder, { pollMs: 60_000, debounceMs: 200 })
+    const swap = started.swapped()
+    await writeFile(join(folder, 'a.yaml'), routes('/a2'))
+    await writeFile(join(folder, 'b.yaml'), routes('/b2'))
+    await unlink(join(folder, 'up.yaml'))
+    await writeFile(join(folder, 'c.yaml'), UP)
+    await swap
+    return started
+  })
   t.ok(has('/a2') && has('/b2'))
   t.same(
     logged.map(({ message }) => message),

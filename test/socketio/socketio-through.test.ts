@@ -33,7 +33,7 @@ const startServer = async (t: Test, options: object = {}) => {
     })
     socket.on('tell', (room: string, ...args: unknown[]) => void messaging.to(room).emit('told', ...args))
     socket.on('ask', async (ack: (answers: unknown) => void) => {
-      ack(await socket.timeout(1000).emitWithAck('question', 21, Buffer.from('bin')))
+      ack(await socket.timeout(20_000).emitWithAck('question', 21, Buffer.from('bin')))
     })
     socket.on('leave-me', () => socket.disconnect())
     socket.emit('hello', 'qr-code')
@@ -175,6 +175,11 @@ for (const [name, transports] of Object.entries(TRANSPORTS)) {
       const client = connect('/messaging', { transports, auth: { token } })
       const bystander = connect('/messaging', { transports, auth: { token: another } })
       await Promise.all([once(client, 'hello'), once(bystander, 'hello')])
+      if (transports.length === 2) {
+        await until(() => client.io.engine.transport.name === 'websocket', 'upgraded')
+        // The answer comes the new way: the last packet of the upgrade was before it.
+        await client.emitWithAck('echo', 'upgraded')
+      }
       const reasons: string[] = []
       for (const socket of upstream.sockets.of('/messaging').sockets.values()) {
         socket.on('disconnect', reason => reasons.push(reason))
