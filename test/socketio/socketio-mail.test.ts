@@ -1,8 +1,13 @@
 // What instances leave for a polling client at each other reaches it once, or the session ends; and it is bounded.
 import t from 'tap'
+import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
 import { hashId, type SharedSids } from '../../gateway/socketio/sid-store.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
+import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions, storeWith } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
@@ -125,6 +130,74 @@ t.test('mail is fetched only while a poll can take it to the client', async t =>
   await settle()
   t.same(answers, ['41/a,', '42/b,["next"]'])
 })
+
+t.test(
+  'a poll that arrives while the answer to an earlier one is being judged does not keep the next from asking',
+  async t => {
+    // RW-74
+    const raw = await startRawUpstream(t)
+    raw.respond(() => undefined)
+    const packet = 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n2'
+    let isLeased = false
+    const release = async () => {
+      isLeased = false
+    }
+    const gates = { load: Promise.withResolvers<void>(), lease: Promise.withResolvers<void>() }
+    const asked: string[] = []
+    const { forwarding, source, hold } = holdSessions(
+      t,
+      storeWith({
+        release,
+        async lease() {
+          const isOurs = !isLeased
+          isLeased = true
+          asked.push(`lease ${isOurs}`)
+          if (asked.includes('load')) await gates.lease.promise
+          return isOurs
+        },
+        async load() {
+          asked.push('load')
+          await gates.load.promise
+          const record = {
+            routeId: source.route.id,
+            target: '',
+            createdAt: 0,
+            fields: [],
+            sessionMs: 1000,
+            pollMs: 1000
+          }
+          return { ...record, bytes: 0, proven: false, upgraded: false, due: NOTHING_DUE, namespaces: {} }
+        },
+        async save() {
+          asked.push('save')
+          gates.lease.resolve()
+          // Until the poll has been told that it may ask.
+          await new Promise(setImmediate)
+        }
+      })
+    )
+    const upstreams = createUpstreams()
+    t.teardown(upstreams.close)
+    const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
+    Object.assign(forwarding, { upstreams, responseContext })
+    const { ask, polling, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+    ask()
+    const first = await raw.request()
+    polling.carrier.toClient(['41/a,'])
+    await until(() => answers.length === 1, 'the gateway itself answers the first poll')
+    first.socket.write(packet)
+    await until(() => asked.includes('load'))
+    ask()
+    await until(() => asked.length === 3, 'the second may ask')
+    gates.load.resolve()
+    await until(() => answers.length === 2, 'and is answered by what the upstream said to the first')
+    ask()
+    await until(() => raw.requests.length === 2, 'the upstream is asked again')
+    raw.requests[1]?.socket.write(packet)
+    await until(() => answers.length === 3)
+    t.same(answers, ['41/a,', '2', '2'])
+  }
+)
 
 t.test('a session whose client cannot be told that an access has ended is over', async t => {
   // RW-71

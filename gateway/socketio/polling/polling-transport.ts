@@ -2,7 +2,8 @@
 import { BadRequest, BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
-import { ENGINE_CLOSE, readEnginePayload } from '../protocol/engineio.ts'
+import { ENGINE_CLOSE, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
+import type { Session } from '../session.ts'
 import type { PollingShare } from '../share.ts'
 import { createMailbox } from './mailbox.ts'
 import type { PollingParts } from './polling-parts.ts'
@@ -44,12 +45,11 @@ export const createPollingTransport = (parts: PollingParts) => {
     bytes += body.length
     const packets = readEnginePayload(body.toString('utf8'))
     if (packets === undefined) return failPoll(new BadUpstreamResponse({ reason: 'upstream-malformed-payload' }))
-    for (const packet of packets) {
-      const judged = session.gate.fromUpstream(packet)
-      if (judged.verdict === 'violation') return session.violate(judged.reason)
-      if (judged.verdict === 'pass') mailbox.put([judged.text ?? packet.text, ...(judged.released ?? [])])
-    }
-    if (!session.isOver) await share?.persist()
+    const { passed, violation } = judgeAll(session, packets)
+    if (violation === undefined && !session.isOver) await share?.persist()
+    // Not earlier: a poll that arrived in the meantime would take this for its answer, and keep the right to ask.
+    mailbox.put(passed)
+    if (violation !== undefined) return session.violate(violation)
     if (mailbox.isEmpty()) mailbox.putNothing()
     await mailbox.deliver()
   }
@@ -127,6 +127,17 @@ export const createPollingTransport = (parts: PollingParts) => {
       bytes: () => bytes
     }
   }
+}
+
+/** What may go on to the client, up to the first violation. */
+const judgeAll = (session: Session, packets: readonly EnginePacket[]) => {
+  const passed: string[] = []
+  for (const packet of packets) {
+    const judged = session.gate.fromUpstream(packet)
+    if (judged.verdict === 'violation') return { passed, violation: judged.reason }
+    if (judged.verdict === 'pass') passed.push(judged.text ?? packet.text, ...(judged.released ?? []))
+  }
+  return { passed, violation: undefined }
 }
 
 export type PollingTransport = ReturnType<typeof createPollingTransport>
