@@ -57,6 +57,21 @@ t.test('header rules never name what belongs to the gateway, in any spelling', a
   }
 })
 
+t.test('fields that shared caches prefer to Cache-Control are set only with sharedCache', async t => {
+  // RW-36
+  const judged = judgeIn(t)
+  for (const name of ['CDN-Cache-Control', 'Cloudflare-CDN-Cache-Control', 'surrogate_control', 'X-Accel-Expires']) {
+    const set = `responseHeaders: { set: { ${name}: max-age=60 } }`
+    t.same(
+      await judged(set),
+      [`4: shared caches would obey ${name} for private routes too: leave it out, or say "sharedCache: true"`],
+      name
+    )
+    t.same(await judged(`${set}\n    sharedCache: true`), [])
+    t.same(await judged(`responseHeaders: { remove: [${name}] }`), [])
+  }
+})
+
 t.test('a header value is one line, and a name is a name', async t => {
   const judged = judgeIn(t)
   for (const [keys, complaint] of [

@@ -8,6 +8,9 @@ import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts
 const NEVER =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-(?:connection|authenticate|authorization|authentication-info)|te|trailer|upgrade|http2-settings|expect|forwarded|x-real-ip|x-request-id|x-portaria-via|x-(?:user|forwarded|ratelimit)-.*|sec-websocket-.*)$/
 const NEVER_IN_RESPONSES = /^(?:set-cookie2?|cache-control|vary|access-control-.*)$/
+// Caches that support one of these obey it instead of Cache-Control, also in responses that are made private.
+const FOR_SHARED_CACHES =
+  /^(?:surrogate-control|x-accel-expires|edge-control|akamai-cache-control|x-litespeed-cache-control|.*cdn-cache-control)$/
 
 /** Two people can have the same name: accounts of the directory, of the provider, and service accounts. */
 const AMBIGUOUS: ReadonlySet<IdentityHeader['attribute']> = new Set(['username', 'email'])
@@ -22,6 +25,7 @@ export const defineHeaders = (data: UpstreamData, say: Complain): Headers => {
     ...(identityHeaders ?? []).map(({ name }) => ({ name, path: ['identityHeaders', name] }))
   ]
   judgeTwice(written, say)
+  judgeCaches(data, say)
   return {
     requestHeaders,
     responseHeaders: defineRules('responseHeaders', data.responseHeaders, say),
@@ -68,6 +72,19 @@ const defineIdentity = (data: UpstreamData, say: Complain): IdentityHeader[] | u
     }
   }
   return headers
+}
+
+const judgeCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Complain): void => {
+  if (sharedCache === true) return
+  for (const name of Object.keys(responseHeaders?.set ?? {})) {
+    if (FOR_SHARED_CACHES.test(collapse(name)))
+      say(
+        `shared caches would obey ${name} for private routes too: leave it out, or say "sharedCache: true"`,
+        'responseHeaders',
+        'set',
+        name
+      )
+  }
 }
 
 /** A backend that reads names laxly would confuse two such spellings. */
