@@ -86,7 +86,7 @@ t.test('upgrades count in the limit of all routes', async t => {
       upstreams: { back: { url: backend.url } },
       routes: [{ path: '/ws', upstream: 'back', websocket: {} }]
     },
-    env: { RATE_LIMIT_MAX: '3' }
+    env: { RATE_LIMIT_MAX: '3', RATE_LIMIT_TTL_MS: '3600000' }
   })
   const token = await few.tokenFor()
   const open = () => rawWebSocket(few.port, { path: '/ws', headers: { authorization: `Bearer ${token}` } })
@@ -104,7 +104,7 @@ t.test('each poll of a Socket.IO client is one request, and what it says over a 
       upstreams: { messaging: { url: `http://127.0.0.1:${messaging.port}` } },
       routes: [{ path: '/socket.io/*', upstream: 'messaging', socketio: { namespaces: { '/chat': {} } } }]
     },
-    env: { RATE_LIMIT_MAX: '30', TRUST_PROXY: '127.0.0.1' }
+    env: { RATE_LIMIT_MAX: '30', RATE_LIMIT_TTL_MS: '3600000', TRUST_PROXY: '127.0.0.1' }
   })
   const token = await few.tokenFor()
   const poll = (query: string, body?: string) =>

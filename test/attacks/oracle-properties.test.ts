@@ -89,7 +89,10 @@ t.test('whatever fields are sent, the identity that arrives is the one that was 
 
 t.test('paths that lead nowhere, bad paths and bytes that are not HTTP count like any request', async t => {
   // RL-07
-  const limited = await startGateway(t, { postgres: world.postgres, env: { RATE_LIMIT_MAX: '6' } })
+  const limited = await startGateway(t, {
+    postgres: world.postgres,
+    env: { RATE_LIMIT_MAX: '6', RATE_LIMIT_TTL_MS: '3600000' }
+  })
   const tries = [
     'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n',
     'GET /a//b HTTP/1.1\r\nHost: a\r\n\r\n',

@@ -266,7 +266,7 @@ t.test('a full or read-only Redis is one that is away, until it can be written a
 t.test('without any Redis at the start the limit holds locally', async t => {
   const redis = await startRedis(t)
   await redis.kill()
-  const limiter = await startLimiter(t, redis.url)
+  const limiter = await startLimiter(t, redis.url, {}, 0)
   const verdicts = []
   for (let index = 0; index < 5; index++) verdicts.push(await limiter.take('global', 'a', 3, 60_000))
 

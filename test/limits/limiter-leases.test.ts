@@ -217,7 +217,7 @@ t.test('the Lua script and its model answer alike, whatever they are asked', asy
           const expected = model.run(now, who, number, request, max, WINDOW_MS)
           const time = [Math.floor(now / 1000), (now % 1000) * 1000]
           const args = [...leaseArguments(who, number, request, max, WINDOW_MS), ...time]
-          const actual = readLeaseReply(await store.evalScript(script, [key], args, 1000))
+          const actual = readLeaseReply(await store.evalScript(script, [key], args, 60_000))
           if (JSON.stringify(actual) !== JSON.stringify(expected))
             throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
           if (expected.generation !== current) [previous, current] = [current, expected.generation]

@@ -73,7 +73,7 @@ t.test(
 )
 
 t.test('limits count the client that was named', async t => {
-  const { world } = await startWorld(t, { RATE_LIMIT_MAX: '2' })
+  const { world } = await startWorld(t, { RATE_LIMIT_MAX: '2', RATE_LIMIT_TTL_MS: '3600000' })
   const ask = async (address: string) =>
     Number((await send(world.port, `PROXY TCP4 ${address} 10.0.0.1 1 2\r\n${get()}`)).split(' ')[1])
   t.strictSame(

@@ -125,12 +125,12 @@ t.test(
   async t => {
     const upstream = await startRawUpstream(t)
     const html =
-      '<!doctype html><title>App</title><input id="draft"><script src="/auth/session.js" data-warn-seconds="2" defer></script>'
+      '<!doctype html><title>App</title><input id="draft"><script src="/auth/session.js" data-warn-seconds="5" defer></script>'
     upstream.respond(
       () => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
     )
     const world = await start(t, {
-      env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '8s' },
+      env: { BROWSER_SESSION: 'true', JWT_EXPIRES_IN: '12s' },
       config: {
         upstreams: { app: { url: upstream.url } },
         routes: [{ path: '/app/*', upstream: 'app', browser: true }]

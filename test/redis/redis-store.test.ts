@@ -52,10 +52,10 @@ t.test('a silent Redis fails commands in time, a dead one at once, and it is use
   await until(() => !store.isReady())
   const ownTimeMs = measureOwnTime()
   t.equal(await failure(store.get('a')), 'connection')
-  t.ok(ownTimeMs() < 50)
+  t.ok(ownTimeMs() < 500, 'without waiting for a reply')
   t.equal(await store.ready(10), false)
   await redis.restart()
-  t.equal(await store.ready(5000), true)
+  t.equal(await store.ready(30_000), true)
   t.equal(await store.get('a'), null)
 })
 
@@ -77,7 +77,7 @@ t.test('messages reach every listener of their channel; a lost and a regained co
   await until(() => connected.length === 2)
   await redis.restart()
   await until(() => connected.length === 3)
-  await store.ready(5000)
+  await store.ready(30_000)
   await store.publish('news', 'two')
   await until(() => heard.length === 2)
   let late = false
@@ -100,7 +100,7 @@ t.test('messages reach every listener of their channel; a lost and a regained co
 t.test('a subscriber to a Redis that is away hears as soon as it is there', async t => {
   const redis = await startRedis(t)
   await redis.kill()
-  const store = await openStore(t, redis.url)
+  const store = await openStore(t, redis.url, 0)
   const heard: string[] = []
   let connected = false
   store.subscribe(

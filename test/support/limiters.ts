@@ -17,22 +17,26 @@ export const recordingLog = () => {
   return { lines, debug: () => {}, info: keep('info'), warn: keep('warn') }
 }
 
-/** Connected, or not when nothing answers within a second; closed when the test ends. */
-export const openStore = async (t: Pick<Test, 'teardown'>, url: string): Promise<RedisStore> => {
+/** Long enough for a machine that does ten other things. */
+const READY_MS = 30_000
+
+/** Connected, or not when nothing answers in time; closed when the test ends. */
+export const openStore = async (t: Pick<Test, 'teardown'>, url: string, readyMs = READY_MS): Promise<RedisStore> => {
   const settings = parseRedisUrl(url)
   if ('mistake' in settings) throw new Error(settings.mistake)
   const store = openRedis(settings, silent)
   t.teardown(() => store.close())
-  await store.ready(1000)
+  await store.ready(readyMs)
   return store
 }
 
 export const startLimiter = async (
   t: Pick<Test, 'teardown'>,
   url: string,
-  parts: Partial<LimiterParts> = {}
+  parts: Partial<LimiterParts> = {},
+  readyMs = READY_MS
 ): Promise<Limiter> => {
-  const limiter = createLimiter({ redis: await openStore(t, url), log: silent, ...parts })
+  const limiter = createLimiter({ redis: await openStore(t, url, readyMs), log: silent, ...parts })
   t.teardown(() => limiter.close())
   return limiter
 }

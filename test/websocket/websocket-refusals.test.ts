@@ -28,8 +28,11 @@ const world = async (t: Test, answer: Answer, { route = {}, env = {} }: { route?
     postgres,
     env: { PUBLIC_URL: 'http://gateway.test', ...env },
     config: {
-      upstreams: { backend: { url: upstream.url, timeout: '300ms' } },
-      routes: [{ path: '/ws', upstream: 'backend', websocket: { origins: ['https://app.example.org'] }, ...route }]
+      upstreams: { backend: { url: upstream.url } },
+      routes: [
+        { path: '/ws', upstream: 'backend', websocket: { origins: ['https://app.example.org'] }, ...route },
+        { path: '/hasty', upstream: 'backend', websocket: {}, timeout: '300ms' }
+      ]
     }
   })
   const token = await gateway.tokenFor({ id: 7 })
@@ -126,8 +129,7 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
     ['an extension that was not offered', also('Sec-WebSocket-Extensions: permessage-deflate\r\n'), 502],
     ['a subprotocol that was not offered', also('Sec-WebSocket-Protocol: chat\r\n'), 502],
     ['a head without end', socket => socket.write(`HTTP/1.1 101 S\r\n${'x: y\r\n'.repeat(10_000)}`), 502],
-    ['a reset', socket => socket.resetAndDestroy(), 502],
-    ['silence', () => undefined, 504]
+    ['a reset', socket => socket.resetAndDestroy(), 502]
   ]
   const { ask, upstream, respond } = await world(t, accept)
   for (const [name, answer, status] of answers) {
@@ -135,6 +137,9 @@ t.test('nonsense, silence and absence of the upstream are 502 and 504', async t 
     t.equal((await ask()).status, status, name)
     await until(() => upstream.open() === 0, `${name}: closed`)
   }
+  respond(() => undefined)
+  t.equal((await ask({ path: '/hasty' })).status, 504, 'silence')
+  await until(() => upstream.open() === 0, 'silence: closed')
   await upstream.close()
   const { raw, status } = await ask()
   t.equal(status, 502)

@@ -2,6 +2,7 @@
 // Timed by the clock of the machine.
 import t, { type Test } from 'tap'
 import type { Status } from '../../gateway/admin/status-routes.ts'
+import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { createCalls } from '../../gateway/siblings/channel.ts'
 import { mergeStatus } from '../../gateway/siblings/merged-status.ts'
 import { createRestarts } from '../../gateway/workers/restarts.ts'
@@ -19,6 +20,7 @@ import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
 
 const config = (url: string, more: object[] = []) => ({
@@ -88,23 +90,32 @@ const stop = async (t: Test, gateway: GatewayProcess) => {
 }
 
 t.test('two workers say once that they listen, share the connections and admit exactly the limit together', async t => {
-  const world = await startWorld(t, { RATE_LIMIT_MAX: '30' })
-  const gateway = await world.start()
-  t.equal(gateway.lines().filter(({ msg }) => msg === 'listening').length, 1)
-  t.equal(gateway.workers().length, 2)
+  const { world, gateway, asked } = await undisturbed(Number.POSITIVE_INFINITY, async () => {
+    const world = await startWorld(t, { RATE_LIMIT_MAX: '30', RATE_LIMIT_TTL_MS: '3600000' })
+    const gateway = await world.start()
+    t.equal(gateway.lines().filter(({ msg }) => msg === 'listening').length, 1)
+    t.equal(gateway.workers().length, 2)
 
-  let [asked, admitted] = [0, 0]
-  const ask = async (count: number) => {
-    const answers = await Promise.all(Array.from({ length: count }, () => world.get('/open/x')))
-    asked += count
-    admitted += answers.filter(({ status }) => status === 200).length
-    t.ok(answers.every(({ status }) => status === 200 || status === 429))
-  }
-  await eachAlone(gateway, () => ask(8))
-  while (asked < 100 || (admitted < 30 && asked < 1000)) await ask(12)
-  t.equal(admitted, 30)
-  await eachAlone(gateway, () => ask(10))
-  t.equal(admitted, 30)
+    let [asked, admitted] = [0, 0]
+    const ask = async (count: number) => {
+      const answers = await Promise.all(Array.from({ length: count }, () => world.get('/open/x')))
+      asked += count
+      admitted += answers.filter(({ status }) => status === 200).length
+      t.ok(answers.every(({ status }) => status === 200 || status === 429))
+    }
+    await eachAlone(gateway, () => ask(8))
+    while (asked < 100 || (admitted < 30 && asked < 1000)) await ask(12)
+    const first = admitted
+    await eachAlone(gateway, () => ask(10))
+    if (gateway.stdout().includes(REDIS_UNAVAILABLE)) {
+      // A machine too busy to answer within 100 ms: then each worker counts for itself.
+      await stop(t, gateway)
+      return undefined
+    }
+    t.equal(first, 30)
+    t.equal(admitted, 30)
+    return { world, gateway, asked }
+  })
   const pids = gateway.lines().flatMap(({ msg, pid }) => (msg === 'request' ? [pid] : []))
   t.equal(new Set(pids).size, 2, 'both workers took part')
 
