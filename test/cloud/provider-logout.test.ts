@@ -6,6 +6,7 @@ import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const BACKCHANNEL = '/auth/oauth/cloudidp/backchannel-logout'
@@ -37,9 +38,16 @@ interface Session {
 const logIn = async (claims: Record<string, unknown> = {}): Promise<Session> => {
   provider.claims = claims
   const browser = createCloudBrowser()
-  const started = await browser.get(`${world.url}/auth/oauth/cloudidp/start`)
+  let location = ''
+  const start = async () => {
+    const { headers } = await browser.get(`${world.url}/auth/oauth/cloudidp/start`)
+    location = headers.get('location') ?? ''
+    return location !== ''
+  }
+  // A discovery that took too long on a busy machine is repeated.
+  await until(start, 'the login starts', 20_000)
   // The callback is registered at PUBLIC_URL, which is not where this test listens.
-  const callback = new URL(provider.authorize(started.headers.get('location') ?? ''))
+  const callback = new URL(provider.authorize(location))
   const jar = browser.cookies.get(world.url)
   const cookie = [...(jar ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
   const done = await world.fetch(callback.pathname + callback.search, { headers: { cookie } })
@@ -95,7 +103,7 @@ t.test('a list of groups that the provider cut off grants nothing, and log and a
 // OA-16, RW-30
 t.test('a login right after the provider has changed its keys succeeds at the first try', async t => {
   provider.profile = { sub: 'rui' }
-  const asked = provider.asked.jwks
+  const [asked, askedAt] = [provider.asked.jwks, performance.now()]
   const { privateKey, publicKey } = await generateKeyPair('RS256')
   const { sign, keys } = provider
   t.teardown(() => Object.assign(provider, { sign, keys }))
@@ -108,7 +116,9 @@ t.test('a login right after the provider has changed its keys succeeds at the fi
     const foreign = await new SignJWT({}).setProtectedHeader({ alg: 'RS256', kid: `unknown-${n}` }).sign(privateKey)
     t.equal((await post(foreign)).status, 400)
   }
-  t.equal(provider.asked.jwks, asked + 1, 'tokens that anybody may send do not make the gateway ask again and again')
+  // At most every ten seconds, which may pass here on a busy machine.
+  const most = asked + 1 + Math.floor((performance.now() - askedAt) / 10_000)
+  t.ok(provider.asked.jwks <= most, 'tokens that anybody may send do not make the gateway ask again and again')
 })
 
 // OA-24
