@@ -87,6 +87,21 @@ t.test('a single packet is delivered like any other', async t => {
   t.same(told, ['42["x"]'])
 })
 
+t.test('mail is looked for until what was under way at the upgrade has arrived or expired', async t => {
+  let now = 20_000
+  const mailbox = createMailbox({ record: { fields: [] }, forwarding: { now: () => now } } as never)
+  t.equal(mailbox.mayHaveMail(), false)
+  mailbox.divertTo(() => undefined)
+  for (const [passedMs, expected] of [
+    [0, true],
+    [15_000, true],
+    [15_001, false]
+  ] as const) {
+    now = 20_000 + passedMs
+    t.equal(mailbox.mayHaveMail(), expected)
+  }
+})
+
 t.test('a poll gets what the gateway itself says, and may be given up while another instance asks', async t => {
   const upstream = upstreamAt(1)
   const source = { route: routeAt('/socket.io/', upstream), upstream, target: targetAt(1) }

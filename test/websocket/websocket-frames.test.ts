@@ -171,6 +171,19 @@ t.test('masked text passes exactly when it is UTF-8, wherever its characters are
 })
 
 // WS-13
+t.test('the first and the last character of each length may be cut at each of its bytes', async t => {
+  for (const character of ['\u0080', '\u07ff', '\u0800', '\uffff', '\u{10000}', '\u{10ffff}']) {
+    const payload = Buffer.from(character)
+    for (let at = 1; at < payload.length; at++) {
+      t.equal(scan(maskedText(payload, [at], []), true, false).fault, 0, 'between two frames')
+      const [frame = Buffer.alloc(0)] = maskedText(payload, [], [])
+      const begin = frame.length - payload.length + at
+      t.equal(scan([frame.subarray(0, begin), frame.subarray(begin)], true, false).fault, 0, 'between two pieces')
+    }
+  }
+})
+
+// WS-13
 t.test('random bytes never throw', async t => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), fc.boolean(), fc.boolean(), (bytes, masked, collect) => {
