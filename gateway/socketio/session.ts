@@ -1,5 +1,5 @@
 // Holds the state of one Socket.IO session, on any transport, and ends each namespace when the access to it ends.
-import type { GatewayError } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
 import type { StreamEnd } from '../forward/open-streams.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
@@ -98,14 +98,14 @@ export const createSession = (
   const tellEnd = (namespace: string, code: StreamEnd) => {
     if (session.isOver) return
     // Neither side may mistake our packet for an attachment that it expects, so the whole session ends.
-    const endsAlone = state.namespaces.size > 0 && !owesUpstream(state) && !owesClient(state)
-    if (endsAlone) disconnect(carrier, state, [namespace])
+    const endsAlone = isFinal(code) && state.namespaces.size > 0 && !owesUpstream(state) && !owesClient(state)
+    if (endsAlone) disconnect(carrier, state, [namespace], code)
     else close([namespace, ...state.namespaces.keys()], code)
   }
 
   const close = (namespaces: readonly string[], code: number) => {
     const last = carrier
-    disconnect(last, state, namespaces)
+    disconnect(last, state, namespaces, code)
     leave()
     last?.close(code)
   }
@@ -192,9 +192,19 @@ const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, r
   else log.info(fields, 'ended a Socket.IO session because of what its client sent')
 }
 
-/** Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. */
-const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: readonly string[]) => {
+/** Its access has ended, or it broke a rule. After anything else the client is to connect again. */
+const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
+
+/**
+ * Notifies both sides, in order, that namespaces are over; a side that expects an attachment would mistake it for that. After a
+ * DISCONNECT, a stock client does not connect again, but after the end of its transport it does.
+ */
+const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: readonly string[], code: number) => {
   const packets = namespaces.map(disconnectPacket)
   if (!owesUpstream(state)) carrier?.toUpstream(packets)
-  if (!owesClient(state)) carrier?.toClient(packets)
+  if (isFinal(code) && !owesClient(state)) carrier?.toClient(packets)
 }
+
+/** Ends a session whose request failed, with `code` if its client caused that. */
+export const endAfter = (session: Session, error: unknown, code: 1008 | 4401): void =>
+  session.end(error instanceof GatewayError && error.statusCode < 500 ? code : 1001)

@@ -5,7 +5,7 @@ import type { Route, Upstream } from '../routes/route.ts'
 import type { Phase } from './life.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'
-import { createSession, type Session } from './session.ts'
+import { createSession, endAfter, type Session } from './session.ts'
 import { type SessionSource, sourceOf } from './session-source.ts'
 import { type PollingShare, storeAway } from './share.ts'
 import { hashId, type SidSource } from './sid-store.ts'
@@ -87,8 +87,8 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     try {
       await taken.share?.reload()
     } catch (error) {
-      // An access of the session ended while this instance did not know about it.
-      taken.session.end(4401)
+      // An access of the session may have ended while this instance did not know about it.
+      endAfter(taken.session, error, 4401)
       throw error
     }
     return taken

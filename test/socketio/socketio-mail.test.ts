@@ -1,6 +1,8 @@
 // What instances leave for a polling client at each other reaches it once, or the session ends; and it is bounded.
 import t from 'tap'
+import { BadRequest, Unavailable } from '../../gateway/errors.ts'
 import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
+import { endAfter } from '../../gateway/socketio/session.ts'
 import { hashId, type SharedSids } from '../../gateway/socketio/sid-store.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
@@ -54,6 +56,22 @@ t.test(
     }
   }
 )
+
+t.test('a stock client connects again after a store that was away, and not after it broke a rule', async t => {
+  // RW-75
+  for (const [failure, told] of [
+    [new Unavailable({ reason: 'sid-store' }), '1'],
+    [new BadRequest({ reason: 'malformed-payload' }), '41/a,']
+  ] as const) {
+    const { enter, hold } = holdSessions(t, storeWith({}))
+    const { session, ask, answers } = hold()
+    await enter(session, '/a')
+    ask()
+    endAfter(session, failure, 1008)
+    await until(() => answers.length > 0)
+    t.same([answers, session.isOver], [[told], true])
+  }
+})
 
 /** A WebSocket that records what goes to its client. */
 const recorder = () => {

@@ -1,16 +1,15 @@
 // Sessions end with their accesses, their clients and the process, and what they leave behind is bounded.
 import t from 'tap'
 import { createMailbox } from '../../gateway/socketio/polling/mailbox.ts'
-import type { SocketIoForwarding } from '../../gateway/socketio/polling/polling-parts.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/polling-requests.ts'
-import { createMemorySidStore } from '../../gateway/socketio/sid-store.ts'
+import { createMemorySidStore, type SharedSids } from '../../gateway/socketio/sid-store.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { targetAt, upstreamAt } from '../support/routes.ts'
-import { holdSessions } from '../support/socketio-sessions.ts'
+import { holdSessions, storeWith } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
 t.test('a namespace ends alone with its access, and the session with its last one', async t => {
@@ -34,6 +33,12 @@ t.test('sessions end with the process, whichever of its parts ends first', async
     t.equal(session.isOver, true, end)
     t.ok(told.includes('close 1001'), end)
   }
+  const { streams, open } = holdSessions(t)
+  const [one, both] = [await open('/a'), await open('/a', '/b')]
+  await streams.drain(0)
+  // RW-75: a stock client that has received a DISCONNECT does not connect again.
+  t.same(one.told.toSorted(), ['close 1012', 'over from websocket', 'up 41/a,'])
+  t.same(both.told.toSorted(), ['close 1012', 'over from websocket', 'up 41/a,', 'up 41/b,'])
 })
 
 t.test('a session that is no longer polled ends', async t => {
@@ -79,7 +84,6 @@ t.test('a poll that its upstream answers with what is no payload is refused, and
 })
 
 t.test('a handshake goes to the next target while one cannot be reached, and tells of the last one', async t => {
-  const { forwarding, sessions, source } = holdSessions(t)
   const raw = await startRawUpstream(t)
   const opening = { sid: 'sid-1', upgrades: ['websocket'], pingInterval: 25_000, pingTimeout: 20_000, maxPayload: 1e6 }
   const body = `0${JSON.stringify(opening)}`
@@ -87,25 +91,32 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   const upstreams = createUpstreams()
   t.teardown(upstreams.close)
   const answers: string[] = []
-  const requests = createPollingRequests(
-    {
-      ...forwarding,
-      upstreams,
-      headStart: () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n',
-      responseContext: () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
-    } as SocketIoForwarding,
-    sessions
-  )
-  const ask = (...ports: number[]) => {
-    const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
-    Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
-    const upstream = upstreamAt(...ports)
-    return requests(exchange, { ...source.route, upstream }, upstream)
+  const askWith = (store?: SharedSids) => {
+    const { forwarding, sessions, source } = holdSessions(t, store)
+    const headStart = () => 'GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nhost: x\r\n'
+    const responseContext = () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x')
+    const requests = createPollingRequests({ ...forwarding, upstreams, headStart, responseContext }, sessions)
+    return (...ports: number[]) => {
+      const exchange = exchangeOf({ target: '/socket.io/?EIO=4&transport=polling' })
+      Object.assign(exchange.response, { whole: (_: object, text: string) => answers.push(text) })
+      const upstream = upstreamAt(...ports)
+      return requests(exchange, { ...source.route, upstream }, upstream)
+    }
   }
+  const ask = askWith()
   await ask(1, raw.port)
   t.same(answers, [body])
   await t.rejects(Promise.resolve(ask(1)), { code: 'GW_UPSTREAM_UNREACHABLE' })
   await t.rejects(Promise.resolve(ask(1, 2)), { code: 'GW_UPSTREAM_UNREACHABLE' })
+  // RW-76: handshakes that came to nothing do not count towards the limit of an address.
+  let sids = 0
+  raw.respond(() => {
+    const text = body.replace('sid-1', `away-${sids++}`)
+    return `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`
+  })
+  const askAway = askWith(storeWith({ create: () => Promise.reject(new Error('Redis is away')) }))
+  for (let asked = 0; asked < 25; asked++)
+    await t.rejects(Promise.resolve(askAway(raw.port)), { code: 'GW_UNAVAILABLE', reason: 'sid-store' })
   raw.respond(() => 'HTTP/1.1 2x0 OK\r\n\r\n')
   await t.rejects(Promise.resolve(ask(raw.port, 1)), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
 })

@@ -10,6 +10,7 @@ import { clientHeadFields, type ResponseContext } from '../../upstream/headers/c
 import { targetsInTurn } from '../../websocket/upgrade.ts'
 import { bytesLeft } from '../life.ts'
 import { readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
+import { endAfter } from '../session.ts'
 import { type SessionSource, sourceOf } from '../session-source.ts'
 import { type SocketIoSessions, unknownSid } from '../sessions.ts'
 import { storeAway } from '../share.ts'
@@ -82,8 +83,12 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
     const { sid, sessionMs, pollMs } = opened
     const fields = clientFields(head, forwarding, source)
     const record: SidSource = { routeId: route.id, target: target.url, createdAt: now(), sessionMs, pollMs, fields }
-    sessions.hold(sid, source, record)
-    if (shared !== undefined) await shared.create(sid, record).catch(storeAway)
+    const { session } = sessions.hold(sid, source, record)
+    const abandon = (cause: unknown): never => {
+      session.end(1001)
+      return storeAway(cause)
+    }
+    if (shared !== undefined) await shared.create(sid, record).catch(abandon)
     const cookies = cookiesOf(head, forwarding.responseContext(route, upstream, exchange.host))
     answerText(exchange, forwarding, [...fields, ...cookies], body)
   }
@@ -113,7 +118,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
       await polling.post(exchange, length => headFor(exchange, route, session.source.target, length), body)
     } catch (error) {
       // A body that cannot be checked ends the session, so that the upstream is not left with half of it.
-      if (session.life.phase !== 'websocket') session.end(1008)
+      if (session.life.phase !== 'websocket') endAfter(session, error, 1008)
       throw error
     }
   }
