@@ -11,9 +11,10 @@ const ACCESS_TOKEN = /pt_[\w-]{43}/
 const ACCESS_TOKENS = /(?=(pt_[\w-]{43}))/g
 const BASIC = /^Basic +([A-Za-z0-9+/]+=*)$/i
 
-/** Takes time proportional to the length of the value, because clients choose it. */
-export const holdsOwnToken = (value: string, isOurs: (token: string) => boolean): boolean => {
-  if (value.length <= SIGNATURE_LENGTH) return false
+/** Takes time proportional to the length of the value, because clients choose it. Many backends decode the values of cookies. */
+export const holdsOwnToken = (written: string, isOurs: (token: string) => boolean): boolean => {
+  if (written.length <= SIGNATURE_LENGTH) return false
+  const value = percentDecoded(written)
   if (ACCESS_TOKEN.test(value) || holdsSigned(value, isOurs)) return true
   const basic = BASIC.exec(value)?.[1]
   return basic !== undefined && holdsOwnToken(Buffer.from(basic, 'base64').toString('latin1'), isOurs)

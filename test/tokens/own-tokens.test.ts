@@ -1,4 +1,4 @@
-// Where a token of this gateway is found, and what is not taken for one. HD-20
+// Where a token of this gateway is found, and what is not taken for one. HD-20, RW-84
 import t from 'tap'
 import { holdsOwnToken, pathHoldsOwnToken, withoutOwnTokens } from '../../gateway/tokens/own-tokens.ts'
 
@@ -26,6 +26,8 @@ t.test('a token is found whatever surrounds it', async t => {
     `eyJ${JWT}`,
     `eyJ.eyJ.${JWT}.eyJ`,
     `eyJa.b.${SIGNATURE} ${JWT}`,
+    `session=${JWT.replaceAll('.', '%2E')}; a=%zz`,
+    `session=%22${PERSONAL.replace('_', '%5f')}%22`,
     `x${PERSONAL}y`,
     `pt_${PERSONAL}`
   ])
