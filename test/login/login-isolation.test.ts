@@ -88,21 +88,23 @@ t.test('work beyond the share waits its turn, in order, and only for so long', a
       await manager.query(`SELECT pg_sleep(${seconds})`)
       running--
     })
+  // With a connection for each place, none of them begins later for making one.
+  await Promise.all([1, 2].map(() => database.read(manager => manager.query('SELECT pg_sleep(0.02)'))))
   await Promise.all([1, 2, 3, 4, 5, 6].map(n => work(n, 0.02)))
   t.equal(most, 2)
   t.same(new Set(order.slice(-2)), new Set([5, 6]), 'first come, first served')
-  const slow = [work(7, 0.6, hasty), work(8, 0.6, hasty)]
+  const slow = [work(7, 2, hasty), work(8, 2, hasty)]
   const ownTimeMs = measureOwnTime()
   await t.rejects(work(9, 0, hasty), { code: 'GW_UNAVAILABLE' })
-  t.ok(ownTimeMs() < 500)
+  t.ok(ownTimeMs() < 1500)
   await database.read(async () => undefined)
-  t.ok(ownTimeMs() < 550, 'the rest of the pool is free')
+  t.ok(ownTimeMs() < 1600, 'the rest of the pool is free')
   await Promise.all(slow)
   await work(10, 0, hasty)
   t.equal(order.at(-1), 10)
   const crowd = [1, 2, 3, 4, 5, 6].map(n => work(n, 0.02))
   const refusalMs = measureOwnTime()
   await t.rejects(work(11, 0), { code: 'GW_UNAVAILABLE' })
-  t.ok(refusalMs() < 250, 'one too many is refused without waiting')
+  t.ok(refusalMs() < 1000, 'one too many is refused without waiting')
   await Promise.all(crowd)
 })

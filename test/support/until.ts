@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const PAUSE_MS = 5
 /** Long enough for a machine that does ten other things; a condition that holds is noticed at once. */
-const LIMIT_MS = 60_000
+const LIMIT_MS = 120_000
 
 /** Asks again, every few milliseconds, until the answer is yes; resolves to how long that took, in milliseconds. */
 export const until = async (
