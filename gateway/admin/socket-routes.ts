@@ -1,7 +1,7 @@
 // Shows Admins who has which stream open, and ends one.
 import type { FastifyInstance } from 'fastify'
 import { NotFound } from '../errors.ts'
-import type { StreamItem } from '../forward/open-streams.ts'
+import type { StreamItem } from '../forward/stream.ts'
 import { actorOf, listSchema, nothing, type PagingQuery, paging } from '../http/own-requests.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
 import { integer, object, string } from './admin-schemas.ts'

@@ -3,7 +3,8 @@ import { GatewayError } from '../errors.ts'
 import { asGatewayError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Upstream } from '../routes/route.ts'
-import { type OpenStreams, streamInfoOf } from './open-streams.ts'
+import type { OpenStreams } from './open-streams.ts'
+import { streamInfoOf } from './stream.ts'
 
 /** @param end ends the stream; returns a function to call when it has ended, or the reason why it may not begin */
 export type RegisterEventStream = (

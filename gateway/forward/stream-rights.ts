@@ -4,7 +4,7 @@ import type { User } from '../identity.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { streamRoute } from '../routes/socketio-routes.ts'
-import type { OpenStream } from './open-streams.ts'
+import type { OpenStream } from './stream.ts'
 
 export const createStreamRights = (routes: () => RouteTable, options: DecideOptions) => {
   const judge = (route: Route, user: User): GatewayError | undefined => {

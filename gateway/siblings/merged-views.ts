@@ -1,6 +1,7 @@
 // Shows open streams, state and traffic of all processes behind the listener, whichever process is asked.
 import type { Status } from '../admin/status-routes.ts'
-import type { OpenStreams, StreamItem } from '../forward/open-streams.ts'
+import type { OpenStreams } from '../forward/open-streams.ts'
+import type { StreamItem } from '../forward/stream.ts'
 import { addTraffic, type StepCounts } from '../observe/traffic.ts'
 import { mergeStatus } from './merged-status.ts'
 import type { Siblings } from './siblings.ts'

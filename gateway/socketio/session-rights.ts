@@ -1,6 +1,7 @@
 // Registers each namespace of a Socket.IO session as an open stream, so that it ends with the access that opened it.
 import { GatewayError } from '../errors.ts'
-import type { OpenStreams, StreamEnd, StreamHandle } from '../forward/open-streams.ts'
+import type { OpenStreams } from '../forward/open-streams.ts'
+import type { StreamEnd, StreamHandle } from '../forward/stream.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { namespaceName, namespaceRoute } from '../routes/socketio-routes.ts'

@@ -1,6 +1,6 @@
 // Holds the state of one Socket.IO session, on any transport, and ends each namespace when the access to it ends.
 import { GatewayError } from '../errors.ts'
-import type { StreamEnd } from '../forward/open-streams.ts'
+import type { StreamEnd } from '../forward/stream.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Log } from '../values/log.ts'

@@ -1,6 +1,6 @@
 // Carries a Socket.IO session by WebSocket: whole packets, each checked before it passes.
 
-import { END_REASONS } from '../forward/open-streams.ts'
+import { END_REASONS } from '../forward/stream.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'

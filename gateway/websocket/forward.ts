@@ -1,12 +1,6 @@
 // Forwards an authorised upgrade as a WebSocket between client and upstream, or refuses it in plain HTTP before any 101.
 import { GatewayError } from '../errors.ts'
-import {
-  END_REASONS,
-  type StreamControl,
-  type StreamEnd,
-  type StreamInfo,
-  streamInfoOf
-} from '../forward/open-streams.ts'
+import { END_REASONS, type StreamControl, type StreamEnd, type StreamInfo, streamInfoOf } from '../forward/stream.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route, Upstream } from '../routes/route.ts'

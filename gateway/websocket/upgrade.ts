@@ -1,6 +1,7 @@
 // Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, and switches the client's connection.
 import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
-import type { OpenStreams, StreamInfo } from '../forward/open-streams.ts'
+import type { OpenStreams } from '../forward/open-streams.ts'
+import type { StreamInfo } from '../forward/stream.ts'
 import { addedHeaders } from '../http/answer.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'

@@ -1,6 +1,7 @@
 // Open streams are judged again whenever something changes, by today's access where a token is stale, and never twice for nothing.
 import t, { type Test } from 'tap'
-import { createOpenStreams, type StreamControl, type StreamEnd } from '../../gateway/forward/open-streams.ts'
+import { createOpenStreams } from '../../gateway/forward/open-streams.ts'
+import type { StreamControl, StreamEnd } from '../../gateway/forward/stream.ts'
 import type { Identity, User } from '../../gateway/identity.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { measureOwnTime } from '../support/own-time.ts'
