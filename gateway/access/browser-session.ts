@@ -51,6 +51,12 @@ const RETURN_LENGTH = 2048
 export const isSessionCookie = (name: string): boolean =>
   /^(?:__(?:host|secure)-)?portaria_session(?:_\d)?$/i.test(name)
 
+/** When nginx or Traefik asks whether an upgrade may pass, it leaves out Upgrade; each handshake has a key (RFC 6455 §4.1). */
+const opensSocket = ({ head, request: { fields } }: Exchange): boolean =>
+  head.upgrade?.toLowerCase() === 'websocket' ||
+  fieldValue(fields, 'sec-fetch-mode') === 'websocket' ||
+  fieldValue(fields, 'sec-websocket-key') !== undefined
+
 export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession => {
   const publicOrigin = new URL(parts.publicUrl).origin
   const isSecure = publicOrigin.startsWith('https:')
@@ -99,11 +105,9 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
   }
 
   const judgeOrigin = (exchange: Exchange): void => {
-    const { method, request, head, route } = exchange
+    const { method, request, route } = exchange
     const site = fieldValue(request.fields, 'sec-fetch-site')
-    const opensSocket =
-      head.upgrade?.toLowerCase() === 'websocket' || fieldValue(request.fields, 'sec-fetch-mode') === 'websocket'
-    const changes = opensSocket || !SAFE_METHODS.has(method)
+    const changes = opensSocket(exchange) || !SAFE_METHODS.has(method)
     const ownEndpoint = route?.upstream === undefined && route?.external !== true
     // A link from another site may open a page, but must not query the session or change anything.
     if (site !== undefined && site !== 'same-origin' && (changes || (ownEndpoint && site !== 'none'))) {

@@ -213,6 +213,11 @@ t.test('a navigation goes to the login page, and a session cookie counts as in a
   t.equal((await from('POST', 'http://localhost:3000')).status, 200)
   t.equal((await from('POST', 'https://evil.example')).status, 403, 'the method that counts is the one named')
   t.equal((await from('GET', 'https://evil.example', ['Sec-Fetch-Mode', 'websocket'])).status, 403)
+  // RW-85: nginx and Traefik ask without Upgrade, and not every browser sends Sec-Fetch-Mode.
+  const key = ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='] as const
+  t.match(await from('GET', 'https://evil.example', key), { status: 403, body: /GW_BAD_ORIGIN/ })
+  t.equal((await from('GET', 'http://localhost:3000', key)).status, 200)
+  t.equal((await from('GET', 'https://evil.example')).status, 200, 'other pages may link to a page')
 })
 
 t.test('what only forwarding can obey is an error on an external route', async t => {

@@ -263,13 +263,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/tokens/own-tokens.ts',
-    line: 'if (value.length <= SIGNATURE_LENGTH) return false',
+    line: 'if (written.length <= SIGNATURE_LENGTH) return false',
     changes: ['value.length <= SIGNATURE_LENGTH → false', '<= → <'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
   {
     module: 'gateway/tokens/own-tokens.ts',
-    line: 'if (value.length <= SIGNATURE_LENGTH) return false',
+    line: 'if (written.length <= SIGNATURE_LENGTH) return false',
     changes: ['false → undefined'],
     reason: 'asked as a condition only'
   },
