@@ -1,20 +1,33 @@
-// Ports of loopback that were free a moment ago.
+// Ports of loopback that were free a moment ago, and that the system gives to nothing else meanwhile.
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 
-/** A Redis Cluster node uses the port 10,000 above its own, too. */
-const HIGHEST = 55_000
+/**
+ * Below those that Linux gives to outgoing connections and to servers on port 0 (32768 and up): such a one could be taken
+ * before the test's own server has it. A Redis Cluster node uses the port 10,000 above its own, too.
+ */
+const [LOWEST, HIGHEST] = [12_000, 22_000]
+
+const isFree = async (port: number): Promise<boolean> => {
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch {
+    return false
+  }
+  await new Promise(resolve => server.close(resolve))
+  return true
+}
 
 /** Different from each other. */
 export const freePorts = async (count: number): Promise<number[]> => {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  const ports: number[] = []
-  for (const server of servers) {
-    if (!server.listening) await once(server, 'listening')
-    ports.push((server.address() as AddressInfo).port)
+  const ports = new Set<number>()
+  while (ports.size < count) {
+    const port = randomInt(LOWEST, HIGHEST)
+    if (await isFree(port)) ports.add(port)
   }
-  for (const server of servers) await new Promise(resolve => server.close(resolve))
-  return ports.some(port => port > HIGHEST) ? freePorts(count) : ports
+  return [...ports]
 }
 
 /** Nothing listens on it yet. */

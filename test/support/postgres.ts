@@ -216,7 +216,7 @@ const answering = async (child: ChildProcess, port: number) => {
   child.stderr?.on('data', chunk => {
     said = (said + chunk).slice(-4_000)
   })
-  const deadline = Date.now() + 30_000
+  const deadline = Date.now() + 120_000
   for (;;) {
     if (child.exitCode !== null) throw new Error(`Postgres did not start: ${said}`)
     try {
@@ -238,7 +238,7 @@ const createDatabase = async (port: number, from = 'template1'): Promise<string>
 }
 
 const ask = async (url: string, statement: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 })
   client.on('error', () => undefined)
   await client.connect()
   try {
