@@ -264,7 +264,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/tokens/own-tokens.ts',
     line: 'if (written.length <= SIGNATURE_LENGTH) return false',
-    changes: ['value.length <= SIGNATURE_LENGTH → false', '<= → <'],
+    changes: ['written.length <= SIGNATURE_LENGTH → false', '<= → <'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
   {
