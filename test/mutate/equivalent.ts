@@ -734,7 +734,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     module: 'gateway/routes/route-trie.ts',
     line: 'const createNode = (): TrieNode => ({',
-    changes: ['{ leaves: undefined, statics: undefined, param: undefined, exact: undefined, exactByMethod: und… → {}'],
+    changes: ['{ leaves: undefined, statics: undefined, param: undefined, exact: undefined, exactByMethod… → {}'],
     reason: 'only lays the fields out in memory: a field that is absent reads as undefined too'
   },
   {
