@@ -1549,12 +1549,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'only saves an object'
   },
   {
-    module: 'gateway/socketio/sessions.ts',
-    line: 'taken.session.end(4401)',
-    changes: ['4401 → 4402'],
-    reason: 'polling carries this session, and has no close codes'
-  },
-  {
     module: 'gateway/socketio/polling/polling-transport.ts',
     line: 'const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }',
     changes: ['2 → 3'],

@@ -73,6 +73,29 @@ t.test('a stock client connects again after a store that was away, and not after
   }
 })
 
+t.test('a session that an instance takes over ends there with its access, or starts anew without a store', async t => {
+  // RW-75
+  for (const isAway of [false, true]) {
+    const mailed: string[] = []
+    const loads = [async () => record, isAway ? away : async () => record]
+    const store = storeWith({
+      mail: async (_, packets) => mailed.push(...packets),
+      load: async () => loads.shift()?.()
+    })
+    const { forwarding, sessions, source, revoke } = holdSessions(t, store)
+    const identity = forwarding.identify('token-/a', '192.0.2.1')
+    const { route, upstream, target } = source
+    const life = { createdAt: 0, sessionMs: 1000, pollMs: 1000, bytes: 0, proven: true, upgraded: false }
+    const namespaces = { '/a': { phase: 'open', identity } } as const
+    const record = { ...life, routeId: route.id, target: target.url, fields: [], due: { ...NOTHING_DUE }, namespaces }
+    revoke('/a')
+    const taken = sessions.known(exchangeOf(), route, upstream, 'sid')
+    await t.rejects(taken, { code: isAway ? 'GW_UNAVAILABLE' : 'GW_TOKEN_REVOKED' })
+    await until(() => mailed.length > 0)
+    t.same(mailed, isAway ? ['1'] : ['41/a,'])
+  }
+})
+
 /** A WebSocket that records what goes to its client. */
 const recorder = () => {
   const told: unknown[] = []
