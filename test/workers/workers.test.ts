@@ -267,8 +267,12 @@ t.test('SIGTERM between the first worker and the others lets the requests of the
   // RW-82, RW-29
   const { backend, env, get } = await startWorld(t)
   const gateway = spawnGateway(t, env)
-  await until(() => gateway.workers().length === 2)
-  const [first = 0, second = 0] = gateway.workers()
+  let workers: readonly number[] = []
+  await until(() => {
+    workers = gateway.workers()
+    return workers.length === 2
+  })
+  const [first = Number.NaN, second = Number.NaN] = workers
   process.kill(second, 'SIGSTOP')
   const slow = get('/slow/1')
   await backend.holds(1)
