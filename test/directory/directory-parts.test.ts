@@ -7,6 +7,7 @@ import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { groupsNamed } from '../../gateway/directory/groups.ts'
 import { findOne, showsNoFailure } from '../../gateway/directory/lookup.ts'
+import { createMessageReader, OPERATION, readResponse } from '../../gateway/directory/messages.ts'
 import { generalizedTime } from '../../gateway/directory/person.ts'
 import { startDirectoryWatch } from '../../gateway/directory/watch.ts'
 import { quiet } from '../support/quiet.ts'
@@ -128,3 +129,25 @@ t.test('a directory is looked at again when a login shows that it may be away, u
   await watch.close()
   t.equal(await notice('directory-unreachable'), 2)
 })
+
+t.test(
+  'messages are split as soon as they are complete, and a response states one result of one to three bytes',
+  async t => {
+    const read = createMessageReader({ maxBytes: 100, maxMessages: 10 })
+    t.same(
+      [[0x30, 1, 0, 0x30, 0], [0x30], [1], [0]].map(bytes => read(Buffer.from(bytes)).map(({ length }) => length)),
+      [[3, 2], [], [], [3]]
+    )
+    const respond = (...code: number[]) => {
+      const bind = [OPERATION.bind, code.length + 4, ...code, 4, 0, 4, 0]
+      return readResponse(Buffer.from([0x30, bind.length + 3, 2, 1, 1, ...bind])).resultCode
+    }
+    t.same([respond(10, 1, 49), respond(10, 3, 0, 0, 49)], [49, 49])
+    for (const code of [
+      [10, 0],
+      [10, 4, 0, 0, 0, 49],
+      [2, 1, 49]
+    ])
+      t.throws(() => respond(...code), { message: 'no result in a response' })
+  }
+)
