@@ -1,8 +1,8 @@
 // Repeats a measured round in which the machine kept this process waiting: it would show the machine, not what is measured.
 const TICK_MS = 5
 
-/** From now on: the longest by which a turn of the event loop came late, in milliseconds. */
-const watchLateness = () => {
+/** From now on: the longest by which a turn of the event loop came late, in milliseconds; asked once, at the end. */
+export const watchLateness = () => {
   let latestMs = 0
   let tickedAt = performance.now()
   const tick = () => {
