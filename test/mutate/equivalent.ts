@@ -1538,7 +1538,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/directory/directory.ts',
-    line: 'const { failureFloorMs = FAILURE_FLOOR_MS, maxConcurrent = 1000, clock } = options',
+    line: 'const { failureFloorMs = FAILURE_FLOOR_MS, explanationMs = EXPLANATION_MS, maxConcurrent = 1000, clock } = options',
     changes: ['1000 → 1001'],
     reason: 'how many logins may be in progress is a matter of tuning'
   },
