@@ -5,10 +5,10 @@ type CanonicalPath =
   | { readonly path: string; readonly refusal?: undefined }
   | { readonly path?: undefined; readonly refusal: BadPathReason }
 
-/** Lower case, nothing encoded, no dot or plus: canonical, and no lax backend reads it differently. */
-const PLAIN = /^(?:\/[a-z0-9_~!$&'()*,=:@-]+)*\/?$/
+/** Lower case, nothing encoded, no dot, plus or dollar sign: canonical, and no lax backend reads it differently. */
+const PLAIN = /^(?:\/[a-z0-9_~!&'()*,=:@-]+)*\/?$/
 /** With dots, but none at the end of a segment: a backend can at most take the end of the last one for a format. */
-const DOTTED = /^(?:\/[a-z0-9._~!$&'()*,=:@-]*[a-z0-9_~!$&'()*,=:@-])*\/?$/
+const DOTTED = /^(?:\/[a-z0-9._~!&'()*,=:@-]*[a-z0-9_~!&'()*,=:@-])*\/?$/
 /** Canonical as written: nothing encoded, no dot segment, no empty segment (RFC 3986 §3.3 `pchar`). */
 const CLEAN = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)*\/?$/
 const UNRESERVED = /^[A-Za-z0-9._~-]$/

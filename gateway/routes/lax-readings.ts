@@ -2,8 +2,8 @@
 import { decode, isBlankOrDot, trimBlanks } from './canonical-path.ts'
 
 /**
- * Segments as a backend may see them after decoding again, merging slashes, cutting `;…`, `/(S(…))` or what follows an encoded
- * `?` or `#`, reading `+` as a blank, and trimming blanks at the ends or dots at the end of a segment: each alone and all
+ * Segments as a backend may see them after decoding again, merging slashes, cutting `;…`, `/(S(…))`, `::$…` or what follows an
+ * encoded `?` or `#`, reading `+` as a blank, and trimming blanks at the ends or dots at the end of a segment: each alone and all
  * combined. The caller handles case. Empty segments are dropped. No route looks further than `depth`
  * segments.
  */
@@ -85,15 +85,19 @@ export const foldCase = (text: string): string =>
 // them or not (System.Web, CookielessHelper).
 const SESSION_IN_PATH = /\/(?:\(|%28)(?:[A-Z](?:\(|%28)(?:(?!%29)[^/)])*(?:\)|%29))+(?:\)|%29)/g
 
+// Parameters; and NTFS, where a file is its stream `file::$DATA`, and a directory `directory:$I30:$INDEX_ALLOCATION` (MS-FSCC
+// §2.1.5). In one step, because each step multiplies the readings.
+const TAIL = /(?:(?:;|%3B)|(?::|%3A)(?:(?!%3A)[^/:])*(?::|%3A)(?:\$|%24))[^/]*/g
+
 const STRUCTURAL: readonly ((path: string) => string)[] = [
   path => path.replaceAll('%2F', '/'),
-  path => path.replace(/(?:;|%3B)[^/]*/g, ''),
+  path => path.replace(TAIL, ''),
   path => path.replace(/%(?:23|3F).*$/s, ''),
   path => path.replace(SESSION_IN_PATH, '')
 ]
 
 /** Whether a path has one reading, but for its case, as most have. */
-export const hasOneReading = (path: string): boolean => !/[+;%]|\/\/|\.(?:\/|$)|\/\([A-Z]\(/.test(path)
+export const hasOneReading = (path: string): boolean => !/[+;%]|:\$|\/\/|\.(?:\/|$)|\/\([A-Z]\(/.test(path)
 
 // Once for each step, and for sessions twice, as ASP.NET: nested ones would otherwise take a round for each.
 const ROUNDS = 5

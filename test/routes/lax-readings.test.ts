@@ -41,10 +41,10 @@ t.test('sessions within sessions are taken off twice, as ASP.NET does, however d
 })
 
 t.test('a backend may have all of these habits, in any order', async t => {
-  const parts = ['a%2Fb', 'c;v', '(S(x))', 'd%23e'].map(part => `/${part}`)
-  for (const path of [parts.join(''), parts.slice(0, 3).reverse().concat('/d%23e').join('')])
+  const parts = ['a%2Fb', 'c;v', '(S(x))', 'd::$DATA', 'e%23f'].map(part => `/${part}`)
+  for (const path of [parts.join(''), parts.slice(0, 4).reverse().concat('/e%23f').join('')])
     t.ok(
-      texts(laxReadings(path, DEPTH)).some(text => /^\["[abc]","[abc]","[abc]","d"\]$/.test(text)),
+      texts(laxReadings(path, DEPTH)).some(text => /^\["[abcd]","[abcd]","[abcd]","[abcd]","e"\]$/.test(text)),
       path
     )
 })
@@ -87,10 +87,22 @@ t.test('sessions are taken off the path as ASP.NET does, and nothing that only r
   same(laxReadings('/(S(x/y))/b', DEPTH), ['(S(x', 'y))', 'b'])
 })
 
+// RW-86
+t.test('the stream that is a file or a directory of NTFS is read as that, and no other stream', async () => {
+  same(laxReadings('/a.txt::$DATA', DEPTH), ['a.txt::$DATA'], ['a.txt'])
+  same(laxReadings('/a:$I30:$INDEX_ALLOCATION/b', DEPTH), ['a:$I30:$INDEX_ALLOCATION', 'b'], ['a', 'b'])
+  for (const colons of ['%3A:', ':%3A', '%3A%3A'])
+    same(laxReadings(`/a${colons}%24d/b`, DEPTH), ['a::$d', 'b'], ['a', 'b'])
+  same(laxReadings('/a%3Ax%3A%24d/b:c::$d', DEPTH), ['a:x:$d', 'b:c::$d'], ['a', 'b:c'])
+  for (const segment of ['a:$d', 'a:x', 'a::d', '$a::d', ':a:b$'])
+    same(laxReadings(`/${segment}/b`, DEPTH), [segment, 'b'])
+  same(laxReadings('/a:/b:$d', DEPTH), ['a:', 'b:$d'])
+})
+
 t.test('a path in which nothing can be cut, trimmed or merged has one reading', async t => {
-  for (const path of ['/', '/a/', '/a/(s(x))', '/a/S(x)', '/(SS(x))', '/a.b', '/.a', '/A/b'])
+  for (const path of ['/', '/a/', '/a/(s(x))', '/a/S(x)', '/(SS(x))', '/a.b', '/.a', '/A/b', '/a::b', '/$a:b'])
     t.ok(hasOneReading(path), path)
-  for (const path of ['/(S(x))', '/a/(A(', '/a%20', '/a;b', '/a+', '/a.', '/a./', '/a./b', '/a//b'])
+  for (const path of ['/(S(x))', '/a/(A(', '/a%20', '/a;b', '/a+', '/a.', '/a./', '/a./b', '/a//b', '/a::$b'])
     t.notOk(hasOneReading(path), path)
 })
 

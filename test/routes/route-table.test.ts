@@ -485,6 +485,23 @@ t.test('a session in the path, which ASP.NET takes off it, hides no route', asyn
   })
 })
 
+// RW-86
+t.test('a stream of NTFS, which Windows reads as the file or directory it belongs to, hides no route', async t => {
+  const table = await tableOf(t, '/files/*', '/files/admin/* {roles: [Admin]}', '/files/keys.txt {roles: [Admin]}')
+  asks(t, table, {
+    'GET /files/keys.txt::$DATA': 'lax-reading',
+    'GET /files/keys.txt::$data': 'lax-reading',
+    'GET /files/keys.txt%3A%3a%24DATA': 'lax-reading',
+    'GET /files/admin::$INDEX_ALLOCATION/x': 'lax-reading',
+    'GET /files/admin:$i30:$index_allocation/x': 'lax-reading',
+    'GET /files/ADMIN:$I30:$INDEX_ALLOCATION': 'lax-reading',
+    [`GET /files/${':'.repeat(7000)}$x`]: '/files/*',
+    'GET /files/other.txt::$DATA': '/files/*',
+    'GET /files/admin:notes': '/files/*',
+    'GET /files/$metadata': '/files/*'
+  })
+})
+
 // RW-53
 t.test('a capital sharp s is read as two letters s, as full case folding does', async t => {
   const table = await tableOf(t, '/api/*', '/api/access {roles: [Admin]}', '/api/stra%C3%9Fe {roles: [Admin]}')

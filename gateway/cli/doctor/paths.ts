@@ -108,7 +108,7 @@ export const PATH_CHECKS: Checks = {
     path.replace(/[a-z]/, letter => letter.toUpperCase()),
     path.replace(/[a-z](?=[^a-z]*$)/, letter => letter.toUpperCase())
   ]),
-  'path-tail': family('Spaces, dots or control characters at the end open a private path', path => [
+  'path-tail': family('Spaces, dots, control characters or streams of NTFS at the end open a private path', path => [
     `${path}/`,
     `${path}%20`,
     `${path}.`,
@@ -117,7 +117,9 @@ export const PATH_CHECKS: Checks = {
     `${path}%0a`,
     `${path}%3f`,
     `${path}%23`,
-    `${path}#`
+    `${path}#`,
+    `${path}::$DATA`,
+    `${first(path)}::$INDEX_ALLOCATION${rest(path)}`
   ]),
   'path-format': family('An extension at the end opens a private path (RW-11)', path => [
     `${path}.json`,
