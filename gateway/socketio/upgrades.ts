@@ -49,6 +49,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       onClosed() {
         leave()
         if (session.life.phase === 'websocket') session.leave()
+        else if (transport.isConfirmed) breakOff(session, taken)
         else session.abandonProbe()
       }
     })
@@ -113,4 +114,13 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
     return asked.sid === undefined ? upgradeNew(request) : upgradeKnown(request, asked.sid)
   }
+}
+
+/**
+ * The WebSocket broke after the client had begun to move to it. Once its requests have been answered well, a stock client neither
+ * polls nor sends any more until its ping times out; if one fails, it connects again at once.
+ */
+const breakOff = (session: Session, taken: PollingSession | undefined): void => {
+  taken?.polling.failPosts()
+  session.end(1001)
 }

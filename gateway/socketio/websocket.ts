@@ -26,6 +26,7 @@ interface Queued {
 /** Here 1001 means that the process is ending, not that a lifetime is over; other codes mean violations. */
 const CLOSE_REASONS: Readonly<Record<number, string>> = { ...END_REASONS, 1001: '' }
 
+const PROBE_ANSWER = '3probe'
 /** What a client may leave unread of the gateway's own answers, beyond what its upstream can have sent. */
 const UNREAD_BYTES = 1_000_000
 
@@ -34,6 +35,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   const queue: Queued[] = []
   let waiting = false
   let probing = options.onUpgraded !== undefined
+  let isConfirmed = false
 
   const end = (reason: string) => {
     queue.length = 0
@@ -121,7 +123,12 @@ export const createWebSocketTransport = (options: TransportOptions) => {
       }
       const queued = { packet, payload: packet.bytes ?? payload }
       if (from === 'client') return fromClient(queued)
+      if (packet.text === PROBE_ANSWER) isConfirmed = true
       apply(session.gate.fromUpstream(packet), queued, 'upstream')
+    },
+    /** Whether the client has learnt that this transport works: from then on it may wait for nothing else. */
+    get isConfirmed() {
+      return isConfirmed
     },
     carrier: {
       toClient(packets: readonly string[]) {

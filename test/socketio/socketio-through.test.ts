@@ -74,8 +74,8 @@ const TRANSPORTS = {
   'polling, then the upgrade': ['polling', 'websocket']
 }
 
-const world = async (t: Test, path = '/socket.io/') => {
-  const upstream = await startServer(t, { path })
+const world = async (t: Test, path = '/socket.io/', options: object = {}) => {
+  const upstream = await startServer(t, { path, ...options })
   const gateway = await startChat(t, [upstream.port], path)
   const clients: Socket[] = []
   t.teardown(() => {
@@ -239,4 +239,20 @@ t.test('with several targets a session stays with the one that knows it', async 
   }
   t.equal(first.auths.length, 3)
   t.equal(second.auths.length, 3)
+})
+
+t.test('a WebSocket that breaks in the middle of an upgrade does not leave a stock client waiting', async t => {
+  // RW-77
+  const { upstream, gateway, connect } = await world(t, '/socket.io/', { pingTimeout: 600_000 })
+  const token = await gateway.tokenFor({ id: 7 })
+  let broken = 0
+  upstream.sockets.engine.on('connection', engine =>
+    engine.once('upgrading', ({ socket }: { socket: { terminate(): void } }) => {
+      if (broken++ === 0) socket.terminate()
+    })
+  )
+  const client = connect('/messaging', { auth: { token }, reconnection: true, reconnectionDelay: 1 })
+  await until(() => client.connected && client.io.engine.transport.name === 'websocket')
+  t.equal(await client.emitWithAck('echo', 'again'), 'again')
+  t.equal(broken, 2, 'by a new session')
 })

@@ -19,6 +19,7 @@ export const createPollingPosts = ({ forwarding, sid, session, share }: PollingP
   /** Both the client's and the gateway's own: an overlap would end the session at the upstream. */
   let last: Promise<unknown> = Promise.resolve()
   let isClientPosting = false
+  let isFailing = false
 
   const send = (packets: readonly string[], headOf: (length: number) => string, timeoutMs: number) => {
     const body = Buffer.from(packets.join(SEPARATOR))
@@ -53,6 +54,7 @@ export const createPollingPosts = ({ forwarding, sid, session, share }: PollingP
   const forward = async (exchange: Exchange, headOf: (length: number) => string, packets: readonly string[]) => {
     if (packets.length === 0) return mailbox.answer(exchange, 'ok')
     const { head } = await send(packets, headOf, route.timeoutMs ?? upstream.timeoutMs)
+    if (isFailing) throw new BadRequest({ reason: 'session-over' })
     if (head.status === 200) {
       mailbox.answer(exchange, 'ok')
       // The client has closed the session, so its places are released at once rather than after a timeout.
@@ -79,6 +81,10 @@ export const createPollingPosts = ({ forwarding, sid, session, share }: PollingP
       } finally {
         isClientPosting = false
       }
+    },
+    /** From now on a POST fails, also one that the upstream has accepted. */
+    failAll() {
+      isFailing = true
     },
     /** Sends one of the gateway's own packets; never rejects. */
     tell(packets: readonly string[]): Promise<unknown> {

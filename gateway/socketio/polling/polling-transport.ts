@@ -95,6 +95,7 @@ export const createPollingTransport = (parts: PollingParts) => {
       bytes += payload.length
       return posts.post(exchange, headOf, payload)
     },
+    failPosts: posts.failAll,
     /** From now on packets for the client go this way, also those that no poll has fetched. */
     divertTo(next: (packets: readonly string[]) => void) {
       mailbox.divertTo(next)
