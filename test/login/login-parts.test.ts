@@ -82,18 +82,22 @@ t.test('which providers are active is public, and a failure that is no refusal i
   t.same(outcomes, [])
 })
 
-t.test('a wrong client secret is refused as such, and another one soon as too many', async t => {
-  const outcomes: LoginOutcome[] = []
-  const { app, exchange } = appWith(app =>
+/** Every client secret is wrong, and one failure is allowed. */
+const tokenApp = (onOutcome: (outcome: LoginOutcome) => void) =>
+  appWith(app =>
     clientTokenRoutes(app, {
       clients: { prove: async () => undefined },
       tokens: {} as never,
       failures: alone(),
       loginFailures: { perIp: 1, windowMs: 100_000 },
       secret,
-      onOutcome: outcome => void outcomes.push(outcome)
+      onOutcome
     })
   )
+
+t.test('a wrong client secret is refused as such, and another one soon as too many', async t => {
+  const outcomes: LoginOutcome[] = []
+  const { app, exchange } = tokenApp(outcome => void outcomes.push(outcome))
   const ask = async () => {
     const payload = 'grant_type=client_credentials&client_id=a&client_secret=b'
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -106,16 +110,7 @@ t.test('a wrong client secret is refused as such, and another one soon as too ma
 })
 
 t.test('a wrong secret in the Authorization field is challenged, one too many is not', async t => {
-  const { app } = appWith(app =>
-    clientTokenRoutes(app, {
-      clients: { prove: async () => undefined },
-      tokens: {} as never,
-      failures: alone(),
-      loginFailures: { perIp: 1, windowMs: 100_000 },
-      secret,
-      onOutcome() {}
-    })
-  )
+  const { app } = tokenApp(() => undefined)
   const ask = async () => {
     const authorization = `Basic ${Buffer.from('a:b').toString('base64')}`
     const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
