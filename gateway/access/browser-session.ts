@@ -51,10 +51,14 @@ const RETURN_LENGTH = 2048
 export const isSessionCookie = (name: string): boolean =>
   /^(?:__(?:host|secure)-)?portaria_session(?:_\d)?$/i.test(name)
 
-/** When nginx or Traefik asks whether an upgrade may pass, it leaves out Upgrade; each handshake has a key (RFC 6455 §4.1). */
+/**
+ * When nginx or Traefik asks whether an upgrade may pass, it leaves out Upgrade. Each handshake has a version, and a key as well
+ * (RFC 6455 §4.1) unless it is made over HTTP/2 (RFC 8441 §5).
+ */
 const opensSocket = ({ head, request: { fields } }: Exchange): boolean =>
   head.upgrade?.toLowerCase() === 'websocket' ||
   fieldValue(fields, 'sec-fetch-mode') === 'websocket' ||
+  fieldValue(fields, 'sec-websocket-version') !== undefined ||
   fieldValue(fields, 'sec-websocket-key') !== undefined
 
 export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession => {

@@ -1,5 +1,5 @@
 // Authorises a request for another proxy: reads which one its headers describe, and returns the identity or the refusal.
-import { BadRequest, Forbidden, type GatewayError } from '../errors.ts'
+import { BadRequest, Forbidden, type GatewayError, MethodNotAllowed } from '../errors.ts'
 import { type AnswerOptions, answerRefusal, ownHeaders } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { misleads } from '../http/fields.ts'
@@ -50,6 +50,8 @@ export const beginForwardAuth = (exchange: Exchange): GatewayError | undefined =
   exchange.forwardAuth = query === '?mode=nginx' ? 'nginx' : 'plain'
   exchange.path = PATH
   if (!exchange.peerTrusted) return new Forbidden({ reason: 'forward-auth-peer' })
+  // A 2xx response would make the proxy relay whatever follows unread (RFC 9110 §9.3.6).
+  if (request.method === 'CONNECT') return new MethodNotAllowed({ reason: 'method', headers: { allow: 'GET' } })
   if (query !== '' && query !== '?' && query !== '?mode=nginx') return new BadRequest({ reason: 'forward-auth-mode' })
   if (named === undefined) return new BadRequest({ reason: 'forward-auth-headers' })
   // They cannot be removed here, and the proxy forwards them.

@@ -65,7 +65,6 @@ const ADDRESSES = [
   'client-ip',
   'x-client-ip',
   'x-real-client-ip',
-  'http-client-ip',
   'x-cluster-client-ip',
   'true-client-ip',
   'x-true-client-ip',
@@ -92,7 +91,7 @@ const ADDRESSES = [
 ]
 
 // Names under which other gateways and servers pass identity (Azure, OpenSearch, SiteMinder, WebSEAL, Oracle Access Manager, APISIX,
-// AuthCrunch, Puppet, Keycloak behind HAProxy); `Proxy` is for httpoxy.
+// AuthCrunch, Puppet, Keycloak behind HAProxy, Google's API gateways, Kong, Gatekeeper); `Proxy` is for httpoxy.
 const FOREIGN_IDENTITY = [
   'x-proxy-user',
   'x-proxy-roles',
@@ -108,11 +107,16 @@ const FOREIGN_IDENTITY = [
   'osso-user-guid',
   'client-cert',
   'client-cert-chain',
-  'x-client-cert',
-  'x-client-certificate',
   'x-client-dn',
   'x-client-verify',
   'x-userinfo',
+  'x-endpoint-api-userinfo',
+  'x-apigateway-api-userinfo',
+  'x-anonymous-consumer',
+  'x-auth-userid',
+  'x-auth-subject',
+  'x-auth-roles',
+  'x-auth-groups',
   'x-token-subject',
   'x-arr-clientcert',
   'proxy'
@@ -177,9 +181,12 @@ const DROPPED_PREFIXES = [
   'x-ms-token-',
   'x-pomerium-',
   'cf-access-',
+  'cf-cert-',
+  'cf-client-cert-',
   'tailscale-user-',
   'x-authentik-',
   'x-consumer-',
+  'x-credential-',
   'x-authenticated-',
   'x-vouch-',
   // Apache and Authelia (NetBox reads Remote-User-Group), mod_auth_openidc, Shibboleth, AuthCrunch, Kubeflow, CouchDB, NiFi.
@@ -204,6 +211,7 @@ const DROPPED_PREFIXES = [
   'ssl-client-',
   'x-ssl-',
   'x-tls-client-',
+  'x-client-cert',
   'cert-chain'
 ]
 
@@ -215,22 +223,25 @@ export interface OwnCookies {
 /** Replaces every byte outside `[a-z0-9]` with `-`, as CGI, WSGI and PHP map several spellings to one variable. */
 export const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 
+/** The name that a lax backend reads: some ask for a field by the name of its CGI variable, such as `HTTP_X_FORWARDED_FOR`. */
+const readLaxly = (name: string): string => collapse(name).replace(/^http-/, '')
+
 const judge = (name: string): FieldKind => {
   const lower = name.toLowerCase()
   const known = KINDS.get(lower)
   if (known !== undefined) return known
-  const collapsed = collapse(lower)
-  if (dropped.has(collapsed)) return DROP
-  if (DROPPED_PREFIXES.some(prefix => collapsed.startsWith(prefix))) return DROP
+  const read = readLaxly(lower)
+  if (dropped.has(read)) return DROP
+  if (DROPPED_PREFIXES.some(prefix => read.startsWith(prefix))) return DROP
   // Another spelling of a field that the gateway itself writes or reads (X_Forwarded_For, Content.Length, …).
-  return collapsed !== lower && KINDS.has(collapsed) ? DROP : PASS
+  return read !== lower && KINDS.has(read) ? DROP : PASS
 }
 
 /** Whether a backend may serve another path or method because of a field, however its name is spelt. */
 export const misleads = (name: string): boolean => {
-  const collapsed = collapse(name)
-  if (MISLEADING.includes(collapsed)) return true
-  return MISLEADING_PREFIXES.some(prefix => collapsed.startsWith(prefix)) && !KINDS.has(collapsed)
+  const read = readLaxly(name)
+  if (MISLEADING.includes(read)) return true
+  return MISLEADING_PREFIXES.some(prefix => read.startsWith(prefix)) && !KINDS.has(read)
 }
 
 const MOST_FIELDS = 4096

@@ -178,7 +178,7 @@ t.test('what says where a request came from is written afresh', async t => {
 })
 
 t.test('fields by which other gateways name people are removed from requests, on every route', async t => {
-  // RW-27, RW-44, RW-56, RW-81
+  // RW-27, RW-44, RW-56, RW-81, RW-88
   const names = [
     'Remote-User',
     'X-Remote-User',
@@ -252,7 +252,20 @@ t.test('fields by which other gateways name people are removed from requests, on
     'CERT-CHAIN-0',
     'X-Real-Client-IP',
     'Forwarded-For-IP',
-    'Cdn-Src-IP'
+    'Cdn-Src-IP',
+    'HTTP-X-Forwarded-For',
+    'HTTP-Forwarded',
+    'HTTP-X-User-Id',
+    'HTTP-Remote-User',
+    'HTTP-Host',
+    'Cf-Client-Cert-Sha256',
+    'Cf-Cert-Verified',
+    'X-Client-Cert-Present',
+    'X-Endpoint-API-UserInfo',
+    'X-Apigateway-Api-UserInfo',
+    'X-Credential-Identifier',
+    'X-Anonymous-Consumer',
+    'X-Auth-Roles'
   ]
   const spellings = [
     (name: string) => name,
@@ -272,9 +285,9 @@ t.test('fields by which other gateways name people are removed from requests, on
   }
   const { request } = await send(
     '/api/x',
-    'Proxy-Status: kept\r\nX-Client-Version: kept\r\nX-Auth: kept\r\nX-Auth-Token: kept\r\n'
+    'Proxy-Status: kept\r\nX-Client-Version: kept\r\nX-Auth: kept\r\nX-Auth-Token: kept\r\nHTTP-Referer: kept\r\nHTTPX-Host: kept\r\n'
   )
-  t.equal(request?.head.match(/: kept/g)?.length, 4, 'neighbours in the alphabet pass')
+  t.equal(request?.head.match(/: kept/g)?.length, 6, 'neighbours in the alphabet pass')
 })
 
 t.test('no header of a client makes a backend serve another path or method than the one that was judged', async t => {

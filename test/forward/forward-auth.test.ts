@@ -147,6 +147,14 @@ t.test('exactly one family of headers is read, each of them once, by its own spe
   t.equal((await ask(good, { mode: '?mode=other' })).status, 400)
 })
 
+// RW-89
+t.test('CONNECT, whose success is the beginning of a tunnel, is no way to ask, and nothing to ask about', async t => {
+  const named = 'X-Forwarded-Method: GET\r\nX-Forwarded-Uri: /app/public/x\r\n'
+  const answer = await world.raw(`CONNECT /auth/forward HTTP/1.1\r\nHost: gw\r\n${named}\r\n`)
+  t.match(answer, { status: 405, headers: { allow: 'GET' } })
+  t.equal((await ask(caddy('CONNECT', '/app/public/x'))).status, 405)
+})
+
 t.test('a proxy may ask with the query of the request that it names, as Caddy does; it decides nothing', async t => {
   for (const query of ['?', '?a=1', '?mode=nginx', '?mode=other', '?a=1?b=2']) {
     const allowed = await ask(caddy('GET', `/app/x${query}`), { mode: query })
@@ -217,6 +225,8 @@ t.test('a navigation goes to the login page, and a session cookie counts as in a
   const key = ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='] as const
   t.match(await from('GET', 'https://evil.example', key), { status: 403, body: /GW_BAD_ORIGIN/ })
   t.equal((await from('GET', 'http://localhost:3000', key)).status, 200)
+  // RW-87: over HTTP/2 a handshake has no key.
+  t.match(await from('GET', 'https://evil.example', ['Sec-WebSocket-Version', '13']), { status: 403 })
   t.equal((await from('GET', 'https://evil.example')).status, 200, 'other pages may link to a page')
 })
 
