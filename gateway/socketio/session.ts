@@ -1,5 +1,5 @@
 // Holds the state of one Socket.IO session, on any transport, and ends each namespace when the access to it ends.
-import { GatewayError } from '../errors.ts'
+import { GatewayError, RequestTimeout } from '../errors.ts'
 import type { StreamEnd } from '../forward/stream.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
@@ -171,7 +171,7 @@ export const createSession = (
     },
     violate(reason) {
       if (!session.isOver) logViolation(parts.log, source, reason)
-      session.end(1008)
+      session.end(isOfUpstream(reason) ? 1011 : 1008)
     },
     leave,
     adopt(record) {
@@ -188,9 +188,11 @@ export const createSession = (
 
 const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, reason: string) => {
   const fields = { requestId, route: route.id, upstream: upstream.name, reason }
-  if (reason.startsWith('upstream-')) log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
+  if (isOfUpstream(reason)) log.warn(fields, 'ended a Socket.IO session because of what its upstream sent')
   else log.info(fields, 'ended a Socket.IO session because of what its client sent')
 }
+
+const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
 /** Its access has ended, or it broke a rule. After anything else the client is to connect again. */
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
@@ -205,6 +207,9 @@ const disconnect = (carrier: Carrier | undefined, state: GateState, namespaces: 
   if (isFinal(code) && !owesClient(state)) carrier?.toClient(packets)
 }
 
-/** Ends a session whose request failed, with `code` if its client caused that. */
-export const endAfter = (session: Session, error: unknown, code: 1008 | 4401): void =>
-  session.end(error instanceof GatewayError && error.statusCode < 500 ? code : 1001)
+/** Ends a session whose request failed, with `code` if its client caused that; a slow or broken connection is no fault of its own. */
+export const endAfter = (session: Session, error: unknown, code: 1008 | 4401): void => {
+  const isRefusal = error instanceof GatewayError && error.statusCode < 500
+  const isLost = isRefusal && (error.statusCode === RequestTimeout.statusCode || error.reason === 'client-gone')
+  session.end(isRefusal && !isLost ? code : 1001)
+}

@@ -118,9 +118,8 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     /** The message handler for the relay. */
     onMessage(from: Side, isText: boolean, payload: Buffer) {
       const packet = isText ? readTextFrame(payload) : binaryFrame(payload)
-      if (packet === undefined || packet.type === '0') {
-        if (from === 'client' || packet === undefined) return end('malformed-packet')
-      }
+      if (from === 'client' && packet?.type === '0') return end('malformed-packet')
+      if (packet === undefined) return end(from === 'client' ? 'malformed-packet' : 'upstream-malformed-packet')
       const queued = { packet, payload: packet.bytes ?? payload }
       if (from === 'client') return fromClient(queued)
       if (packet.text === PROBE_ANSWER) isConfirmed = true

@@ -1,6 +1,6 @@
 // What instances leave for a polling client at each other reaches it once, or the session ends; and it is bounded.
 import t from 'tap'
-import { BadRequest, Unavailable } from '../../gateway/errors.ts'
+import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
 import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
 import { endAfter } from '../../gateway/socketio/session.ts'
 import { hashId, type SharedSids } from '../../gateway/socketio/sid-store.ts'
@@ -57,19 +57,40 @@ t.test(
   }
 )
 
-t.test('a stock client connects again after a store that was away, and not after it broke a rule', async t => {
-  // RW-75
-  for (const [failure, told] of [
-    [new Unavailable({ reason: 'sid-store' }), '1'],
-    [new BadRequest({ reason: 'malformed-payload' }), '41/a,']
+t.test('a stock client connects again, unless its access has ended or it broke a rule', async t => {
+  // RW-75, RW-90
+  const [again, never] = ['1', '41/a,']
+  for (const [reason, told] of [
+    ['sid-store', again],
+    ['body-too-slow', again],
+    ['client-gone', again],
+    ['malformed-payload', never],
+    ['upstream-malformed-packet', again],
+    ['malformed-packet', never]
   ] as const) {
     const { enter, hold } = holdSessions(t, storeWith({}))
     const { session, ask, answers } = hold()
     await enter(session, '/a')
     ask()
-    endAfter(session, failure, 1008)
+    if (reason.endsWith('packet')) session.violate(reason)
+    else if (reason === 'sid-store') endAfter(session, new Unavailable({ reason }), 1008)
+    else if (reason === 'body-too-slow') endAfter(session, new RequestTimeout({ reason }), 1008)
+    else endAfter(session, new BadRequest({ reason }), 1008)
     await until(() => answers.length > 0)
-    t.same([answers, session.isOver], [[told], true])
+    t.same([answers, session.isOver], [[told], true], reason)
+  }
+})
+
+t.test('a packet that cannot be read is the fault of the side that sent it', async t => {
+  for (const [side, text, reason] of [
+    ['upstream', 'x', 'upstream-malformed-packet'],
+    ['client', 'x', 'malformed-packet'],
+    ['client', '0{}', 'malformed-packet']
+  ] as const) {
+    const violations: string[] = []
+    const session = { life: { phase: 'websocket' }, violate: (broken: string) => violations.push(broken) }
+    createWebSocketTransport({ session, relay: () => undefined } as never).onMessage(side, true, Buffer.from(text))
+    t.same(violations, [reason], `${text} from the ${side}`)
   }
 })
 
