@@ -46,19 +46,23 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
       idleTimeoutMs: 0,
       onMessage: transport.onMessage,
       onFault: faultLog(forwarding, session.source),
+      onBreak() {
+        if (!transport.isConfirmed || session.life.phase !== 'probing') return false
+        breakOff(session, taken)
+        return transport.isExpected
+      },
       onClosed() {
         leave()
         if (session.life.phase === 'websocket') session.leave()
-        else if (transport.isConfirmed) breakOff(session, taken)
         else session.abandonProbe()
       }
     })
-    if (taken !== undefined) taken.relay = relay
+    if (taken !== undefined) taken.endProbe = () => endProbe(relay, transport.isExpected)
     passBytes(relay, client, open)
   }
 
   const takeOver = (session: Session, taken: PollingSession, carrier: Carrier) => {
-    if (!session.upgrade(carrier)) return taken.relay?.end({ code: 1008, reason: '' })
+    if (!session.upgrade(carrier)) return taken.endProbe()
     taken.polling.divertTo(packets => carrier.toClient(packets))
   }
 
@@ -118,9 +122,16 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
 
 /**
  * The WebSocket broke after the client had begun to move to it. Once its requests have been answered well, a stock client neither
- * polls nor sends any more until its ping times out; if one fails, it connects again at once.
+ * polls nor sends any more until its ping times out; if one fails, it connects again at once. If all have been answered, it is
+ * about to complete the upgrade, and must find its side of the WebSocket open.
  */
 const breakOff = (session: Session, taken: PollingSession | undefined): void => {
   taken?.polling.failPosts()
   session.end(1001)
+}
+
+/** The session ended while a WebSocket was being tried. */
+const endProbe = (relay: Relay | undefined, isExpected: boolean): void => {
+  if (isExpected) relay?.retire()
+  else relay?.end({ code: 1008, reason: '' })
 }

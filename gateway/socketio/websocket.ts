@@ -36,6 +36,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   let waiting = false
   let probing = options.onUpgraded !== undefined
   let isConfirmed = false
+  let hasMoved = false
 
   const end = (reason: string) => {
     queue.length = 0
@@ -98,6 +99,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     if (!probing) return session.gate.fromClient(packet)
     if (packet.text === '2probe') return { verdict: 'pass' }
     if (packet.text !== '5') return { verdict: 'violation', reason: 'packet-before-upgrade' }
+    hasMoved = true
     return options.beforeUpgrade === undefined ? upgrade() : options.beforeUpgrade().then(upgrade)
   }
 
@@ -128,6 +130,10 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     /** Whether the client has learnt that this transport works: from then on it may wait for nothing else. */
     get isConfirmed() {
       return isConfirmed
+    },
+    /** Whether it is about to complete the upgrade. */
+    get isExpected() {
+      return isConfirmed && !hasMoved
     },
     carrier: {
       toClient(packets: readonly string[]) {

@@ -8,6 +8,8 @@ interface RelayOptions extends LegOptions {
   readonly upstream: Duplex
   /** Idle time of both sides after which the socket ends; 0: never. */
   readonly idleTimeoutMs: number
+  /** One side closes or has broken, or both are about to be closed. True: the client is not to know until it sends more. */
+  readonly onBreak?: () => boolean
   /** One side violated the protocol or a limit; both are being closed. */
   readonly onFault: (from: Side, ending: Ending) => void
   /** Both sockets are gone. */
@@ -23,6 +25,8 @@ const STALL_MS = 60_000
 /** How long a close in the middle of a frame waits for the rest of that frame. */
 const FRAME_REST_MS = 400
 const AFTER_END_MS = 1000
+/** How long a client that is not to know of the end of its upstream may send nothing. */
+const RETIRED_MS = 2000
 /** A stream whose access has ended is gone within a second, whether it was acknowledged or not. */
 const END_MS = 700
 
@@ -49,6 +53,8 @@ export class Relay implements LegOwner {
   #deadline = 0
   /** Being closed by the gateway: nothing more is delivered. */
   #ended = false
+  /** Only the client's side is left, and it does not know. */
+  #retired = false
   #over = false
 
   constructor(options: RelayOptions, onOver: (relay: Relay) => void) {
@@ -105,6 +111,7 @@ export class Relay implements LegOwner {
 
   passMessage(from: Leg, isText: boolean, payload: Buffer) {
     if (this.#ended) return
+    if (this.#retired) return from.side === 'client' ? this.end(SERVER_GONE) : undefined
     this.#lastActivity = from.lastSeen
     this.#options.onMessage?.(from.side, isText, payload)
   }
@@ -112,6 +119,8 @@ export class Relay implements LegOwner {
   onClose(from: Leg, payload: Buffer, frame: Buffer) {
     const fault = closeFault(payload)
     if (fault !== 0) return this.onFault(from, fault)
+    if (this.#break(from)) return
+    if (this.#retired && !this.#ended) return this.end(SERVER_GONE)
     const to = this.peerOf(from)
     if (!to.closeSent && !this.#ended) {
       to.closeSent = true
@@ -147,7 +156,14 @@ export class Relay implements LegOwner {
       peer.socket.end()
       this.#deadline = Math.min(this.#deadline || Number.POSITIVE_INFINITY, this.now() + AFTER_END_MS)
       if (peer.stalledSince !== 0) peer.unstall()
-    } else this.end(SERVER_GONE, CLIENT_GONE)
+    } else if (!this.#break(leg)) this.end(SERVER_GONE, CLIENT_GONE)
+  }
+
+  /** One side is over. Returns whether the other is not to know yet. */
+  #break({ side }: Leg): boolean {
+    if (this.#ended) return false
+    if (!this.#retired && this.#options.onBreak?.() === true) this.retire()
+    return this.#retired && side === 'upstream'
   }
 
   #finish() {
@@ -157,10 +173,19 @@ export class Relay implements LegOwner {
     this.#options.onClosed()
   }
 
+  /** Nothing more is delivered. The upstream gets a close frame now, the client when it sends more, or after a while. */
+  retire() {
+    if (this.#ended || this.#retired) return
+    this.#retired = true
+    this.#deadline = this.now() + RETIRED_MS
+    this.#closeLeg(this.#upstream, GOING_AWAY)
+  }
+
   /** Nothing more is delivered; both sides get a close frame, each its own, and have a moment to respond. */
   end(toClient: Ending, toUpstream: Ending = GOING_AWAY) {
     if (this.#ended) return
     this.#ended = true
+    this.#options.onBreak?.()
     this.#deadline = this.now() + END_MS
     this.#closeLeg(this.#client, toClient)
     this.#closeLeg(this.#upstream, toUpstream)
@@ -187,7 +212,9 @@ export class Relay implements LegOwner {
   /** Called a few times a second. */
   sweep(at: number) {
     if (this.#deadline !== 0) {
-      if (at >= this.#deadline) this.destroy()
+      if (at < this.#deadline) return
+      if (this.#retired && !this.#ended && !this.#client.gone) this.end(SERVER_GONE)
+      else this.destroy()
       return
     }
     const { idleTimeoutMs } = this.#options

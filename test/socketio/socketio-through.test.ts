@@ -1,12 +1,15 @@
 // A stock Socket.IO server and client behave through the gateway as they do without it.
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type net from 'node:net'
 import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { closeSoon } from '../support/engine-closing.ts'
+import { acceptOf, buildFrame, closePayload } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
 import { once } from '../support/socketio-event.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
@@ -47,7 +50,7 @@ const startServer = async (t: Test, options: object = {}) => {
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  return { port: (server.address() as AddressInfo).port, sockets, auths }
+  return { port: (server.address() as net.AddressInfo).port, sockets, auths }
 }
 
 const SOCKETIO = {
@@ -256,3 +259,69 @@ t.test('a WebSocket that breaks in the middle of an upgrade does not leave a sto
   t.equal(await client.emitWithAck('echo', 'again'), 'again')
   t.equal(broken, 2, 'by a new session')
 })
+
+/** A session whose client has been told that its WebSocket works, and an upstream of which the test says what it does next. */
+const probed = async (t: Test) => {
+  const upstream = await startRawUpstream(t)
+  const polls: net.Socket[] = []
+  const posted: string[] = []
+  const opened = '0{"sid":"sid-1","upgrades":["websocket"],"pingInterval":25000,"pingTimeout":20000}'
+  const sockets: net.Socket[] = []
+  upstream.respond(({ method, target, body, headers, socket }) => {
+    const key = headers.find(([name]) => name.toLowerCase() === 'sec-websocket-key')?.[1]
+    if (method === 'POST') posted.push(body)
+    if (method === 'POST') return answerOf('ok')
+    if (!target.includes('sid=')) return answerOf(opened)
+    if (key === undefined) return void polls.push(socket)
+    sockets.push(socket)
+    const fields = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n`
+    const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields}\r\n`)
+    return Buffer.concat([head, buildFrame(1, Buffer.from('3probe'), false)])
+  })
+  const gateway = await startChat(t, [upstream.port])
+  const session = `/socket.io/?EIO=4&sid=sid-1&transport=`
+  const ask = async (path: string) => (await gateway.fetch(path)).text()
+  t.equal(await ask('/socket.io/?EIO=4&transport=polling'), opened)
+  const answer = ask(`${session}polling`)
+  await until(() => polls.length === 1, 'polls')
+  const client = await rawWebSocket(gateway.port, { path: `${session}websocket` })
+  client.send(1, '2probe')
+  await until(() => client.frames().includes('3probe'), 'probed')
+  return { client, answer, posted, poll: polls[0] as net.Socket, socket: sockets[0] as net.Socket }
+}
+
+const answerOf = (body: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+
+const BREAKS: Readonly<Record<string, (socket: net.Socket) => unknown>> = {
+  'breaks off': socket => socket.destroy(),
+  closes: socket => socket.write(buildFrame(8, closePayload(1000, ''), false))
+}
+
+for (const [name, end] of Object.entries(BREAKS)) {
+  // RW-78
+  t.test(`a poll is not answered as if nothing had happened while the WebSocket that is tried ${name}`, async t => {
+    const { client, answer, posted, poll, socket } = await probed(t)
+    end(socket)
+    await until(() => client.closeCode() !== undefined || posted.includes('1'), 'known to either side')
+    poll.write(answerOf('6'))
+    t.equal(await answer, '1', 'a stock client connects again')
+    client.socket.destroy()
+  })
+
+  t.test(
+    `a client whose polls have been answered completes an upgrade that ${name}, and then learns of it`,
+    async t => {
+      const { client, answer, posted, poll, socket } = await probed(t)
+      poll.write(answerOf('6'))
+      t.equal(await answer, '6')
+      end(socket)
+      await until(() => posted.includes('1'), 'the session is over')
+      t.equal(client.closeCode(), undefined)
+      client.send(1, '5')
+      await until(() => client.closeCode() !== undefined, 'closed')
+      t.equal(client.closeCode(), 1011)
+      client.close(1011)
+      await client.closed
+    }
+  )
+}

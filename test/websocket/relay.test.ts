@@ -132,6 +132,21 @@ t.test(
   }
 )
 
+t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {
+  // RW-78
+  const { relay, received, client, clientEnd, upstreamEnd } = world(t, { isRead: true })
+  relay.retire()
+  relay.take('upstream', buildFrame(1, Buffer.from('late'), false))
+  relay.sweep(relay.now() + 1900)
+  await settled()
+  t.same([received(clientEnd), received(upstreamEnd)], [[], ['1001 ']])
+  relay.sweep(relay.now() + 2001)
+  await settled()
+  t.same([received(clientEnd), client.destroyed], [['1011 upstream gone'], false])
+  relay.sweep(relay.now() + 701)
+  t.equal(client.destroyed, true)
+})
+
 t.test('no close frame is sent into the middle of another frame', async t => {
   const { relay, clientEnd } = world(t)
   const frame = buildFrame(2, Buffer.alloc(20), false)

@@ -1,6 +1,5 @@
 // Opens a Socket.IO session over polling, on the instance that began it or on one that adopts it.
 import { BadRequest, GatewayError } from '../../errors.ts'
-import type { Relay } from '../../websocket/relay.ts'
 import type { Phase } from '../life.ts'
 import type { Session } from '../session.ts'
 import type { SessionSource } from '../session-source.ts'
@@ -17,8 +16,8 @@ export interface PollingSession {
   lastSeen: number
   /** Dropped here, while other instances may still serve it. */
   isElsewhere: boolean
-  /** The WebSocket that is being tried, or carries it. */
-  relay: Relay | undefined
+  /** Ends the WebSocket that is being tried. */
+  endProbe: () => void
 }
 
 /** A stray request of the transport that the session has left; the session is not affected. */
@@ -41,7 +40,7 @@ export const openPollingSession = (
     // Kept until the sweep, because its last packet may still wait for a poll.
     entry.lastSeen = now()
     // A probe of the other transport ends together with its session.
-    if (from !== 'websocket') entry.relay?.end({ code: 1008, reason: '' })
+    if (from !== 'websocket') entry.endProbe()
     if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
   })
   const letGo = () => {
@@ -59,7 +58,7 @@ export const openPollingSession = (
     share,
     sessionMs: record.sessionMs,
     lastSeen: now(),
-    relay: undefined,
+    endProbe: () => undefined,
     isElsewhere: false
   }
   return entry
