@@ -261,6 +261,30 @@ t.test(
   }
 )
 
+t.test('the instance that may ask the upstream does so, even if the poll is answered at the same moment', async t => {
+  // RW-91
+  const raw = await startRawUpstream(t)
+  raw.respond(() => undefined)
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  for (let turns = 0; turns < 6; turns++) {
+    const lease = async () => {
+      void after(turns).then(() => polling.carrier.toClient(['41/a,']))
+      return true
+    }
+    const { forwarding, hold } = holdSessions(t, storeWith({ lease }))
+    Object.assign(forwarding, { upstreams, responseContext: createResponseContext({ has: () => false }) })
+    const { ask, polling, answers } = hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) })
+    ask()
+    await raw.request(turns + 1)
+    t.same(answers, ['41/a,'], `${turns}`)
+  }
+})
+
+const after = async (turns: number) => {
+  for (let turn = 0; turn < turns; turn++) await undefined
+}
+
 t.test('a session whose client cannot be told that an access has ended is over', async t => {
   // RW-71
   const { session, polling } = holdSessions(t, storeWith({ mail: away })).hold()

@@ -55,9 +55,6 @@ export const createPollingTransport = (parts: PollingParts) => {
   }
 
   const ask = (head: string) => {
-    if (!mailbox.isEmpty()) return mailbox.flush()
-    // After one of the gateway's own responses, the upstream's earlier poll is still in progress.
-    if (poll !== undefined) return
     const [method, body, isStream, timeoutMs] = ['GET', undefined, true, record.pollMs] as const
     const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }
     poll = callUpstream(forwarding.upstreams, call)
@@ -68,12 +65,14 @@ export const createPollingTransport = (parts: PollingParts) => {
   const takeMail = (): Promise<void> =>
     mailbox.collect().then(mailbox.flush, error => (mailbox.isDiverted() ? session.end(1001) : failPoll(error)))
 
+  /** After one of the gateway's own responses, the upstream's earlier poll is still in progress. */
+  const needsAsking = () => mailbox.isEmpty() && poll === undefined
+
   const askOrTakeMail = async (head: string, shared: PollingShare) => {
     await mailbox.collect()
-    // An earlier poll may still be in progress, here or at another instance; its response arrives as mail.
-    const mayAsk = mailbox.isEmpty() && poll === undefined && (await shared.lease())
-    if (mayAsk) ask(head)
-    else mailbox.flush()
+    // Even if this poll has been answered meanwhile: no other instance asks during the lease, and the response becomes mail.
+    if (needsAsking() && (await shared.lease())) ask(head)
+    mailbox.flush()
   }
 
   return {
@@ -88,8 +87,9 @@ export const createPollingTransport = (parts: PollingParts) => {
         poll = undefined
         if (!mailbox.isDiverted()) session.leave()
       })
-      if (share === undefined) ask(head)
-      else askOrTakeMail(head, share).catch(failPoll)
+      if (share !== undefined) askOrTakeMail(head, share).catch(failPoll)
+      else if (needsAsking()) ask(head)
+      else mailbox.flush()
     },
     post(exchange: Exchange, headOf: (length: number) => string, payload: Buffer): Promise<void> {
       bytes += payload.length
