@@ -11,7 +11,10 @@ const ACCESS_TOKEN = /pt_[\w-]{43}/
 const ACCESS_TOKENS = /(?=(pt_[\w-]{43}))/g
 const BASIC = /^Basic +([A-Za-z0-9+/]+=*)$/i
 
-/** Takes time proportional to the length of the value, because clients choose it. Many backends decode the values of cookies. */
+/**
+ * Whether a value contains one of our tokens, percent-encoded or not: backends decode cookies as well as queries. Takes time
+ * proportional to its length, because clients choose it.
+ */
 export const holdsOwnToken = (written: string, isOurs: (token: string) => boolean): boolean => {
   if (written.length <= SIGNATURE_LENGTH) return false
   const value = percentDecoded(written)
@@ -20,9 +23,12 @@ export const holdsOwnToken = (written: string, isOurs: (token: string) => boolea
   return basic !== undefined && holdsOwnToken(Buffer.from(basic, 'base64').toString('latin1'), isOurs)
 }
 
-/** The same for a path, which is refused as a whole: text of this shape counts only if it is a live access token. */
-export const pathHoldsOwnToken = (path: string, isOurs: (token: string) => boolean): boolean =>
-  path.length > SIGNATURE_LENGTH && (holdsLive(path, isOurs) || holdsSigned(path, isOurs))
+/** The same for what is refused as a whole, such as a path: text of this shape counts only if it is a live access token. */
+export const pathHoldsOwnToken = (written: string, isOurs: (token: string) => boolean): boolean => {
+  if (written.length <= SIGNATURE_LENGTH) return false
+  const path = percentDecoded(written)
+  return holdsLive(path, isOurs) || holdsSigned(path, isOurs)
+}
 
 const holdsLive = (path: string, isOurs: (token: string) => boolean): boolean =>
   path.includes('pt_') && [...path.matchAll(ACCESS_TOKENS)].some(([, token = '']) => isOurs(token))
@@ -43,11 +49,11 @@ const runHolds = (run: string, isOurs: (token: string) => boolean): boolean => {
   return false
 }
 
-/** A query (with its `?`) without the parameters that contain one of our tokens, percent-encoded or not. */
+/** A query (with its `?`) without the parameters that contain one of our tokens. */
 export const withoutOwnTokens = (query: string, isOurs: (token: string) => boolean): string => {
-  if (query.length <= SIGNATURE_LENGTH || !holdsOwnToken(percentDecoded(query), isOurs)) return query
+  if (!holdsOwnToken(query, isOurs)) return query
   const pairs = query.slice(1).split('&')
-  const rest = pairs.filter(pair => !holdsOwnToken(percentDecoded(pair), isOurs))
+  const rest = pairs.filter(pair => !holdsOwnToken(pair, isOurs))
   return rest.length === 0 ? '' : `?${rest.join('&')}`
 }
 

@@ -275,12 +275,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/tokens/own-tokens.ts',
-    line: 'path.length > SIGNATURE_LENGTH && (holdsLive(path, isOurs) || holdsSigned(path, isOurs))',
-    changes: ['> → >='],
-    reason: 'a shortcut: the long way comes to the same answer'
-  },
-  {
-    module: 'gateway/tokens/own-tokens.ts',
     line: "path.includes('pt_') && [...path.matchAll(ACCESS_TOKENS)].some(([, token = '']) => isOurs(token))",
     changes: ["'pt_' → ''"],
     reason: 'a shortcut: the long way comes to the same answer'
@@ -314,12 +308,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     line: "const [header = '', payload = '', signature = ''] = parts.slice(i, i + 3)",
     changes: ['3 → 4'],
     reason: 'of these the first three are taken'
-  },
-  {
-    module: 'gateway/tokens/own-tokens.ts',
-    line: 'if (query.length <= SIGNATURE_LENGTH || !holdsOwnToken(percentDecoded(query), isOurs)) return query',
-    changes: ['<= → <', '|| → &&'],
-    reason: 'a shortcut: the long way comes to the same answer'
   },
   {
     module: 'gateway/tokens/own-tokens.ts',

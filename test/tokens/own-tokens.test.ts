@@ -88,6 +88,9 @@ t.test('a path is refused for a live token only, not for text of that shape', as
   const inPath = (path: string) => pathHoldsOwnToken(path, isOurs)
   for (const path of [`/x/${JWT}`, `/x/${JWT}/y`, `/x/${PERSONAL}`, `/x/pt_${PERSONAL}/y`, `/pt_pt_${PERSONAL}`])
     t.ok(inPath(path), path)
+  // The query of a Destination, or a Host.
+  for (const written of [`/x?y=${JWT.replaceAll('.', '%2e')}`, `%70${PERSONAL.slice(1)}.example`])
+    t.ok(inPath(written), written)
   for (const path of ['/', `/pt_${'a'.repeat(43)}`, `/eyJh.cGF5.${SIGNATURE}`, `/${SIGNATURE}`, `/x/${'y'.repeat(60)}`])
     t.notOk(inPath(path), path)
 })

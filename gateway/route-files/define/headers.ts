@@ -1,6 +1,8 @@
 // Validates the header rules of an upstream: the names that they may use, and that no two set the same field.
+
 import { collapse } from '../../http/fields.ts'
 import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/route.ts'
+import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 import type { Complain } from '../complaint.ts'
 import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts'
 
@@ -8,9 +10,6 @@ import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts
 const NEVER =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-(?:connection|authenticate|authorization|authentication-info)|te|trailer|upgrade|http2-settings|expect|forwarded|x-real-ip|x-request-id|x-portaria-via|x-(?:user|forwarded|ratelimit)-.*|sec-websocket-.*)$/
 const NEVER_IN_RESPONSES = /^(?:set-cookie2?|cache-control|vary|access-control-.*)$/
-// Caches that support one of these obey it instead of Cache-Control, also in responses that are made private.
-const FOR_SHARED_CACHES =
-  /^(?:surrogate-control|x-accel-expires|edge-control|akamai-cache-control|x-litespeed-cache-control|.*cdn-cache-control)$/
 
 /** Two people can have the same name: accounts of the directory, of the provider, and service accounts. */
 const AMBIGUOUS: ReadonlySet<IdentityHeader['attribute']> = new Set(['username', 'email'])
@@ -74,10 +73,12 @@ const defineIdentity = (data: UpstreamData, say: Complain): IdentityHeader[] | u
   return headers
 }
 
+/** Private responses would be stored, although their Cache-Control says `private`. */
 const judgeCaches = ({ responseHeaders, sharedCache }: UpstreamData, say: Complain): void => {
   if (sharedCache === true) return
   for (const name of Object.keys(responseHeaders?.set ?? {})) {
-    if (FOR_SHARED_CACHES.test(collapse(name)))
+    const collapsed = collapse(name)
+    if (SHARED_CACHE_FIELDS.includes(collapsed) || collapsed.endsWith(SHARED_CACHE_SUFFIX))
       say(
         `shared caches would obey ${name} for private routes too: leave it out, or say "sharedCache: true"`,
         'responseHeaders',

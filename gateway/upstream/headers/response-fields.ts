@@ -1,4 +1,5 @@
 // Classifies the fields of an upstream's response by name, in place: what each means to the gateway.
+import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 
 /** Not in the table: passed on as it is. */
 export const PASS_ON = 0
@@ -31,12 +32,7 @@ const KINDS: Readonly<Record<string, number>> = {
   date: DATE,
   'cache-control': CACHE_CONTROL,
   vary: VARY,
-  // RFC 9213 and its predecessors: each overrides Cache-Control in the caches that support it.
-  'surrogate-control': SHARED_CACHES,
-  'x-accel-expires': SHARED_CACHES,
-  'edge-control': SHARED_CACHES,
-  'akamai-cache-control': SHARED_CACHES,
-  'x-litespeed-cache-control': SHARED_CACHES,
+  ...Object.fromEntries(SHARED_CACHE_FIELDS.map(name => [name, SHARED_CACHES])),
   'proxy-connection': DROP,
   'proxy-authenticate': DROP,
   te: DROP,
@@ -50,7 +46,6 @@ const KINDS: Readonly<Record<string, number>> = {
   'x-ratelimit-remaining': DROP,
   'x-ratelimit-reset': DROP
 }
-const SHARED_CACHES_SUFFIX = 'cdn-cache-control'
 
 /** Names of one length with one last letter. */
 const byShape: Array<Array<readonly [name: string, kind: number]>> = []
@@ -77,6 +72,6 @@ export const responseFieldKind = (bytes: Uint8Array, start: number, end: number)
       if (named !== undefined && isNamed(bytes, start, named[0])) return named[1]
     }
   }
-  const suffixAt = end - SHARED_CACHES_SUFFIX.length
-  return suffixAt >= start && isNamed(bytes, suffixAt, SHARED_CACHES_SUFFIX) ? SHARED_CACHES : PASS_ON
+  const suffixAt = end - SHARED_CACHE_SUFFIX.length
+  return suffixAt >= start && isNamed(bytes, suffixAt, SHARED_CACHE_SUFFIX) ? SHARED_CACHES : PASS_ON
 }
