@@ -1,18 +1,18 @@
 // Keeps service accounts: their identity, their access, and the hashes of their secrets.
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound } from '../errors.ts'
-import type { Identity } from '../identity.ts'
 import { formatNetwork, parseNetwork } from '../values/addresses.ts'
 import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type AccessNames, lockAccess } from './access-state.ts'
 import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
+import { type ClientUse, type ProvenClient, prove, recordUse } from './client-secrets.ts'
 import type { Database } from './database.ts'
 import { findPerson, type StoredPerson } from './people.ts'
 import { type Bounds, isRowId, type Page, query, readPage } from './query.ts'
-import { sha256, storableKey, storableText } from './storable.ts'
+import { sha256, storableText } from './storable.ts'
 
 export type ClientItem = Awaited<ReturnType<typeof toItem>>
 
@@ -25,13 +25,6 @@ export interface ClientWish extends AccessNames {
 
 /** The secret is shown once and stored as SHA-256 only: 256 random bits need no slow hash. */
 export type ClientWithSecret = ClientItem & { clientSecret: string }
-
-export interface ProvenClient {
-  person: StoredPerson
-  addresses: readonly string[]
-  /** Seconds since the epoch; undefined: it does not expire. */
-  expiresAt: number | undefined
-}
 
 export type Clients = ReturnType<typeof createClients>
 
@@ -56,21 +49,8 @@ export const createClients = (database: Database) => ({
   prove: (clientId: string, secret: string): Promise<ProvenClient | undefined> =>
     database.read(manager => prove(manager, clientId, secret)),
   /** Records when tokens of service accounts were last used. */
-  recordUse: (uses: readonly { id: number; usedAt: number }[]): Promise<void> =>
-    database.read(async manager => {
-      if (uses.length === 0) return
-      await query(manager, RECORD_USE, [uses.map(({ id }) => id), uses.map(({ usedAt }) => usedAt / 1000)])
-    })
+  recordUse: (uses: readonly ClientUse[]): Promise<void> => database.read(manager => recordUse(manager, uses))
 })
-
-/** The service account whose token was used; empty for tokens of people. */
-export const clientUse = ({
-  identity,
-  usedAt
-}: {
-  identity: Identity
-  usedAt: number
-}): { id: number; usedAt: number }[] => (identity.kind === 'client' ? [{ id: identity.user.id, usedAt }] : [])
 
 const MAX_NAME = 64
 
@@ -139,32 +119,6 @@ const remove = async (manager: EntityManager, actor: Actor, id: number) => {
   await raiseVersions(manager, [id], true)
   await appendAudit(manager, { actor, action: 'client.remove', target: target(id), before })
 }
-
-const prove = async (manager: EntityManager, clientId: string, secret: string): Promise<ProvenClient | undefined> => {
-  const given = sha256(secret)
-  const key = storableKey(clientId)
-  const [row] = key === undefined ? [] : await query<CredentialRow>(manager, CREDENTIALS, [key])
-  const matches = [row?.secret_hash ?? '', row?.previous_secret_hash ?? ''].map(hash => sameHash(hash, given))
-  if (row === undefined || !matches.includes(true)) return undefined
-  const person = await findPerson(manager, row.user_id)
-  if (person === undefined || person.disabled) return undefined
-  await query(manager, 'UPDATE clients SET last_used_at = now() WHERE user_id = $1', [row.user_id])
-  // The version that the conditions belong to: if they have changed since, a token under the old ones has already ended.
-  const { version } = row
-  return { person: { ...person, version }, addresses: row.addresses, expiresAt: row.expires_s ?? undefined }
-}
-
-interface CredentialRow {
-  user_id: number
-  secret_hash: string
-  previous_secret_hash: string | null
-  addresses: string[]
-  expires_s: number | null
-  version: number
-}
-
-const sameHash = (hash: string, given: string): boolean =>
-  timingSafeEqual(Buffer.from(hash.padEnd(64, '-')), Buffer.from(given))
 
 const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
 const newSecret = (): string => `ps_${random(32)}`
@@ -266,14 +220,3 @@ const UPDATE = `
 const ROTATE = `
   UPDATE clients SET previous_secret_hash = secret_hash, previous_secret_until = now() + interval '1 day', secret_hash = $2
   WHERE user_id = $1`
-
-const CREDENTIALS = `
-  SELECT c.user_id, c.secret_hash, c.addresses, extract(epoch FROM c.expires_at)::float8 AS expires_s,
-    CASE WHEN c.previous_secret_until > now() THEN c.previous_secret_hash END AS previous_secret_hash,
-    u.access_version AS version
-  FROM clients c JOIN users u ON u.id = c.user_id
-  WHERE c.client_id = $1 AND (c.expires_at IS NULL OR c.expires_at > now())`
-
-const RECORD_USE = `
-  UPDATE clients SET last_used_at = greatest(last_used_at, to_timestamp(used.at))
-  FROM unnest($1::int[], $2::float8[]) AS used (id, at) WHERE user_id = used.id`
