@@ -24,7 +24,8 @@ import { fieldValues, type HttpRequest } from './http/server/request.ts'
 import { createHttpServer, type HttpServer } from './http/server/server.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { DecideOptions } from './routes/decide.ts'
-import type { Route, RouteTable, Upstream } from './routes/route.ts'
+import type { Route, RouteTable } from './routes/route.ts'
+import type { Upstream } from './routes/upstream.ts'
 import type { RateLimit } from './settings/settings.ts'
 
 interface AppParts {

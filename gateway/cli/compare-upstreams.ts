@@ -1,6 +1,7 @@
 // Compares upstreams of the same name: targets, timeouts, and the headers of requests and responses.
 import { createHash } from 'node:crypto'
-import type { HeaderRules, IdentityHeader, RouteTable, Upstream } from '../routes/route.ts'
+import type { RouteTable } from '../routes/route.ts'
+import type { HeaderRules, IdentityHeader, Upstream } from '../routes/upstream.ts'
 import { added, compareEach, type Note, type Option, type OptionValue, turnedOn } from './compare-options.ts'
 
 /** Notes on upstreams that kept their name but changed. */

@@ -1,7 +1,8 @@
 // Lists the header lines that a backend receives for a request, with placeholders for what only a live request knows.
 import type { NamedAsker } from '../explain/askers.ts'
 import type { User } from '../identity.ts'
-import type { IdentityHeader, Route } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
+import type { IdentityHeader } from '../routes/upstream.ts'
 import { encodeList, encodeValue } from '../upstream/headers/identity-headers.ts'
 
 export interface ReceivedHeaders {

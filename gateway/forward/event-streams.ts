@@ -2,7 +2,7 @@
 import { GatewayError } from '../errors.ts'
 import { asGatewayError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Upstream } from '../routes/route.ts'
+import type { Upstream } from '../routes/upstream.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { streamInfoOf } from './stream.ts'
 

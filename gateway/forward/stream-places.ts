@@ -1,6 +1,6 @@
 // Limits the open streams of each upstream, and the share of them that one person or one address may hold.
 import { type GatewayError, RateLimited, Unavailable } from '../errors.ts'
-import type { Upstream } from '../routes/route.ts'
+import type { Upstream } from '../routes/upstream.ts'
 
 /** Parts of an upstream's budget, above 0 and at most 1. */
 export interface StreamShares {

@@ -22,10 +22,10 @@ import {
   type Route,
   type RouteMatch,
   type RouteTable,
-  type Upstream,
   type WrittenRoute
 } from './route.ts'
 import { createTrie, findRoute, type OnTie, type RouteTrie, routesAt, type Spelling, shapeOf } from './route-trie.ts'
+import type { Upstream } from './upstream.ts'
 
 export interface RouteTableParts {
   /** The gateway's own endpoints first, then the files' routes as written. Paths are canonical. */

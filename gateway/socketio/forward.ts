@@ -1,7 +1,8 @@
 // Forwards well-formed Engine.IO requests of a Socket.IO route, in sessions that must prove themselves in time.
 import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Route, Upstream } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
+import type { Upstream } from '../routes/upstream.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingRequests } from './polling/polling-requests.ts'
 import { createSocketIoSessions } from './sessions.ts'

@@ -1,6 +1,7 @@
 // Describes the client and the destination of a Socket.IO session.
 import type { Exchange } from '../http/exchange.ts'
-import { forwardedPath, type Route, type Target, type Upstream } from '../routes/route.ts'
+import { forwardedPath, type Route } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { requestRulesOf } from '../upstream/headers/header-rules.ts'
 import { ownText } from '../values/own-text.ts'
 

@@ -1,7 +1,8 @@
 // Keeps the Socket.IO sessions of this instance: limited until a CONNECT is accepted, found by their sid, and swept.
 import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Route, Upstream } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
+import type { Upstream } from '../routes/upstream.ts'
 import type { Phase } from './life.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'

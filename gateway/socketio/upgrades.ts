@@ -1,7 +1,8 @@
 // Handles WebSocket upgrades of a Socket.IO route: a new session, or one that moves over from polling.
 import { BadRequest, GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Route, Upstream } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
+import type { Upstream } from '../routes/upstream.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'

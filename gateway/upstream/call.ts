@@ -1,6 +1,6 @@
 // Sends one small request to an upstream and reads its whole response, within limits, or fails with a refusal.
 import { BadUpstreamResponse, Unavailable } from '../errors.ts'
-import type { Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import type { UpstreamConnection } from './connection.ts'
 import { upstreamRefusal } from './faults.ts'
 import type { ResponseHead } from './parser.ts'

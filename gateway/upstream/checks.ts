@@ -1,5 +1,5 @@
 // Checks the health of a target, with its health path if the route file has one, otherwise by connecting.
-import type { Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'
 import { requestRulesOf } from './headers/header-rules.ts'

@@ -1,7 +1,7 @@
 // Carries one request at a time on one socket to one target, and reuses it only if its state is certain.
 import type { Socket } from 'node:net'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
-import type { Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from './dial.ts'
 import { Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { writeAndFree } from './free-memory.ts'

@@ -1,7 +1,7 @@
 // Opens a plain or TLS socket to a target; certificates are always verified.
 import net from 'node:net'
 import tls from 'node:tls'
-import type { Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { sharedLookup } from './lookup.ts'
 
 /** Secure contexts are expensive to create, so there is one per upstream. */

@@ -1,5 +1,5 @@
 // Takes targets out of service and back in, by the results of requests, checks and probes.
-import type { Target } from '../routes/route.ts'
+import type { Target } from '../routes/upstream.ts'
 import type { UpstreamFault } from './faults.ts'
 import {
   beginStanding,

@@ -1,6 +1,6 @@
 // Keeps one target's connections warm, reuses and limits them, and closes those that are idle, too old or too slow.
 import net from 'node:net'
-import type { Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
 

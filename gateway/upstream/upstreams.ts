@@ -1,5 +1,6 @@
 // Selects the best target of an upstream for each request, and keeps warm connections to all of them.
-import type { RouteTable, Target, Upstream } from '../routes/route.ts'
+import type { RouteTable } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { probeOf } from './checks.ts'
 import type { UpstreamConnection } from './connection.ts'
 import { type TargetHealthStatus, watchTarget } from './health.ts'

@@ -1,6 +1,6 @@
 // Requests a WebSocket upgrade from an upstream on a new socket, and reports whether it was accepted, refused or impossible.
 import type { OnReadOpts, Socket } from 'node:net'
-import type { Target, Upstream } from '../routes/route.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from '../upstream/dial.ts'
 import type { UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'

@@ -1,6 +1,7 @@
 // Targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
 import type { User } from '../../gateway/identity.ts'
-import { ROUTE_DEFAULTS, type Route, type Target, type Upstream } from '../../gateway/routes/route.ts'
+import { ROUTE_DEFAULTS, type Route } from '../../gateway/routes/route.ts'
+import type { Target, Upstream } from '../../gateway/routes/upstream.ts'
 
 const PLACE = { file: 'test', line: 1, column: 1 }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test as Tap } from 'tap'
-import type { Upstream } from '../../gateway/routes/route.ts'
+import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/upstream/call.ts'
 import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'

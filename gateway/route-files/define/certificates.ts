@@ -2,7 +2,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { Target, Upstream } from '../../routes/route.ts'
+import type { Target, Upstream } from '../../routes/upstream.ts'
 import { readCertificateBundle } from '../../values/certificates.ts'
 import type { Complain } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'

@@ -1,5 +1,6 @@
 // Builds a route from its definition in a route file, or complains about what is not allowed in it.
-import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type Upstream, type WrittenRoute } from '../../routes/route.ts'
+import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type WrittenRoute } from '../../routes/route.ts'
+import type { Upstream } from '../../routes/upstream.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import type { RouteData } from '../schema/route-schema.ts'

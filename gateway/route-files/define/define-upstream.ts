@@ -1,5 +1,5 @@
 // Builds an upstream from its definition in a route file, or complains about what is dangerous or wrong in it.
-import type { Target, Upstream } from '../../routes/route.ts'
+import type { Target, Upstream } from '../../routes/upstream.ts'
 import { type Complain, type Complaint, complainTo, type PlaceOf } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
 import { readCertificates } from './certificates.ts'

@@ -1,5 +1,5 @@
 // Describes the form of an upstream in a route file.
-import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/route.ts'
+import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/upstream.ts'
 import { duration, flag, list, record, type Schema, text } from './forms.ts'
 
 export interface UpstreamData {

@@ -1,7 +1,8 @@
 // Builds the client's response fields from the upstream's: nothing hop-by-hop, nothing internal, ours added.
 import type { OwnCookies } from '../../http/fields.ts'
 import { connectionNames } from '../../http/head.ts'
-import type { Route, Upstream } from '../../routes/route.ts'
+import type { Route } from '../../routes/route.ts'
+import type { Upstream } from '../../routes/upstream.ts'
 import { MARKS_PER_LINE, parseFieldLines } from '../field-lines.ts'
 import { type Removes, type ResponseRules, responseRulesOf } from './header-rules.ts'
 import { type PrivatePolicy, privateLines } from './private-answers.ts'

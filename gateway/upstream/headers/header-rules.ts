@@ -1,7 +1,7 @@
 // Compiles the header rules of an upstream once, and applies them to its requests and responses.
 import { collapse } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
-import type { IdentityHeader, Upstream } from '../../routes/route.ts'
+import type { IdentityHeader, Upstream } from '../../routes/upstream.ts'
 import { ownText } from '../../values/own-text.ts'
 import { encodeList, encodeValue } from './identity-headers.ts'
 

@@ -1,6 +1,6 @@
 // Rewrites a backend's URLs and cookies to the public origin and path.
 
-import type { Target, Upstream } from '../../routes/route.ts'
+import type { Target, Upstream } from '../../routes/upstream.ts'
 import { isLoopbackHost } from '../../values/addresses.ts'
 
 export interface AddressContext {

@@ -1,0 +1,69 @@
+// Describes an upstream: its targets, how long they may take, and which headers it changes.
+import type { Place } from '../values/place.ts'
+
+/** A group of interchangeable targets (`upstreams:` in a route file). Times in milliseconds. */
+export interface Upstream {
+  readonly name: string
+  /** At least one; `http://`, `https://` or `unix:`; see {@link Target}. */
+  readonly targets: readonly Target[]
+  /** How long the upstream may be silent before its response head. */
+  readonly timeoutMs: number
+  /** The same within a response that has begun; event streams are exempt. */
+  readonly idleTimeoutMs: number
+  readonly connectTimeoutMs: number
+  /** PEM text of `caFile`, if given. */
+  readonly ca: string | undefined
+  /** PEM texts of `clientCertFile` and `clientKeyFile`, if given. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
+  /** The name for SNI and for verifying the certificate; undefined: the target's host. */
+  readonly serverName: string | undefined
+  /** The backend receives the Host that the client requested, not the target's. */
+  readonly preserveHost: boolean
+  /** Requests carry the person's identity as a signed JWT. */
+  readonly assertion: boolean
+  readonly requestHeaders: HeaderRules | undefined
+  readonly responseHeaders: HeaderRules | undefined
+  readonly identityHeaders: readonly IdentityHeader[] | undefined
+  /** Shared caches may store responses marked as public, on private routes too. */
+  readonly sharedCache: boolean
+  readonly healthCheck: { readonly path: string; readonly intervalMs: number } | undefined
+  readonly place: Place
+}
+
+/** Fields of a message that an upstream's entry changes. */
+export interface HeaderRules {
+  /** `[name, value]`, as written; they replace all fields with such a name in any spelling. */
+  readonly set: readonly (readonly [name: string, value: string])[]
+  /** Names to remove, in any spelling. */
+  readonly remove: readonly string[]
+}
+
+/** What an additional identity header may contain. */
+export const IDENTITY_ATTRIBUTES = [
+  'id',
+  'name',
+  'email',
+  'username',
+  'login',
+  'provider',
+  'profiles',
+  'areas',
+  'areaPrincipal',
+  'accessStatus'
+] as const
+
+export interface IdentityHeader {
+  readonly name: string
+  readonly attribute: (typeof IDENTITY_ATTRIBUTES)[number]
+}
+
+export interface Target {
+  /** As written, e.g. `http://127.0.0.1:4001`, `https://orders.internal`, `unix:/run/orders.sock`. */
+  readonly url: string
+  readonly tls: boolean
+  readonly host: string
+  readonly port: number
+  readonly socketPath: string | undefined
+  /** Value of the Host header sent to it (RFC 9110 §7.2). */
+  readonly authority: string
+}
