@@ -1,5 +1,5 @@
 // Lists requests that together show every difference between two route tables in paths and methods.
-import { foldCase } from '../routes/lax-readings.ts'
+import { foldLetters } from '../routes/lax-readings.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 
@@ -55,7 +55,7 @@ const insert = (root: Node, shape: readonly string[]): void => {
 
 // A segment that no route contains, in any case.
 const freshSegment = (routes: readonly Route[]): string => {
-  const known = new Set(routes.flatMap(({ path }) => shapeOf(path).map(foldCase)))
+  const known = new Set(routes.flatMap(({ path }) => shapeOf(path).map(foldLetters)))
   let fresh = 'x'
   while (known.has(fresh)) fresh += 'x'
   return fresh

@@ -5,7 +5,7 @@ import { matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
-import { foldCase, laxReadings } from '../routes/lax-readings.ts'
+import { foldLetters, laxReadings } from '../routes/lax-readings.ts'
 import { RESERVED } from '../routes/own-routes.ts'
 import { forwardedPath, type Place, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
@@ -142,10 +142,10 @@ const laxWords = (table: RouteTable, method: string, path: string | undefined, m
       .sort((a, b) => compareShapes(b, a, method))[0]
   const exact = best(segmentsOf(path), text => text)
   for (const segments of laxReadings(path, Number.MAX_SAFE_INTEGER)) {
-    const found = best(segments.map(foldCase), text => foldCase(decodeQuietly(text)))
+    const found = best(segments.map(foldLetters), text => foldLetters(decodeQuietly(text)))
     if (found !== exact) {
       const where = found === undefined ? 'no route' : `the route "${found.id}" (${lineOf(found.place)})`
-      return ` Read as /${segments.map(foldCase).join('/')} it would belong to ${where}.`
+      return ` Read as /${segments.map(foldLetters).join('/')} it would belong to ${where}.`
     }
   }
   return ''

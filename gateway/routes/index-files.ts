@@ -1,6 +1,6 @@
 // Finds the routes of index files, which backends serve when the directory itself is requested.
 import { decode } from './canonical-path.ts'
-import { foldCase, laxReadings } from './lax-readings.ts'
+import { foldLetters, laxReadings } from './lax-readings.ts'
 import type { Route, RouteMatch } from './route.ts'
 import { findRoute, type RouteTrie, shapeOf } from './route-trie.ts'
 
@@ -19,7 +19,7 @@ const INDEX_FILE = /\/((?:index|default)\.[^/]+)(?:\/\*?)?$/i
 /** The name of the index file that a route ends in, folded. */
 export const indexNameOf = ({ path }: Pick<Route, 'path'>): string | undefined => {
   const [, name] = INDEX_FILE.exec(path) ?? []
-  return name === undefined ? undefined : foldCase(decode(name) ?? name)
+  return name === undefined ? undefined : foldLetters(decode(name) ?? name)
 }
 
 /** The route of an index file, as if it were one of the directory. */
@@ -34,7 +34,7 @@ export const withIndexFiles = (match: RouteMatch, method: string, files: IndexFi
   if (match.route === undefined || isSpelledOut(match.route)) return match
   const others = new Set(match.alsoReadAs)
   for (const reading of laxReadings(match.path, depth)) {
-    const segments = reading.map(foldCase)
+    const segments = reading.map(foldLetters)
     if (findRoute(directories, method, segments) === undefined) continue
     for (const name of indexNames) {
       const found = findRoute(folded, method, [...segments, name])

@@ -73,13 +73,13 @@ const withoutBlanks = (cut: string): string[] => {
 }
 
 /**
- * Case folded as a case-insensitive backend would: also `ı` and `ſ`, the Kelvin sign, `ß` and `ẞ` (U+1E9E), and `İ` (U+0130) as
- * Java folds it, character by character.
+ * In lower case, as a case-insensitive backend reads it: also `ı` and `ſ`, the Kelvin sign, `ß` and `ẞ` (U+1E9E), and `İ` (U+0130)
+ * as Java folds it, character by character. Normalized (UAX #15), as some file systems and Nextcloud read it.
  */
-export const foldCase = (text: string): string =>
+export const foldLetters = (text: string): string =>
   /^[\x00-\x7f]*$/.test(text)
     ? text.toLowerCase()
-    : text.replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
+    : text.normalize('NFKC').replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
 
 // `/(S(…))`: classic ASP.NET takes sessions and tickets off the path before anything else sees it, whether an application uses
 // them or not (System.Web, CookielessHelper).

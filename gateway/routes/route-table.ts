@@ -5,7 +5,7 @@ import { type Grants, NO_GRANTS } from './grants.ts'
 import { inParts, type Parts } from './in-parts.ts'
 import { atDirectory, indexNameOf, withIndexFiles } from './index-files.ts'
 import {
-  foldCase,
+  foldLetters,
   formatReadings,
   hasOneReading,
   laxReadings,
@@ -153,7 +153,7 @@ const judgeShorter = (
   const formatless = written.last ? [] : [...readings, ...scriptless].flatMap(reading => formatReadings(reading, depth))
   for (const segments of [...scripts, ...scriptless, ...formatless]) {
     for (const trie of folded === decoded ? [folded] : [decoded, folded]) {
-      const read = trie === folded ? segments.map(foldCase) : segments
+      const read = trie === folded ? segments.map(foldLetters) : segments
       const found = findRoute(trie, method, read)
       if (found === undefined && routesAt(trie, read).length > 0) return LAX
       if (found !== undefined && found !== 'reserved' && found !== route) others.add(found)
@@ -183,9 +183,9 @@ const isReadOneWay = (spellings: Spellings, method: string, path: string, route:
     return found === route || (found === undefined && routesAt(trie, segments).length === 0)
   }
   // Upper case alone, as in many ids, leaves one other reading.
-  if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))
+  if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldLetters))
   return laxReadings(path, depth).every(
-    segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldCase))
+    segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldLetters))
   )
 }
 
@@ -237,7 +237,7 @@ function* createSpellings(routes: readonly Route[], { onTie, onCaseTie }: RouteT
 
 const asWritten: Spelling = segment => segment
 const decodeSegment: Spelling = segment => decode(segment) ?? segment
-const foldSegment: Spelling = segment => foldCase(decodeSegment(segment))
+const foldSegment: Spelling = segment => foldLetters(decodeSegment(segment))
 
 // A path in lower case means the route in lower case; between others the text decides, never the order.
 const keepLowerCase =
@@ -251,7 +251,7 @@ const keepLowerCase =
 
 const rankByCase = (route: Route): string => {
   const text = signature(route)
-  return foldCase(text) === text ? `0${text}` : `1${text}`
+  return foldLetters(text) === text ? `0${text}` : `1${text}`
 }
 
 const signature = (route: Route): string =>

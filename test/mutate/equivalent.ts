@@ -625,7 +625,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/route-table.ts',
-    line: 'if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldCase))',
+    line: 'if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldLetters))',
     changes: ['hasOneReading(path) → false'],
     reason: 'a shortcut: the long way comes to the same answer'
   },
@@ -667,7 +667,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     module: 'gateway/routes/route-table.ts',
-    line: 'return foldCase(text) === text ? `0${text}` : `1${text}`',
+    line: 'return foldLetters(text) === text ? `0${text}` : `1${text}`',
     changes: ['`0${text}` → ``'],
     reason: 'of the routes compared, only one can be in lower case'
   },

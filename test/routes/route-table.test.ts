@@ -513,6 +513,22 @@ t.test('a capital sharp s is read as two letters s, as full case folding does', 
   })
 })
 
+// RW-92
+t.test('letters are read in every normalization form of Unicode', async t => {
+  const names = ['/*', '/relat%C3%B3rios/* {roles: [Admin]}', '/admin', '/a%CC%83/x']
+  const table = await tableOf(t, ...names)
+  asks(t, table, {
+    'GET /relat%C3%B3rios/x': '/relat%C3%B3rios/*',
+    'GET /relato%CC%81rios/x': 'lax-reading',
+    'GET /RELATO%CC%81RIOS': 'lax-reading',
+    'GET /%EF%BD%81dmin': 'lax-reading',
+    'GET /%C3%A3/x': 'lax-reading',
+    'GET /a%CC%83/x': '/a%CC%83/x',
+    'GET /relato%CC%81rio': '/*',
+    'GET /a%CC%83': '/*'
+  })
+})
+
 // RW-40
 t.test('a plus is read as a blank too', async t => {
   const table = await tableOf(t, '/api/*', '/api/admin {roles: [Admin]}', '/api/my%20files {roles: [Admin]}')

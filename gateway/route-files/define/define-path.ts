@@ -1,7 +1,7 @@
 // Builds the path of a route, and the prefix to strip, from a route file, or complains about them.
 
 import { canonicalPath, decode, trimBlanks } from '../../routes/canonical-path.ts'
-import { foldCase } from '../../routes/lax-readings.ts'
+import { foldLetters } from '../../routes/lax-readings.ts'
 import { RESERVED } from '../../routes/own-routes.ts'
 import { shapeOf } from '../../routes/route-trie.ts'
 import type { Complain } from '../complaint.ts'
@@ -30,7 +30,7 @@ export const definePath = (written: string, say: Complain, warn: Complain): stri
   const segments = shapeOf(path)
   for (const [index, segment] of segments.entries()) judgeSegment(segment, index === segments.length - 1, say)
   if (new Set(params(segments)).size < params(segments).length) say('"path" uses a parameter name twice', 'path')
-  const first = foldCase(decode(segments[0] ?? '') ?? '')
+  const first = foldLetters(decode(segments[0] ?? '') ?? '')
   const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
   if (owned !== undefined) say(`/${owned.segment}${owned.extent === 'self' ? '' : '/'} belongs to the gateway`, 'path')
   return path
