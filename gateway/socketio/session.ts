@@ -30,6 +30,13 @@ export interface SessionParts extends SessionRightsParts {
   readonly now: () => number
 }
 
+/** How a session ended. */
+export interface SessionEnd {
+  readonly from: Phase
+  /** Its access ended, or it broke a rule; otherwise the client is to connect again. */
+  readonly isFinal: boolean
+}
+
 export interface Session {
   readonly source: SessionSource
   readonly gate: PacketGate
@@ -68,7 +75,7 @@ type OwnSession = Omit<Session, 'life' | 'isOver'> & { life: Life; isOver: boole
 export const createSession = (
   parts: SessionParts,
   source: SessionSource,
-  onOver: (session: Session, from: Phase) => void
+  onOver: (session: Session, end: SessionEnd) => void
 ): Session => {
   let carrier: Carrier | undefined
   let claim: Claim | undefined
@@ -106,17 +113,17 @@ export const createSession = (
   const close = (namespaces: readonly string[], code: number) => {
     const last = carrier
     disconnect(last, state, namespaces, code)
-    leave()
+    leaveWith(isFinal(code))
     last?.close(code)
   }
 
-  const leave = () => {
+  const leaveWith = (isFinal: boolean) => {
     const from = session.life.phase
     if (!become(advance(session.life, 'end'))) return
     state.namespaces.clear()
     rights.close()
     carrier = undefined
-    onOver(session, from)
+    onOver(session, { from, isFinal })
   }
 
   /** Whether the transition could be performed; `by` carries the session from then on. */
@@ -173,7 +180,7 @@ export const createSession = (
       if (!session.isOver) logViolation(parts.log, source, reason)
       session.end(isOfUpstream(reason) ? 1011 : 1008)
     },
-    leave,
+    leave: () => leaveWith(false),
     adopt(record) {
       become(joined(session.life, record))
       state.due = { ...record.due }
@@ -194,7 +201,6 @@ const logViolation = (log: Log, { requestId, route, upstream }: SessionSource, r
 
 const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
-/** Its access has ended, or it broke a rule. After anything else the client is to connect again. */
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
 
 /**

@@ -6,7 +6,7 @@ import type { Upstream } from '../routes/upstream.ts'
 import type { Phase } from './life.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'
-import { createSession, endAfter, type Session } from './session.ts'
+import { createSession, endAfter, type Session, type SessionEnd } from './session.ts'
 import { type SessionSource, sourceOf } from './session-source.ts'
 import { type PollingShare, storeAway } from './share.ts'
 import { hashId, type SidSource } from './sid-store.ts'
@@ -46,11 +46,10 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     if (ofAddress?.size === 0) byAddress.delete(ipKey)
   }
 
-  /** @param onOver receives the phase in which it ended */
-  const start = (source: SessionSource, onOver: (from: Phase) => void): Session => {
-    const session = createSession(forwarding, source, (over, from) => {
+  const start = (source: SessionSource, onOver: (end: SessionEnd) => void): Session => {
+    const session = createSession(forwarding, source, (over, end) => {
       leave(over)
-      onOver(from)
+      onOver(end)
     })
     enter(session)
     return session

@@ -58,12 +58,12 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
         else session.abandonProbe()
       }
     })
-    if (taken !== undefined) taken.endProbe = () => endProbe(relay, transport.isExpected)
+    if (taken !== undefined) taken.endProbe = isFinal => endProbe(relay, !isFinal && transport.isExpected)
     passBytes(relay, client, open)
   }
 
   const takeOver = (session: Session, taken: PollingSession, carrier: Carrier) => {
-    if (!session.upgrade(carrier)) return taken.endProbe()
+    if (!session.upgrade(carrier)) return taken.endProbe(true)
     taken.polling.divertTo(packets => carrier.toClient(packets))
   }
 
@@ -132,7 +132,7 @@ const breakOff = (session: Session, taken: PollingSession | undefined): void => 
 }
 
 /** The session ended while a WebSocket was being tried. */
-const endProbe = (relay: Relay | undefined, isExpected: boolean): void => {
-  if (isExpected) relay?.retire()
+const endProbe = (relay: Relay | undefined, mayComplete: boolean): void => {
+  if (mayComplete) relay?.retire()
   else relay?.end({ code: 1008, reason: '' })
 }

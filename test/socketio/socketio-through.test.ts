@@ -287,10 +287,23 @@ const probed = async (t: Test) => {
   const client = await rawWebSocket(gateway.port, { path: `${session}websocket` })
   client.send(1, '2probe')
   await until(() => client.frames().includes('3probe'), 'probed')
-  return { client, answer, posted, poll: polls[0] as net.Socket, socket: sockets[0] as net.Socket }
+  const post = (body: string) => gateway.fetch(`${session}polling`, { method: 'POST', body })
+  return { client, answer, post, posted, poll: polls[0] as net.Socket, socket: sockets[0] as net.Socket }
 }
 
 const answerOf = (body: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+
+// RW-78
+t.test('a WebSocket that is tried ends at once with a session that is not to come back', async t => {
+  const { client, answer, post, poll } = await probed(t)
+  poll.write(answerOf('6'))
+  t.equal(await answer, '6')
+  t.equal((await post('x')).status, 400)
+  await until(() => client.closeCode() !== undefined, 'closed, although the upgrade is not complete')
+  t.equal(client.closeCode(), 1008)
+  client.close(1008)
+  await client.closed
+})
 
 const BREAKS: Readonly<Record<string, (socket: net.Socket) => unknown>> = {
   'breaks off': socket => socket.destroy(),

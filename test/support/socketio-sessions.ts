@@ -87,7 +87,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
   /** A session with an open namespace for each name, each by a token of its own. */
   const open = async (...names: string[]) => {
     const told: string[] = []
-    const session = sessions.start(source, from => told.push(`over from ${from}`))
+    const session = sessions.start(source, ({ from }) => told.push(`over from ${from}`))
     session.openSocket({
       toClient: packets => told.push(...packets),
       toUpstream: packets => told.push(...packets.map(packet => `up ${packet}`)),

@@ -1,7 +1,6 @@
 // Opens a Socket.IO session over polling, on the instance that began it or on one that adopts it.
 import { BadRequest, GatewayError } from '../../errors.ts'
-import type { Phase } from '../life.ts'
-import type { Session } from '../session.ts'
+import type { Session, SessionEnd } from '../session.ts'
 import type { SessionSource } from '../session-source.ts'
 import { createShare, type PollingShare } from '../share.ts'
 import type { SidSource } from '../sid-store.ts'
@@ -16,31 +15,31 @@ export interface PollingSession {
   lastSeen: number
   /** Dropped here, while other instances may still serve it. */
   isElsewhere: boolean
-  /** Ends the WebSocket that is being tried. */
-  endProbe: () => void
+  /** Ends the WebSocket that is being tried; `isFinal`: at once, as the access has ended. */
+  endProbe: (isFinal: boolean) => void
 }
 
 /** A stray request of the transport that the session has left; the session is not affected. */
 export const upgradedAlready = () => new BadRequest({ reason: 'upgraded-already' })
 
-/** @param start begins the session itself; its `onOver` receives the phase in which it ended */
+/** @param start begins the session itself; its `onOver` receives how it ended */
 export const openPollingSession = (
   forwarding: SocketIoForwarding,
   sid: string,
   source: SessionSource,
   record: SidSource,
-  start: (source: SessionSource, onOver: (from: Phase) => void) => Session
+  start: (source: SessionSource, onOver: (end: SessionEnd) => void) => Session
 ): PollingSession => {
   const { now } = forwarding
   const { shared } = forwarding.sidStore
   const release = forwarding.streams.admit({ upstream: source.upstream, userId: undefined, ip: source.ipKey })
   if (release instanceof GatewayError) throw release
-  const session = start(source, from => {
+  const session = start(source, ({ from, isFinal }) => {
     release()
     // Kept until the sweep, because its last packet may still wait for a poll.
     entry.lastSeen = now()
     // A probe of the other transport ends together with its session.
-    if (from !== 'websocket') entry.endProbe()
+    if (from !== 'websocket') entry.endProbe(isFinal)
     if (!entry.isElsewhere) shared?.remove(sid).catch(() => undefined)
   })
   const letGo = () => {
