@@ -119,7 +119,7 @@ const findClosed = async (client: DoctorClient, { candidates }: Surroundings) =>
 
 /** The first of the closed paths that refuses the token as well. */
 const findForbidden = async (client: DoctorClient, closed: readonly ClosedPath[], token: string | undefined) => {
-  if (token === undefined) return []
+  if (token === undefined) return undefined
   const headers = [['Authorization', `Bearer ${token}`]] as const
   for (const { path } of closed) {
     const answer = await client.ask({ target: path, headers }).catch(error => {
@@ -127,9 +127,9 @@ const findForbidden = async (client: DoctorClient, closed: readonly ClosedPath[]
       if (error instanceof ProbesEnded) return undefined
       throw error
     })
-    if (answer?.status === 403) return [path]
+    if (answer?.status === 403) return path
   }
-  return []
+  return undefined
 }
 
 const OPEN: Omit<Finding, 'evidence'> = {

@@ -1,5 +1,6 @@
 // Probes other spellings of a private path, which lax backends read as that path, one family after the other.
 import { mayBeScript } from '../../routes/lax-readings.ts'
+import type { Probe } from './client.ts'
 import { besides, type Check, type Checks, collect, type DoctorWorld, getsIn } from './world.ts'
 
 /** Spellings of a closed path; `open` is a path that needs no token. RT-01 to RT-14, RT-21, RT-24, RT-29. */
@@ -18,8 +19,7 @@ const family = (title: string, spell: Spell, fix = CANONICAL): Check => ({
   look: async world => {
     const evidence: string[] = []
     for (const { path } of world.closed.slice(0, MAX_PATHS)) evidence.push(...(await tried(world, spell, path)))
-    const [forbidden] = world.forbidden
-    if (forbidden !== undefined) evidence.push(...(await triedWithToken(world, spell, forbidden)))
+    if (world.forbidden !== undefined) evidence.push(...(await triedWithToken(world, spell, world.forbidden)))
     return evidence
   }
 })
@@ -28,20 +28,23 @@ const family = (title: string, spell: Spell, fix = CANONICAL): Check => ({
 const changesOf = (targets: readonly string[], path: string): number[] =>
   [...targets.keys()].filter(index => targets[index] !== path)
 
-const tried = (world: DoctorWorld, spell: Spell, path: string): Promise<string[]> => {
+const tried = (
+  world: DoctorWorld,
+  spell: Spell,
+  path: string,
+  more: Omit<Probe, 'target'> = {},
+  elsewhere?: typeof besides
+): Promise<string[]> => {
   const spelt = (other: string) => spell(other, world.open[0] ?? '/x', world.client.url.host)
   return collect(changesOf(spelt(path), path), index =>
-    getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/' }))
+    getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/', ...more }), elsewhere)
   )
 }
 
 /** The token may pass a wider route, from which a spelling leads on to the path that refuses it. */
 const triedWithToken = async (world: DoctorWorld, spell: Spell, path: string): Promise<string[]> => {
   const headers = [['Authorization', `Bearer ${world.token}`]] as const
-  const spelt = (other: string) => spell(other, world.open[0] ?? '/x', world.client.url.host)
-  const found = await collect(changesOf(spelt(path), path), index =>
-    getsIn(world, path, other => ({ target: spelt(other)[index] ?? '/', headers }), besides)
-  )
+  const found = await tried(world, spell, path, { headers }, besides)
   return found.map(line => `${line} with the token, which lacks the role for ${path}`)
 }
 

@@ -9,8 +9,8 @@ export interface DoctorWorld {
   /** Paths that require no token. */
   readonly open: readonly string[]
   readonly sockets: readonly string[]
-  /** Those of them that refuse the given token too, because its owner lacks a role. */
-  readonly forbidden: readonly string[]
+  /** A closed path that refuses the given token too, because its owner lacks a role. */
+  readonly forbidden: string | undefined
   /** A valid token, if one was given. */
   readonly token: string | undefined
   /** Observations that are not weaknesses. */
