@@ -51,10 +51,6 @@ export const forwardedLines = (exchange: Exchange, passed: string, { origins }: 
 // RFC 6797 §7.2: over a secure transport only. Half a year.
 const HSTS = ['strict-transport-security', 'max-age=15552000']
 
-/** Whether the client uses TLS, to the gateway or to a trusted proxy that says so. */
-const isHttps = ({ request, peerTrusted, head }: Exchange): boolean =>
-  request.connection.isTls || (peerTrusted && head.forwardedProto?.toLowerCase() === 'https')
-
 /** `[name, value, …]` on each of the gateway's own responses (Fetch, CORS protocol). */
 const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
   ...(overHttps ? HSTS : []),
@@ -72,7 +68,7 @@ const sharedHeaders = (origin: string, overHttps: boolean): string[] => [
 
 /** `[name, value, …]` on the gateway's own responses, including refusals. */
 export const ownHeaders = (exchange: Exchange, { origins }: Pick<AnswerOptions, 'origins'>): string[] => [
-  ...sharedHeaders(readableBy(exchange, origins), isHttps(exchange)),
+  ...sharedHeaders(readableBy(exchange, origins), exchange.scheme === 'https'),
   ...addedHeaders(exchange)
 ]
 
@@ -165,7 +161,12 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const length = Buffer.byteLength(text)
   const latin1 = length === text.length ? text : Buffer.from(text).toString('latin1')
   const origin = readableBy(exchange, options.origins)
-  const lines = refusalLines(error, commonLinesOf(type, origin, isHttps(exchange), options), exchange, options.memory)
+  const lines = refusalLines(
+    error,
+    commonLinesOf(type, origin, exchange.scheme === 'https', options),
+    exchange,
+    options.memory
+  )
   const headers = ['x-request-id', exchange.requestId, 'content-length', String(length)]
   response.whole({ status: error.statusCode, lines, headers }, latin1)
 }

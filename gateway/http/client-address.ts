@@ -1,4 +1,4 @@
-// Finds the client address of a request, which the client cannot choose, and the key to count it by.
+// Finds the client address of a request, which the client cannot choose, the key to count it by, and the scheme that was used.
 
 import {
   contains,
@@ -11,6 +11,7 @@ import {
 } from '../values/addresses.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { ownText } from '../values/own-text.ts'
+import type { HttpRequest } from './server/request.ts'
 
 export interface ClientAddress {
   /** IPv4, or IPv6 as RFC 5952 writes it; `unknown` when the socket has none (closed, or a Unix socket). */
@@ -24,6 +25,8 @@ export interface ClientAddressOf {
   (peerAddress: string | undefined, xForwardedFor: string | undefined): ClientAddress
   /** Whether X-Forwarded-* headers of this peer count. */
   trusted(peerAddress: string | undefined): boolean
+  /** How many elements of a trusted peer's X-Forwarded-For are to the right of the client address. */
+  hopsBehind(xForwardedFor: string): number
 }
 
 interface Known extends ClientAddress {
@@ -61,7 +64,10 @@ export const createClientAddress = (
     if (!nearest.trusted || xForwardedFor === undefined) return nearest
     return walk(nearest, xForwardedFor, recall, onNonsense)
   }
-  return Object.assign(clientAddress, { trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted })
+  return Object.assign(clientAddress, {
+    trusted: (peerAddress: string | undefined) => peer(peerAddress).trusted,
+    hopsBehind: (xForwardedFor: string) => countHops(xForwardedFor, recall)
+  })
 }
 
 // Each proxy appends the address of its caller, so only elements to the right of the first untrusted address are reliable.
@@ -85,6 +91,19 @@ const walk = (
     end = comma
   }
   return last
+}
+
+/** The same walk, for fields to which each proxy appends an element as well. */
+const countHops = (list: string, recall: (text: string) => Known | undefined): number => {
+  let end = list.length
+  for (let hop = 0; hop < MAX_HOPS; hop++) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
+    const known = attested(list, comma + 1, end, recall)
+    if (known === undefined) return Math.max(0, hop - 1)
+    if (!known.trusted || comma === -1) return hop
+    end = comma
+  }
+  return MAX_HOPS - 1
 }
 
 // A zone id is meaningful on one machine only, so no proxy sends one; anything longer than an address is not parsed.
@@ -120,6 +139,40 @@ const createMemory = (find: (text: string) => Known | undefined) => {
     memory.set(ownText(text), found)
     return found
   }
+}
+
+export type Scheme = 'http' | 'https'
+
+/** Schemes in any case (RFC 3986 §3.1). Traefik names those of WebSocket for upgrades. */
+const schemeOf = (text: string): Scheme | undefined => {
+  switch (text.trim().toLowerCase()) {
+    case 'https':
+    case 'wss':
+      return 'https'
+    case 'http':
+    case 'ws':
+      return 'http'
+    default:
+      return undefined
+  }
+}
+
+/**
+ * Some proxies replace X-Forwarded-Proto, others append to it. In a list, the element that counts is as far from the right as
+ * the client address is in X-Forwarded-For: whatever is to the left of it was sent by the client.
+ */
+export const clientScheme = (
+  { connection, head }: HttpRequest,
+  peerTrusted: boolean,
+  clientAddress: ClientAddressOf
+): Scheme => {
+  const own = connection.isTls ? 'https' : 'http'
+  const said = head.forwardedProto
+  if (!peerTrusted || said === undefined) return own
+  if (!said.includes(',')) return schemeOf(said) ?? own
+  const elements = said.split(',')
+  const hops = head.forwardedFor === undefined ? 0 : clientAddress.hopsBehind(head.forwardedFor)
+  return schemeOf(elements[Math.max(0, elements.length - 1 - hops)] ?? '') ?? own
 }
 
 const toNetwork = (text: string): Network => {

@@ -5,7 +5,7 @@ import type { Identity } from '../identity.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import type { Route, RouteMatch } from '../routes/route.ts'
 import { newRequestId } from '../values/request-ids.ts'
-import type { ClientAddress, ClientAddressOf } from './client-address.ts'
+import { type ClientAddress, type ClientAddressOf, clientScheme, type Scheme } from './client-address.ts'
 import type { RequestHead } from './head.ts'
 import type { ExchangeOwner, HttpRequest } from './server/request.ts'
 import type { HttpResponse } from './server/response.ts'
@@ -32,6 +32,8 @@ export class Exchange implements ExchangeOwner {
   readonly client: ClientAddress
   /** Whether the peer is in TRUST_PROXY; only then do its X-Forwarded-* and X-Request-Id count. */
   readonly peerTrusted: boolean
+  /** What the client used, as far as trusted proxies report it. */
+  readonly scheme: Scheme
   /** The client sent `Expect: 100-continue` and is still waiting (RFC 9110 §10.1.1). */
   awaitsContinue = false
   /** The method of the request that is checked: this one, or the one that a proxy names at /auth/forward. */
@@ -84,6 +86,7 @@ export class Exchange implements ExchangeOwner {
     this.requestId = given !== undefined && this.peerTrusted && isRequestId(given) ? given : newRequestId()
     this.startedAt = performance.now()
     this.client = clientAddress(connection.peer, head.forwardedFor)
+    this.scheme = clientScheme(request, this.peerTrusted, clientAddress)
     this.#hooks = hooks
     request.owner = this
   }

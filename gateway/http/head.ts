@@ -63,7 +63,7 @@ const take = (head: RequestHead, kind: FieldKind, value: string) => {
       head.forwardedFor = joined(head.forwardedFor, value, ', ')
       return
     case 'x-forwarded-proto':
-      head.forwardedProto = value
+      head.forwardedProto = joined(head.forwardedProto, value, ',')
       return
     case 'x-forwarded-host':
       head.forwardedHost = value

@@ -19,22 +19,19 @@ interface UpstreamRequestOptions {
   assertions: Pick<Assertions, 'lineFor'>
 }
 
-const isProto = (text: string | undefined): text is string => text === 'http' || text === 'https'
-
 /** X-Forwarded-*: appended to what a trusted proxy sent, otherwise set anew. */
 const forwardedValues = (
-  { request, head, host, client, peerTrusted }: Exchange,
+  { request, head, host, client, peerTrusted, scheme }: Exchange,
   route: Route,
   isSecret: UpstreamHeadParts['isSecret']
 ): ForwardedValues => {
   const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
-  const scheme = request.connection.isTls ? 'https' : 'http'
   if (!peerTrusted) return { for: client.address, proto: scheme, host, prefix }
   const peer = (request.connection.peer ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '')
   const before = head.forwardedFor ?? ''
   return {
     for: before === '' || isSecret?.(before) === true ? peer : `${before}, ${peer}`,
-    proto: isProto(head.forwardedProto) ? head.forwardedProto : scheme,
+    proto: scheme,
     host,
     prefix
   }
