@@ -100,6 +100,9 @@ const createSteps = (parts: AppParts) => {
   const preflight: Step = exchange => {
     if (preflightMethod(exchange) === undefined) return undefined
     const { route, head } = exchange
+    // The proxy that asks would forward it, and anything but 2xx fails it (Fetch, CORS-preflight fetch).
+    if (exchange.forwardAuth !== undefined)
+      return route?.public === true ? undefined : new Unauthenticated({ reason: 'preflight' })
     if (route?.public === true && route.upstream !== undefined) {
       // A preflight has no body (Fetch, CORS-preflight fetch), so whatever was sent as one is not forwarded.
       head.contentLength = undefined
@@ -162,7 +165,7 @@ const createSteps = (parts: AppParts) => {
     [limitRate,          YES,     YES,     YES,         YES],
     [matchUnusual,       YES,     YES,     YES,         YES],
     [matchDestination,   YES,     NO,      YES,         YES],
-    [preflight,          YES,     NO,      YES,         NO ],
+    [preflight,          YES,     NO,      YES,         YES],
     [readOffer,          NO,      YES,     NO,          NO ],
     [authenticate,       YES,     YES,     YES,         YES],
     [limitRoute,         YES,     YES,     YES,         YES],

@@ -56,6 +56,15 @@ const targetFault = (exchange: Exchange): GatewayError | undefined => {
 
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
 
+/** A preflight is matched by the method it requests. Another proxy forwards it as OPTIONS, for which there may be a public route. */
+const find = (table: RouteTable, exchange: Exchange, rawPath: string): RouteMatch => {
+  const requested = preflightMethod(exchange)
+  const found = table.match(requested ?? exchange.method, rawPath)
+  if (requested === undefined || exchange.forwardAuth === undefined || found.route?.public === true) return found
+  const forwarded = table.match(exchange.method, rawPath)
+  return forwarded.route?.public === true ? forwarded : found
+}
+
 interface MatchRoute {
   /** Records a fault in the head, or the route of a plain path. Anything more expensive is left to `matchUnusual`. */
   matchPlain(exchange: Exchange): undefined
@@ -66,8 +75,7 @@ interface MatchRoute {
 /** In two steps, because some paths are expensive to read, and the limiter must run before that. */
 export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
   const match = (exchange: Exchange, rawPath: string) => {
-    const method = preflightMethod(exchange) ?? exchange.method
-    const found = current().match(method, rawPath)
+    const found = find(current(), exchange, rawPath)
     // Routes checked for another proxy are never forwarded, and forwarded routes are never checked for one.
     const isOther = found.route !== undefined && found.route.external !== (exchange.forwardAuth !== undefined)
     const match = isOther ? NO_ROUTE : found

@@ -13,6 +13,11 @@ const world = await startGateway(t, {
       { path: '/app/admin/*', external: true, roles: ['Admin'] },
       { path: '/app/public/*', external: true, public: true },
       { path: '/only/read', external: true, methods: ['GET'] },
+      { path: '/app/calls', methods: ['GET'], external: true, roles: ['Agente'] },
+      { path: '/app/calls', methods: ['OPTIONS'], external: true, roles: ['Admin'] },
+      { path: '/app/shared/*', external: true, roles: ['Agente'] },
+      { path: '/app/shared/*', methods: ['OPTIONS'], external: true, public: true },
+      { path: '/open/upload', methods: ['PUT'], external: true, public: true },
       { path: '/app/few', external: true, rateLimit: { max: 1, window: '1h' } },
       { path: '/pages/*', external: true, browser: true },
       { path: '/api/*', upstream: 'raw' }
@@ -107,6 +112,39 @@ t.test('a request that a proxy asks about is judged as if it had been sent here'
   t.equal((await ask(caddy('GET', '/app/few'))).status, 200)
   const limited = await ask(nginx('GET', '/app/few'), { mode: NGINX })
   t.match(limited.headers, { 'x-auth-status': '429', 'retry-after': /^\d+$/ })
+})
+
+t.test('a preflight passes only by a public route, because the proxy would forward it', async t => {
+  // HD-30
+  const askPreflight = (uri: string, requested: string, options: Parameters<typeof ask>[1] = { bearer: '' }) =>
+    ask([...caddy('OPTIONS', uri), ['Origin', world.url], ['Access-Control-Request-Method', requested]], options)
+  for (const [uri, requested] of [
+    ['/app/public/x', 'PUT'],
+    ['/open/upload', 'PUT'],
+    ['/app/shared/x', 'GET']
+  ] as const) {
+    const answer = await askPreflight(uri, requested)
+    t.equal(answer.status, 200, uri)
+    t.same(identityOf(answer), EMPTY, uri)
+  }
+  for (const [uri, requested] of [
+    ['/app/x', 'GET'],
+    ['/app/calls', 'GET'],
+    ['/open/upload', 'GET'],
+    ['/pages/x', 'GET'],
+    ['/api/x', 'GET'],
+    ['/nothing', 'GET']
+  ] as const) {
+    // Browsers send no token with it; with one, it would be judged as another method than the one that is forwarded.
+    for (const bearer of ['', token]) {
+      const answer = await askPreflight(uri, requested, { bearer })
+      t.equal(answer.status, 401, uri)
+      t.equal(JSON.parse(answer.body).code, 'GW_UNAUTHENTICATED', uri)
+    }
+  }
+  t.equal((await askPreflight('/app//x', 'GET')).status, 400)
+  t.equal((await ask(caddy('OPTIONS', '/app/x'))).status, 200, 'OPTIONS of another kind is an ordinary method')
+  t.equal((await ask(caddy('OPTIONS', '/app/calls'))).status, 403)
 })
 
 t.test('exactly one family of headers is read, each of them once, by its own spelling', async t => {
