@@ -1,7 +1,9 @@
 // What changes of meaning are made of a piece of code.
+import { once } from 'node:events'
 import t from 'tap'
 import { EQUIVALENT } from './equivalent.ts'
 import { mutantsOf } from './mutants.ts'
+import { groupEnded, spawnGroup } from './process-group.ts'
 import { regexMutants } from './regex-mutants.ts'
 
 const changes = (source: string): string[] =>
@@ -44,6 +46,26 @@ t.test('literals, calls and chains are changed, sentences and names are not', as
 t.test('regular expressions are changed piece by piece', async t => {
   t.same(regexMutants('^[a-z]+$'), ['[a-z]+$', '^[^a-z]+$', '^[a-z]$', '^[a-z]+'])
   t.same(regexMutants('\\d{2}(?=x)'), ['\\D{2}(?=x)', '\\d(?=x)', '\\d{2}(?!x)'])
+})
+
+t.test('an endless test is killed with everything that it started, even if all of it ignores SIGTERM', async t => {
+  // Output that ends: no process of the group holds the pipe any more.
+  const start = async (script: string) => {
+    const child = spawnGroup('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const closed = once(child, 'close')
+    await once(child.stdout ?? child, 'data')
+    return { child, closed }
+  }
+  const endless = await start("trap '' TERM; sleep 1000 & echo started; while :; do sleep 1; done")
+  const limit = new AbortController()
+  const outcome = groupEnded(endless.child, limit.signal, 10)
+  limit.abort()
+  t.equal(await outcome, null)
+  await endless.closed
+
+  const careless = await start('sleep 1000 & echo started; exec sleep 0')
+  t.equal(await groupEnded(careless.child, new AbortController().signal), 0)
+  await careless.closed
 })
 
 // Whether each entry still names a mutant is asked by the run itself: code that moves must not break this file.

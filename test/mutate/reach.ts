@@ -1,11 +1,10 @@
 // Measures which parts of the gateway a test file runs, with V8's coverage, and keeps that until the file or what it needs changes.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Graph, ROOT } from './graph.ts'
+import { groupEnded, spawnGroup } from './process-group.ts'
 
 const CACHE = join(ROOT, 'node_modules/.cache/portaria-mutate')
 const LIMIT_MS = 600_000
@@ -53,13 +52,12 @@ const recallReach = async (graph: Graph, test: string): Promise<Reach> => {
 const runWithCoverage = async (test: string): Promise<Reach> => {
   const folder = mkdtempSync(join(tmpdir(), 'portaria-mutate-'))
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [test], {
+  const child = spawnGroup(process.execPath, [test], {
     cwd: ROOT,
     stdio: 'ignore',
-    env: { ...process.env, NODE_V8_COVERAGE: folder, TAP_TIMEOUT: '0' },
-    timeout: LIMIT_MS
+    env: { ...process.env, NODE_V8_COVERAGE: folder, TAP_TIMEOUT: '0' }
   })
-  const [code] = await once(child, 'close')
+  const code = await groupEnded(child, AbortSignal.timeout(LIMIT_MS))
   const tookMs = performance.now() - startedAt
   const modules: Record<string, Range[][]> = {}
   // The test's own process, and those that it started.

@@ -1,10 +1,10 @@
 // Runs a test with a mutant: in a warm worker when it needs no other process, otherwise in a process of its own.
-import { type ChildProcess, fork, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Graph, ROOT, scriptOf } from './graph.ts'
 import type { Mutant } from './mutants.ts'
+import { groupEnded, spawnGroup } from './process-group.ts'
 import { measureReach } from './reach.ts'
 import type { Order, Outcome, Report } from './worker.ts'
 
@@ -147,10 +147,9 @@ const runAlone = async (
   limitMs: number
 ): Promise<Outcome | 'endless'> => {
   const hook = join(import.meta.dirname, 'substitute.ts')
-  const child = spawn(process.execPath, [test], {
+  const child = spawnGroup(process.execPath, [test], {
     cwd: ROOT,
     stdio: 'ignore',
-    timeout: limitMs,
     env: {
       ...process.env,
       TAP_BAIL: '1',
@@ -160,6 +159,6 @@ const runAlone = async (
       NODE_OPTIONS: `--disable-warning=ExperimentalWarning --import=${hook}`
     }
   })
-  const [code] = await once(child, 'close')
+  const code = await groupEnded(child, AbortSignal.timeout(limitMs))
   return code === 0 ? 'passed' : code === null ? 'endless' : 'failed'
 }
