@@ -9,7 +9,8 @@ import { integer, object, string } from './admin-schemas.ts'
 export interface SocketRoutesParts {
   sockets: {
     list(page: number, pageSize: number): Promise<{ items: StreamItem[]; total: number }>
-    end(id: string): Promise<boolean>
+    has(id: string): Promise<boolean>
+    end(id: string): Promise<void>
   }
   appendAudit: (entry: AuditEntry) => Promise<void>
 }
@@ -51,8 +52,10 @@ export const socketRoutes = (app: FastifyInstance, { sockets, appendAudit }: Soc
     { schema: { summary: 'Ends a stream', params: idParams, response: { 204: nothing } } },
     async (request, reply) => {
       const { id } = request.params
-      if (!(await sockets.end(id))) throw new NotFound({ reason: 'no-stream' })
+      if (!(await sockets.has(id))) throw new NotFound({ reason: 'no-stream' })
+      // No transaction covers a stream, so its end is recorded first.
       await appendAudit({ actor: actorOf(request), action: 'stream.end', target: `stream:${id}` })
+      await sockets.end(id)
       return reply.code(204).send()
     }
   )

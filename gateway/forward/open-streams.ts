@@ -146,6 +146,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       const items = [...entries.values()].slice(from, from + pageSize).map(itemOf)
       return { items, page, pageSize, total: entries.size }
     },
+    has: (id: string): boolean => entries.has(id),
     /** Whether there was such a stream. */
     end(id: string): boolean {
       const entry = entries.get(id)

@@ -9,7 +9,7 @@ import type { Siblings } from './siblings.ts'
 interface WorkerViewParts {
   siblings: Siblings
   /** The views of this process. */
-  streams: () => Pick<OpenStreams, 'list' | 'end'>
+  streams: () => Pick<OpenStreams, 'list' | 'has' | 'end'>
   status: () => Promise<Status>
   traffic: { stepMs: number; counts: (since: number) => StepCounts[] }
 }
@@ -27,6 +27,7 @@ export const createWorkerViews = ({ siblings, streams, status, traffic }: Worker
     return { items, total }
   }
   siblings.answer('streams.oldest', oldest)
+  siblings.answer('streams.has', (id: string) => streams().has(id))
   siblings.answer('streams.end', (id: string) => streams().end(id))
   siblings.answer('status', status)
   siblings.answer('traffic', traffic.counts)
@@ -40,8 +41,11 @@ export const createWorkerViews = ({ siblings, streams, status, traffic }: Worker
         const total = all.reduce((sum, one) => sum + one.total, 0)
         return { items: items.slice((page - 1) * pageSize, page * pageSize), total }
       },
-      end: async (id: string): Promise<boolean> =>
-        streams().end(id) || (await siblings.ask('streams.end', id)).includes(true)
+      has: async (id: string): Promise<boolean> =>
+        streams().has(id) || (await siblings.ask('streams.has', id)).includes(true),
+      end: async (id: string): Promise<void> => {
+        if (!streams().end(id)) await siblings.ask('streams.end', id)
+      }
     },
     status: {
       async ask(): Promise<Status> {

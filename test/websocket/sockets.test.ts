@@ -210,9 +210,21 @@ t.test('an Admin sees open streams and ends one', async t => {
   const item = list.items.find(({ user }) => user.username === 'rui')
   t.ok(item)
   const gone = closed(socket)
-  t.equal((await world.fetch(`/auth/admin/sockets/${item?.id}`, { method: 'DELETE', token: admin })).status, 204)
+  const end = async (id: string | undefined) =>
+    (await world.fetch(`/auth/admin/sockets/${id}`, { method: 'DELETE', token: admin })).status
+  await postgres.query('ALTER TABLE audit_events RENAME TO audit_elsewhere')
+  t.equal(await end(item?.id), 500)
+  await postgres.query('ALTER TABLE audit_elsewhere RENAME TO audit_events')
+  socket.send('still here')
+  t.equal(await Promise.race([next(socket), gone]), 'still here', 'nothing is ended without an entry in the audit log')
+  t.equal(await end(item?.id), 204)
   t.equal(await gone, 4403)
-  t.equal((await world.fetch('/auth/admin/sockets/nothing', { method: 'DELETE', token: admin })).status, 404)
+  t.equal(await end('nothing'), 404)
+  t.same(
+    await postgres.query("SELECT target FROM audit_events WHERE action = 'stream.end'"),
+    [{ target: `stream:${item?.id}` }],
+    'nor is there an entry for nothing'
+  )
 })
 
 t.test('a gateway that stops tells its sockets so', async t => {
