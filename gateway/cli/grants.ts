@@ -7,9 +7,9 @@ import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
 import { addCommand, CannotRun, type Cli, type Report, run } from './command.ts'
 import { routeFolder, settingsRefusal } from './command-settings.ts'
-import { hasDatabase, withDatabase } from './open-store.ts'
+import { withDatabase } from './open-store.ts'
 import { judgedFolder, readTable } from './read-routes.ts'
-import { table } from './terminal.ts'
+import { plain, type Terminal, table, wrap } from './terminal.ts'
 
 interface GrantsOptions {
   readonly config?: string
@@ -35,7 +35,8 @@ export const addGrants = (program: Command, cli: Cli): void => {
 const list = async (environment: Environment, config: string | undefined): Promise<Report> => {
   const folder = routeFolder(environment, config)
   const { grants } = await readTable(folder)
-  const people = grants.list.length === 0 ? undefined : await countPeople(environment, grants)
+  const counted = grants.list.length === 0 ? [] : await countPeople(environment, grants)
+  const people = typeof counted === 'string' ? undefined : counted
   const rows = grants.list.map(({ provider, group, tenant = '', profiles, areas, place }, index) => ({
     group,
     provider,
@@ -55,27 +56,28 @@ const list = async (environment: Environment, config: string | undefined): Promi
   ])
   const heading = ['group', 'provider', 'profiles', 'areas', ...(people === undefined ? [] : ['people']), 'place']
   const note =
-    people === undefined
-      ? 'People are not counted, because neither DATABASE_URL nor DATA_DIR leads to a database that can be read.'
+    typeof counted === 'string'
+      ? `People are not counted. ${counted}`
       : 'People: the number of people who were in the group at their last login or recheck.'
   return {
     json: rows,
     text: terminal =>
       rows.length === 0
         ? `The route files in ${resolve(folder)} grant nothing to groups.`
-        : [table(heading, cells, terminal), '', terminal.dim(note), judgedFolder(folder, terminal)].join('\n')
+        : [table(heading, cells, terminal), '', ...dimmed(note, terminal), judgedFolder(folder, terminal)].join('\n')
   }
 }
 
-/** The number of people last seen in each group; undefined if no database can be read. */
-const countPeople = async (environment: Environment, grants: Grants): Promise<readonly number[] | undefined> => {
-  if (!hasDatabase(environment)) return undefined
+const dimmed = (text: string, { dim, width }: Terminal): string[] => wrap(plain(text), width).map(dim)
+
+/** The number of people last seen in each group, or the reason why the database cannot be read. */
+const countPeople = async (environment: Environment, grants: Grants): Promise<readonly number[] | string> => {
   const { listGrants } = await import('../store/granted-items.ts')
   // Listing what the files grant works without a database, and never creates or changes one.
   const counted = withDatabase(environment, database => listGrants(database, grants), { migrates: false })
   return counted.then(
     ({ items }) => items.map(({ people }) => people),
-    () => undefined
+    (error: unknown) => (error instanceof CannotRun ? error.message : 'The database cannot be read')
   )
 }
 

@@ -173,6 +173,7 @@ const connect = async (
     try {
       await dataSource.initialize()
       if (migrates) await migrate(dataSource)
+      else await refuseNewerSchema(dataSource.manager)
       return dataSource
     } catch (error) {
       if (dataSource.isInitialized) await dataSource.destroy().catch(() => undefined)
@@ -192,7 +193,7 @@ const migrate = async (dataSource: DataSource) => {
     await runner.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`)
     await runner.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
     await runner.query(`SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`)
-    await refuseNewerSchema(runner)
+    await refuseNewerSchema(runner.manager)
     const executor = new MigrationExecutor(dataSource, runner)
     executor.transaction = 'all'
     await executor.executePendingMigrations()

@@ -1,5 +1,5 @@
 // Refuses a database that a much newer release has migrated.
-import type { QueryRunner } from 'typeorm'
+import type { EntityManager } from 'typeorm'
 import { SCHEMA_RELEASE } from '../../migrations/index.ts'
 import { query } from './query.ts'
 
@@ -14,13 +14,13 @@ class SchemaTooNew extends Error {
 }
 
 /** Migrations are additive, so the previous release also works on the schema; that is not promised for two releases. */
-export const refuseNewerSchema = async (runner: QueryRunner): Promise<void> => {
+export const refuseNewerSchema = async (manager: EntityManager): Promise<void> => {
   const [known] = await query<{ exists: boolean }>(
-    runner.manager,
+    manager,
     "SELECT to_regclass('schema_migrations') IS NOT NULL AS exists"
   )
   if (known?.exists !== true) return
-  const rows = await query<{ name: string }>(runner.manager, 'SELECT name FROM schema_migrations')
+  const rows = await query<{ name: string }>(manager, 'SELECT name FROM schema_migrations')
   const newest = Math.max(1, ...rows.map(({ name }) => releaseOf(name)))
   if (newest > SCHEMA_RELEASE + 1) throw new SchemaTooNew(newest)
 }

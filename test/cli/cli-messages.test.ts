@@ -109,7 +109,15 @@ t.test('with a database', async t => {
       'a.yaml': `${ROUTES}grants: [{ group: "${group}", profiles: [Agente], areas: [Sul] }]\n`
     })
     const args = ['grants', '--config', granting]
-    t.match((await portaria(args)).stdout, /People are not counted, because neither DATABASE_URL/)
+    const without = await portaria(args, { env: { DATA_DIR: granting } })
+    t.equal(without.code, 0)
+    t.match(without.stdout, /People are not counted\. There is no database in /)
+    const dead = await portaria(args, { env: { DATABASE_URL: `${DATABASE_URL}_none` } })
+    t.equal(dead.code, 0)
+    t.match(
+      dead.stdout.replaceAll('\n', ' '),
+      /not counted\. The database cannot be used \(DATABASE_URL, 127.*_none\): /
+    )
     const { user } = await users.syncPerson(person('ana'))
     const { groupKey } = await import('../../gateway/routes/grants.ts')
     const insert = "INSERT INTO person_groups (user_id, provider, groups) VALUES ($1, 'ldap', ARRAY[$2])"

@@ -289,7 +289,7 @@ t.test('grants that cannot be applied now are tried again, and nothing fails', a
 t.test('the schema of the next release is used, that of the one behind it is not', async t => {
   const refusalOf = (name: string) =>
     refuseNewerSchema({
-      manager: { query: async (sql: string) => (sql.includes('to_regclass') ? [{ exists: true }] : [{ name }]) }
+      query: async (sql: string) => (sql.includes('to_regclass') ? [{ exists: true }] : [{ name }])
     } as never).then(
       () => undefined,
       (error: Error) => error.name

@@ -7,6 +7,7 @@ import { migrations, SCHEMA_RELEASE } from '../../migrations/index.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { routeFolder } from '../support/route-files.ts'
 import { openStore, person } from '../support/store.ts'
 
 const postgres = await startPostgres(t)
@@ -87,10 +88,19 @@ t.test('a release two before refuses, at once and without touching anything', as
   const opening = openDatabase({ databaseUrl: url, dataDir: '/nonexistent', log: quiet })
   await t.rejects(opening, { name: 'SchemaTooNew', message: /has the schema of release 3 .* restore a backup/ })
   t.same(await names(), before)
-  const { code, stderr } = await portariaHere(['migrate'], { env: { DATABASE_URL: url } })
-  t.equal(code, 2)
-  t.match(
-    stderr.replaceAll('\n', ' '),
-    /The database cannot be used \(DATABASE_URL, .*\): the database has the schema of release 3/
-  )
+  const env = { DATABASE_URL: url }
+  const tooNew = /\(DATABASE_URL, .*\): the database has the schema of release 3/
+  for (const args of [['migrate'], ['grant', 'ana', '--profile', 'Admin', '--area', 'Geral'], ['audit', 'verify']]) {
+    const { code, stderr } = await portariaHere(args, { env })
+    t.equal(code, 2, args.join(' '))
+    t.match(stderr.replaceAll('\n', ' '), tooNew, args.join(' '))
+  }
+  const group = 'CN=Suporte,DC=corp,DC=example'
+  const folder = await routeFolder(t, {
+    'a.yaml': `routes: []\ngrants: [{ group: "${group}", profiles: [Agente], areas: [Sul] }]\n`
+  })
+  const { code, stdout, stderr } = await portariaHere(['grants', '--config', folder], { env })
+  t.equal(code, 0, stderr)
+  t.match(stdout.replaceAll('\n', ' '), /People are not counted/)
+  t.match(stdout.replaceAll('\n', ' '), tooNew, 'nor does the one command that never migrates use it')
 })
