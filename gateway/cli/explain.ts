@@ -49,9 +49,11 @@ export const addExplain = (program: Command, cli: Cli): void => {
         if (options.as !== undefined && options.token !== undefined) {
           throw new CannotRun('Use either --as or --token, not both')
         }
-        return method.toUpperCase() === 'EVENT'
-          ? answerEvent(cli, path, event, options)
-          : answer(cli, method.toUpperCase(), path, options)
+        if (method.toUpperCase() === 'EVENT') return answerEvent(cli, path, event, options)
+        if (event !== undefined) {
+          throw new CannotRun(`Only EVENT takes the name of an event, not ${method.toUpperCase()}: "${event}"`)
+        }
+        return answer(cli, method.toUpperCase(), path, options)
       })
     )
 }

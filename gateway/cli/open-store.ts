@@ -46,7 +46,7 @@ export const withDatabase = async <T>(
     return await work(database)
   } catch (error) {
     throw error instanceof GatewayError && error.reason === 'database-unavailable'
-      ? unusable('The database no longer responds', databaseUrl, error)
+      ? unusable('The database no longer responds', { databaseUrl, dataDir }, error)
       : error
   } finally {
     await database.close()
@@ -67,15 +67,17 @@ export const openOrFail = async (opening: Opening, failure: string): Promise<Dat
   try {
     return await openDatabase({ ...opening, log: SILENT, startTimeoutMs: START_TIMEOUT_MS })
   } catch (error) {
-    throw unusable(failure, opening.databaseUrl, error)
+    throw unusable(failure, opening, error)
   }
 }
 
-const unusable = (failure: string, databaseUrl: string | undefined, error: unknown): CannotRun => {
+type Where = Pick<Opening, 'databaseUrl' | 'dataDir'>
+
+const unusable = (failure: string, { databaseUrl, dataDir }: Where, error: unknown): CannotRun => {
   const cause = causeOf(error)
-  const where = databaseUrl === undefined ? '' : ` (DATABASE_URL, ${placeOf(databaseUrl)})`
+  const where = databaseUrl === undefined ? `DATA_DIR, ${resolve(dataDir)}` : `DATABASE_URL, ${placeOf(databaseUrl)}`
   const [, advice] = ADVICE.find(([code]) => code.test(cause)) ?? []
-  return new CannotRun(`${failure}${where}: ${cause}`, advice === undefined ? [] : [advice])
+  return new CannotRun(`${failure} (${where}): ${cause}`, advice === undefined ? [] : [advice])
 }
 
 // Without user name and password.
@@ -101,6 +103,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/28P01|28000/, 'The user or the password was refused: correct them in DATABASE_URL (percent-encoded).'],
   [/3D000/, 'There is no database with this name: create it, or correct the name in DATABASE_URL.'],
   [/42501/, 'The user lacks permission to change the schema: it must own the database.'],
+  [/EEXIST|ENOTDIR|EACCES|EPERM|EROFS/, 'DATA_DIR must be a directory in which this user may write.'],
+  [/PGlite failed/, 'The files in this directory are damaged or not those of a database: restore a backup of it.'],
   [/SSL/, 'The server and DATABASE_URL do not agree on TLS: add or remove sslmode=require in DATABASE_URL.']
 ]
 
@@ -110,5 +114,6 @@ const causeOf = (error: unknown): string => {
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
   if (!(cause instanceof Error)) return 'unknown cause'
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
-  return [cause.message.split('\n', 1)[0], code].filter(text => text !== '' && text !== undefined).join(' ')
+  const [message = ''] = cause.message.split('\n', 1)
+  return message.includes(code) ? message : [message, code].filter(text => text !== '').join(' ')
 }

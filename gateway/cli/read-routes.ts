@@ -57,9 +57,10 @@ export const judgedFolder = (folder: string, { dim, width }: Terminal): string =
 const namesIn = async (folder: string): Promise<string[]> => {
   try {
     return await listRouteFiles(folder)
-  } catch {
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
     throw new CannotRun(
-      `The folder ${resolve(folder)} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files`
+      `The folder ${resolve(folder)} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files (${code})`
     )
   }
 }

@@ -21,6 +21,7 @@ const NOT_VERIFIED = `JWT_SECRET is not set: the signature of the token was not 
 export const askerOfToken = async (cli: Cli, given: string): Promise<TokenAsker> => {
   const text = given === '-' ? await readAll(cli) : given
   const token = text.trim().replace(/^bearer\s+/i, '')
+  if (token === '') throw new CannotRun('The token is empty')
   const [secret, ...previousSecrets] = verifyingSecrets(cli.environment)
   if (secret === undefined) return takenAtItsWord(token)
   const { createAccessTokens } = await import('../tokens/access-token.ts')

@@ -88,6 +88,30 @@ t.test('a database that is not there is said to be missing, and where', async t 
   t.match(none.stderr, `There is no database in ${folder}: set DATABASE_URL or DATA_DIR`)
 })
 
+t.test('what cannot be meant is refused, and says what and where', async t => {
+  const file = join(folder, 'a.yaml')
+  const env = { JWT_SECRET }
+  for (const [args, message] of [
+    [
+      ['check', file],
+      `The folder ${file} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files (ENOTDIR)`
+    ],
+    [
+      ['matrix', '--config', join(folder, 'none')],
+      `The folder ${join(folder, 'none')} cannot be read: set UPSTREAM_CONFIG, or name the directory of the route files (ENOENT)`
+    ],
+    [['explain', 'GET', '/x', 'send', '--config', folder], 'Only EVENT takes the name of an event, not GET: "send"'],
+    [['explain', 'GET', '/x', '--token', '-', '--config', folder], 'The token is empty'],
+    [['migrate'], `The database cannot be used (DATA_DIR, ${file}): EEXIST: file already exists, mkdir '${file}'`]
+  ] as const) {
+    const { code, stdout, stderr } = await portaria(args, { env: { ...env, DATA_DIR: file } })
+    t.equal(code, 2, args.join(' '))
+    t.equal(stdout, '')
+    t.equal(stderr.replaceAll('\n', ' ').slice(0, message.length), message)
+    t.notMatch(stderr, /\n {4}at |undefined/)
+  }
+})
+
 t.test('with a database', async t => {
   const postgres = await startPostgres(t)
   const { url: DATABASE_URL, users } = await openStore(t, postgres)
