@@ -41,7 +41,9 @@ const DROP = `local taken = redis.call('HDEL', KEYS[1], ARGV[1])
 if redis.call('HEXISTS', KEYS[1], 'w') == 1 then return 0 end
 return taken`
 
+// KEYS: the mail; the right to poll, if it is given back.
 const MAIL = `for i = 2, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end redis.call('PEXPIRE', KEYS[1], ARGV[1])
+if KEYS[2] then redis.call('DEL', KEYS[2]) end
 return redis.call('LLEN', KEYS[1])`
 
 const COLLECT = `local all = redis.call('LRANGE', KEYS[1], 0, -1) redis.call('DEL', KEYS[1]) return all`
@@ -113,9 +115,10 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
     async remove(sid) {
       await redis.del(keysOf(hashId(sid)).session)
     },
-    async mail(sid, packets) {
+    async mail(sid, packets, isAnswer) {
       const hash = hashId(sid)
-      const waiting = await run(MAIL, keysOf(hash).mail, [MAIL_MS, ...packets])
+      const { mail, poll } = keysOf(hash)
+      const waiting = await redis.evalScript(MAIL, isAnswer ? [mail, poll] : [mail], [MAIL_MS, ...packets], TIMEOUT_MS)
       await redis.publish(CHANNEL, hash)
       return Number(waiting)
     },

@@ -68,8 +68,11 @@ export interface SharedSids {
   /** Whether it existed: only the instance that removed it tells the upstream. */
   dropNamespace(sid: string, namespace: string): Promise<boolean>
   remove(sid: string): Promise<void>
-  /** Packets for the client, for whichever instance has its next or waiting poll; resolves to how many wait now. */
-  mail(sid: string, packets: readonly string[]): Promise<number>
+  /**
+   * Packets for the client, for whichever instance has its next or waiting poll; resolves to how many wait now.
+   * @param isAnswer they answer the session's poll to the upstream: in the same step, the right to make it is given back
+   */
+  mail(sid: string, packets: readonly string[], isAnswer: boolean): Promise<number>
   collect(sid: string): Promise<string[]>
   /** Whether this instance is to make the session's one poll to the upstream. */
   lease(sid: string, forMs: number): Promise<boolean>

@@ -34,7 +34,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const transport = createWebSocketTransport({
       session,
       relay: () => relay,
-      beforeUpgrade: taken?.share?.takeOver,
+      beforeUpgrade: taken?.polling.beforeUpgrade,
       onUpgraded: taken && (() => takeOver(session, taken, transport.carrier))
     })
     if (taken === undefined) session.openSocket(transport.carrier)

@@ -195,14 +195,14 @@ t.test('what one instance leaves for a client is announced to all, and read once
     () => misses++
   )
   await until(async () => {
-    await one.shared?.mail('sid-1', ['4a'])
+    await one.shared?.mail('sid-1', ['4a'], false)
     return heard.length > 0
   })
   t.equal(heard[0], hashId('sid-1'))
   t.equal(misses, 1, 'whatever was announced before it listened')
   t.ok((await two.shared?.collect('sid-1'))?.includes('4a'))
   t.same(await two.shared?.collect('sid-1'), [])
-  t.same([await one.shared?.mail('sid-1', ['4a', '4b']), await two.shared?.mail('sid-1', ['4c'])], [2, 3])
+  t.same([await one.shared?.mail('sid-1', ['4a', '4b'], false), await two.shared?.mail('sid-1', ['4c'], false)], [2, 3])
   const source = { routeId: 'r', target: 'http://x', createdAt: 1, sessionMs: 60_000, pollMs: 1000, fields: ['a', 'b'] }
   await one.shared?.create('sid-1', source)
   await one.shared?.save('sid-1', { bytes: 7, proven: true, namespaces: {} })

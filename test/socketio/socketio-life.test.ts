@@ -129,7 +129,7 @@ t.test('a poll gets what the gateway itself says, and may be given up while anot
 })
 
 t.test('only news is written for other instances, and what they wrote is learnt', async t => {
-  const record = { upgraded: false }
+  const record = { upgraded: false, namespaces: {} }
   const adopted: unknown[] = []
   const saved: unknown[] = []
   const state = { namespaces: new Map(), due: { ...NOTHING_DUE } }

@@ -1,19 +1,26 @@
 // What instances leave for a polling client at each other reaches it once, or the session ends; and it is bounded.
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { BadRequest, RequestTimeout, Unavailable } from '../../gateway/errors.ts'
 import { NOTHING_DUE } from '../../gateway/socketio/gate/gate-state.ts'
 import { endAfter } from '../../gateway/socketio/session.ts'
-import { hashId, type SharedSids } from '../../gateway/socketio/sid-store.ts'
+import type { SessionSource } from '../../gateway/socketio/session-source.ts'
+import { hashId, type SharedSids, type SidRecord } from '../../gateway/socketio/sid-store.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
-import { startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 import { targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions, storeWith } from '../support/socketio-sessions.ts'
 import { until } from '../support/until.ts'
 
 const away = () => Promise.reject(new Error('Redis is away'))
+
+/** A session of which nothing is known yet but where it began. */
+const recordFor = ({ route, target }: SessionSource): SidRecord => {
+  const source = { routeId: route.id, target: target.url, createdAt: 0, fields: [], sessionMs: 1000, pollMs: 1000 }
+  return { ...source, bytes: 0, proven: false, upgraded: false, due: NOTHING_DUE, namespaces: {} }
+}
 
 /** A store whose announcements are made by the test. */
 const announcingStore = (replaced: Partial<SharedSids>) => {
@@ -144,6 +151,73 @@ t.test('mail that no poll has fetched goes over the WebSocket after an upgrade, 
   }
 })
 
+const toClientOf = (told: string[]) => (side: string, _: number, payload: Buffer) => told.push(`${side} ${payload}`)
+
+t.test('what instances have left for a client comes before what its upstream sends to its WebSocket', async t => {
+  // RW-79
+  const left: string[] = []
+  const asked: string[] = []
+  const store = storeWith({
+    // Another instance is still judging what the upstream answered to a poll.
+    async lease() {
+      asked.push('lease')
+      if (asked.length < 3) return false
+      left.push('42/a,["old"]')
+      return true
+    },
+    save: async () => void asked.push('save'),
+    collect: async () => left.splice(0)
+  })
+  const { session, polling } = holdSessions(t, store).hold()
+  const told: string[] = []
+  const transport = createWebSocketTransport({
+    session,
+    relay: () => ({ hold: () => undefined, send: toClientOf(told) }) as never,
+    beforeUpgrade: polling.beforeUpgrade,
+    onUpgraded() {
+      session.upgrade(transport.carrier)
+      polling.divertTo(packets => transport.carrier.toClient(packets))
+    }
+  })
+  session.probe()
+  transport.onMessage('client', true, Buffer.from('5'))
+  await until(() => told.includes('upstream 5'), 'the upstream learns of the upgrade')
+  t.same(told, ['client 42/a,["old"]', 'upstream 5'])
+  t.same(asked, ['lease', 'lease', 'lease', 'save'], 'other instances drop the session after that')
+})
+
+/** A session whose upstream says what the test wants. */
+const polled = async (t: Test, store?: SharedSids) => {
+  const raw = await startRawUpstream(t)
+  raw.respond(({ method }) => (method === 'POST' ? OK : undefined))
+  const held = holdSessions(t, store)
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const { route, upstream } = held.source
+  const responseContext = () => createResponseContext({ has: () => false })(route, upstream, 'x')
+  Object.assign(held.forwarding, { upstreams, responseContext })
+  return { raw, ...held, ...held.hold({ upstream: upstreamAt(raw.port), target: targetAt(raw.port) }) }
+}
+
+t.test('what the upstream has answered to a poll comes before what it sends to the WebSocket', async t => {
+  // RW-79
+  const { raw, enter, session, polling, ask, answers } = await polled(t)
+  await enter(session, '/a')
+  ask()
+  const first = await raw.request()
+  polling.carrier.toClient(['41/b,'])
+  await until(() => answers.length === 1, 'the gateway itself answers the poll')
+  const { told, carrier } = recorder()
+  session.probe()
+  const ready = polling.beforeUpgrade()
+  // A stock server closes the transport of polls that the WebSocket replaces.
+  first.socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n42/a,["old"]\x1e1`)
+  await ready
+  session.upgrade(carrier)
+  polling.divertTo(carrier.toClient)
+  t.same([answers, told], [['41/b,'], ['42/a,["old"]']])
+})
+
 t.test('sessions on WebSockets outlive a restart of Redis, which may answer later than it announces', async t => {
   // RW-70
   let isReady = true
@@ -220,15 +294,7 @@ t.test(
         async load() {
           asked.push('load')
           await gates.load.promise
-          const record = {
-            routeId: source.route.id,
-            target: '',
-            createdAt: 0,
-            fields: [],
-            sessionMs: 1000,
-            pollMs: 1000
-          }
-          return { ...record, bytes: 0, proven: false, upgraded: false, due: NOTHING_DUE, namespaces: {} }
+          return recordFor(source)
         },
         async save() {
           asked.push('save')
@@ -284,6 +350,45 @@ t.test('the instance that may ask the upstream does so, even if the poll is answ
 const after = async (turns: number) => {
   for (let turn = 0; turn < turns; turn++) await undefined
 }
+
+t.test(
+  'a poll that waits at another instance learns that the upstream is gone or does not know the session',
+  async t => {
+    // RW-93
+    for (const said of ['HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n', undefined]) {
+      const mailed: string[] = []
+      const mail = async (_: string, packets: readonly string[]) => mailed.push(...packets)
+      const { raw, source, session, polling, ask, answers } = await polled(
+        t,
+        storeWith({ mail, lease: async () => true, load: async () => recordFor(source) })
+      )
+      ask()
+      const first = await raw.request()
+      polling.carrier.toClient(['41/b,'])
+      await until(() => answers.length === 1, 'the gateway itself answers the poll')
+      if (said === undefined) first.socket.destroy()
+      else first.socket.write(said)
+      await until(() => session.isOver)
+      t.same(mailed, ['1'], 'the client connects again')
+    }
+  }
+)
+
+t.test('a CONNECT that is being judged outlives what another request reads of its session', async t => {
+  // RW-94
+  const owner = Promise.withResolvers<undefined>()
+  const { session, share, forwarding, source, polling } = await polled(
+    t,
+    storeWith({ load: async () => recordFor(source) })
+  )
+  t.capture(forwarding.sidStore, 'pidOwner', () => owner.promise)
+  const verdict = session.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a","pid":"p"}' })
+  await share?.reload()
+  owner.resolve(undefined)
+  t.match(await verdict, { verdict: 'pass' })
+  t.ok(session.state.namespaces.has('/a'))
+  t.ok(polling)
+})
 
 t.test('a session whose client cannot be told that an access has ended is over', async t => {
   // RW-71

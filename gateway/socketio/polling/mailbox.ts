@@ -1,7 +1,7 @@
 // Holds packets for a polling client until its next poll: at this instance, at another, or on a WebSocket.
 import type { Exchange } from '../../http/exchange.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
-import { SEPARATOR } from '../protocol/engineio.ts'
+import { ENGINE_CLOSE, SEPARATOR } from '../protocol/engineio.ts'
 import { MAIL_MS } from '../sid-store.ts'
 import { answerFailure, answerText, clientFields } from './answers.ts'
 import type { PollingParts } from './polling-parts.ts'
@@ -13,18 +13,20 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
   let { fields } = record
   let packets: string[] = []
   let waiting: Exchange | undefined
-  /** Set once the WebSocket transport has taken over. */
+  /** Set once the WebSocket transport has taken over. A noop or a close is about the transport of polls, which is over. */
   let diverted: { readonly to: (packets: readonly string[]) => void; readonly at: number } | undefined
   let collected: Promise<void> = Promise.resolve()
 
   const answer = (exchange: Exchange, body: string) => answerText(exchange, forwarding, fields, Buffer.from(body))
+
+  const canPassOn = () => waiting !== undefined || diverted !== undefined
 
   const put = (more: readonly string[]) => void packets.push(...more)
 
   const flush = () => {
     if (packets.length === 0) return
     if (diverted !== undefined) {
-      diverted.to(packets.filter(packet => packet !== NOOP))
+      diverted.to(packets.filter(packet => packet !== NOOP && packet !== ENGINE_CLOSE))
       packets = []
     }
     const exchange = waiting
@@ -33,6 +35,17 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
     const body = packets.length === 0 ? NOOP : packets.join(SEPARATOR)
     packets = []
     answer(exchange, body)
+  }
+
+  /** To the poll that waits here, or to wherever the next one will arrive; resolves to how many packets wait for that. */
+  const deliver = async (): Promise<number> => {
+    if (share === undefined || canPassOn()) {
+      flush()
+      return packets.length
+    }
+    const mail = packets
+    packets = []
+    return mail.length === 0 ? 0 : share.mail(mail)
   }
 
   return {
@@ -44,19 +57,18 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
       fields = clientFields(head, forwarding, session.source)
     },
     put,
-    /** A response must contain something, if only a noop. */
-    putNothing: () => void packets.push(NOOP),
     isEmpty: () => packets.length === 0,
     flush,
-    /** To the poll that waits here, or to wherever the next one will arrive; resolves to how many packets wait for that. */
-    async deliver(): Promise<number> {
-      if (share === undefined || waiting !== undefined || diverted !== undefined) {
-        flush()
-        return packets.length
-      }
-      const mail = packets
-      packets = []
-      return mail.length === 0 ? 0 : share.mail(mail)
+    deliver,
+    /** Delivers what the upstream answered to a poll. The right to make the next one is given back before the client can ask. */
+    async deliverAnswer(answer: readonly string[]): Promise<void> {
+      const isAway = share !== undefined && !canPassOn()
+      if (!isAway) await share?.release()
+      // Not earlier: a poll that arrived in the meantime would take this for its answer.
+      put(answer)
+      if (packets.length === 0) put([NOOP])
+      if (isAway) await share.mail(packets.splice(0), true)
+      else await deliver()
     },
     /**
      * Fetches what other instances have left for this client, if it can be passed on: the next poll may arrive at another
@@ -64,7 +76,7 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
      */
     collect(): Promise<void> {
       const fetched = collected.then(async () => {
-        if (share !== undefined && (waiting !== undefined || diverted !== undefined)) put(await share.collect())
+        if (share !== undefined && canPassOn()) put(await share.collect())
       })
       collected = fetched.catch(() => undefined)
       return fetched
