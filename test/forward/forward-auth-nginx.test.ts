@@ -52,7 +52,7 @@ const startNginx = async (t: Test, gateway: number, app: number): Promise<number
 t.test(
   'nginx in front, by the recipe’s own text: who may pass passes, with our identity and nobody else’s',
   async t => {
-    // RT-34, HD-01, HD-02
+    // RT-34, HD-01, HD-02, RW-95
     const app = await startRawUpstream(t)
     const env = recipeSettings(NAME)
     const { routes } = parse(recipeBlock(NAME, 'yaml')) as { routes: { path: string }[] }
@@ -81,6 +81,7 @@ t.test(
       t.same(Object.fromEntries(identity)['X-User-Profiles'], 'Agente')
       t.equal(identity.length, 9)
       t.notMatch(passed.request?.head, /authorization/i)
+      t.notMatch(passed.request?.head, /x[-_]original/i, 'no other path or method')
 
       const open = await ask('/app/public/x', '', lines)
       t.equal(open.answer.status, 200)
