@@ -149,6 +149,17 @@ t.test('what changes something by cookie must come from our own origin', async t
   t.match(await upgrade(''), { status: 403, body: /GW_BAD_ORIGIN/ })
   t.match(await upgrade('Origin: https://evil.example\r\n'), { status: 403, body: /GW_BAD_ORIGIN/ })
   t.equal((await upgrade(`Origin: ${origin}\r\n`)).status, 502, 'passes on to a backend that speaks no WebSocket')
+  // RW-85, RW-87: what a proxy leaves of an upgrade when it asks, or a client sends over HTTP/2.
+  for (const sign of [
+    'Sec-Fetch-Mode: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA=='
+  ]) {
+    const ask = (from: string) =>
+      world.raw(`GET /app/x HTTP/1.1\r\nHost: gw\r\n${sign}\r\nCookie: ${cookie}\r\nOrigin: ${from}\r\n\r\n`)
+    t.match(await ask('https://evil.example'), { status: 403, body: /GW_BAD_ORIGIN/ }, sign)
+    t.equal((await ask(origin)).status, 200, sign)
+  }
 })
 
 // AD-14
