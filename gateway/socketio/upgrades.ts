@@ -122,7 +122,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
 }
 
 /**
- * The WebSocket broke after the client had begun to move to it. Once its requests have been answered well, a stock client neither
+ * The WebSocket broke after the client had begun to move to it. Once its requests have succeeded, a stock client neither
  * polls nor sends any more until its ping times out; if one fails, it connects again at once. If all have been answered, it is
  * about to complete the upgrade, and must find its side of the WebSocket open.
  */
