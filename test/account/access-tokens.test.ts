@@ -3,6 +3,7 @@ import t from 'tap'
 import { WebSocket } from 'ws'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
+import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -94,14 +95,14 @@ t.test('an access token works on both instances within a second, as its owner, w
   const me = await first.fetch('/auth/me', { token })
   t.match(await me.json(), {
     username: 'ana',
-    profiles: ['Agente'],
-    perfis: ['Agente'],
+    profiles: only('Agente'),
+    perfis: only('Agente'),
     accessStatus: 'assigned'
   })
   const { items } = (await (await first.fetch('/auth/tokens', { token: ana.token })).json()) as {
     items: object[]
   }
-  t.match(items, [{ id, name: 'script', profiles: ['Agente'] }])
+  t.match(items, [{ id, name: 'script', profiles: only('Agente') }])
   t.notOk(JSON.stringify(items).includes('pt_'))
 })
 

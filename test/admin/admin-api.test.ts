@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { logIn, postLogin } from '../support/login.ts'
+import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { until } from '../support/until.ts'
 
@@ -86,7 +87,7 @@ t.test('access is given by name, strictly, and on record', async t => {
   const good = { profiles: ['Supervisor'], areas: ['Geral', 'Sul'], areaPrincipal: 'Sul' }
   t.match(await call('PUT', `users/${carlos.id}/access`, good), {
     status: 200,
-    body: { profiles: ['Supervisor'], perfis: ['Supervisor'], areaPrincipal: 'Sul', accessStatus: 'assigned' }
+    body: { profiles: only('Supervisor'), perfis: only('Supervisor'), areaPrincipal: 'Sul', accessStatus: 'assigned' }
   })
   const bad = [
     { ...good, profiles: ['Root'] },
@@ -112,8 +113,8 @@ t.test('access is given by name, strictly, and on record', async t => {
   t.match(audit.items[0], {
     actor: { id: maria.id, username: 'maria' },
     target: `user:${carlos.id}`,
-    before: { profiles: [] },
-    after: { profiles: ['Supervisor'], areas: ['Geral', 'Sul'] },
+    before: { profiles: only() },
+    after: { profiles: only('Supervisor'), areas: only('Geral', 'Sul') },
     requestId: String,
     ip: '127.0.0.1',
     hash: /^[0-9a-f]{64}$/

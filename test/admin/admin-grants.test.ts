@@ -3,6 +3,7 @@ import t from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { startGateway } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { quiet } from '../support/quiet.ts'
 import { PATIENT, person } from '../support/store.ts'
 
@@ -47,12 +48,12 @@ t.test('a reload gives members of a group what a new grant says, and their earli
     status: 200,
     etag: '"1"',
     body: {
-      profiles: ['Agente', 'Financeiro'],
-      areas: ['Suporte'],
+      profiles: only('Agente', 'Financeiro'),
+      areas: only('Suporte'),
       areaPrincipal: 'Suporte',
       accessStatus: 'assigned',
-      assigned: { profiles: [], areas: [], areaPrincipal: '' },
-      granted: [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }],
+      assigned: { profiles: only(), areas: only(), areaPrincipal: '' },
+      granted: [{ group: SUPORTE, profiles: only('Agente', 'Financeiro'), areas: only('Suporte') }],
       groupsCutOff: false
     }
   })
@@ -73,7 +74,7 @@ t.test('grants are listed with the number of people in each group, and further p
   t.same(names, ['Admin', 'Supervisor', 'Agente', 'Financeiro'])
   const id = await newPerson('rui')
   const access = { profiles: ['Financeiro'], areas: ['Suporte'], areaPrincipal: 'Suporte' }
-  t.match(await call('PUT', `users/${id}/access`, access), { status: 200, body: { assigned: access, granted: [] } })
+  t.match(await call('PUT', `users/${id}/access`, access), { status: 200, body: { assigned: access, granted: only() } })
 })
 
 t.test('a person with more than ten profiles can be edited like any other', async t => {
@@ -129,7 +130,7 @@ t.test('many people are changed by one request, each judged and recorded by them
   t.equal((await call('GET', `users/${second}/audit`)).body.items[0].action, 'access.set')
   const taken = await call('POST', 'users/access', { ids: [first, second], areas: { remove: ['Norte'] } })
   t.match(taken, { body: { changed: 2, failed: [] } })
-  t.match((await call('GET', `users/${first}`)).body, { areas: [], areaPrincipal: '', accessStatus: 'unassigned' })
+  t.match((await call('GET', `users/${first}`)).body, { areas: only(), areaPrincipal: '', accessStatus: 'unassigned' })
   t.match(await call('POST', 'users/access', { ids: [first], areaPrincipal: 'Norte' }), {
     body: { changed: 0, failed: [{ id: first, code: 'GW_BAD_REQUEST' }] }
   })

@@ -1,5 +1,6 @@
 // People: synchronised from their provider once and never merged, given access by Admins, never without the last Admin.
 import t from 'tap'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, openStore, person } from '../support/store.ts'
 
@@ -23,7 +24,14 @@ t.test('a hundred first logins of one person at once make one person', async t =
   t.match(logins[0], {
     version: 0,
     disabled: false,
-    user: { profiles: [], perfis: [], areas: [], areaPrincipal: '', accessStatus: 'unassigned', provider: 'ldap' }
+    user: {
+      profiles: only(),
+      perfis: only(),
+      areas: only(),
+      areaPrincipal: '',
+      accessStatus: 'unassigned',
+      provider: 'ldap'
+    }
   })
 })
 
@@ -82,22 +90,22 @@ t.test('a bootstrap entry makes an Admin once, and what Admins change later stan
     Array.from({ length: 20 }, () => users.syncPerson(person('guid-1', { username: 'maria', bootstrapAdmins })))
   )
   for (const login of first) {
-    t.match(login, { version: 0, user: { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' } })
+    t.match(login, { version: 0, user: { profiles: only('Admin'), areas: only('Geral'), areaPrincipal: 'Geral' } })
   }
   t.equal((await audit.list({ action: 'access.bootstrap' })).total, 1)
   // Neither the other spelling of a cloud subject nor the e-mail nor the other provider's login meets an entry.
   for (const subject of ['ABC', 'Maria']) {
     const stranger = person(subject, { provider: 'cloudidp', issuer: 'https://idp', email: 'maria', bootstrapAdmins })
-    t.match((await users.syncPerson(stranger)).user, { profiles: [], areas: [] })
+    t.match((await users.syncPerson(stranger)).user, { profiles: only(), areas: only() })
   }
   const cloud = await users.syncPerson(person('abc', { provider: 'cloudidp', issuer: 'https://idp', bootstrapAdmins }))
-  t.match(cloud.user, { profiles: ['Admin'], areas: ['Geral'] })
+  t.match(cloud.user, { profiles: only('Admin'), areas: only('Geral') })
   await users.setAccess(actor, cloud.user.id, NOTHING)
   const later = await users.syncPerson(person('abc', { provider: 'cloudidp', issuer: 'https://idp', bootstrapAdmins }))
-  t.match(later, { version: 1, user: { profiles: [], areas: [], accessStatus: 'unassigned' } })
+  t.match(later, { version: 1, user: { profiles: only(), areas: only(), accessStatus: 'unassigned' } })
   // Somebody else who is given the login later does not inherit the entry.
   const heir = await users.syncPerson(person('guid-2', { username: 'maria', bootstrapAdmins }))
-  t.match(heir.user, { profiles: [] })
+  t.match(heir.user, { profiles: only() })
 })
 
 t.test(
@@ -106,7 +114,10 @@ t.test(
     const { users } = await openStore(t, postgres)
     await users.syncPerson(person('maria'))
     const bootstrapAdmins = [{ provider: 'ldap', subject: 'maria' }] as const
-    t.match(await users.syncPerson(person('maria', { bootstrapAdmins })), { version: 1, user: { profiles: ['Admin'] } })
+    t.match(await users.syncPerson(person('maria', { bootstrapAdmins })), {
+      version: 1,
+      user: { profiles: only('Admin') }
+    })
   }
 )
 
@@ -122,9 +133,9 @@ t.test(
       version: 1,
       lowestAcceptedVersion: 0,
       user: {
-        profiles: ['Supervisor', 'Agente'],
-        perfis: ['Supervisor', 'Agente'],
-        areas: ['Norte', 'Sul'],
+        profiles: only('Supervisor', 'Agente'),
+        perfis: only('Supervisor', 'Agente'),
+        areas: only('Norte', 'Sul'),
         areaPrincipal: 'Sul',
         accessStatus: 'assigned'
       }
@@ -146,8 +157,8 @@ t.test(
     t.match(items.at(-1), {
       actor: { id: null, username: 'test' },
       target: `user:${user.id}`,
-      before: { profiles: [], areas: [], areaPrincipal: null },
-      after: { profiles: ['Supervisor', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Sul' },
+      before: { profiles: only(), areas: only(), areaPrincipal: null },
+      after: { profiles: only('Supervisor', 'Agente'), areas: only('Norte', 'Sul'), areaPrincipal: 'Sul' },
       requestId: 'r-1',
       ip: '127.0.0.1'
     })
@@ -171,7 +182,7 @@ t.test('access that names what does not exist, or repeats itself, is refused and
   }
   await t.rejects(users.setAccess(actor, 999, NOTHING), { code: 'GW_NOT_FOUND' })
   await t.rejects(users.revokePerson(actor, 2 ** 33), { code: 'GW_NOT_FOUND' })
-  t.match(await users.loadPerson(user.id), { version: 0, user: { profiles: [], areas: [] } })
+  t.match(await users.loadPerson(user.id), { version: 0, user: { profiles: only(), areas: only() } })
   t.equal((await audit.list()).total, total)
 })
 

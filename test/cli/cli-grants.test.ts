@@ -1,6 +1,7 @@
 // Grants on the command line: listed, explained, in the matrix, and compared.
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
+import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
@@ -18,7 +19,7 @@ t.test('grants are listed with their place', async t => {
   const { code, json } = await portaria(['grants', '--config', folder, '--json'])
   t.equal(code, 0)
   t.match(json(), [
-    { group: SUPORTE, provider: 'ldap', profiles: ['Financeiro'], areas: ['Suporte'], place: /a\.yaml:7:5$/ }
+    { group: SUPORTE, provider: 'ldap', profiles: only('Financeiro'), areas: only('Suporte'), place: /a\.yaml:7:5$/ }
   ])
   const unset = await portaria(['grants', '--find', 'Suporte'], { env: { JWT_SECRET: 'x'.repeat(40) } })
   t.equal(unset.code, 2)

@@ -12,6 +12,7 @@ import { portaria } from '../support/cli.ts'
 import { portariaHere } from '../support/cli-here.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { startGateway } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore, person } from '../support/store.ts'
@@ -35,12 +36,12 @@ t.test('grant and audit verify work while a gateway runs on the embedded databas
   t.equal(granted.code, 0, granted.stderr)
   t.match(granted.json(), {
     username: 'maria',
-    profiles: ['Admin'],
-    areas: ['Geral'],
+    profiles: only('Admin'),
+    areas: only('Geral'),
     areaPrincipal: 'Geral',
     accessStatus: 'assigned'
   })
-  t.match(await createUsers(database).loadPerson(user.id), { user: { profiles: ['Admin'] }, version: 1 })
+  t.match(await createUsers(database).loadPerson(user.id), { user: { profiles: only('Admin') }, version: 1 })
   const { items } = await createAuditLog(database).list({ action: 'access.set' })
   t.match(items, [{ actor: { id: null, username: 'cli' }, target: `user:${user.id}` }])
   const verified = await portaria(['audit', 'verify'], { env: { DATA_DIR } })
@@ -70,7 +71,11 @@ t.test('on Postgres', async t => {
     const { user } = await users.syncPerson(person('ana'))
     await grant('ANA', '--profile', 'Agente', '--area', 'Norte')
     const more = await grant(`id:${user.id}`, '--profile', 'Supervisor', '--area', 'NORTE', 'Sul')
-    t.match(more.json(), { profiles: ['Supervisor', 'Agente'], areas: ['Norte', 'Sul'], areaPrincipal: 'Norte' })
+    t.match(more.json(), {
+      profiles: only('Supervisor', 'Agente'),
+      areas: only('Norte', 'Sul'),
+      areaPrincipal: 'Norte'
+    })
     t.equal(more.code, 0)
   })
 

@@ -5,6 +5,7 @@ import t from 'tap'
 import { createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { startGateway } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
@@ -77,14 +78,14 @@ const statusOf = async (token: string, at = world) => (await at.fetch('/auth/me'
 t.test('groups of the ID token, else of userinfo, give what the grants say', async t => {
   provider.profile = { sub: 'ana' }
   t.match((await logIn({ sub: 'ana', groups: ['g-1', 'other'] })).user, {
-    profiles: ['Supervisor'],
+    profiles: only('Supervisor'),
     areaPrincipal: 'Vendas'
   })
-  t.match((await logIn({ sub: 'ana', groups: ['g-2'], tid: TENANT })).user, { profiles: ['Agente'] })
+  t.match((await logIn({ sub: 'ana', groups: ['g-2'], tid: TENANT })).user, { profiles: only('Agente') })
   provider.profile = { sub: 'bia', groups: 'g-1' }
-  t.match((await logIn({ sub: 'bia' })).user, { profiles: ['Supervisor'], accessStatus: 'assigned' })
+  t.match((await logIn({ sub: 'bia' })).user, { profiles: only('Supervisor'), accessStatus: 'assigned' })
   provider.profile = { sub: 'ana' }
-  t.match((await logIn({ sub: 'ana' })).user, { profiles: [], accessStatus: 'unassigned' })
+  t.match((await logIn({ sub: 'ana' })).user, { profiles: only(), accessStatus: 'unassigned' })
 })
 
 t.test('a list of groups that the provider cut off grants nothing, and log and administration say so', async t => {
@@ -92,10 +93,10 @@ t.test('a list of groups that the provider cut off grants nothing, and log and a
   await logIn({ sub: 'caio', groups: ['g-1'] })
   for (const cut of [{ _claim_names: { groups: 'src1' } }, { hasgroups: true }]) {
     const { user } = await logIn({ sub: 'caio', ...cut })
-    t.match(user, { profiles: [], accessStatus: 'unassigned' })
+    t.match(user, { profiles: only(), accessStatus: 'unassigned' })
     const token = await world.tokenFor({ profiles: ['Admin'] })
     const item = await (await world.fetch(`/auth/admin/users/${user.id}`, { token })).json()
-    t.match(item, { groupsCutOff: true, granted: [] })
+    t.match(item, { groupsCutOff: true, granted: only() })
   }
   t.match(await world.logged(({ reason }) => reason === 'groups-cut-off'), { level: 40, msg: /truncated/ })
 })

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'
+import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { occupy, printed, run, spawnDemo, startDemo, temporaryFolder } from '../support/running-demo.ts'
 
@@ -31,7 +32,7 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     t.equal(login.status, 200)
     t.match(JSON.parse(login.body), {
       token: /^[\w-]+\.[\w-]+\.[\w-]+$/,
-      user: { username: 'ana', profiles: ['Agente'], areas: ['Vendas'], accessStatus: 'assigned' }
+      user: { username: 'ana', profiles: only('Agente'), areas: only('Vendas'), accessStatus: 'assigned' }
     })
     const orders = await paste(allowed)
     t.equal(orders.status, 200)
@@ -72,7 +73,7 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
     t.equal(await orders(before.token), 403)
     t.equal((await paste(assign)).status, 200)
     const { token, user } = JSON.parse((await paste(refresh)).body)
-    t.match(user, { username: 'joao', profiles: ['Agente'], areas: ['Vendas'], accessStatus: 'assigned' })
+    t.match(user, { username: 'joao', profiles: only('Agente'), areas: only('Vendas'), accessStatus: 'assigned' })
     t.equal(await orders(token), 200)
   })
 
@@ -87,7 +88,7 @@ t.test('the demo is ready in time, and each of its lines works alone in a fresh 
   await t.test('a group gives access, a program gets a token, and another proxy asks who may pass', async t => {
     const line = (word: string) => demo.moreLines.filter(more => more.includes(word))
     const member = await paste(line('rita-demo')[0] ?? '')
-    t.match(JSON.parse(member.body), { user: { username: 'rita', profiles: ['Agente'], areas: ['Suporte'] } })
+    t.match(JSON.parse(member.body), { user: { username: 'rita', profiles: only('Agente'), areas: only('Suporte') } })
     const program = JSON.parse((await paste(line('client_credentials')[0] ?? '')).body) as { access_token: string }
     const headers = { authorization: `Bearer ${program.access_token}` }
     t.equal((await fetch(`${demo.url}/api/orders`, { headers })).status, 200)

@@ -3,6 +3,7 @@ import t from 'tap'
 import { portariaHere } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { logIn } from '../support/login.ts'
+import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 
 t.test('members of a directory group log in with what it is granted', async t => {
@@ -19,8 +20,12 @@ t.test('members of a directory group log in with what it is granted', async t =>
   const grants = [{ group: group.toUpperCase(), profiles: ['Supervisor'], areas: ['Suporte'] }]
   const world = await startGateway(t, { env, config: { grants } })
   const enter = (username: string) => logIn(world, username)
-  t.match((await enter('maria')).user, { profiles: ['Supervisor'], areas: ['Suporte'], accessStatus: 'assigned' })
-  t.match((await enter('carlos')).user, { profiles: [], areas: [], accessStatus: 'unassigned' })
+  t.match((await enter('maria')).user, {
+    profiles: only('Supervisor'),
+    areas: only('Suporte'),
+    accessStatus: 'assigned'
+  })
+  t.match((await enter('carlos')).user, { profiles: only(), areas: only(), accessStatus: 'unassigned' })
 
   const settings = { ...env, JWT_SECRET: 'a secret for tests, long enough and used nowhere else' }
   const found = await portariaHere(['grants', '--find', 'SUPORTE', '--json'], { env: settings })

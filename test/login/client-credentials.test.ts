@@ -1,6 +1,7 @@
 import * as oauth from 'openid-client'
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -121,7 +122,7 @@ t.test('a service account gets an ordinary token, and backends see who it is', a
   t.match(me, {
     id: client.id,
     provider: 'client',
-    profiles: ['Agente'],
+    profiles: only('Agente'),
     areaPrincipal: 'Norte',
     accessStatus: 'assigned'
   })
@@ -220,7 +221,7 @@ t.test('a change of access, of conditions, and removal are felt on the other ins
   await felt(second, token, 200)
   t.match(await call('PATCH', `clients/${client.id}`, { profiles: ['Supervisor'] }), {
     status: 200,
-    body: { profiles: ['Supervisor'], areas: ['Norte'], areaPrincipal: 'Norte' }
+    body: { profiles: only('Supervisor'), areas: only('Norte'), areaPrincipal: 'Norte' }
   })
   t.match((await statusOf(first, token)).text, /GW_TOKEN_STALE/)
   t.ok((await felt(second, token, 401)) < 1000)

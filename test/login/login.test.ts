@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startFaultyDirectory } from '../support/faulty-directory.ts'
 import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { PATIENT } from '../support/store.ts'
@@ -45,9 +46,9 @@ t.test('a person of the directory gets a token, and is who the directory says', 
     email: 'maria@corp.example',
     username: 'maria',
     provider: 'ldap',
-    perfis: ['Admin'],
-    profiles: ['Admin'],
-    areas: ['Geral'],
+    perfis: only('Admin'),
+    profiles: only('Admin'),
+    areas: only('Geral'),
     areaPrincipal: 'Geral',
     accessStatus: 'assigned'
   })

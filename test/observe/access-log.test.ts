@@ -5,6 +5,7 @@ import { demoPeople, startDemoDirectory } from '../demo/directory.ts'
 import { createCloudBrowser, logInAtProvider, readFragment } from '../support/cloud-browser.ts'
 import { type LogLine, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { maria, startOidcProvider } from '../support/oidc-provider.ts'
+import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -45,7 +46,7 @@ t.test('one line tells of each request, whatever became of it', async t => {
     status: 200,
     decision: 'allow',
     user: 42,
-    profiles: ['Admin'],
+    profiles: only('Admin'),
     accessStatus: 'assigned',
     provider: 'ldap',
     ip: '127.0.0.1'

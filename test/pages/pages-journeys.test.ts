@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { axeFindings, fillLogin, launchBrowser, openContext } from '../support/browser.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
+import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { callbackOf, type PagesWorldOptions, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
@@ -42,7 +43,7 @@ t.test('a wrong password is answered in words; the right one shows who is here, 
   await fillLogin(page, 'maria')
   t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
   t.match(await kept(page, 'authToken'), /^eyJ/)
-  t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: ['Admin'] })
+  t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: only('Admin') })
   t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
   t.same(await context.cookies(), [], 'and no cookie, unless asked for')
   await page.reload()
@@ -64,7 +65,7 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
   t.same(await axeFindings(page), [])
   await grant((JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
   await page.locator('[data-state=assigned]').waitFor()
-  t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { accessStatus: 'assigned', profiles: ['Agente'] })
+  t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { accessStatus: 'assigned', profiles: only('Agente') })
   t.same(faults, [])
   await context.close()
 })

@@ -5,6 +5,7 @@ import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { GroupSources } from '../../gateway/settings/group-sources.ts'
+import { only } from '../support/only.ts'
 import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
 
 const SUPORTE = 'CN=Suporte,OU=Grupos,DC=corp,DC=example'
@@ -35,7 +36,7 @@ t.test('routes and grants may name the profiles of any file, and tests may ask a
     {
       provider: 'ldap',
       group: SUPORTE,
-      profiles: ['Agente'],
+      profiles: only('Agente'),
       place: { file: join(folder, 'b.yaml'), line: 3, column: 5 }
     },
     { provider: 'cloudidp', group: '0f3c', tenant: undefined }

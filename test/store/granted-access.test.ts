@@ -4,6 +4,7 @@ import { createGrants, type Grant, type Grants } from '../../gateway/routes/gran
 import { openDatabase } from '../../gateway/store/database.ts'
 import { createNames, regrantBatch } from '../../gateway/store/granted-access.ts'
 import { createUsers } from '../../gateway/store/users.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, person } from '../support/store.ts'
@@ -48,14 +49,14 @@ t.test(
     const spelling = 'cn=suporte, OU="Grupos",dc=CORP,DC=example'.replaceAll('"', '')
     const { user, version, firstLogin } = await users.syncPerson(person('maria', { groups: [spelling, VENDAS] }))
     t.match(user, {
-      profiles: ['Supervisor', 'Agente'],
-      areas: ['Suporte', 'Vendas'],
+      profiles: only('Supervisor', 'Agente'),
+      areas: only('Suporte', 'Vendas'),
       areaPrincipal: 'Suporte',
       accessStatus: 'assigned'
     })
     t.same({ version, firstLogin }, { version: 0, firstLogin: true }, 'a new person starts at version 0')
     t.same((await users.loadPerson(user.id))?.assigned, { profiles: [], areas: [], areaPrincipal: null })
-    t.match(await auditOf(url, user.id), [{ action: 'access.granted', before: { profiles: [] } }])
+    t.match(await auditOf(url, user.id), [{ action: 'access.granted', before: { profiles: only() } }])
     const again = await users.syncPerson(person('maria', { groups: [SUPORTE, VENDAS] }))
     t.equal(again.version, 0, 'the same groups change nothing')
     t.equal((await auditOf(url, user.id)).length, 1)
@@ -68,14 +69,14 @@ t.test(
     const { users } = await openWorld()
     const { user } = await users.syncPerson(person('rui', { groups: [SUPORTE, VENDAS] }))
     await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: ['Suporte'], areaPrincipal: 'Suporte' })
-    t.match(await users.loadPerson(user.id), { version: 1, user: { profiles: ['Supervisor', 'Agente'] } })
+    t.match(await users.loadPerson(user.id), { version: 1, user: { profiles: only('Supervisor', 'Agente') } })
     t.match(await users.syncPerson(person('rui', { groups: [] })), {
       version: 2,
-      user: { profiles: ['Agente'], areas: ['Suporte'], areaPrincipal: 'Suporte', accessStatus: 'assigned' }
+      user: { profiles: only('Agente'), areas: only('Suporte'), areaPrincipal: 'Suporte', accessStatus: 'assigned' }
     })
     t.match(await users.syncPerson(person('rui')), { version: 2 }, 'groups that are not known change nothing')
     await users.setAccess(actor, user.id, { profiles: [], areas: [], areaPrincipal: null })
-    t.match(await users.loadPerson(user.id), { version: 3, user: { profiles: [], accessStatus: 'unassigned' } })
+    t.match(await users.loadPerson(user.id), { version: 3, user: { profiles: only(), accessStatus: 'unassigned' } })
   }
 )
 
@@ -88,7 +89,7 @@ t.test('a recheck changes access as a login does, and the main area of an Admin 
   t.ok(await users.applyGroups(user.id, { provider: 'ldap', groups: [SUPORTE] }))
   t.match(await users.loadPerson(user.id), {
     version: 2,
-    user: { profiles: ['Agente'], areas: ['Norte', 'Suporte'], areaPrincipal: 'Norte' }
+    user: { profiles: only('Agente'), areas: only('Norte', 'Suporte'), areaPrincipal: 'Norte' }
   })
   t.notOk(await users.applyGroups(user.id + 999, { provider: 'ldap', groups: [] }))
 })
@@ -97,15 +98,15 @@ t.test('a cut-off list of groups grants nothing, and a claim counts only from it
   const claim = grant('0f3c', ['Supervisor'], ['Vendas'], { provider: 'cloudidp', tenant: '72f9' })
   const { users } = await openWorld([claim, grant('0f3c', ['Admin'], ['Direção'])])
   const cloud = { provider: 'cloudidp', issuer: 'https://idp.example', groups: ['0f3c'] } as const
-  t.match(await users.syncPerson(person('a', { ...cloud, tenant: '72F9' })), { user: { profiles: ['Supervisor'] } })
-  t.match(await users.syncPerson(person('b', { ...cloud, tenant: 'other' })), { user: { profiles: [] } })
-  t.match(await users.syncPerson(person('c', cloud)), { user: { profiles: [] } })
+  t.match(await users.syncPerson(person('a', { ...cloud, tenant: '72F9' })), { user: { profiles: only('Supervisor') } })
+  t.match(await users.syncPerson(person('b', { ...cloud, tenant: 'other' })), { user: { profiles: only() } })
+  t.match(await users.syncPerson(person('c', cloud)), { user: { profiles: only() } })
   t.match(await users.syncPerson(person('a', { ...cloud, tenant: '72f9', groupsCutOff: true })), {
-    user: { profiles: [], accessStatus: 'unassigned' },
+    user: { profiles: only(), accessStatus: 'unassigned' },
     version: 1
   })
   t.match(await users.syncPerson(person('d', { ...cloud, groups: ['0F3C'], tenant: '72f9' })), {
-    user: { profiles: [] }
+    user: { profiles: only() }
   })
 })
 
@@ -120,7 +121,7 @@ t.test('a granted Admin does not count as the last Admin who must stay', async t
   await users.disablePerson(actor, boss.id)
   t.match(await users.syncPerson(person('boss', { groups: [SUPORTE] })), {
     disabled: true,
-    user: { profiles: ['Admin'] }
+    user: { profiles: only('Admin') }
   })
 })
 
@@ -169,7 +170,7 @@ t.test('people of a release without grants keep the access they had', async t =>
   t.teardown(() => upgraded.close())
   t.match(await createUsers(upgraded).loadPerson(user.id), {
     version: 1,
-    user: { profiles: ['Supervisor'], areas: ['Geral'], areaPrincipal: 'Geral', accessStatus: 'assigned' },
-    assigned: { profiles: ['Supervisor'] }
+    user: { profiles: only('Supervisor'), areas: only('Geral'), areaPrincipal: 'Geral', accessStatus: 'assigned' },
+    assigned: { profiles: only('Supervisor') }
   })
 })

@@ -1,6 +1,7 @@
 // Changed settings of the directory keep people who they are, and only them.
 // LD-07, RW-05, RW-20
 import t from 'tap'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, openStore, person } from '../support/store.ts'
 
@@ -18,7 +19,7 @@ t.test('a link by login name becomes one by the stable subject, once, and access
   await users.createArea(actor, 'Geral')
   await users.setAccess(actor, before.user.id, admin)
   const after = await users.syncPerson(stable(['maria']))
-  t.match(after, { firstLogin: false, user: { id: before.user.id, profiles: ['Admin'], username: 'maria' } })
+  t.match(after, { firstLogin: false, user: { id: before.user.id, profiles: only('Admin'), username: 'maria' } })
   t.equal((await users.syncPerson(stable(['maria']))).user.id, before.user.id)
   const { items } = await audit.list({ action: 'person.link' })
   t.match(items, [{ target: `user:${before.user.id}`, before: { subject: 'maria' }, after: { subject: GUID } }])
@@ -77,7 +78,7 @@ t.test('relink moves links only, ends both sessions, and is on record', async t 
   const { user: fresh } = await users.syncPerson(person(GUID, { username: 'maria' }))
   t.equal(await users.relinkPerson(actor, old.id, fresh.id), 1)
   const again = await users.syncPerson(person(GUID, { username: 'maria' }))
-  t.match(again, { firstLogin: false, user: { id: old.id, profiles: ['Admin'], areas: ['Geral'] } })
+  t.match(again, { firstLogin: false, user: { id: old.id, profiles: only('Admin'), areas: only('Geral') } })
   for (const id of [old.id, fresh.id]) {
     const ended = await users.loadPerson(id)
     t.ok((ended?.lowestAcceptedVersion ?? 0) > 0)

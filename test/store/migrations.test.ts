@@ -13,6 +13,7 @@ import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { type FirstPerson, firstStatements } from '../support/first-statements.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, person } from '../support/store.ts'
@@ -55,7 +56,11 @@ const stepUp = async (t: Test, { connection, options }: Target): Promise<void> =
   for (const one of PEOPLE) ids.push(await first.add(one))
   await source.query('UPDATE users SET disabled = true WHERE id = $1', [ids[2]])
   const before = await first.people(ids)
-  t.match(before[1], { profiles: ['Supervisor', 'Agente'], areas: ['Geral', 'Norte', 'Sul'], main_area: 'Norte' })
+  t.match(before[1], {
+    profiles: only('Supervisor', 'Agente'),
+    areas: only('Geral', 'Norte', 'Sul'),
+    main_area: 'Norte'
+  })
 
   for (let steps = FIRST + 1; steps <= migrations.length; steps++) {
     await source.destroy()
@@ -65,11 +70,11 @@ const stepUp = async (t: Test, { connection, options }: Target): Promise<void> =
     const subject = `new${steps}`
     const id = await first.add({ subject, profiles: ['Agente'], areas: [`Area ${steps}`] })
     t.equal(await first.logIn(subject), id, `${name}: the first schema's statements still work`)
-    t.match(await first.people([id]), [{ profiles: ['Agente'], areas: [`Area ${steps}`], access_version: 1 }])
+    t.match(await first.people([id]), [{ profiles: only('Agente'), areas: only(`Area ${steps}`), access_version: 1 }])
     t.match(await first.end(id), [{ userId: id, version: 2, lowestAccepted: 2 }])
     t.ok((await first.versions()).some(({ userId }) => userId === id))
     await first.removeArea(`Area ${steps}`)
-    t.match(await first.people([id]), [{ areas: [], main_area: null }])
+    t.match(await first.people([id]), [{ areas: only(), main_area: null }])
   }
   await source.destroy()
   await useNow(t, options, ids)
@@ -89,7 +94,7 @@ const useNow = async (t: Test, options: Target['options'], ids: readonly number[
   t.match(await users.syncPerson(person('maria', { issuer: 'ldap' })), {
     firstLogin: false,
     version: 1,
-    user: { id: maria, profiles: ['Admin'], areas: ['Geral'] }
+    user: { id: maria, profiles: only('Admin'), areas: only('Geral') }
   })
   t.match(await users.syncPerson(person('ana', { issuer: 'ldap' })), { user: { id: ana }, disabled: true })
   await t.rejects(users.disablePerson(actor, maria), { code: 'GW_LAST_ADMIN' })

@@ -14,6 +14,7 @@ import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
+import { only } from '../support/only.ts'
 import { quiet } from '../support/quiet.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'portaria-embedded-'))
@@ -58,7 +59,7 @@ t.test('people, access and audit work as on a Postgres server', async t => {
   t.equal(new Set(logins.map(login => login.user.id)).size, 1)
   t.equal(logins.filter(login => login.firstLogin).length, 1)
   const id = logins[0]?.user.id ?? 0
-  t.match(await users.loadPerson(id), { user: { profiles: ['Admin'], areas: ['Geral'] } })
+  t.match(await users.loadPerson(id), { user: { profiles: only('Admin'), areas: only('Geral') } })
   await t.rejects(users.disablePerson(actor, id), { code: 'GW_LAST_ADMIN' })
   await Promise.all(
     Array.from({ length: 50 }, (_, n) => audit.append({ actor, action: 'x', before: { long: 'é'.repeat(n * 400) } }))

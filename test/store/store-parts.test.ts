@@ -20,6 +20,7 @@ import { createSessions } from '../../gateway/store/sessions.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { storableJson, storableText } from '../../gateway/store/storable.ts'
 import { readAccessNames, readOwners, secondsAt, unpackOwners } from '../../gateway/store/token-owners.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { actor, openStore, person } from '../support/store.ts'
@@ -153,12 +154,12 @@ t.test('an access token has profiles of its owner, an end in the future, and is 
     await t.rejects(make(['Agente'], expiresAt), { code, reason: 'token-expiry' }, expiresAt)
   await make(['Agente', 'Agente'])
   const { items } = await tokens.list({}, user.id)
-  t.match(items, [{ name: 'ci', profiles: ['Agente'], lastUsedAt: '', user: { id: user.id, username: 'bia' } }])
+  t.match(items, [{ name: 'ci', profiles: only('Agente'), lastUsedAt: '', user: { id: user.id, username: 'bia' } }])
   const read: object[] = []
   await readLiveTokens(database, undefined, ({ personalTokens, owners }) => {
     if (read.push(...personalTokens, ...owners) > 10) throw new Error('there is no end')
   })
-  t.match(read, [{ user: { id: user.id } }, { userId: user.id, version, profiles: ['Agente'] }])
+  t.match(read, [{ user: { id: user.id } }, { userId: user.id, version, profiles: only('Agente') }])
   await t.rejects(tokens.end(actor, 999_999), { code: 'GW_NOT_FOUND', reason: 'no-token' })
 })
 
@@ -232,7 +233,7 @@ t.test('owners of tokens are read as they are stored', async t => {
   // Profiles are listed in the order of the product.
   const access = { profiles: ['Supervisor', 'Agente'], areas: ['Sul'], areaPrincipal: 'Sul', accessStatus: 'assigned' }
   t.match(jose, { user: { id, name, email, username, ...access }, version: 1, lowestAccepted: 0, disabled: false })
-  t.match(zoe, { user: { id: other.id, profiles: [], areas: [], areaPrincipal: '' }, version: 0 })
+  t.match(zoe, { user: { id: other.id, profiles: only(), areas: only(), areaPrincipal: '' }, version: 0 })
   t.ok(Math.abs((jose?.confirmedAt ?? 0) - nowS()) < 600)
   // 2100-01-01 00:00:00.5 UTC
   const packed = Buffer.alloc(8)

@@ -7,6 +7,7 @@ import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/
 import { portariaHere } from '../support/cli-here.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { signToken, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -55,9 +56,9 @@ t.test('a backend verifies who asks with a standard library and the published ke
     email: 'maria@corp.example',
     provider: 'ldap',
     username: 'maria',
-    perfis: ['Agente'],
-    profiles: ['Agente'],
-    areas: ['Norte'],
+    perfis: only('Agente'),
+    profiles: only('Agente'),
+    areas: only('Norte'),
     areaPrincipal: 'Geral',
     accessStatus: 'assigned'
   })

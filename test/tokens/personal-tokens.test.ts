@@ -8,6 +8,7 @@ import { createPersonalTokens } from '../../gateway/tokens/personal-tokens.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
 import { createTokenTable } from '../../gateway/tokens/token-table.ts'
+import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore, person } from '../support/store.ts'
@@ -95,8 +96,8 @@ t.test('all live tokens are read in parts, with owners as the database knows the
   t.strictSame(read?.user, known?.user, 'the very access that a login of theirs would have')
   for (const index of [1, 2, 3999, 4000, 4001, 8000, 8999, 9001])
     t.match(tokens.judge(textOf(index)), { kind: 'personal', user: { id: index % 2 === 0 ? ana : carlos } })
-  t.match(tokens.judge(textOf(4000)), { user: { profiles: ['Admin'] } })
-  t.match(tokens.judge(textOf(4002)), { user: { profiles: ['Admin', 'Agente'] } })
+  t.match(tokens.judge(textOf(4000)), { user: { profiles: only('Admin') } })
+  t.match(tokens.judge(textOf(4002)), { user: { profiles: only('Admin', 'Agente') } })
   t.match(tokens.judge(textOf(9000)), { code: 'GW_UNAUTHENTICATED' })
   t.match(tokens.judge(textOf(9002)), { code: 'GW_UNAUTHENTICATED' })
 })

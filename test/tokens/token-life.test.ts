@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startGateway, type World } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
+import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { ownTimeUntil } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -58,7 +59,7 @@ t.test('a change of access is felt on the other instance within a second, and a 
   )
   t.match(await changed.json(), {
     accessStatus: 'assigned',
-    profiles: ['Agente'],
+    profiles: only('Agente'),
     areaPrincipal: 'Norte',
     disabled: false
   })
