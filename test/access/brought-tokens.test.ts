@@ -7,6 +7,7 @@ import { Unauthenticated } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { exchangeOf, identityOf } from '../support/exchanges.ts'
+import { only } from '../support/only.ts'
 
 const reasonOf = <T>(ask: () => T): T | string => {
   try {
@@ -279,7 +280,7 @@ t.test('the token of an upgrade is taken out of wherever it stands', async t => 
     query: ''
   })
   t.match(upgrade([], '?access_+token=abc', true), { token: undefined, query: '?access_+token=abc' })
-  t.match(upgrade(offers('bearer,bearer'), '', true), { token: 'bearer', subprotocols: [] })
+  t.match(upgrade(offers('bearer,bearer'), '', true), { token: 'bearer', subprotocols: only() })
   t.match(upgrade(offers('chat'), '?access+token=abc', true), { token: undefined, query: '?access+token=abc' })
 })
 

@@ -107,7 +107,7 @@ t.test('of two Admins who edit one person, the one who saw an older state is ref
     status: 409,
     body: { code: 'GW_CONFLICT' }
   })
-  t.match((await call('GET', `users/${id}`)).body.profiles, ['Agente'])
+  t.same((await call('GET', `users/${id}`)).body.profiles, ['Agente'])
   t.equal((await call('PUT', `users/${id}/access`, late, { 'if-match': `"7", ${first.etag}` })).status, 200)
   t.equal((await call('PUT', `users/${id}/access`, agente, { 'if-match': '*' })).status, 200)
   t.equal((await call('PUT', `users/${id}/access`, late)).status, 200)

@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 
 const YAML = `upstreams:
@@ -261,7 +262,7 @@ t.test('replay counts by route and role what past requests would meet under new 
   writeFileSync(`${log}.gz`, gzipSync(world.logText()))
 
   const same = await portaria(['replay', log, '--config', world.folder, '--json'])
-  t.match(same.json(), { changes: [], decisions: 9, foreign: Number })
+  t.match(same.json(), { changes: only(), decisions: 9, foreign: Number })
   t.equal(same.code, 0)
 
   const next = await routeFolder(t, {

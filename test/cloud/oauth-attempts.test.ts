@@ -29,7 +29,7 @@ t.test('a callback is refused in a browser that did not start the login', async 
   const [value] = victim.cookies.get(app.url)?.values() ?? []
   const [name] = attacker.cookies.get(app.url)?.keys() ?? []
   t.equal((await createCloudBrowser().get(returned, { cookie: `${name}=${value}` })).status, 400)
-  t.match(
+  t.same(
     app.refusals.map(({ reason }) => reason),
     Array(3).fill('state-foreign-browser')
   )

@@ -127,7 +127,7 @@ t.test('metrics tell of upstreams, limiter, reloads, streams, lost lines and wea
 
 t.test('operators have a listener of their own; the public origin has nothing of it', async t => {
   const { world } = await startWorld(t)
-  t.match(await (await ops(world, '/live')).text(), 'live')
+  t.equal(await (await ops(world, '/live')).text(), 'live\n')
   const ready = await ops(world, '/ready')
   t.match([ready.status, await ready.text()], [200, 'ready\n'])
   t.match((await ops(world, '/metrics')).headers.get('content-type'), /^text\/plain; version=0\.0\.4/)

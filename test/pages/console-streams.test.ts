@@ -47,7 +47,7 @@ t.test('an Admin sees an open WebSocket in the console and ends it, and no other
   await fillLogin(page, 'maria')
   const row = page.locator('tbody tr', { hasText: 'rui' })
   await row.waitFor()
-  t.match(await row.locator('code').textContent(), '/live', 'where it leads')
+  t.equal(await row.locator('code').textContent(), '/live', 'where it leads')
   t.match(await row.textContent(), /websocket.*127\.0\.0\.1/)
   await row.getByRole('button', { name: 'End the connection of rui to /live' }).click()
   const question = page.locator('dialog[open]')

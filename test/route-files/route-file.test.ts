@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { only } from '../support/only.ts'
 import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
 
 const load = async (...args: Parameters<typeof routeFolder>) => loadRoutes(await routeFolder(...args), ownRoutes())
@@ -26,13 +27,13 @@ t.test('a route file becomes routes with every default filled in', async t => {
   t.match(route, {
     id: 'GET,PUT /x/*',
     public: false,
-    roles: ['Admin'],
+    roles: only('Admin'),
     timeoutMs: 120_000,
     maxBodyBytes: 10 * 1024 * 1024,
     forwardToken: false,
     browser: false,
     requireAssigned: false,
-    allowInPath: [],
+    allowInPath: only(),
     place: { line: 2, column: 5 },
     upstream: { name: 'up', timeoutMs: 30_000, connectTimeoutMs: 2000 }
   })

@@ -13,6 +13,7 @@ import { nearestName } from '../../gateway/settings/surroundings.ts'
 import { VARIABLES } from '../../gateway/settings/table.ts'
 import { parseDuration } from '../../gateway/values/quantities.ts'
 import { settingsTable } from '../docs/tables.ts'
+import { only } from '../support/only.ts'
 
 const JWT_SECRET = randomBytes(32).toString('hex')
 
@@ -47,9 +48,9 @@ t.test('a secret is all it takes; every default is the documented one', async t 
     dataDir: './data',
     redis: undefined,
     upstreamConfig: 'upstream-config',
-    trustProxy: [],
-    jwt: { secret: JWT_SECRET, previousSecrets: [], expiresInMs: 8 * 3_600_000 },
-    bootstrapAdmins: [],
+    trustProxy: only(),
+    jwt: { secret: JWT_SECRET, previousSecrets: only(), expiresInMs: 8 * 3_600_000 },
+    bootstrapAdmins: only(),
     rateLimit: { max: 300, windowMs: 60_000 },
     ldap: {
       active: false,
@@ -306,7 +307,7 @@ t.test('public addresses are plain http or https', async t => {
       t.same(mistaken({ [name]: value }), [name], value)
   }
   t.same(mistaken({ PUBLIC_URL: 'https://a/path' }), ['PUBLIC_URL'])
-  t.match(read({ PORT: '8080' }).publicUrl, 'http://localhost:8080')
+  t.equal(read({ PORT: '8080' }).publicUrl, 'http://localhost:8080')
   t.ok(read({ PUBLIC_URL: 'http://gate.example' }).warnings.some(warning => warning.startsWith('PUBLIC_URL')))
   t.same(mistaken({ PUBLIC_URL: 'http://gate.example', BROWSER_SESSION: 'true' }), ['BROWSER_SESSION'])
 })

@@ -85,7 +85,7 @@ const useNow = async (t: Test, options: Target['options'], ids: readonly number[
   t.teardown(() => database.close())
   const users = createUsers(database)
   const [maria = 0, rui = 0, ana = 0] = ids
-  const access = { profiles: ['Supervisor', 'Agente'], areas: ['Geral', 'Norte', 'Sul'] }
+  const access = { profiles: only('Supervisor', 'Agente'), areas: only('Geral', 'Norte', 'Sul') }
   t.match(await users.loadPerson(rui), {
     version: 1,
     user: { ...access, areaPrincipal: 'Norte', accessStatus: 'assigned' },

@@ -1,4 +1,4 @@
-// Stands in a pattern of `t.match` for a list of exactly these items; a list in a pattern admits further items after its own.
+// Matches a list of exactly these items in a pattern of `t.match`, where a plain list admits further items after its own.
 import { isDeepStrictEqual } from 'node:util'
 
 /** tap compares an object with a function by `instanceof`. */

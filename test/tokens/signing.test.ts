@@ -7,6 +7,7 @@ import { keyIdOf, verifyForeignToken } from '../../gateway/tokens/foreign-token.
 import { reseal, type Sealed, seal, sealingSecret, unseal } from '../../gateway/tokens/sealed-keys.ts'
 import { planKeys, type SigningKeyRow, signerAmong } from '../../gateway/tokens/signing-keys.ts'
 import { identityOf } from '../support/exchanges.ts'
+import { only } from '../support/only.ts'
 
 const [A, B] = [sealingSecret('first secret'), sealingSecret('second secret')]
 const NOW_S = 1_700_000_000
@@ -110,8 +111,8 @@ t.test('the first key signs at once, the next is published before it signs', asy
 
 t.test('a key that no secret opens is set aside at a start, and one that is over is removed', async t => {
   const [closed, open] = [keyAt(NOW_S - 10, 0, [B]), keyAt(NOW_S - 20)]
-  t.match(plan([closed, open]), { setAside: [closed.kid], add: [], remove: [] })
-  t.match(plan([closed]), { setAside: [closed.kid], add: [{ signsFrom: NOW_S }] })
+  t.match(plan([closed, open]), { setAside: only(closed.kid), add: only(), remove: only() })
+  t.match(plan([closed]), { setAside: only(closed.kid), add: [{ signsFrom: NOW_S }] })
   const later = plan([closed], { isStart: false })
   t.same(later, { add: [], reseal: [], setAside: [], remove: [] }, 'others may still open it')
 

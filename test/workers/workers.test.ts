@@ -280,7 +280,7 @@ t.test('SIGTERM between the first worker and the others lets the requests of the
   await gateway.logged('stopping')
   await until(() => !isAlive(second))
   backend.release()
-  t.match(await slow.then(answer => answer.text()), 'late')
+  t.equal(await slow.then(answer => answer.text()), 'late')
   t.equal(await gateway.ended, 0)
   t.notOk(isAlive(first))
   t.notMatch(gateway.stdout(), /"listening"/)
