@@ -1537,7 +1537,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'only saves an object'
   },
   {
-    module: 'gateway/socketio/polling/polling-transport.ts',
+    module: 'gateway/socketio/polling/upstream-polls.ts',
     line: 'const call = { upstream, target, method, head, body, isStream, timeoutMs, maxBytes: 2 * maxBytes + 1_000_000 }',
     changes: ['2 → 3'],
     reason: 'how much longer than a message an answer may be is a matter of tuning'
