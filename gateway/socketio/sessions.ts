@@ -125,6 +125,8 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     }
   )
 
+  shared?.onUpgraded(hash => polled.get(hashed.get(hash) ?? '')?.share?.onUpgraded())
+
   return {
     /** Counts a handshake of this address; throws if it has too many unproven sessions. Returns a function that stops counting it. */
     enterUnproven: createUnproven(byAddress),

@@ -50,15 +50,20 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
     due = { ...state.due }
     seen = new Map(stored.filter(([name]) => state.namespaces.has(name) || namespaces.get(name) === undefined))
   }
+  const reload = async () => {
+    const record = await shared.load(sid).catch(storeAway)
+    if (record === undefined) {
+      session.leave()
+      throw new BadRequest({ reason: 'unknown-sid' })
+    }
+    if (record.upgraded && !isCarriedHere) letGo()
+    if (!session.isOver) adopt(record)
+  }
   return {
-    async reload() {
-      const record = await shared.load(sid).catch(storeAway)
-      if (record === undefined) {
-        session.leave()
-        throw new BadRequest({ reason: 'unknown-sid' })
-      }
-      if (record.upgraded && !isCarriedHere) letGo()
-      if (!session.isOver) adopt(record)
+    reload,
+    /** Drops the session here, if the WebSocket that carries it now is at another instance. */
+    onUpgraded() {
+      if (!isCarriedHere && !session.isOver) reload().catch(() => undefined)
     },
     async persist() {
       const { client, clientDropped, upstream, upstreamFate, heldFor } = state.due

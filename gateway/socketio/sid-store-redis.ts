@@ -12,7 +12,8 @@ import type {
 import { hashId, MAIL_MS } from './sid-store.ts'
 
 const TIMEOUT_MS = 1000
-const CHANNEL = 'portaria:sid-mail'
+const MAIL_CHANNEL = 'portaria:sid-mail'
+const UPGRADED_CHANNEL = 'portaria:sid-upgraded'
 const PREFIX = 'n:'
 
 // A session is a hash; the braces keep its three keys in one slot of a cluster.
@@ -109,7 +110,9 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
         if (state === undefined) gone.push(PREFIX + name)
         else set.push(PREFIX + name, JSON.stringify(state))
       }
-      await run(SAVE, keysOf(hashId(sid)).session, [set.length / 2, ...set, ...gone])
+      const hash = hashId(sid)
+      await run(SAVE, keysOf(hash).session, [set.length / 2, ...set, ...gone])
+      if (upgraded === true) await redis.publish(UPGRADED_CHANNEL, hash)
     },
     dropNamespace: async (sid, namespace) => (await run(DROP, keysOf(hashId(sid)).session, [PREFIX + namespace])) === 1,
     async remove(sid) {
@@ -119,7 +122,7 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
       const hash = hashId(sid)
       const { mail, poll } = keysOf(hash)
       const waiting = await redis.evalScript(MAIL, isAnswer ? [mail, poll] : [mail], [MAIL_MS, ...packets], TIMEOUT_MS)
-      await redis.publish(CHANNEL, hash)
+      await redis.publish(MAIL_CHANNEL, hash)
       return Number(waiting)
     },
     async collect(sid) {
@@ -132,8 +135,9 @@ const createSharedSids = (redis: RedisStore): SharedSids => {
     },
     isReady: redis.isReady,
     onMail(listener, onMissed) {
-      redis.subscribe(CHANNEL, listener, isConnected => isConnected && onMissed())
-    }
+      redis.subscribe(MAIL_CHANNEL, listener, isConnected => isConnected && onMissed())
+    },
+    onUpgraded: listener => redis.subscribe(UPGRADED_CHANNEL, listener)
   }
 }
 

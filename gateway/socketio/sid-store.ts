@@ -81,6 +81,8 @@ export interface SharedSids {
   isReady(): boolean
   /** @param onMissed announcements may have been missed */
   onMail(listener: (hashedSid: string) => void, onMissed: () => void): void
+  /** Sessions that a WebSocket of some instance, perhaps of this one, carries from now on. */
+  onUpgraded(listener: (hashedSid: string) => void): void
 }
 
 /** The owner of the state that a recovery id restores. */

@@ -10,6 +10,7 @@ import { closeSoon } from '../support/engine-closing.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { openStore } from '../support/limiters.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
 import { once } from '../support/socketio-event.ts'
 import { until } from '../support/until.ts'
@@ -162,6 +163,29 @@ t.test('after the upgrade a stray request at either instance gets 400, and the s
     }
     t.same(await client.emitWithAck('echo', 'still here'), 'still here')
   }
+})
+
+// RW-96
+t.test('an instance that opened sessions stops counting them when they upgrade at another one', async t => {
+  const { gateways } = await world(t)
+  const [first, second] = gateways
+  const token = await first.tokenFor()
+  const path = '/socket.io/?EIO=4&transport='
+  const handshake = () => first.fetch(`${path}polling`)
+  for (let i = 0; i < 20; i++) {
+    const { sid } = JSON.parse((await (await handshake()).text()).slice(1)) as { sid: string }
+    const poll = `${path}polling&sid=${sid}`
+    const headers = { 'content-type': 'text/plain' }
+    const body = `40/open,${JSON.stringify({ token })}`
+    t.equal((await second.fetch(poll, { method: 'POST', headers, body })).status, 200)
+    t.match(await (await second.fetch(poll)).text(), /^40\/open,/)
+    const socket = await rawWebSocket(second.port, { path: `${path}websocket&sid=${sid}` })
+    t.teardown(() => socket.socket.destroy())
+    socket.send(1, '2probe')
+    await until(() => socket.frames().includes('3probe'), 'probed')
+    socket.send(1, '5')
+  }
+  await until(async () => (await handshake()).status === 200, 'places for other clients', 5000)
 })
 
 t.test('a recovery id is known to both instances', async t => {

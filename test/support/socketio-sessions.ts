@@ -35,6 +35,7 @@ export const storeWith = (replaced: Partial<SharedSids>): SharedSids => ({
   release: async () => undefined,
   isReady: () => true,
   onMail: () => undefined,
+  onUpgraded: () => undefined,
   ...replaced
 })
 
