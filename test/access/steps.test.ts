@@ -13,6 +13,8 @@ import type { Route, RouteMatch, RouteTable } from '../../gateway/routes/route.t
 import { exchangeOf, identityOf, routeOf } from '../support/exchanges.ts'
 import { tableOf } from '../support/route-files.ts'
 
+const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
+
 const outcome = (error: { code: string; statusCode: number; reason: string | undefined } | undefined) =>
   error === undefined ? 'passes' : `${error.statusCode} ${error.code} ${error.reason}`
 
@@ -448,3 +450,38 @@ t.test('what is judged for a proxy is never forwarded, and what is forwarded is 
     [true, true, 'no-route', 'no-route']
   )
 })
+
+t.test(
+  'a preflight that a proxy asks about is matched as the OPTIONS that it forwards, if only that is public',
+  async t => {
+    const judge = (
+      routes: { PUT?: boolean; OPTIONS?: boolean },
+      forwardAuth: 'plain' | undefined,
+      requested?: string
+    ) => {
+      const match: RouteTable['match'] = method => {
+        const isPublic = method === 'PUT' || method === 'OPTIONS' ? routes[method] : undefined
+        if (isPublic === undefined) return NO_ROUTE
+        const route = routeOf({ id: method, public: isPublic, external: forwardAuth !== undefined })
+        return { route, path: '/x' }
+      }
+      const asked = requested === undefined ? [] : ['Access-Control-Request-Method', requested]
+      const fields = ['Host', 'a', 'Origin', 'https://a.example', ...asked]
+      const exchange = exchangeOf({ method: 'OPTIONS', fields, target: '/x' })
+      exchange.forwardAuth = forwardAuth
+      createMatchRoute(() => ({ match }) as RouteTable).matchPlain(exchange)
+      return exchange.match?.refusal ?? exchange.route?.id
+    }
+    const asPreflight = (routes: Parameters<typeof judge>[0]) => judge(routes, 'plain', 'PUT')
+    t.equal(asPreflight({ PUT: true, OPTIONS: true }), 'PUT')
+    t.equal(asPreflight({ PUT: true }), 'PUT')
+    t.equal(asPreflight({ PUT: false, OPTIONS: true }), 'OPTIONS')
+    t.equal(asPreflight({ OPTIONS: true }), 'OPTIONS')
+    t.equal(asPreflight({ PUT: false, OPTIONS: false }), 'PUT')
+    t.equal(asPreflight({ PUT: false }), 'PUT')
+    t.equal(asPreflight({ OPTIONS: false }), 'no-route')
+    t.equal(asPreflight({}), 'no-route')
+    t.equal(judge({ PUT: false, OPTIONS: true }, undefined, 'PUT'), 'PUT', 'the gateway answers it itself')
+    t.equal(judge({ PUT: true, OPTIONS: false }, 'plain'), 'OPTIONS', 'no preflight')
+  }
+)
