@@ -374,6 +374,25 @@ t.test(
   }
 )
 
+t.test('a poll that waits where its session is dropped, because it upgraded elsewhere, gets a noop', async t => {
+  // RW-96
+  let isUpgraded = false
+  let announce = () => undefined as unknown
+  const store = storeWith({
+    load: async () => ({ ...recordFor(source), upgraded: isUpgraded }),
+    onUpgraded(listener) {
+      announce = () => listener(hashId('sid'))
+    }
+  })
+  const { source, hold } = holdSessions(t, store)
+  const { session, ask, answers } = hold()
+  ask()
+  isUpgraded = true
+  announce()
+  await until(() => session.isOver)
+  t.same(answers, ['6'])
+})
+
 t.test('a CONNECT that is being judged outlives what another request reads of its session', async t => {
   // RW-94
   const owner = Promise.withResolvers<undefined>()

@@ -6,7 +6,7 @@ import { MAIL_MS } from '../sid-store.ts'
 import { answerFailure, answerText, clientFields } from './answers.ts'
 import type { PollingParts } from './polling-parts.ts'
 
-const NOOP = '6'
+export const NOOP = '6'
 
 export const createMailbox = ({ share, forwarding, session, record }: PollingParts) => {
   // Those of the handshake at first.

@@ -45,6 +45,7 @@ export const openPollingSession = (
   const letGo = () => {
     entry.isElsewhere = true
     session.leave()
+    polling.letGo()
     throw upgradedAlready()
   }
   const share = shared && createShare(shared, { sid, session, pollMs: record.pollMs, letGo })

@@ -3,7 +3,7 @@ import { BadRequest } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { ENGINE_CLOSE } from '../protocol/engineio.ts'
 import type { PollingShare } from '../share.ts'
-import { createMailbox } from './mailbox.ts'
+import { createMailbox, NOOP } from './mailbox.ts'
 import type { PollingParts } from './polling-parts.ts'
 import { createPollingPosts } from './polling-posts.ts'
 import { createUpstreamPolls } from './upstream-polls.ts'
@@ -50,6 +50,11 @@ export const createPollingTransport = (parts: PollingParts) => {
       return posts.post(exchange, headOf, payload)
     },
     failPosts: posts.failAll,
+    /** A WebSocket at another instance carries the session now: a poll that is still waiting gets a noop. */
+    letGo() {
+      const exchange = mailbox.letGo()
+      if (exchange !== undefined) mailbox.answer(exchange, NOOP)
+    },
     /**
      * The upstream is about to learn that a WebSocket carries the session: what it has answered to polls by then comes before what it
      * sends that way.
