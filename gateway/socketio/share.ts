@@ -81,8 +81,8 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
       await shared.save(sid, changes).catch(storeAway)
     },
     /**
-     * A WebSocket at this instance carries the session from now on. Returns what other instances have left for its client: all of
-     * it, because the right to poll is taken first, and whoever had it has by then left what the upstream answered.
+     * A WebSocket at this instance carries the session from now on. Returns what other instances have left for its client. Nothing
+     * can follow it: the right to poll is taken first, and an instance gives that right back only when it has left its answer.
      */
     async takeOver(): Promise<string[]> {
       const until = performance.now() + LAST_POLL_MS
