@@ -82,7 +82,8 @@ export const createShare = (shared: SharedSids, { sid, session, pollMs, letGo }:
     },
     /**
      * A WebSocket at this instance carries the session from now on. Returns what other instances have left for its client. Nothing
-     * can follow it: the right to poll is taken first, and an instance gives that right back only when it has left its answer.
+     * can follow it: the right to poll is taken first, and an instance gives that right back only when it has left its answer. Waits a second
+     * for it at most.
      */
     async takeOver(): Promise<string[]> {
       const until = performance.now() + LAST_POLL_MS
