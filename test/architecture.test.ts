@@ -1,9 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { type AnyNode, parse } from 'acorn'
-import { ancestor } from 'acorn-walk'
 import t from 'tap'
-import { scriptOf } from './mutate/graph.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
@@ -189,73 +186,8 @@ t.test('each library has one home', async t => {
   }
 })
 
-t.test('folders hold at most 16 entries, and files at most 300 lines', async t => {
-  const wide = /^gateway(?:\/store|\/cli|\/pages\/browser)?$/
-  const folders = new Set(files.filter(file => file.startsWith('gateway/')).map(dirname))
-  for (const folder of folders) {
-    if (!wide.test(folder)) t.ok(readdirSync(join(ROOT, folder)).length <= 16, folder)
-  }
-  for (const file of files) t.ok(readFileSync(join(ROOT, file), 'utf8').split('\n').length <= 301, file)
-})
-
-/** Functions longer than the rule, each with its reason. */
-const LONG: readonly string[] = [
-  // A switch with a case for each field.
-  'gateway/http/head.ts take'
-]
-
-interface FunctionSize {
-  readonly name: string
-  readonly lines: number
-  /** Whether it holds functions with names of their own. */
-  readonly isClosure: boolean
-  /** Variables of its own that change. */
-  readonly variables: number
-}
-
-/** What holds a function names it: a variable, a property, an address of the gateway's own. */
-const isNamed = (holder: AnyNode | undefined): boolean =>
-  holder?.type === 'VariableDeclarator' ||
-  holder?.type === 'Property' ||
-  (holder?.type === 'CallExpression' &&
-    holder.callee.type === 'MemberExpression' &&
-    holder.callee.object.type === 'Identifier' &&
-    holder.callee.object.name === 'app')
-
-const functionsIn = (file: string): FunctionSize[] => {
-  const script = scriptOf(file)
-  const found = new Map<AnyNode, { -readonly [Key in keyof FunctionSize]: FunctionSize[Key] }>()
-  const sizeOf = (node: AnyNode, parent: AnyNode | undefined) => {
-    const named = parent?.type === 'VariableDeclarator' ? parent.id : parent?.type === 'Property' ? parent.key : parent
-    const name = named === undefined ? '' : script.slice(named.start, named.end).split(/[\s(=]/, 1)[0]
-    const lines = (node.loc?.end.line ?? 0) - (node.loc?.start.line ?? 0) + 1
-    const size = found.get(node) ?? { name: `${file} ${name}`, lines, isClosure: false, variables: 0 }
-    found.set(node, size)
-    return size
-  }
-  const around = (within: readonly AnyNode[]) =>
-    within.flatMap((node, i) => (/Function/.test(node.type) ? [sizeOf(node, within[i - 1])] : []))
-  ancestor(parse(script, { ecmaVersion: 'latest', sourceType: 'module', locations: true }), {
-    Function(_node, _state, ancestors) {
-      const outer = around(ancestors).slice(0, -1)
-      if (isNamed(ancestors.at(-2))) for (const size of outer) size.isClosure = true
-    },
-    VariableDeclaration(node, _state, ancestors) {
-      const size = around(ancestors).at(-1)
-      if (size !== undefined && node.kind === 'let') size.variables += node.declarations.length
-    }
-  })
-  return [...found.values()]
-}
-
-t.test('functions have at most 40 lines; those that hold others 120, and five variables that change', async t => {
-  for (const file of files) {
-    const tooLong = functionsIn(file).filter(
-      ({ name, lines, isClosure, variables }) =>
-        !LONG.includes(name) && (lines > (isClosure ? 120 : 40) || variables > 5)
-    )
-    t.same(tooLong, [], file)
-  }
+t.test('a file has at most 400 lines', async t => {
+  for (const file of files) t.ok(readFileSync(join(ROOT, file), 'utf8').split('\n').length <= 401, file)
 })
 
 t.test('nothing that grows is kept at module level but in a bounded map', async t => {
