@@ -6,6 +6,7 @@ import { fieldValue, fieldValues } from '../http/server/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+import { encodeRawBytes } from '../values/raw-bytes.ts'
 import { originAllowed } from './socket-token.ts'
 
 /** Returns the Set-Cookie fields for the responses to login, refresh and logout. */
@@ -139,7 +140,7 @@ export const createBrowserSession = (parts: BrowserSessionParts): BrowserSession
       const { method, request, route } = exchange
       if (route?.browser !== true || !wantsPage(exchange)) return undefined
       if (!SAFE_METHODS.has(method) || fieldValue(request.fields, 'x-requested-with') !== undefined) return undefined
-      const target = exchange.path + exchange.query
+      const target = exchange.path + encodeRawBytes(exchange.query)
       const kept = target.length <= RETURN_LENGTH && /^\/(?![/\\])/.test(target) ? target : '/'
       return `/auth/login?returnTo=${encodeURIComponent(kept)}`
     },

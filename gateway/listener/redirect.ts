@@ -1,5 +1,6 @@
 // Redirects every request of a plain HTTP listener (308) to the same path and query on PUBLIC_URL.
 import { createHttpServer, type HttpServer } from '../http/server/server.ts'
+import { encodeRawBytes } from '../values/raw-bytes.ts'
 
 const REFUSED = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'
 /** More would be someone else's redirect loop, or an attack. */
@@ -23,8 +24,5 @@ export const redirectLocation = (publicUrl: string, target: string): string => {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
   if (path.length > MAX_TARGET_LENGTH || !/^[/?]/.test(path)) return `${publicUrl}/`
   const absolute = path.startsWith('?') ? `/${path}` : path
-  return (
-    publicUrl +
-    absolute.replace(/[^!-~]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
-  )
+  return publicUrl + encodeRawBytes(absolute)
 }

@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { parseTraceparent } from '../http/trace-context.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
+import { encodeRawBytes } from '../values/raw-bytes.ts'
 import { lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'
 
@@ -46,9 +47,11 @@ const routeField = ({ id }: Route): string => `,"route":${JSON.stringify(id)}`
 const identityField = ({ user }: Identity): string =>
   `,"user":${user.id},"profiles":${JSON.stringify(user.profiles)},"accessStatus":"${user.accessStatus}","provider":"${user.provider}"`
 
-/** A path may be a link that contains a token. A path that could not be parsed is truncated and logged as received. */
+/** A path may be a link that contains a token. A path that could not be parsed is truncated, and logged as received except for bytes that no URL contains. */
 const pathOf = ({ path, request }: Exchange): string =>
-  JSON.stringify(redactText(redactUrl(path === '' ? (request.target.split('?', 1)[0]?.slice(0, 256) ?? '') : path)))
+  JSON.stringify(
+    redactText(redactUrl(path === '' ? encodeRawBytes(request.target.split('?', 1)[0]?.slice(0, 256) ?? '') : path))
+  )
 
 const statusField = ({ response, upgraded }: Exchange): string => {
   if (upgraded) return ',"status":101'

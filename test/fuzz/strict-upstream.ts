@@ -14,7 +14,7 @@ export interface StrictUpstream {
 }
 
 const HEAD =
-  /^([A-Z]+) (\/[!-~]*|\*) HTTP\/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*)\r\n$/
+  /^([A-Z]+) (\/[!-~]*?(?:\?[!-~\x80-\xff]*)?|\*) HTTP\/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*)\r\n$/
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 /** Length of a chunked body at the start of `text`; undefined while incomplete, -1 when malformed. */

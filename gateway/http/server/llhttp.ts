@@ -26,6 +26,7 @@ const TAB = 9
 const LF = 10
 const CR = 13
 const SPACE = 32
+const TILDE = 126
 
 interface Exports {
   readonly memory: WebAssembly.Memory
@@ -148,6 +149,14 @@ export class Llhttp {
    * {@link TOO_LARGE}; {@link takeHead} then returns its contents.
    */
   readHead(bytes: Buffer): number {
+    const length = this.#parseHead(bytes)
+    if (length !== MALFORMED) return length
+    const maskedLength = this.#parseHead(createTargetMask()(bytes))
+    if (maskedLength > 0) this.#text = bytes.toString('latin1', 0, maskedLength)
+    return maskedLength
+  }
+
+  #parseHead(bytes: Buffer): number {
     this.#exports.llhttp_reset(this.#heads)
     this.#fieldCount = this.#valueCount = this.#targetEnd = 0
     const most = Math.min(bytes.length, MAX_REQUEST_HEAD_BYTES)
@@ -208,8 +217,10 @@ export class Llhttp {
   /** For an incomplete head: each byte is checked once, however small the pieces are. */
   createHeadProbe(): HeadProbe {
     const parser = this.#exports.llhttp_alloc(REQUEST)
+    const mask = createTargetMask()
     return {
-      take: bytes => {
+      take: piece => {
+        const bytes = mask(piece)
         // Only the position is known here; the contents are read from the complete head.
         this.#fieldCount = this.#valueCount = 0
         for (let at = 0; at < bytes.length; at += INPUT_BYTES) {
@@ -274,6 +285,25 @@ export class Llhttp {
         if (!isTaking) free()
       }
     }
+  }
+}
+
+/**
+ * Replaces bytes from 0x80 in the request target, which llhttp refuses and other servers accept, in the pieces of one head. What
+ * replaces them occurs in no method and no version.
+ */
+const createTargetMask = () => {
+  let isPastMethod = false
+  let isPastLine = false
+  return (piece: Buffer): Buffer => {
+    const start = isPastMethod ? 0 : piece.indexOf(SPACE)
+    if (isPastLine || start === -1) return piece
+    const end = piece.indexOf(LF, start)
+    isPastMethod = true
+    isPastLine = end !== -1
+    const masked = Buffer.from(piece)
+    for (let i = start; i < (isPastLine ? end : piece.length); i++) if ((masked[i] ?? 0) >= 0x80) masked[i] = TILDE
+    return masked
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Random } from '../mutate.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'QUERY', 'M-SEARCH']
-const TARGETS = ['/', '/a', '/a/b?c=d', '/%41?x', 'http://a/b', '/a;b', '/{x}|', '/a?b?c', '/..', '*']
+const TARGETS = ['/', '/a', '/a/b?c=d', '/%41?x', 'http://a/b', '/a;b', '/{x}|', '/a?b?c', '/a?b=\xc3\xa7', '/..', '*']
 const FIELDS = [
   ...['Accept: */*', 'x:', 'X-Empty: ', 'Cookie: a=b; c="d"', 'X-T:\t v \t', 'X-B: \x80\xff', 'Connection: keep-alive'],
   ...['Connection: x, close', 'Connection: close', 'Upgrade: websocket', 'Connection: Upgrade', 'Expect: 100-continue'],

@@ -86,9 +86,10 @@ const readHead = (bytes: string, start: number): Head | undefined => {
   return { method, target, version, inadmissible, ...section }
 }
 
-// §3.2: one of four forms. Characters that RFC 3986 does not allow in a path but browsers send (`|`, `{`) are let pass.
+// §3.2: one of four forms. Characters that RFC 3986 does not allow but browsers send in a path (`|`, `{`), and other programs in a
+// query (raw UTF-8), are let pass.
 const targetFault = (method: string, target: string): string | undefined => {
-  if (/[^!-~]|#/.test(target)) return 'a character that no target has'
+  if (target.includes('#') || /[^!-~]/.test(target.split('?', 1)[0] ?? '')) return 'a character that no target has'
   if (target.startsWith('/') || (target === '*' && method === 'OPTIONS')) return undefined
   return /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]/.test(target) ? undefined : 'no form of a request target'
 }

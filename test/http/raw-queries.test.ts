@@ -1,0 +1,57 @@
+// Queries with raw UTF-8 bytes, as some programs send them, pass as they are; paths with such bytes are refused.
+// RV-19
+import t from 'tap'
+import { Llhttp, MALFORMED } from '../../gateway/http/server/llhttp.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const RAW_QUERY = Buffer.from('?q=ção&€').toString('latin1')
+
+t.test('raw bytes of a query reach the backend as they were sent, in one piece or byte by byte', async t => {
+  const upstream = await startRawUpstream(t)
+  const world = await startGateway(t, {
+    config: { upstreams: { raw: { url: upstream.url } }, routes: [{ path: '/p/*', upstream: 'raw', public: true }] }
+  })
+  const connection = await world.connect()
+  t.teardown(() => connection.destroy())
+  const request = `GET /p/x${RAW_QUERY} HTTP/1.1\r\nHost: gw\r\nX-Name: \xe7\r\n\r\n`
+
+  connection.send(request)
+  t.equal((await connection.response()).status, 200)
+  t.equal(upstream.requests[0]?.target, `/p/x${RAW_QUERY}`)
+
+  for (const byte of request) {
+    connection.send(byte)
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  t.equal((await connection.response()).status, 200, 'on the same connection')
+  t.equal(upstream.requests[1]?.target, `/p/x${RAW_QUERY}`)
+
+  connection.send(`GET /p/\xc3\xa7 HTTP/1.1\r\nHost: gw\r\n\r\n`)
+  t.match(await connection.response(), { status: 400, body: /GW_BAD_PATH/, headers: { connection: 'keep-alive' } })
+  connection.send(`GET /p/\xc3\xa7${RAW_QUERY} HTTP/1.1\r\nHost: gw\r\n\r\n`)
+  t.match(await connection.response(), { status: 400, body: /GW_BAD_PATH/ })
+  connection.send('GET /p/x HTTP/1.1\r\nHost: gw\r\n\r\n')
+  t.equal((await connection.response()).status, 200, 'the connection goes on')
+  t.equal(upstream.requests.length, 3)
+})
+
+t.test('elsewhere in a request line such bytes are malformed', async t => {
+  const llhttp = new Llhttp()
+  for (const line of ['G\xc3T /a HTTP/1.1', 'GET\xa0/a HTTP/1.1', 'GET /a HTTP/1\xa01', '\xc3GET /a HTTP/1.1'])
+    t.equal(llhttp.readHead(Buffer.from(`${line}\r\nHost: a\r\n\r\n`, 'latin1')), MALFORMED, JSON.stringify(line))
+})
+
+t.test('a login returns to a query with raw bytes', async t => {
+  const upstream = await startRawUpstream(t)
+  const world = await startGateway(t, {
+    env: { BROWSER_SESSION: 'true' },
+    config: { upstreams: { raw: { url: upstream.url } }, routes: [{ path: '/p/*', upstream: 'raw', browser: true }] }
+  })
+  const answer = await world.raw(
+    `GET /p/x${RAW_QUERY} HTTP/1.1\r\nHost: gw\r\nSec-Fetch-Mode: navigate\r\nAccept: text/html\r\n\r\n`
+  )
+  t.equal(answer.status, 302)
+  const back = new URL(answer.headers.location ?? '', world.url).searchParams.get('returnTo')
+  t.equal(back, '/p/x?q=%C3%A7%C3%A3o&%E2%82%AC')
+})
