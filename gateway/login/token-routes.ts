@@ -5,7 +5,7 @@ import { TokenRevoked, Unauthenticated } from '../errors.ts'
 import { identityOf } from '../http/exchange.ts'
 import { type Identity, tokenAnswerSchema, userSchema } from '../identity.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
-import type { TokenOwner } from '../tokens/owner-table.ts'
+import type { TokenOwner } from '../tokens/personal-tokens.ts'
 import { isRecord } from '../values/records.ts'
 
 interface TokenRoutesParts {

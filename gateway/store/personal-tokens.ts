@@ -3,12 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound, TokenRevoked } from '../errors.ts'
 import type { Identity } from '../identity.ts'
-import {
-  hashPersonalToken,
-  type PersonalTokenNews,
-  type PersonalTokenUse,
-  personalTokenId
-} from '../tokens/personal-tokens.ts'
+import { hashPersonalToken, type OwnerNews, type PersonalTokenUse, personalTokenId } from '../tokens/personal-tokens.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
@@ -39,8 +34,8 @@ export const createPersonalTokenStore = (database: Database) => ({
   /** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
   end: (actor: Actor, id: number, userId?: number): Promise<void> =>
     database.write(manager => end(manager, actor, id, userId)),
-  /** Delivers live tokens and their owners: all of them, or what may have changed since `cursor`, which was read `ageMs` ago. */
-  readLive: (cursor: string | undefined, learn: (news: PersonalTokenNews) => void, ageMs?: number): Promise<void> =>
+  /** Delivers owners with their live tokens: all, or those who may have changed since `cursor`, which was read `ageMs` ago. */
+  readLive: (cursor: string | undefined, learn: (news: OwnerNews[]) => void, ageMs?: number): Promise<void> =>
     readLiveTokens(database, cursor, learn, ageMs),
   recordUse: (uses: readonly PersonalTokenUse[]): Promise<void> =>
     database.read(async manager => {

@@ -1,12 +1,36 @@
-// Verifies the access tokens that people create. All live ones are in memory as SHA-256, so no request needs a lookup.
+// Verifies the access tokens that people create. All live ones are in memory by their SHA-256, so no request needs a lookup.
 import { hash } from 'node:crypto'
 import { type GatewayError, LoginRequired, TokenExpired, TokenRevoked, Unauthenticated } from '../errors.ts'
-import { type Identity, narrowedTo } from '../identity.ts'
-import { boundedMap } from '../values/bounded-map.ts'
-import { ownText } from '../values/own-text.ts'
-import { createOwnerTable, type TokenOwner } from './owner-table.ts'
+import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Revocations } from './revocations.ts'
-import { createTokenTable, type KeptToken, type PersonalTokenRow } from './token-table.ts'
+
+/** A live token as stored in the database; times in seconds since the epoch. It never changes. */
+export interface LiveToken {
+  readonly id: number
+  /** SHA-256 of its text, hexadecimal. */
+  readonly hash: string
+  /** Profiles named when it was created. */
+  readonly profiles: readonly string[]
+  /** The owner's access version when it was created. */
+  readonly version: number
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
+/** The owner of live tokens, as the database knows them. */
+export interface TokenOwner {
+  readonly user: User
+  readonly version: number
+  readonly lowestAccepted: number
+  readonly disabled: boolean
+  /** When a login or a recheck last confirmed them; seconds since the epoch. */
+  readonly confirmedAt: number
+}
+
+export interface OwnerNews {
+  readonly owner: TokenOwner
+  readonly tokens: readonly LiveToken[]
+}
 
 /** A token has been used; `usedAt` to the minute, in milliseconds since the epoch. */
 export interface PersonalTokenUse {
@@ -14,21 +38,17 @@ export interface PersonalTokenUse {
   readonly usedAt: number
 }
 
-export interface PersonalTokenNews {
-  readonly personalTokens: readonly PersonalTokenRow[]
-  readonly owners: readonly TokenOwner[]
-}
-
 export interface PersonalTokens {
   judge(token: string): Identity | GatewayError
-  learn(news: PersonalTokenNews): void
+  /** Adds owners and tokens, and replaces what was known about an owner. */
+  learn(news: readonly OwnerNews[]): void
   /** Whether a text is a token that was created here and has not been purged; does not check its owner. */
   isLive(token: string): boolean
   /** Whether this person has a live token; if so, a change of their access must be read again. */
   isOwner(userId: number): boolean
   /** Tokens used in this minute (minutes since the epoch) or later. */
   usedSince(minute: number): PersonalTokenUse[]
-  /** Removes expired tokens. */
+  /** Removes tokens that are over, and owners without any. */
   purge(): void
   size(): number
 }
@@ -40,19 +60,17 @@ interface PersonalTokensOptions {
   now?: () => number
 }
 
-/** For a recently used token, so that its hash need not be computed for each request. */
-interface Known {
-  readonly place: number
-  readonly row: KeptToken
-  /** Revision of its owner when `identity` was built; 0: not built yet. */
-  revision: number
-  identity: Identity | undefined
+interface KnownToken {
+  readonly row: LiveToken
+  readonly userId: number
+  /** Minutes since the epoch; 0: not used yet. */
+  usedMinute: number
+  /** Built at the first use after `owner` has changed. */
+  built?: { readonly owner: TokenOwner; readonly identity: Identity }
 }
 
 const PREFIX = 'pt_'
 const SHAPE = /^pt_[A-Za-z0-9_-]{43}$/
-/** Recently used tokens, whose hash and identity are remembered; about 15 MB at most. */
-const REMEMBERED = 16_384
 
 // Shared, because a flood of guesses needs many of them.
 const UNKNOWN = new Unauthenticated({ reason: 'unknown-access-token' })
@@ -65,89 +83,73 @@ export const personalTokenId = (id: number): string => `${PREFIX}${id}`
 
 export const hashPersonalToken = (token: string): string => hash('sha256', token, 'hex')
 
+const identityFor = (known: KnownToken, owner: TokenOwner): Identity => {
+  if (known.built?.owner === owner) return known.built.identity
+  const { id, profiles, createdAt, expiresAt } = known.row
+  const identity: Identity = {
+    user: narrowedTo(owner.user, profiles),
+    subject: String(owner.user.id),
+    tokenId: personalTokenId(id),
+    version: owner.version,
+    issuedAt: createdAt,
+    expiresAt,
+    authenticatedAt: 0,
+    kind: 'personal',
+    profilesAtMost: profiles
+  }
+  known.built = { owner, identity }
+  return identity
+}
+
 export const createPersonalTokens = (options: PersonalTokensOptions): PersonalTokens => {
   const { revocations, confirmMs, now = Date.now } = options
-  const table = createTokenTable()
-  const owners = createOwnerTable()
-  const recent = boundedMap<string, Known>(REMEMBERED)
+  /** By `hash`. */
+  const tokens = new Map<string, KnownToken>()
+  const owners = new Map<number, TokenOwner>()
 
-  const recall = (token: string): Known | undefined => {
-    const known = recent.get(token)
-    if (known !== undefined) return known
-    const place = SHAPE.test(token) ? table.find(hash('sha256', token, 'buffer')) : -1
-    if (place === -1) return undefined
-    const found: Known = { place, row: table.at(place), revision: 0, identity: undefined }
-    recent.set(ownText(token), found)
-    return found
-  }
-
-  /** Rebuilt only if its owner has changed. */
-  const identityFor = (known: Known, place: number): Identity => {
-    const revision = owners.revision(place)
-    if (known.identity !== undefined && known.revision === revision) return known.identity
-    const { id, profiles, createdAt, expiresAt } = known.row
-    const { user, version } = owners.at(place)
-    known.revision = revision
-    known.identity = {
-      user: narrowedTo(user, profiles),
-      subject: String(user.id),
-      tokenId: personalTokenId(id),
-      version,
-      issuedAt: createdAt,
-      expiresAt,
-      authenticatedAt: 0,
-      kind: 'personal',
-      profilesAtMost: profiles
-    }
-    return known.identity
-  }
+  const find = (token: string) => (SHAPE.test(token) ? tokens.get(hashPersonalToken(token)) : undefined)
 
   return {
     judge(token) {
-      const known = recall(token)
-      if (known === undefined) return UNKNOWN
-      const owner = owners.find(known.row.userId)
-      if (owner === -1) return UNKNOWN
+      const known = find(token)
+      const owner = known && owners.get(known.userId)
+      if (known === undefined || owner === undefined) return UNKNOWN
       const nowMs = now()
       if (known.row.expiresAt * 1000 <= nowMs) return new TokenExpired({ reason: 'expired' })
       const identity = identityFor(known, owner)
-      const ended = owners.isDisabled(owner) || known.row.version < owners.lowestAccepted(owner)
+      const ended = owner.disabled || known.row.version < owner.lowestAccepted
       if (ended || revocations.standing(identity) === 'revoked') return new TokenRevoked({ reason: 'revoked' })
-      if (nowMs - owners.confirmedAt(owner) * 1000 > confirmMs)
-        return new LoginRequired({ reason: 'owner-unconfirmed' })
-      table.markUsed(known.place, Math.floor(nowMs / 60_000))
+      if (nowMs - owner.confirmedAt * 1000 > confirmMs) return new LoginRequired({ reason: 'owner-unconfirmed' })
+      known.usedMinute = Math.floor(nowMs / 60_000)
       return identity
     },
-    learn({ personalTokens, owners: people }) {
-      for (const owner of people) owners.set(owner)
-      for (const row of personalTokens) table.add(row)
+    learn(news) {
+      for (const { owner, tokens: rows } of news) {
+        owners.set(owner.user.id, owner)
+        for (const row of rows)
+          if (!tokens.has(row.hash)) tokens.set(row.hash, { row, userId: owner.user.id, usedMinute: 0 })
+      }
     },
-    isLive: token => recall(token) !== undefined,
-    isOwner: userId => owners.find(userId) !== -1,
+    isLive: token => find(token) !== undefined,
+    isOwner: userId => owners.has(userId),
     usedSince(minute) {
       const uses: PersonalTokenUse[] = []
-      for (let place = 0; place < table.size(); place++) {
-        const used = table.usedMinute(place)
-        if (used !== 0 && used >= minute) uses.push({ personalToken: table.at(place).id, usedAt: used * 60_000 })
-      }
+      for (const { row, usedMinute } of tokens.values())
+        if (usedMinute !== 0 && usedMinute >= minute) uses.push({ personalToken: row.id, usedAt: usedMinute * 60_000 })
       return uses
     },
     purge() {
       const owning = new Set<number>()
-      const nowS = now() / 1000
-      table.retain(row => {
-        const owner = owners.find(row.userId)
-        const isLive =
-          row.expiresAt > nowS &&
-          owner !== -1 &&
-          row.version >= owners.lowestAccepted(owner) &&
-          !revocations.isRevoked(personalTokenId(row.id))
-        if (isLive) owning.add(row.userId)
-        return isLive
-      })
-      owners.retain(owning)
-      recent.clear()
+      for (const [key, { row, userId }] of tokens) {
+        const isOver =
+          row.expiresAt * 1000 <= now() ||
+          row.version < (owners.get(userId)?.lowestAccepted ?? 0) ||
+          revocations.isRevoked(personalTokenId(row.id))
+        if (isOver) tokens.delete(key)
+        else owning.add(userId)
+      }
+      for (const userId of owners.keys()) if (!owning.has(userId)) owners.delete(userId)
     },
-    size: table.size
+    size: () => tokens.size
   }
 }

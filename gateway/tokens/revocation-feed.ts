@@ -1,7 +1,7 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
 import { coalesce } from '../values/coalesce.ts'
 import type { Log } from '../values/log.ts'
-import type { PersonalTokenNews, PersonalTokens } from './personal-tokens.ts'
+import type { OwnerNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
 
 /** Changes as the store reads them; `cursor` is where the next read continues. */
@@ -17,8 +17,8 @@ interface StateRead {
 interface FeedSource {
   loadRevocations(): Promise<StateRead>
   changesSince(cursor: string): Promise<StateRead>
-  /** Live access tokens and their owners, in parts: all of them, or those that changed since `cursor`, read `ageMs` ago. */
-  readLiveTokens(cursor: string | undefined, learn: (news: PersonalTokenNews) => void, ageMs: number): Promise<void>
+  /** Owners of live access tokens, in parts: all of them, or those that changed since `cursor`, read `ageMs` ago. */
+  readLiveTokens(cursor: string | undefined, learn: (news: OwnerNews[]) => void, ageMs: number): Promise<void>
   purgeExpired(): Promise<void>
   /** Subscribes to each change as it is committed. */
   listen(on: { onChange: (change: AccessChange) => void; onLost: () => void; onRestored: () => void }): {
@@ -93,8 +93,7 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
   const poll = setInterval(() => void read(), pollMs)
   const purge = setInterval(() => {
     revocations.purge()
-    // Not while reading owners whose tokens have not arrived yet.
-    void read.idle().then(personalTokens.purge)
+    personalTokens.purge()
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
   }, PURGE_EVERY_MS)
   poll.unref()

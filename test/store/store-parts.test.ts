@@ -19,7 +19,7 @@ import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import { updateSigningKeys } from '../../gateway/store/signing-keys.ts'
 import { storableJson, storableText } from '../../gateway/store/storable.ts'
-import { readAccessNames, readOwners, secondsAt, unpackOwners } from '../../gateway/store/token-owners.ts'
+import type { OwnerNews } from '../../gateway/tokens/personal-tokens.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
@@ -156,10 +156,8 @@ t.test('an access token has profiles of its owner, an end in the future, and is 
   const { items } = await tokens.list({}, user.id)
   t.match(items, [{ name: 'ci', profiles: only('Agente'), lastUsedAt: '', user: { id: user.id, username: 'bia' } }])
   const read: object[] = []
-  await readLiveTokens(database, undefined, ({ personalTokens, owners }) => {
-    if (read.push(...personalTokens, ...owners) > 10) throw new Error('there is no end')
-  })
-  t.match(read, [{ user: { id: user.id } }, { userId: user.id, version, profiles: only('Agente') }])
+  await readLiveTokens(database, undefined, news => read.push(...news))
+  t.match(read, [{ owner: { user: { id: user.id } }, tokens: [{ version, profiles: only('Agente') }] }])
   await t.rejects(tokens.end(actor, 999_999), { code: 'GW_NOT_FOUND', reason: 'no-token' })
 })
 
@@ -222,23 +220,21 @@ t.test('people to look up again are counted, also when there are none', async t 
 })
 
 t.test('owners of tokens are read as they are stored', async t => {
-  const [{ id }, other] = [await newPerson('josé'), await newPerson('zoe')]
-  await users.setAccess(actor, id, { profiles: ['Agente', 'Supervisor'], areas: ['Sul'], areaPrincipal: 'Sul' })
-  const owners = await database.read(async manager => {
-    const names = await readAccessNames(manager)
-    return (await readOwners(manager, [id, other.id])).flatMap(row => unpackOwners(row, names))
-  })
-  const [jose, zoe] = owners.toSorted((a, b) => a.user.id - b.user.id)
-  const { name, email, username } = person('josé')
-  // Profiles are listed in the order of the product.
-  const access = { profiles: ['Supervisor', 'Agente'], areas: ['Sul'], areaPrincipal: 'Sul', accessStatus: 'assigned' }
-  t.match(jose, { user: { id, name, email, username, ...access }, version: 1, lowestAccepted: 0, disabled: false })
-  t.match(zoe, { user: { id: other.id, profiles: only(), areas: only(), areaPrincipal: '' }, version: 0 })
-  t.ok(Math.abs((jose?.confirmedAt ?? 0) - nowS()) < 600)
-  // 2100-01-01 00:00:00.5 UTC
-  const packed = Buffer.alloc(8)
-  packed.writeBigInt64BE(3_155_760_000_500_000n)
-  t.equal(secondsAt(packed, 0), 4_102_444_800.5)
+  const { id } = await newPerson('josé')
+  const access = { profiles: ['Agente', 'Supervisor'], areas: ['Sul'], areaPrincipal: 'Sul' }
+  const { version } = await users.setAccess(actor, id, access)
+  const { user } = (await users.loadPeople([id]))[0] ?? { user: await newPerson('josé') }
+  t.match(user, { ...access, profiles: ['Supervisor', 'Agente'] }, 'profiles are listed in the order of the product')
+  const expiresAt = new Date(Date.now() + 60_000).toISOString()
+  const wish = { name: 'ci', profiles: [], expiresAt }
+  await createPersonalTokenStore(database).create(actor, { user, tokenId: 'jose', version }, wish)
+  const read: OwnerNews[] = []
+  await readLiveTokens(database, undefined, news => read.push(...news))
+  const jose = read.find(({ owner }) => owner.user.id === id)
+  t.match(jose?.owner, { user, version: 1, lowestAccepted: 0, disabled: false })
+  t.ok(Math.abs((jose?.owner.confirmedAt ?? 0) - nowS()) < 600)
+  t.equal(jose?.tokens[0]?.expiresAt, Date.parse(expiresAt) / 1000)
+  t.ok(Math.abs((jose?.tokens[0]?.createdAt ?? 0) - nowS()) < 600)
 })
 
 t.test('a copy continues where its source was: the next person gets an id of their own', async t => {

@@ -1,21 +1,21 @@
 // What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
-import { createHmac, hash } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import { createAccessTokens, fitsToken } from '../../gateway/tokens/access-token.ts'
-import { createOwnerTable, type TokenOwner } from '../../gateway/tokens/owner-table.ts'
 import {
   createPersonalTokens,
   hashPersonalToken,
   isPersonalToken,
-  personalTokenId
+  type LiveToken,
+  personalTokenId,
+  type TokenOwner
 } from '../../gateway/tokens/personal-tokens.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { type AccessChange, createRevocations } from '../../gateway/tokens/revocations.ts'
 import { isFromElsewhere, mayComeFrom } from '../../gateway/tokens/token-addresses.ts'
-import { createTokenTable, type PersonalTokenRow } from '../../gateway/tokens/token-table.ts'
 import { createVerifiedTokens } from '../../gateway/tokens/verified-tokens.ts'
 import { identityOf } from '../support/exchanges.ts'
 import { only } from '../support/only.ts'
@@ -325,22 +325,20 @@ const OWNER: TokenOwner = {
   confirmedAt: NOW_S
 }
 const TOKEN = `pt_${'a'.repeat(43)}`
-const ROW: PersonalTokenRow = {
+const ROW: LiveToken = {
   id: 5,
-  userId: 7,
-  hashes: Buffer.from(hashPersonalToken(TOKEN), 'hex'),
-  hashAt: 0,
+  hash: hashPersonalToken(TOKEN),
   profiles: ['Agente', 'Admin'],
   version: 3,
   createdAt: NOW_S - 100,
   expiresAt: NOW_S + 100
 }
 
-const startPersonal = (row: Partial<PersonalTokenRow> = {}, owner: Partial<TokenOwner> | undefined = {}) => {
+const startPersonal = (row: Partial<LiveToken> = {}, owner: Partial<TokenOwner> = {}) => {
   const clock = { nowS: NOW_S }
   const revocations = createRevocations(() => clock.nowS * 1000)
   const tokens = createPersonalTokens({ revocations, confirmMs: 60_000, now: () => clock.nowS * 1000 })
-  tokens.learn({ personalTokens: [{ ...ROW, ...row }], owners: [{ ...OWNER, ...owner }] })
+  tokens.learn([{ owner: { ...OWNER, ...owner }, tokens: [{ ...ROW, ...row }] }])
   return { tokens, revocations, clock, judge: (token = TOKEN) => outcome(tokens.judge(token)) }
 }
 
@@ -359,7 +357,7 @@ t.test('an access token acts for its owner with the profiles named, as long as b
   })
   t.equal(tokens.judge(TOKEN), tokens.judge(TOKEN), 'one identity until the owner changes')
   const before = tokens.judge(TOKEN)
-  tokens.learn({ personalTokens: [], owners: [{ ...OWNER, version: 4 }] })
+  tokens.learn([{ owner: { ...OWNER, version: 4 }, tokens: [] }])
   t.not(tokens.judge(TOKEN), before)
   t.match(tokens.judge(TOKEN), { version: 4 })
   t.same((startPersonal({ profiles: ['Admin'] }).tokens.judge(TOKEN) as Identity).user.profiles, [])
@@ -370,7 +368,6 @@ t.test('an access token acts for its owner with the profiles named, as long as b
   t.equal(startPersonal({}, { disabled: true }).judge(), 'GW_TOKEN_REVOKED revoked')
   t.equal(startPersonal({}, { confirmedAt: NOW_S - 60 }).judge(), 'pt_5')
   t.equal(startPersonal({}, { confirmedAt: NOW_S - 61 }).judge(), 'GW_LOGIN_REQUIRED owner-unconfirmed')
-  t.equal(startPersonal({ userId: 8 }).judge(), 'GW_UNAUTHENTICATED unknown-access-token')
   const { judge, revocations } = startPersonal()
   for (const token of ['pt_x', `${TOKEN}a`, `x${TOKEN}`, `pt_${'b'.repeat(43)}`, ''])
     t.equal(judge(token), 'GW_UNAUTHENTICATED unknown-access-token', token)
@@ -382,27 +379,24 @@ t.test('an access token acts for its owner with the profiles named, as long as b
 t.test('access tokens are forgotten when they are over, and their owners with the last one', async t => {
   const { tokens, clock, revocations, judge } = startPersonal()
   const other = `pt_${'b'.repeat(43)}`
-  const later = {
-    ...ROW,
-    id: 6,
-    hashes: Buffer.from(hashPersonalToken(other), 'hex'),
-    expiresAt: NOW_S + 200,
-    profiles: ['Agente', 'Admin']
-  }
-  tokens.learn({ personalTokens: [later, { ...ROW, expiresAt: 0 }], owners: [] })
+  const later = { ...ROW, id: 6, hash: hashPersonalToken(other), expiresAt: NOW_S + 200 }
+  tokens.learn([{ owner: OWNER, tokens: [later, { ...ROW, expiresAt: 0 }] }])
   t.equal(tokens.size(), 2, 'a token once known is not replaced')
-  const profilesOf = (token: string) => (tokens.judge(token) as Identity).profilesAtMost
-  t.equal(profilesOf(TOKEN), profilesOf(other), 'equal lists are one list')
+  t.same([judge(), judge(other)], ['pt_5', 'pt_6'])
   t.same([tokens.isOwner(7), tokens.isOwner(8)], [true, false])
 
   const minute = Math.floor((NOW_S * 1000) / 60_000)
-  t.match(tokens.usedSince(minute), [{ personalToken: 5, usedAt: minute * 60_000 }, { personalToken: 6 }])
+  t.same(tokens.usedSince(minute), [
+    { personalToken: 5, usedAt: minute * 60_000 },
+    { personalToken: 6, usedAt: minute * 60_000 }
+  ])
   t.same(tokens.usedSince(minute + 1), [])
   t.same(startPersonal().tokens.usedSince(0), [], 'never used')
 
   clock.nowS = NOW_S + 100
   tokens.purge()
   t.same([tokens.size(), tokens.isOwner(7), judge()], [1, true, 'GW_UNAUTHENTICATED unknown-access-token'])
+  t.equal(tokens.usedSince(minute).length, 1, 'the use of the other one is still known')
   revocations.learn({ tokens: [{ jti: 'pt_6', expiresAt: NOW_S + 1000 }] })
   tokens.purge()
   t.same([tokens.size(), tokens.isOwner(7)], [0, false])
@@ -410,195 +404,23 @@ t.test('access tokens are forgotten when they are over, and their owners with th
 
 t.test('only what was created here is an access token, and it is kept while its owner lets it pass', async t => {
   const { tokens, judge } = startPersonal()
-  const texts = ['b', 'c', 'd'].map(letter => `pt_${letter.repeat(43)}`)
-  const rows = [
-    { userId: 8, version: 2 },
-    { userId: 8, version: 1 },
-    { userId: 9, version: 9 }
-  ].map((parts, index) => {
-    const hashes = Buffer.from(hashPersonalToken(texts[index] ?? ''), 'hex')
-    return { ...ROW, ...parts, id: 6 + index, hashes }
-  })
-  tokens.learn({ personalTokens: rows, owners: [{ ...OWNER, user: { ...OWNER.user, id: 8 } }] })
+  const texts = ['b', 'c'].map(letter => `pt_${letter.repeat(43)}`)
+  const rows = texts.map((text, index) => ({
+    ...ROW,
+    id: 6 + index,
+    hash: hashPersonalToken(text),
+    version: 2 - index
+  }))
+  tokens.learn([{ owner: { ...OWNER, user: { ...OWNER.user, id: 8 } }, tokens: rows }])
   for (const unknown of ['pt_x', `pt_${'e'.repeat(43)}`]) {
     t.equal(tokens.isLive(unknown), false)
     t.equal(judge(unknown), 'GW_UNAUTHENTICATED unknown-access-token')
   }
-  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, true, true])
+  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, true])
   tokens.purge()
-  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, false, false])
+  t.same([TOKEN, ...texts].map(tokens.isLive), [true, true, false])
   t.equal(tokens.size(), 2)
 })
-
-t.test('a table of tokens finds those that were added and kept, however many there are', async t => {
-  const table = createTokenTable()
-  const hashes = Buffer.alloc(600 * 32)
-  for (let n = 0; n < 600; n++) {
-    // Many begin alike, so that their slots meet.
-    hashes.writeUInt32LE(n % 7, n * 32)
-    hashes.writeUInt32LE(n, n * 32 + 28)
-  }
-  const hashOf = (n: number) => Buffer.from(hashes.subarray(n * 32, (n + 1) * 32))
-  const row = (n: number) => ({
-    id: n,
-    userId: n + 1,
-    hashes,
-    hashAt: n * 32,
-    profiles: n % 2 === 0 ? ['Admin'] : ['Agente', 'Admin'],
-    version: n + 2,
-    createdAt: n + 0.5,
-    expiresAt: n + 1.5
-  })
-  const kept = (n: number) => {
-    const { hashes: _hashes, hashAt: _at, ...rest } = row(n)
-    return rest
-  }
-  const found = (n: number) => {
-    const place = table.find(hashOf(n))
-    return place === -1 ? undefined : table.at(place)
-  }
-  t.equal(found(0), undefined)
-  for (let n = 0; n < 599; n++) table.add(row(n))
-  table.add({ ...row(5), id: 9999 })
-  t.equal(table.size(), 599)
-  for (let n = 0; n < 599; n++) t.strictSame(found(n), kept(n))
-  t.equal(found(599), undefined)
-  t.equal(table.usedMinute(table.find(hashOf(3))), 0)
-  table.markUsed(table.find(hashOf(3)), 77)
-  t.equal(table.usedMinute(table.find(hashOf(3))), 77)
-  table.retain(({ id }) => id % 3 === 0)
-  t.equal(table.size(), 200)
-  for (let n = 0; n < 599; n++) t.strictSame(found(n), n % 3 === 0 ? kept(n) : undefined)
-  t.equal(table.usedMinute(table.find(hashOf(3))), 77)
-  t.equal(table.usedMinute(table.find(hashOf(6))), 0)
-  table.add(row(599))
-  t.strictSame(found(599), kept(599))
-})
-
-t.test('a table of tokens compares the whole hash, and lists of profiles one by one', async t => {
-  const table = createTokenTable()
-  const row = (n: number, hashes: Buffer, profiles = ['Admin']) => ({ ...ROW, id: n, hashes, profiles })
-  const hashOf = (n: number) => hash('sha256', `${n}`, 'buffer')
-  const ids = Array.from({ length: 1100 }, (_, n) => n + 1)
-  for (const n of ids) table.add(row(n, hashOf(n)))
-  t.same(
-    ids.map(n => table.at(table.find(hashOf(n))).id),
-    ids
-  )
-  for (const at of [3, 31]) {
-    const other = hashOf(1)
-    other[at] = (other[at] ?? 0) ^ 1
-    t.equal(table.find(other), -1, `byte ${at}`)
-  }
-  const lists = [['AdminAgente'], ['Admin', 'Agente'], ['Admin', 'Agente']]
-  for (const [index, profiles] of lists.entries()) table.add(row(2000 + index, hashOf(2000 + index), profiles))
-  t.same(
-    lists.map((_, index) => table.at(table.find(hashOf(2000 + index))).profiles),
-    lists
-  )
-
-  // All slots of one kind are taken, and the search goes on to the others.
-  const even = createTokenTable()
-  const evenHash = (n: number) => {
-    const made = Buffer.alloc(32)
-    made.writeUInt32LE(2 * n)
-    return made
-  }
-  for (let n = 0; n < 256; n++) even.add(row(n, evenHash(n)))
-  t.equal(even.find(evenHash(256)), -1)
-})
-
-t.test('a table of owners keeps apart what differs in one field, and once what is alike', async t => {
-  const table = createOwnerTable()
-  t.throws(() => table.at(0), { message: 'there is no owner at this place' })
-  const { user } = OWNER
-  const [areas, profiles] = [['Norte'], ['Admin']]
-  const variants = [
-    {},
-    { profiles: ['Agente'], perfis: ['Agente'] },
-    { provider: 'cloudidp' as const },
-    { areaPrincipal: 'Norte' },
-    { accessStatus: 'unassigned' as const }
-  ]
-  const ownerOf = (index: number, parts: Partial<TokenOwner['user']>) => ({
-    ...OWNER,
-    user: { ...user, profiles, perfis: profiles, areas, ...parts, id: 10 + index }
-  })
-  const all = [{ areas: ['Sul'] }, ...variants, ...variants, { areas: ['Norte'] }].map((parts, index) =>
-    ownerOf(index, parts)
-  )
-  for (const owner of all) table.set(owner)
-  const userAt = (index: number) => table.at(table.find(10 + index)).user
-  for (const [index, owner] of all.entries()) t.strictSame(userAt(index), owner.user)
-  t.equal(userAt(all.length - 1).areas, areas, 'equal lists are one list')
-  table.set({ ...ownerOf(0, {}), disabled: true })
-  t.same([table.at(table.find(10)).disabled, table.at(table.find(11)).disabled], [true, false])
-})
-
-t.test('a table of owners keeps their texts, however often it must make room', async t => {
-  const table = createOwnerTable()
-  const ownerOf = (id: number, name: string) => ({ ...OWNER, user: { ...OWNER.user, id, name } })
-  const long = ownerOf(1, 'x'.repeat(20_000))
-  table.set(long)
-  for (let n = 0; n < 200; n++) table.set(ownerOf(2, `${n}`.padStart(1000)))
-  t.equal(table.at(table.find(1)).user.name, long.user.name)
-  t.equal(table.at(table.find(2)).user.name, '199'.padStart(1000))
-
-  const many = createOwnerTable()
-  for (let id = 1; id <= 1100; id++) many.set(ownerOf(id, `${id}`))
-  t.equal(many.size(), 1100)
-  t.equal(many.at(many.find(1100)).user.name, '1100')
-
-  // All slots of one kind are taken, and the search goes on to the others.
-  const even = createOwnerTable()
-  const isEven = (id: number) => (Math.imul(id, 0x9e3779b1) & 128) === 0
-  const ids = Array.from({ length: 2000 }, (_, id) => id).filter(isEven)
-  for (const id of ids.slice(0, 256)) even.set(ownerOf(id, 'x'))
-  t.equal(even.find(ids[256] ?? 0), -1)
-})
-
-t.test(
-  'a table of owners gives each back as last learnt, however many there are and however often they change',
-  async t => {
-    const table = createOwnerTable()
-    const ownerOf = (id: number, round = 0): TokenOwner => {
-      const profiles = id % 2 === 0 ? ['Admin'] : ['Agente', 'Admin']
-      const user = {
-        id,
-        name: `Conceição ${'ã'.repeat((id * (round + 1)) % 50)}`,
-        email: id % 3 === 0 ? '' : `${id}@corp.example`,
-        username: `person.${id}.${round}`,
-        provider: id % 5 === 0 ? ('cloudidp' as const) : ('ldap' as const),
-        perfis: profiles,
-        profiles,
-        areas: round === 0 ? [] : [`Area ${id % 7}`],
-        areaPrincipal: '',
-        accessStatus: round === 0 ? ('unassigned' as const) : ('assigned' as const)
-      }
-      return { user, version: id + round, lowestAccepted: round, disabled: id % 4 === 0, confirmedAt: NOW_S + id }
-    }
-    const ids = Array.from({ length: 1000 }, (_, index) => 64 * index + 1)
-    t.equal(table.find(1), -1)
-    for (let round = 0; round < 5; round++) for (const id of ids) table.set(ownerOf(id, round))
-    t.equal(table.size(), 1000)
-    for (const id of ids) {
-      const place = table.find(id)
-      t.strictSame(table.at(place), ownerOf(id, 4))
-      t.same(
-        [table.isDisabled(place), table.lowestAccepted(place), table.confirmedAt(place)],
-        [id % 4 === 0, 4, NOW_S + id]
-      )
-    }
-    const before = table.revision(table.find(65))
-    table.set(ownerOf(65, 4))
-    t.not(table.revision(table.find(65)), before)
-    table.retain(new Set([65, 129, 7]))
-    t.same([table.size(), table.find(1), table.find(7)], [2, -1, -1])
-    for (const id of [65, 129]) t.strictSame(table.at(table.find(id)), ownerOf(id, 4))
-    table.set(ownerOf(1, 2))
-    t.strictSame(table.at(table.find(1)), ownerOf(1, 2))
-  }
-)
 
 t.test('a token is verified once, and asked about anew whenever revocations change', async t => {
   const clock = { nowS: NOW_S }
