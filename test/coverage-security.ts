@@ -6,9 +6,9 @@ import { NOT_APPLICABLE } from './security-not-applicable.ts'
 
 const HERE = import.meta.dirname
 const ENTRY = /^\*\*([A-Z]{2}-\d{2})\b[^—]*—(.*)\*\*$/
-/** The thirteenth group is a table: id, priority, attack or fault, what happened, what is asked. */
-const ROW = /^\| (RW-\d{2}) \| P\d \| (.+?) \|/
-const NAMED = /\b(?:RT|HD|SM|JW|OA|LD|WS|RL|RX|DF|CF|AD|RW)-\d{2}(?:…\d{2})?\b/g
+/** The last two groups are tables: id, priority, attack or fault, what happened, what is asked. */
+const ROW = /^\| (R[VW]-\d{2,3}) \| P\d \| (.+?) \|/
+const NAMED = /\b(?:RT|HD|SM|JW|OA|LD|WS|RL|RX|DF|CF|AD|RV|RW)-\d{2,3}(?:…\d{2,3})?\b/g
 
 export interface Entry {
   readonly id: string

@@ -10,7 +10,6 @@ import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import type { UpstreamConnection } from '../upstream/connection.ts'
 import { type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
-import { freeMemory } from '../upstream/free-memory.ts'
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
@@ -23,7 +22,6 @@ import type { RegisterEventStream } from './event-streams.ts'
 const UPLOAD_CHECK_MS = 30_000
 /** Below 100 bytes per second over half a minute, an upload is an attack or a dead connection. */
 const UPLOAD_MIN_BYTES = 3000
-const NOTHING = Buffer.alloc(0)
 const NO_MORE: readonly string[] = []
 
 export interface HttpForwarding {
@@ -56,8 +54,6 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   #uploadEnded = false
   #uploaded = 0
   #over = false
-  /** Bytes that the client has not taken yet; the upstream waits meanwhile. */
-  #untaken: Buffer | undefined
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
 
@@ -122,7 +118,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     const limit = this.#route.maxBodyBytes
     if (limit !== undefined && this.#uploaded > limit) return this.#cut(new BodyTooLarge({ reason: 'body-too-large' }))
     const isChunked = this.#exchange.head.transferEncoding !== undefined
-    const flows = isChunked ? connection.giveChunk(chunk) : connection.give(chunk)
+    const flows = isChunked ? connection.writeChunk(chunk) : connection.write(chunk)
     if (!flows) this.#request.pause()
   }
 
@@ -215,20 +211,12 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     return undefined
   }
 
-  onBody(chunk: Buffer, isLent: boolean) {
-    if (this.#over) return
-    const isTaken = this.#response.write(chunk)
-    if (!isTaken) {
-      this.#untaken = isLent ? NOTHING : chunk
-      this.#connection?.pause()
-    } else if (!isLent) freeMemory(chunk)
+  onBody(chunk: Buffer) {
+    if (!this.#over && !this.#response.write(chunk)) this.#connection?.pause()
   }
 
   /** The client has taken everything so far. */
   onTaken() {
-    if (this.#untaken === undefined) return
-    freeMemory(this.#untaken)
-    this.#untaken = undefined
     this.#connection?.resume()
   }
 

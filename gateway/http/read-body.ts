@@ -37,7 +37,7 @@ class WholeBody implements BodyConsumer, Underway {
   onUpload(chunk: Buffer): void {
     if (this.#isOver) return
     this.#size += chunk.length
-    if (this.#size <= this.#maxBytes) this.#parts.push(chunk)
+    if (this.#size <= this.#maxBytes) this.#parts.push(Buffer.from(chunk))
     else this.#fail(new BodyTooLarge({ reason: 'body-too-large' }))
   }
 

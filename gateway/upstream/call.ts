@@ -42,12 +42,12 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     let head: ResponseHead | undefined
     let parts: Buffer[] = []
     let size = 0
-    const keep = (chunk: Buffer, isLent = false) => {
+    const keep = (chunk: Buffer) => {
       size += chunk.length
       if (size > call.maxBytes) {
         connection?.destroy()
         reject(new BadUpstreamResponse({ reason: 'upstream-answer-too-large' }))
-      } else parts.push(isLent ? Buffer.from(chunk) : chunk)
+      } else parts.push(Buffer.from(chunk))
     }
     const requester: Requester = {
       onInterim: () => undefined,

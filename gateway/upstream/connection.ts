@@ -1,13 +1,12 @@
 // Carries one request at a time on one socket to one target, and reuses it only if its state is certain.
 import type { Socket } from 'node:net'
+import { readMemory, writeCopy } from '../http/passing-bytes.ts'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from './dial.ts'
 import { Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
-import { writeAndFree } from './free-memory.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
-import { ReadBuffer } from './read-buffer.ts'
 import type { Requester } from './requester.ts'
 
 interface ConnectionEvents {
@@ -50,7 +49,6 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   readonly #events: ConnectionEvents
   readonly #socket: Socket
   readonly #parser = new ResponseParser()
-  readonly #readBuffer = new ReadBuffer()
   #requester: Requester | undefined
   #connected = false
   /** The request head that has not been written yet. */
@@ -73,8 +71,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.openedAt = events.now()
     this.deadline = this.openedAt + upstream.connectTimeoutMs
     this.#socket = dial(upstream, target, {
-      buffer: () => this.#readBuffer.next,
-      callback: (bytes, buffer) => this.#take((buffer as Buffer).subarray(0, bytes))
+      buffer: readMemory,
+      callback: count => this.#take(readMemory.subarray(0, count))
     })
     if (target.tls) this.#socket.on('data', bytes => this.#take(bytes))
     this.#socket.on(target.tls ? 'secureConnect' : 'connect', () => {
@@ -120,24 +118,18 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#socket.write(head, 'latin1')
   }
 
-  /** Sends more of the request body. Returns false if the socket is full: wait for `onDrain`. */
+  /** Sends more of the request body, copied. Returns false if the socket is full: wait for `onDrain`. */
   write(bytes: Buffer | string): boolean {
     this.#beforeWrite()
-    return typeof bytes === 'string' ? this.#socket.write(bytes, 'latin1') : this.#socket.write(bytes)
-  }
-
-  /** The same with bytes that nothing else uses any more. */
-  give(bytes: Buffer): boolean {
-    this.#beforeWrite()
-    return writeAndFree(this.#socket, bytes)
+    return typeof bytes === 'string' ? this.#socket.write(bytes, 'latin1') : writeCopy(this.#socket, bytes)
   }
 
   /** The same as one chunk of a chunked body (RFC 9112 §7.1). */
-  giveChunk(bytes: Buffer): boolean {
+  writeChunk(bytes: Buffer): boolean {
     this.#beforeWrite()
     this.#socket.cork()
     this.#socket.write(`${bytes.length.toString(16)}\r\n`, 'latin1')
-    writeAndFree(this.#socket, bytes)
+    writeCopy(this.#socket, bytes)
     const flows = this.#socket.write('\r\n', 'latin1')
     this.#socket.uncork()
     return flows
@@ -158,6 +150,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   resume(): void {
+    if (!this.#paused) return
     this.deadline = this.#events.now() + this.#timeoutMs
     this.#unpause()
   }
@@ -204,8 +197,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   onBody(chunk: Buffer): void {
-    const { isPrivate } = this.#readBuffer
-    this.#requester?.onBody(isPrivate || this.target.tls ? chunk : Buffer.from(chunk), isPrivate)
+    this.#requester?.onBody(chunk)
   }
 
   onEnd(trailers: readonly string[]): void {
@@ -235,7 +227,6 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       this.#fail('bad-response', isHttp2Frame(bytes) ? new Http2Only('HTTP/2 frames') : error)
       return false
     }
-    if (!this.target.tls) this.#readBuffer.adapt(this.#parser.isIdle ? 0 : bytes.length)
     // Only now, with every byte checked, may another request follow, so that no response goes to the wrong request.
     if (this.#parser.isIdle && !this.destroyed) this.#settle()
     return !this.destroyed

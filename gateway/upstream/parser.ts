@@ -15,7 +15,7 @@ export interface ResponseSink {
   onInterim(status: number, headers: readonly string[]): void
   /** `whole`: the complete body as Latin-1 text if it arrived together with the head, so that one write is enough. */
   onHead(head: ResponseHead, whole: string | undefined): void
-  /** A part of the given bytes, valid until `take` returns. */
+  /** Valid until it returns. */
   onBody(chunk: Buffer): void
   onEnd(trailers: readonly string[]): void
 }

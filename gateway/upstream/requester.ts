@@ -3,9 +3,7 @@ import type { UpstreamFault } from './faults.ts'
 import type { ResponseSink } from './parser.ts'
 
 /** Every request ends in exactly one of `onEnd` and `onFault`. */
-export interface Requester extends Omit<ResponseSink, 'onBody'> {
-  /** `isLent`: the next read reuses this memory, so a requester that keeps it pauses the connection meanwhile. */
-  onBody(chunk: Buffer, isLent: boolean): void
+export interface Requester extends ResponseSink {
   /**
    * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
    * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).

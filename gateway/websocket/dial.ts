@@ -1,10 +1,10 @@
 // Requests a WebSocket upgrade from an upstream on a new socket, and reports whether it was accepted, refused or impossible.
 import type { OnReadOpts, Socket } from 'node:net'
+import { readMemory } from '../http/passing-bytes.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from '../upstream/dial.ts'
 import type { UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
-import { sharedReadBuffer } from '../upstream/read-buffer.ts'
 import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
 
 export interface OpenUpstream {
@@ -13,7 +13,7 @@ export interface OpenUpstream {
   readonly protocol: string | undefined
   /** Bytes that arrived after the handshake. */
   readonly rest: Buffer
-  /** From now on every byte goes here; the buffer may be kept. */
+  /** From now on every byte goes here, valid until `take` returns. */
   read(take: (bytes: Buffer) => void): void
 }
 
@@ -44,9 +44,9 @@ interface Reader {
 
 /** Separate from the handshake, whose scope these would keep alive. */
 const intoShared = (reader: Reader): OnReadOpts => ({
-  buffer: sharedReadBuffer,
-  callback(bytes) {
-    reader.take(Buffer.from(sharedReadBuffer.subarray(0, bytes)))
+  buffer: readMemory,
+  callback(count) {
+    reader.take(readMemory.subarray(0, count))
     return true
   }
 })

@@ -1,6 +1,6 @@
 // Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
-import { freeMemory, writeAndFree } from '../upstream/free-memory.ts'
+import { writeCopy } from '../http/passing-bytes.ts'
 import { FrameScanner, type FrameSink } from './frame-scanner.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'
 
@@ -107,7 +107,7 @@ export class Leg implements FrameSink {
   }
 
   take(bytes: Buffer) {
-    if (this.gone || this.faulted || this.scanner.closed) return freeMemory(bytes)
+    if (this.gone || this.faulted || this.scanner.closed) return
     this.lastSeen = this.relay.now()
     this.misses = 0
     this.bytes += bytes.length
@@ -132,9 +132,18 @@ export class Leg implements FrameSink {
     else this.relay.passData(this, frame)
   }
 
-  /** Bytes that nothing else uses any more. */
+  /** Bytes that nothing else uses. */
   write(bytes: Buffer): boolean {
-    return this.gone || this.socket.destroyed || this.socket.writableEnded || writeAndFree(this.socket, bytes)
+    return !this.#isWritable || this.socket.write(bytes)
+  }
+
+  /** The same with bytes that the other side has just sent. */
+  pass(bytes: Buffer): boolean {
+    return !this.#isWritable || writeCopy(this.socket, bytes)
+  }
+
+  get #isWritable(): boolean {
+    return !this.gone && !this.socket.destroyed && !this.socket.writableEnded
   }
 
   sendClose(ending: Ending) {

@@ -82,7 +82,7 @@ export class Relay implements LegOwner {
     return this.#client.bytes + this.#upstream.bytes
   }
 
-  /** Bytes that one side has sent; the buffer must not be reused. */
+  /** Bytes that one side has sent, valid until this returns. */
   take(from: Side, bytes: Buffer) {
     this.#leg(from).take(bytes)
   }
@@ -106,7 +106,7 @@ export class Relay implements LegOwner {
     const to = this.peerOf(from)
     if (this.#ended && to.pending === undefined) return
     this.#lastActivity = from.lastSeen
-    if (!to.closeSent && !to.write(bytes)) from.stall(from.lastSeen)
+    if (!to.closeSent && !to.pass(bytes)) from.stall(from.lastSeen)
   }
 
   passMessage(from: Leg, isText: boolean, payload: Buffer) {

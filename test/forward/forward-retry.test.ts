@@ -28,10 +28,6 @@ const tellingConnection = (
       tell(`body ${bytes}`)
       return true
     },
-    give(bytes: Buffer) {
-      tell(`body ${bytes}`)
-      return true
-    },
     finish: () => tell('end'),
     destroyed: false,
     // Since the process began: so long that its end might be on the way.

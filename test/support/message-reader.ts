@@ -129,7 +129,7 @@ export const readMessages = (
     seen = requests.length
   }
   for (const piece of pieces) {
-    connection.take(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece, true)
+    connection.take(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
     endTurn()
     for (let next = due.shift(); next !== undefined; next = due.shift()) {
       next()

@@ -1,7 +1,10 @@
-// An upstream that is only a TCP server: a test sees the exact bytes it received and chooses the exact bytes it answers.
+// An upstream that is only a TCP or TLS server: a test sees the exact bytes it received and chooses the exact bytes it answers.
 
+import { readFileSync } from 'node:fs'
 import net from 'node:net'
+import tls from 'node:tls'
 import type { Test } from 'tap'
+import type { CertificateFiles } from './certificates.ts'
 
 export interface RawRequest {
   /** Everything up to and including the empty line, Latin-1. */
@@ -57,7 +60,11 @@ const bodyLength = (headers: [string, string][], rest: string): number | undefin
   return rest.length >= length ? length : undefined
 }
 
-export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUpstream> => {
+/** @param certificate of a TLS server */
+export const startRawUpstream = async (
+  t: Pick<Test, 'teardown'>,
+  certificate?: CertificateFiles
+): Promise<RawUpstream> => {
   const requests: RawRequest[] = []
   const sockets = new Set<net.Socket>()
   const waiting: { n: number; resolve: (request: RawRequest) => void }[] = []
@@ -73,7 +80,7 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUp
     else if (bytes !== undefined) request.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  const server = net.createServer(socket => {
+  const onConnection = (socket: net.Socket) => {
     accepted++
     sockets.add(socket)
     let pending = ''
@@ -96,7 +103,14 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUp
     })
     socket.on('error', () => socket.destroy())
     socket.on('close', () => sockets.delete(socket))
-  })
+  }
+  const server =
+    certificate === undefined
+      ? net.createServer(onConnection)
+      : tls.createServer(
+          { key: readFileSync(certificate.keyFile), cert: readFileSync(certificate.certFile) },
+          onConnection
+        )
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as net.AddressInfo
   const close = async () => {
@@ -105,7 +119,7 @@ export const startRawUpstream = async (t: Pick<Test, 'teardown'>): Promise<RawUp
   }
   t.teardown(close)
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     port,
     requests,
     received: () => all,

@@ -188,7 +188,7 @@ t.test('a check, a chunk and an answer are what they say, and no longer than all
       onDrain: () => undefined
     }
     connection.send('PUT', 'PUT /c HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n', requester, 1000)
-    connection.giveChunk(Buffer.from('0123456789abcdef'))
+    connection.writeChunk(Buffer.from('0123456789abcdef'))
     connection.write(Buffer.from('0\r\n\r\n'))
     connection.finish()
   })

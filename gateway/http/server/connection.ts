@@ -60,15 +60,15 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     return this.#host.isDraining
   }
 
-  /** Takes bytes, which are copied before being kept if they are lent. Returns whether to keep reading. */
-  take(bytes: Buffer, isLent: boolean): boolean {
-    if (this.#phase === TUNNEL) this.#tunnel?.(isLent ? Buffer.from(bytes) : bytes)
+  /** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
+  take(bytes: Buffer): boolean {
+    if (this.#phase === TUNNEL) this.#tunnel?.(bytes)
     else if (this.#phase === LINGER) {
       this.#lingered += bytes.length
       if (this.#lingered > this.#host.limits.lingerBytes) this.destroy()
       else this.deadline = Math.min(this.#lingersUntil, this.#host.now + this.#host.limits.lingerSilenceMs)
     } else {
-      this.#intake.add(bytes, isLent)
+      this.#intake.add(bytes)
       this.#advance()
       this.#intake.keep()
     }

@@ -10,8 +10,6 @@ export class Intake {
   readonly #llhttp: Llhttp
   /** An incomplete head, a body without a consumer, requests that follow. */
   #held = EMPTY
-  /** `#held` is memory that the next read reuses. */
-  #isLent = false
   /** Of a head that arrives in pieces: faults are found at once, and each byte is checked once. */
   #probe: HeadProbe | undefined
   #probedBytes = 0
@@ -32,17 +30,14 @@ export class Intake {
     return this.#probe !== undefined
   }
 
-  /** @param isLent the next read reuses this memory: `keep` must be called before */
-  add(bytes: Buffer, isLent: boolean): void {
-    const isFirst = this.#held.length === 0
-    this.#held = isFirst ? bytes : Buffer.concat([this.#held, bytes])
-    this.#isLent = isFirst && isLent
+  /** `keep` must be called before the next read. */
+  add(bytes: Buffer): void {
+    this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
   }
 
-  /** Copies what is left of lent memory. */
+  /** Copies what has not been consumed. */
   keep(): void {
-    if (this.#isLent && this.#held.length > 0) this.#held = ownBytes(this.#held)
-    this.#isLent = false
+    if (this.#held.length > 0) this.#held = ownBytes(this.#held)
   }
 
   /** Consumes the next head, which llhttp then holds. Returns its length, INCOMPLETE, MALFORMED or TOO_LARGE. */
@@ -76,7 +71,7 @@ export class Intake {
     const bytes = this.#held
     const body = this.#body
     this.#held = EMPTY
-    const end = body?.take(bytes, this.#isLent, consumer) ?? MALFORMED
+    const end = body?.take(bytes, consumer) ?? MALFORMED
     // The consumer may have ended the connection in the meantime.
     if (end > 0 && this.#body === body) {
       this.#held = bytes
@@ -86,9 +81,9 @@ export class Intake {
     return end
   }
 
-  /** What was not consumed belongs to the caller. */
+  /** Hands over a copy of what was not consumed. */
   takeRest(): Buffer {
-    const rest = this.#held
+    const rest = ownBytes(this.#held)
     this.discard()
     return rest
   }

@@ -1,4 +1,5 @@
 // Collects the parts of a response, writes them at the end of the turn, and tracks whether the other side has taken them all.
+import { writeCopy } from '../passing-bytes.ts'
 import type { Waiting } from '../write-batch.ts'
 
 /** The parts of a socket that the outbox uses. */
@@ -44,7 +45,7 @@ export class Outbox implements Waiting {
     this.#owner.flushSoon(this)
   }
 
-  /** Bytes between two texts. Returns whether everything was taken; otherwise the owner is notified. */
+  /** Copies bytes between two texts. Returns whether everything was taken; otherwise the owner is notified. */
   sendBytes(before: string, bytes: Buffer, after: string): boolean {
     if (this.#isClosed) return true
     if (bytes.length <= MAX_COPIED_BYTES && this.#text.length < MAX_TEXT_LENGTH) {
@@ -55,7 +56,7 @@ export class Outbox implements Waiting {
     this.#text = ''
     this.#outlet.cork()
     if (text !== '') this.#outlet.write(text, 'latin1')
-    this.#outlet.write(bytes)
+    writeCopy(this.#outlet, bytes)
     this.#outlet.uncork()
     if (after !== '') this.send(after)
     return this.#isTaken()

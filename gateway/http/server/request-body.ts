@@ -25,14 +25,13 @@ export class RequestBody {
 
   /**
    * Where the body ends in these bytes; what follows is not part of it. INCOMPLETE: all of them belong to it, and more is
-   * expected. Lent bytes are copied.
+   * expected.
    */
-  take(bytes: Buffer, isLent: boolean, consumer: BodyConsumer): number {
-    if (this.#chunked !== undefined)
-      return this.#chunked.take(bytes, data => consumer.onUpload(isLent ? Buffer.from(data) : data))
+  take(bytes: Buffer, consumer: BodyConsumer): number {
+    if (this.#chunked !== undefined) return this.#chunked.take(bytes, data => consumer.onUpload(data))
     const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining)
     this.#remaining -= part.length
-    consumer.onUpload(isLent ? Buffer.from(part) : part)
+    consumer.onUpload(part)
     return this.#remaining === 0 ? part.length : INCOMPLETE
   }
 

@@ -3,8 +3,9 @@ import type { Duplex } from 'node:stream'
 import type { RequestHead } from '../head.ts'
 import type { HttpResponse } from './response.ts'
 
-/** Consumes a request's body, and owns the bytes that it is given. */
+/** Consumes a request's body. */
 export interface BodyConsumer {
+  /** The chunk is valid until this returns. */
   onUpload(chunk: Buffer): void
   onUploadEnd(): void
 }
@@ -23,7 +24,7 @@ export interface Takeover {
   readonly socket: Duplex
   /** Bytes that arrived after the request. */
   readonly rest: Buffer
-  /** From now on every byte goes here, in memory that may be kept. */
+  /** From now on every byte goes here, valid until `take` returns. */
   read(take: (bytes: Buffer) => void): void
 }
 

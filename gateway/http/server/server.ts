@@ -105,7 +105,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
         onClosed?.(peer)
         return
       }
-      const take = (bytes: Buffer, isLent: boolean): boolean => connection.take(bytes, isLent)
+      const take = (bytes: Buffer): boolean => connection.take(bytes)
       const shared = isTls ? undefined : readShared(accepted, take, readTurns)
       const socket = shared ?? readEvents(accepted, take, readTurns)
       const connection = new Connection(socket, host, peer, isTls)

@@ -1,17 +1,13 @@
 // Reads accepted sockets in turns, most of them into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
+import { readMemory } from '../passing-bytes.ts'
 import type { Turns } from './turns.ts'
 
-const BUFFER_BYTES = 64 * 1024
-// A read of this size makes the next one use memory of its own, which is then handed over uncopied.
-const BULK_BYTES = BUFFER_BYTES / 2
 // A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.
 const BULKY_BYTES = 4 * 1024
-// Shared by all: whatever is kept is copied out before the next read.
-const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
-/** Takes bytes that were read; lent memory is reused by the next read. Returns whether to keep reading. */
-type Take = (bytes: Buffer, isLent: boolean) => boolean
+/** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
+type Take = (bytes: Buffer) => boolean
 
 // The parts of an accepted socket that node:net uses; guarded by test/http/server/shared-reading.test.ts.
 interface Inside {
@@ -33,25 +29,16 @@ export const readShared = (accepted: net.Socket, take: Take, turns: Turns): net.
   const handle = from._handle
   if (typeof handle?.useUserBuffer !== 'function' || accepted.destroyed || accepted.readableFlowing !== null)
     return undefined
-  let own: Buffer | undefined
-  let lastRead = 0
   const takeInTurn = inTurns(take, turns, bytes => {
     // Something else may have paused it meanwhile, and resumes it.
-    if (!socket.destroyed && take(bytes, false) && !socket.isPaused()) socket.resume()
+    if (!socket.destroyed && take(bytes) && !socket.isPaused()) socket.resume()
   })
   const options = {
     handle,
     allowHalfOpen: true,
     onread: {
-      buffer: () => {
-        own = lastRead < BULK_BYTES ? undefined : Buffer.allocUnsafeSlow(BUFFER_BYTES)
-        return own ?? shared
-      },
-      callback: (count: number) => {
-        lastRead = count
-        const bytes = (own ?? shared).subarray(0, count)
-        return takeInTurn(bytes, own === undefined || count < BUFFER_BYTES)
-      }
+      buffer: readMemory,
+      callback: (count: number) => takeInTurn(readMemory.subarray(0, count))
     }
   }
   from._handle = null
@@ -69,10 +56,10 @@ export const readEvents = (socket: net.Socket, take: Take, turns: Turns): net.So
     if (socket.destroyed) return
     // In this order, because `take` may pause it as well.
     socket.resume()
-    if (!take(bytes, false)) socket.pause()
+    if (!take(bytes)) socket.pause()
   })
   return socket.on('data', (bytes: Buffer) => {
-    if (!takeInTurn(bytes, false)) socket.pause()
+    if (!takeInTurn(bytes)) socket.pause()
   })
 }
 
@@ -84,10 +71,10 @@ const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void): T
     waiting = undefined
     if (bytes !== undefined) takeLate(bytes)
   }
-  return (bytes, isLent) => {
-    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) return take(bytes, isLent)
+  return bytes => {
+    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) return take(bytes)
     if (waiting === undefined) turns.add({ goOn })
-    waiting = waiting === undefined ? (isLent ? Buffer.from(bytes) : bytes) : Buffer.concat([waiting, bytes])
+    waiting = waiting === undefined ? Buffer.from(bytes) : Buffer.concat([waiting, bytes])
     return false
   }
 }

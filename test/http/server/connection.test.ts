@@ -104,11 +104,11 @@ t.test('after a refusal, the rest of a slow upload is read for as long as it arr
     onFault: () => ''
   })
   const { lingerMs, lingerSilenceMs } = DEFAULT_LIMITS
-  connection.take(Buffer.from(post('hello').slice(0, -5)), false)
+  connection.take(Buffer.from(post('hello').slice(0, -5)))
   for (const next of due.splice(0)) next()
   t.equal(connection.deadline, lingerSilenceMs)
   for (host.now = 0; host.now < lingerMs; host.now += 1000) {
-    t.ok(connection.take(Buffer.from('x'), false))
+    t.ok(connection.take(Buffer.from('x')))
     t.equal(connection.deadline, Math.min(lingerMs, host.now + lingerSilenceMs))
   }
 })
@@ -120,12 +120,12 @@ t.test('a head must be complete in time after its first byte; a fault is answere
   })
   const { headMs } = DEFAULT_LIMITS
   host.now = 1000
-  connection.take(Buffer.from('GET '), false)
+  connection.take(Buffer.from('GET '))
   t.equal(connection.deadline, 1000 + headMs)
   host.now = 2000
-  connection.take(Buffer.from('/a'), false)
+  connection.take(Buffer.from('/a'))
   t.equal(connection.deadline, 1000 + headMs, 'further bytes gain no time')
-  connection.take(Buffer.from(' nonsense\r\n\r\n'), false)
+  connection.take(Buffer.from(' nonsense\r\n\r\n'))
   for (const next of due.splice(0)) next()
   t.equal(socket.written, 'HTTP/1.1 400 malformed\r\n\r\n')
 })
@@ -148,9 +148,9 @@ t.test('a body whose consumer pauses is kept until it resumes', async t => {
     },
     onFault: () => ''
   })
-  connection.take(Buffer.from(post('hello').slice(0, -3)), false)
+  connection.take(Buffer.from(post('hello').slice(0, -3)))
   t.equal(got, 'he')
-  connection.take(Buffer.from('llo'), false)
+  connection.take(Buffer.from('llo'))
   t.equal(got, 'he')
   resume()
   t.equal(got, 'hello.')
@@ -168,7 +168,7 @@ t.test('a client that half-closes is taken to have left, unless its response is 
     const ended: string[] = []
     socket.end = () => void ended.push('end')
     socket.destroy = () => void ended.push('destroy')
-    connection.take(Buffer.from(get), false)
+    connection.take(Buffer.from(get))
     connection.onPeerEnd()
     if (isReady) response?.whole({ status: 204, headers: ['date', ''] }, '')
     for (const next of due.splice(0)) next()

@@ -15,9 +15,9 @@ const startServer = async (test: Test, onSocket: (socket: net.Socket) => void) =
 
 t.test('node:net lets a connection move to a socket that reads into a given buffer', async t => {
   let moved: net.Socket | undefined
-  const taken: { bytes: Buffer; isLent: boolean }[] = []
+  const taken: string[] = []
   const { server, port } = await startServer(t, socket => {
-    const take = (bytes: Buffer, isLent: boolean) => taken.push({ bytes: Buffer.from(bytes), isLent }) > 0
+    const take = (bytes: Buffer) => taken.push(String(bytes)) > 0
     moved = readShared(socket, take, createReadTurns())
     moved?.on('end', () => moved?.end('bye'))
   })
@@ -26,8 +26,7 @@ t.test('node:net lets a connection move to a socket that reads into a given buff
   client.write('hello')
   while (taken.length === 0) await new Promise(resolve => setImmediate(resolve))
   t.ok(moved, 'the handle is where it was, and takes a buffer')
-  t.match(taken[0], { isLent: true })
-  t.equal(String(taken[0]?.bytes), 'hello')
+  t.same(taken, ['hello'])
   t.equal(moved?.remoteAddress, '127.0.0.1')
   client.end()
   const [answer] = (await once(client, 'data')) as [Buffer]
@@ -60,30 +59,6 @@ t.test('reading stops when its reader says so, and goes on when asked to', async
     await new Promise(resolve => setImmediate(resolve))
   }
   t.equal(count, total)
-  client.destroy()
-})
-
-t.test('what is read in bulk is given away in memory of its own', async t => {
-  const parts: Buffer[] = []
-  let given = 0
-  let sum = 0
-  const { port } = await startServer(t, socket => {
-    const take = (bytes: Buffer, isLent: boolean) => {
-      sum += bytes.length
-      if (!isLent) given++
-      parts.push(isLent ? Buffer.from(bytes) : bytes)
-      return true
-    }
-    readShared(socket, take, createReadTurns())
-  })
-  const client = net.connect(port, '127.0.0.1')
-  const total = 16 * 1024 * 1024
-  const sent = Buffer.alloc(total)
-  for (let at = 0; at < total; at += 4) sent.writeInt32LE(at ^ 0x5bd1e995, at)
-  client.write(sent)
-  while (sum < total) await new Promise(resolve => setImmediate(resolve))
-  t.ok(given > 0, `${given} of ${parts.length} reads uncopied`)
-  t.ok(Buffer.concat(parts).equals(sent), 'none was overwritten by a later read')
   client.destroy()
 })
 
