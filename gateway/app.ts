@@ -202,22 +202,22 @@ export const buildApp = (parts: AppParts): HttpServer => {
         return
       }
     } catch (error) {
-      refuse(exchange, asGatewayError(error))
+      exchange.onThrown(error)
     }
   }
 
   const goOn = (waits: Promise<Outcome>, steps: readonly Step[], exchange: Exchange, from: number) => {
-    waits.then(
-      outcome => {
+    waits
+      .then(outcome => {
         if (outcome === undefined) run(steps, exchange, from)
         else if (outcome !== ANSWERED) refuse(exchange, outcome)
-      },
-      error => refuse(exchange, asGatewayError(error))
-    )
+      })
+      .catch(error => exchange.onThrown(error))
   }
 
   const hooks = {
     onClosed: parts.observe,
+    onThrown: (exchange: Exchange, error: unknown) => refuse(exchange, asGatewayError(error)),
     onBodyFault: (exchange: Exchange) => refuse(exchange, new BadRequest({ reason: 'malformed-body' }))
   }
 

@@ -29,6 +29,7 @@ import { createRegranting } from './store/regranting.ts'
 import { openStores } from './stores.ts'
 import { startTokens } from './token-parts.ts'
 import { createUpstreams } from './upstream/upstreams.ts'
+import { logFaultsTo } from './values/contain.ts'
 
 export interface Gateway {
   readonly port: number
@@ -65,6 +66,7 @@ export const startGateway = async (
   embedding: Embedding = {},
   siblings: Siblings = alone
 ): Promise<Gateway> => {
+  logFaultsTo(log)
   const observation = await startObservation(settings, log)
   const routes = await createLiveRoutes({
     folder: settings.upstreamConfig,

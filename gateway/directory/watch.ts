@@ -1,5 +1,7 @@
 // Checks in the background whether the directory responds, and logs each change.
+
 import type { Logger } from 'pino'
+import { task } from '../values/contain.ts'
 import { DirectoryFailure } from './failure.ts'
 
 /** `refused`: it responds, but no longer accepts the service account. */
@@ -42,7 +44,7 @@ export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger
     clearTimeout(timer)
     running ??= look().finally(() => {
       running = undefined
-      if (!isClosed) timer = setTimeout(run, state === 'ok' ? WELL_EVERY_MS : ILL_EVERY_MS).unref()
+      if (!isClosed) timer = setTimeout(task(run), state === 'ok' ? WELL_EVERY_MS : ILL_EVERY_MS).unref()
     })
   }
   run()

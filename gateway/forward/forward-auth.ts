@@ -1,6 +1,6 @@
 // Authorises a request for another proxy: reads which one its headers describe, and returns the identity or the refusal.
 import { BadRequest, Forbidden, type GatewayError, MethodNotAllowed } from '../errors.ts'
-import { type AnswerOptions, answerRefusal, ownHeaders } from '../http/answer.ts'
+import { type AnswerOptions, answerRefusal, ownHeaders, setError } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { misleads } from '../http/fields.ts'
 import { fieldValues, type HttpRequest } from '../http/server/request.ts'
@@ -78,7 +78,7 @@ export const refuseForwardAuth = (exchange: Exchange, error: GatewayError, optio
     answerRefusal(exchange, error, options)
     return
   }
-  exchange.error = error
+  setError(exchange, error)
   const text = error.bodyText(exchange.requestId)
   const told = login === undefined ? ['x-auth-status', String(error.statusCode)] : ['x-auth-location', login]
   const length = String(Buffer.byteLength(text))

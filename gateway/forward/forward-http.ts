@@ -17,6 +17,7 @@ import type { ResponseHead } from '../upstream/parser.ts'
 import { mayHaveClosed } from '../upstream/pool.ts'
 import type { Requester } from '../upstream/requester.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
+import { contain } from '../values/contain.ts'
 import type { RegisterEventStream } from './event-streams.ts'
 
 const UPLOAD_CHECK_MS = 30_000
@@ -74,8 +75,9 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     this.#connection = connection
     this.#attempts++
     // Once the body is being sent nothing may wait, because the body must not overtake the head.
-    if (!this.#uploading && mayHaveClosed(connection)) setImmediate(() => this.#sendOrReplace(connection))
-    else this.#send(connection)
+    if (!this.#uploading && mayHaveClosed(connection)) {
+      setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
+    } else this.#send(connection)
   }
 
   #sendOrReplace(connection: UpstreamConnection) {
@@ -102,12 +104,13 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
       this.#response.interim(100, 'Continue', '')
     }
     let before = 0
-    this.#uploadCheck = setInterval(() => {
+    const check = () => {
       const moved = this.#uploaded - before
       before = this.#uploaded
       if (moved < UPLOAD_MIN_BYTES && !this.#request.isPaused)
         this.#cut(new RequestTimeout({ reason: 'upload-too-slow' }))
-    }, UPLOAD_CHECK_MS)
+    }
+    this.#uploadCheck = setInterval(() => contain(this, check), UPLOAD_CHECK_MS)
     this.#request.read(this)
   }
 
@@ -161,6 +164,10 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     const connection = this.#connection
     this.#finish()
     connection?.destroy()
+  }
+
+  onThrown(error: unknown) {
+    this.#exchange.onThrown(error)
   }
 
   onDrain() {

@@ -4,6 +4,7 @@ import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts
 import { type Identity, narrowedTo, type User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import type { Revocations, Standing } from '../tokens/revocations.ts'
+import { noteFault, task } from '../values/contain.ts'
 import { createExpiryWheel } from './expiry-wheel.ts'
 import { spreadOut } from './spread-out.ts'
 import {
@@ -66,10 +67,21 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     wheel.remove(entry)
   }
 
+  /** A fault ends only this stream, because whether it may go on is not known then. */
+  const contained = (entry: Entry, work: () => void) => {
+    try {
+      work()
+    } catch (error) {
+      noteFault('stream', error, entry.stream.requestId)
+      forget(entry)
+      task(() => entry.control.destroy())()
+    }
+  }
+
   const finish = (entry: Entry, code: StreamEnd) => {
     if (entries.get(entry.stream.id) !== entry) return
     forget(entry)
-    entry.control.end(code)
+    contained(entry, () => entry.control.end(code))
   }
 
   const change = (entry: Entry, stream: OpenStream) => {
@@ -79,35 +91,38 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
 
   const wheel = createExpiryWheel<Entry>(now(), (entry, at) => finish(entry, endOfLife(entry.stream, at)))
   const tick = () => wheel.turnTo(now())
-  const timer = setInterval(tick, TICK_MS)
+  const timer = setInterval(task(tick), TICK_MS)
   timer.unref()
 
   const judgeFresh = async (stale: readonly Entry[]) => {
     const found = await withinTime(options.freshAccess(peopleOf(stale)), FRESH_ACCESS_MS)
-    for (const entry of stale) {
-      const { stream } = entry
-      const { identity } = stream
-      if (entries.get(stream.id) !== entry || identity === undefined) continue
-      // A later look has overtaken this one.
-      if (revocations.standing(identity) !== 'stale') continue
-      const access = found === 'unknown' ? undefined : found.get(identity.user.id)
-      const user = access && narrowedTo(access.user, identity.profilesAtMost)
-      if (user === undefined) finish(entry, found === 'unknown' ? 4403 : 4401)
-      else if (!mayPass(stream.route, user)) finish(entry, 4403)
-      else change(entry, { ...stream, identity: { ...identity, ...access, user } })
-    }
+    for (const entry of stale) contained(entry, () => judgeOne(entry, found))
+  }
+
+  const judgeOne = (entry: Entry, found: Awaited<ReturnType<FreshAccess>> | 'unknown') => {
+    const { stream } = entry
+    const { identity } = stream
+    if (entries.get(stream.id) !== entry || identity === undefined) return
+    // A later look has overtaken this one.
+    if (revocations.standing(identity) !== 'stale') return
+    const access = found === 'unknown' ? undefined : found.get(identity.user.id)
+    const user = access && narrowedTo(access.user, identity.profilesAtMost)
+    if (user === undefined) finish(entry, found === 'unknown' ? 4403 : 4401)
+    else if (!mayPass(stream.route, user)) finish(entry, 4403)
+    else change(entry, { ...stream, identity: { ...identity, ...access, user } })
   }
 
   const judgeAll = () => {
     judging = false
     const stale: Entry[] = []
-    for (const entry of [...entries.values()]) {
-      const { identity } = entry.stream
-      const standing = identity === undefined ? 'valid' : revocations.standing(identity)
-      if (standing === 'revoked') finish(entry, 4401)
-      if (standing === 'stale') stale.push(entry)
-    }
-    for (let at = 0; at < stale.length; at += PORTION) void judgeFresh(stale.slice(at, at + PORTION))
+    for (const entry of [...entries.values()])
+      contained(entry, () => {
+        const { identity } = entry.stream
+        const standing = identity === undefined ? 'valid' : revocations.standing(identity)
+        if (standing === 'revoked') finish(entry, 4401)
+        if (standing === 'stale') stale.push(entry)
+      })
+    for (let at = 0; at < stale.length; at += PORTION) task(judgeFresh)(stale.slice(at, at + PORTION))
   }
 
   return {
@@ -126,20 +141,21 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       entries.set(stream.id, entry)
       wheel.add(entry)
       if (route !== info.route) change(entry, { ...stream, route })
-      if (standing === 'stale') void judgeFresh([entry])
+      if (standing === 'stale') task(judgeFresh)([entry])
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged() {
       if (judging) return
       judging = true
-      setImmediate(judgeAll)
+      setImmediate(task(judgeAll))
     },
     onTableSwapped() {
-      for (const entry of [...entries.values()]) {
-        const route = options.rejudge(entry.stream)
-        if (route === undefined) finish(entry, 4403)
-        else change(entry, { ...entry.stream, route })
-      }
+      for (const entry of [...entries.values()])
+        contained(entry, () => {
+          const route = options.rejudge(entry.stream)
+          if (route === undefined) finish(entry, 4403)
+          else change(entry, { ...entry.stream, route })
+        })
     },
     list(page: number, pageSize: number) {
       const from = (page - 1) * pageSize
@@ -166,7 +182,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       clearInterval(timer)
       for (const entry of [...entries.values()]) {
         forget(entry)
-        entry.control.destroy()
+        contained(entry, () => entry.control.destroy())
       }
     }
   }

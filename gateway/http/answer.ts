@@ -1,6 +1,7 @@
 // Writes the gateway's own responses and refusals in one shape, with the fields that all of them carry.
 import { GatewayError, Internal, RateLimited } from '../errors.ts'
 import type { Verdict } from '../limits/limiter.ts'
+import { noteFault } from '../values/contain.ts'
 import {
   type CrossOrigins,
   crossOriginFields,
@@ -143,10 +144,16 @@ const refusalLines = (error: GatewayError, common: string, exchange: Exchange, m
   return whole
 }
 
+/** Records the refusal of an exchange. An internal error is a fault. */
+export const setError = (exchange: Exchange, error: GatewayError): void => {
+  exchange.error = error
+  if (error.statusCode === 500) noteFault('request', error.cause ?? error, exchange.requestId)
+}
+
 /** Responds with a refusal. A response that has already begun is aborted instead, so that it does not look complete. */
 export const answerRefusal = (exchange: Exchange, error: GatewayError, options: AnswerOptions): void => {
   const { response } = exchange
-  exchange.error = error
+  setError(exchange, error)
   if (response.hasBegun) {
     response.abort()
     return

@@ -4,6 +4,7 @@ import { type GatewayError, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import type { Verdict } from '../limits/limiter.ts'
 import type { Route, RouteMatch } from '../routes/route.ts'
+import { noteFault } from '../values/contain.ts'
 import { newRequestId } from '../values/request-ids.ts'
 import { type ClientAddress, type ClientAddressOf, clientScheme, type Scheme } from './client-address.ts'
 import type { RequestHead } from './head.ts'
@@ -20,6 +21,8 @@ interface ExchangeHooks {
   onClosed(exchange: Exchange): void
   /** Its body is malformed, and no response has been sent. */
   onBodyFault(exchange: Exchange): void
+  /** A callback of it has thrown. */
+  onThrown(exchange: Exchange, error: unknown): void
 }
 
 export class Exchange implements ExchangeOwner {
@@ -103,6 +106,27 @@ export class Exchange implements ExchangeOwner {
     this.underway = undefined
     underway?.abort()
     this.#hooks.onBodyFault(this)
+  }
+
+  onThrown(error: unknown): void {
+    // The connection belongs to another protocol, whose relay ends by its own faults.
+    if (this.upgraded) {
+      noteFault('request', error, this.requestId)
+      return
+    }
+    const { underway } = this
+    this.underway = undefined
+    try {
+      underway?.abort()
+    } catch (further) {
+      noteFault('request', further, this.requestId)
+    }
+    try {
+      this.#hooks.onThrown(this, error)
+    } catch (further) {
+      noteFault('request', further, this.requestId)
+      this.response.abort()
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 // Runs the gateway's own endpoints in Fastify: validates bodies, serialises responses, and gives errors one shape.
+
 import { AsyncLocalStorage } from 'node:async_hooks'
 import buildValidators from '@fastify/ajv-compiler'
 import buildSerializers from '@fastify/fast-json-stringify-compiler'
@@ -13,6 +14,7 @@ import Fastify, {
   LogController
 } from 'fastify'
 import { BadRequest, BodyTooLarge, GatewayError, Internal, NotFound, UnsupportedMedia } from '../errors.ts'
+import { contain } from '../values/contain.ts'
 import { type AnswerOptions, answerJson, asGatewayError, ownHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { hasBody } from './head.ts'
@@ -145,17 +147,18 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
 
   const ask = (exchange: Exchange, payload: Buffer | undefined) =>
     asked.run(exchange, () =>
-      app.inject({ ...requestOf(exchange, payload !== undefined), ...(payload && { payload }) }, (error, answer) => {
-        if (answer !== undefined) pass(exchange, answer)
-        else options.refuse(exchange, asGatewayError(error))
-      })
+      app.inject({ ...requestOf(exchange, payload !== undefined), ...(payload && { payload }) }, (error, answer) =>
+        contain(exchange, () => {
+          if (answer !== undefined) pass(exchange, answer)
+          else options.refuse(exchange, asGatewayError(error))
+        })
+      )
     )
 
   const answerFrequent = (exchange: Exchange, find: () => Promise<object>) =>
-    find().then(
-      found => answerJson(exchange, found, options),
-      error => options.refuse(exchange, asGatewayError(error))
-    )
+    find()
+      .then(found => answerJson(exchange, found, options))
+      .catch(error => exchange.onThrown(error))
 
   return {
     app,
@@ -164,14 +167,13 @@ export const createOwnEndpoints = async (options: OwnEndpointsOptions) => {
         const frequent = options.frequent?.[bareOf(exchange.path)]
         return frequent === undefined ? ask(exchange, undefined) : answerFrequent(exchange, frequent)
       }
-      readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS }).then(
-        body => {
+      readBody(exchange, { maxBytes: BODY_LIMIT_BYTES, timeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS })
+        .then(body => {
           const refusal = options.judgeAgain?.(exchange)
           if (refusal === undefined) ask(exchange, body)
           else options.refuse(exchange, refusal)
-        },
-        error => options.refuse(exchange, asGatewayError(error))
-      )
+        })
+        .catch(error => exchange.onThrown(error))
     },
     close: async () => {
       await app.close()

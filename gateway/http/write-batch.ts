@@ -1,17 +1,22 @@
 // Batches socket writes until the end of the event-loop turn, so that their reader is woken once.
+import { type Contained, endThrown } from '../values/contain.ts'
 
-export interface Waiting {
+export interface Waiting extends Contained {
   flush(): void
 }
 
 const waiting: Waiting[] = []
 
 const flushAll = () => {
-  try {
-    for (let i = 0; i < waiting.length; i++) waiting[i]?.flush()
-  } finally {
-    waiting.length = 0
+  for (let i = 0; i < waiting.length; i++) {
+    const one = waiting[i]
+    try {
+      one?.flush()
+    } catch (error) {
+      if (one !== undefined) endThrown(one, error)
+    }
   }
+  waiting.length = 0
 }
 
 /** Flushes the socket before the event loop waits again. */

@@ -1,4 +1,5 @@
 // Decides whether requests are counted in Redis or by each instance alone, and probes Redis until it is available again.
+import { task } from '../values/contain.ts'
 
 export interface LimiterLog {
   info(fields: object, message: string): void
@@ -48,17 +49,17 @@ export const createCircuit = (
 
   const change = (next: CircuitState) => {
     state = next
-    for (const listener of listeners) listener(state)
+    for (const listener of listeners) task(listener)(state)
   }
 
   const probeLater = (key: string) => {
     if (closed) return
-    timer = setTimeout(ask, delayMs * (0.75 + Math.random() / 2), key).unref()
+    timer = setTimeout(task(ask), delayMs * (0.75 + Math.random() / 2), key).unref()
     delayMs = Math.min(delayMs * 2, LAST_PROBE_MS)
   }
 
   const ask = (key: string) => {
-    probe(key).then(
+    return probe(key).then(
       () => {
         if (closed) return
         upAt = performance.now()

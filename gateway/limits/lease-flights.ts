@@ -1,5 +1,7 @@
 // Sends the lease script to Redis, one request per key at a time, and detects overdue replies.
+
 import type { RedisStore } from '../redis/redis.ts'
+import { task } from '../values/contain.ts'
 import { LEASE_SCRIPT, leaseArguments, probeKey, readLeaseReply } from './lease-script.ts'
 import { mayAskAgain } from './lease-steps.ts'
 import { applyReply, composeRequest, type Flight, type Lease } from './leases.ts'
@@ -63,7 +65,7 @@ export const createLeaseFlights = (parts: LeaseFlightParts): LeaseFlights => {
       if (mayExtend && pausedMs >= PAUSE_MS) watch(lease, flight, Math.min(pausedMs, timeoutMs), false)
       else parts.onAway(lease, undefined)
     }
-    return setTimeout(() => setImmediate(look), ms)
+    return setTimeout(() => setImmediate(task(look)), ms)
   }
 
   return {

@@ -1,6 +1,8 @@
 // Counts every request in one window per key for all instances, and decides at once or within a few ms whether it may pass.
+
 import { randomBytes } from 'node:crypto'
 import type { RedisStore } from '../redis/redis.ts'
+import { task } from '../values/contain.ts'
 import type { CircuitState, LimiterLog } from './circuit.ts'
 import { isOver, type PermitWindow, renewWindow, touch } from './leases.ts'
 import { createRedisLeases, type RedisLeases } from './redis-leases.ts'
@@ -69,7 +71,10 @@ export const createLimiter = (parts: LimiterParts): Limiter => {
   const openWindows = windows.open
   const shared = redis && createRedisLeases({ redis, clock, log, instance, timeoutMs, openWindows })
   const started: CircuitState = { up: true, since: Date.now(), reason: undefined }
-  const sweeper = setInterval(() => windows.sweep(clock()), SWEEP_MS).unref()
+  const sweeper = setInterval(
+    task(() => windows.sweep(clock())),
+    SWEEP_MS
+  ).unref()
   const take = shared === undefined ? takeInMemory(windows, clock) : takeLeased(windows, shared, clock)
 
   const status = (): LimiterStatus => {

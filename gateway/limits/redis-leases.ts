@@ -1,5 +1,7 @@
 // Fetches permits from Redis before they are needed and returns them soon after, with few commands per busy key.
+
 import { redisFailure } from '../redis/redis-failure.ts'
+import { task } from '../values/contain.ts'
 import { type Circuit, createCircuit, type LimiterLog } from './circuit.ts'
 import { createLeaseFlights, type LeaseFlightParts } from './lease-flights.ts'
 import { leaseKey } from './lease-script.ts'
@@ -64,7 +66,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
 
   const serve = (lease: Lease) => {
     const { now, more } = servable(lease)
-    for (const decide of lease.waiters.splice(0, now)) decide()
+    for (const decide of lease.waiters.splice(0, now)) task(decide)()
     if (more) schedule(lease)
   }
 
@@ -80,7 +82,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     if (!circuit.isUp()) drain(lease)
     else if (lease.flight === undefined) {
       adaptBatch(lease)
-      flights.send(lease, false, lease.batch)
+      return flights.send(lease, false, lease.batch)
     }
   }
 
@@ -93,7 +95,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
     window.lease = lease
     busy.add(lease)
     if (ticker === undefined) {
-      ticker = setInterval(tick, TICK_MS).unref()
+      ticker = setInterval(task(tick), TICK_MS).unref()
       pauses.begin(clock())
     }
     return lease
@@ -102,7 +104,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   const tick = () => {
     const now = clock()
     pauses.tick(now)
-    for (const lease of busy) if (lease.flight === undefined && !lease.scheduled) tend(lease, now)
+    for (const lease of busy) if (lease.flight === undefined && !lease.scheduled) task(tend)(lease, now)
     if (busy.size > 0) return
     clearInterval(ticker)
     ticker = undefined
@@ -110,9 +112,9 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
 
   const tend = (lease: Lease, now: number) => {
     const step = stepFor(lease, now, circuit.isUp())
-    if (step === 'give back') flights.send(lease, true, 0)
-    else if (step === 'confirm') flights.send(lease, false, 0)
-    else if (step === 'forget') {
+    if (step === 'give back') return flights.send(lease, true, 0)
+    if (step === 'confirm') return flights.send(lease, false, 0)
+    if (step === 'forget') {
       busy.delete(lease)
       lease.window.lease = undefined
     }
@@ -129,7 +131,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
   circuit.onChange(({ up }) => {
     if (!up) return
     for (const lease of busy) beginAnew(lease)
-    void inBatches(parts.openWindows(clock()), REPORTS_AT_ONCE, report)
+    task(inBatches)(parts.openWindows(clock()), REPORTS_AT_ONCE, report)
   })
 
   return {
@@ -157,7 +159,7 @@ export const createRedisLeases = (parts: RedisLeaseParts): RedisLeases => {
 }
 
 const drain = (lease: Lease) => {
-  for (const decide of lease.waiters.splice(0)) decide()
+  for (const decide of lease.waiters.splice(0)) task(decide)()
 }
 
 /** Processes everything queued in one turn of the event loop, at its end. */
@@ -166,7 +168,7 @@ const afterTurn = <T>(act: (item: T) => void): ((item: T) => void) => {
   const flush = () => {
     const items = waiting
     waiting = []
-    for (const item of items) act(item)
+    for (const item of items) task(act)(item)
   }
   return item => {
     if (waiting.push(item) === 1) setImmediate(flush)

@@ -1,8 +1,10 @@
 // Follows the certificate files of the listener: a valid pair replaces the previous one, any other leaves it in use.
+
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { type CertificatePair, judgePair } from '../settings/certificate-pair.ts'
 import type { TlsSettings } from '../settings/settings.ts'
+import { task } from '../values/contain.ts'
 import { stampOf } from '../values/file-stamp.ts'
 import type { Log } from '../values/log.ts'
 
@@ -92,7 +94,7 @@ export const createCertificates = (parts: CertificatesParts): Certificates => {
     await reload()
   }
 
-  const timer = setInterval(() => void poll(), pollMs)
+  const timer = setInterval(task(poll), pollMs)
   timer.unref()
   return {
     state: () => state,

@@ -1,5 +1,7 @@
 // Counts the connections of each client address across all processes, and refuses those over the limit.
+
 import type { ClientAddressOf } from '../http/client-address.ts'
+import { task } from '../values/contain.ts'
 
 /** A client address and the number of its connections in all processes, as far as the reporting process knows. */
 type Claim = readonly [key: string, total: number]
@@ -72,7 +74,7 @@ export const createConnectionPlaces = (options: PlacesOptions): ConnectionPlaces
       here.set(key, held + 1)
       if (ask === undefined || held + 1 < fewest) return true
       many.add(key)
-      if (!isAsking) void askOthers(ask)
+      if (!isAsking) task(askOthers)(ask)
       return true
     },
     leave(peer) {

@@ -1,7 +1,9 @@
 // Accepts connections on a port and passes on those that may use HTTP, after their PROXY header and inside TLS.
+
 import { constants } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls'
+import { contain, ending, task } from '../values/contain.ts'
 import type { CertificateState } from './certificates.ts'
 import type { ConnectionPlaces } from './connection-places.ts'
 import { takeProxyHeader } from './proxied-connection.ts'
@@ -48,7 +50,7 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
     else if (tls === undefined) accepts(socket, { socket, peer, isSecure: false })
     else tls.greet(socket, peer)
   }
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
+  const receive = (socket: Socket) => {
     early.add(socket)
     socket.on('close', () => leaveEarly(socket))
     // Until the connection is handed over, a reset concerns no other part.
@@ -61,7 +63,10 @@ export const createFront = ({ accept, places, certificate, sendsProxyHeader, onR
       named => greet(socket, named?.address ?? peer),
       reason => onRefused(reason, peer)
     )
-  })
+  }
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, socket =>
+    contain(ending(socket), () => receive(socket))
+  )
   return {
     /** Not listening yet. */
     server,
@@ -99,14 +104,15 @@ const createTls = (
   const greeted = new Map<string, Greeted>()
   const options = { ...secureContext(state), ALPNProtocols: ['http/1.1'], handshakeTimeout: EARLY_MS }
   // It listens on no port; connections are passed to it.
-  const server = createTlsServer(options, socket => {
+  const receive = (socket: Socket) => {
     const key = connectionKey(socket)
     const known = greeted.get(key)
     greeted.delete(key)
     if (known === undefined) return socket.destroy()
     known.isAccepted = true
     accepts(known.connection, { socket, peer: known.peer, isSecure: true })
-  })
+  }
+  const server = createTlsServer(options, socket => contain(ending(socket), () => receive(socket)))
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   return {
     server,
@@ -117,7 +123,7 @@ const createTls = (
       connection.on('close', () => {
         // A client that resets its connection may use the port again before this one is known to be closed.
         if (greeted.get(key) === own) greeted.delete(key)
-        if (!own.isAccepted) onLost(peer)
+        if (!own.isAccepted) task(onLost)(peer)
       })
       server.emit('connection', connection)
     }

@@ -1,5 +1,6 @@
 // Reads the PROXY header at the beginning of a connection, and leaves the rest to the next reader.
 import type { Socket } from 'node:net'
+import { contain, ending } from '../values/contain.ts'
 import { type NamedPeer, readProxyHeader } from './proxy-protocol.ts'
 
 /**
@@ -28,7 +29,9 @@ export const takeProxyHeader = (
     stop()
     socket.destroy()
   }
-  const look = () => {
+  const owner = ending(socket)
+  const look = () => contain(owner, read)
+  const read = () => {
     const chunk = socket.read() as Buffer | null
     if (chunk === null) return
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
@@ -39,7 +42,7 @@ export const takeProxyHeader = (
     if (header.length < bytes.length) socket.unshift(bytes.subarray(header.length))
     done(header.peer)
   }
-  const timer = setTimeout(() => refuse('no PROXY header in time'), timeoutMs)
+  const timer = setTimeout(() => contain(owner, () => refuse('no PROXY header in time')), timeoutMs)
   socket.on('readable', look)
   socket.on('end', end)
   socket.on('close', stop)

@@ -1,7 +1,9 @@
 // Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
+
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
 import type { LoginNames } from '../store/login-names.ts'
+import { task } from '../values/contain.ts'
 import { keyedHash } from './keyed-hash.ts'
 import type { LoginOutcome } from './sign-in.ts'
 
@@ -131,7 +133,7 @@ const createSums = (append: (entry: Parameters<AuditLog['append']>[0]) => void, 
       counts.set(topic, { ...sum, count: sum.count + 1 })
       if (timer !== undefined) return
       since = clock()
-      timer = setTimeout(write, SUM_EVERY_MS).unref()
+      timer = setTimeout(task(write), SUM_EVERY_MS).unref()
     }
   }
 }

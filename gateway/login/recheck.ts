@@ -1,8 +1,10 @@
 // Rechecks people with a live session in the directory, spread over the interval, on one instance for all.
+
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Directory } from '../directory/directory.ts'
 import type { DirectoryAccounts, DueAccount } from '../store/directory-accounts.ts'
+import { task } from '../values/contain.ts'
 import { createReports } from './reports.ts'
 
 interface RecheckParts {
@@ -66,7 +68,7 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
     for (const account of due) await recheck(parts, account, isNews)
   }
 
-  const timer = setInterval(() => {
+  const tick = () => {
     if (running !== undefined) return
     running = round()
       .catch((error: unknown) => {
@@ -79,7 +81,8 @@ export const startRecheck = (parts: RecheckParts): Recheck => {
       .finally(() => {
         running = undefined
       })
-  }, tickMs)
+  }
+  const timer = setInterval(task(tick), tickMs)
   timer.unref()
   return {
     close: async () => {

@@ -1,7 +1,9 @@
 // Verifies the audit log in the background at intervals, so that a changed entry is noticed.
+
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AuditLog } from '../store/audit-log.ts'
+import { task } from '../values/contain.ts'
 
 export interface AuditState {
   readonly state: 'unknown' | 'ok' | 'broken'
@@ -53,7 +55,7 @@ export const createAuditWatch = (
       await delay(everyMs * (0.9 + Math.random() * 0.2), undefined, { signal, ref: false }).catch(() => undefined)
     }
   }
-  void watch()
+  task(watch)()
 
   return {
     /** The result of the last check. */

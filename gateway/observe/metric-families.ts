@@ -1,5 +1,6 @@
 // Lists the metrics: the name, type and help text of each, and where its values are read from.
 
+import { faultCounts } from '../values/contain.ts'
 import { VERSION } from '../values/version.ts'
 import type { Known } from './health.ts'
 import { type Family, requestFamilies, type Value } from './metric-requests.ts'
@@ -166,6 +167,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     'gauge',
     'State of the cloud provider at its last check: 1 for the current state',
     sources => stateOf(['ok', 'away', 'unknown'], sources.provider())
+  ],
+  faults_total: [
+    'counter',
+    'Faults of the gateway itself, by what each of them ended: report them',
+    () => Object.entries(faultCounts()).map(([place, value]) => ({ value, labels: { place } }))
   ],
   log_lines_dropped_total: ['counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
   insecure: [

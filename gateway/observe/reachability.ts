@@ -1,4 +1,5 @@
 // Checks in the background whether a service that logins need can be reached, and logs each change once.
+import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 
 export type Reachability = 'ok' | 'away' | 'unknown'
@@ -33,10 +34,10 @@ export const watchReachability = (parts: WatchParts) => {
     if (next === 'away' && state !== 'away') log.warn({ err: failure?.error, reason: 'login-provider-away' }, away)
     if (next === 'ok' && state === 'away') log.warn({ reason: 'login-provider-back' }, back)
     state = next
-    timer = setTimeout(look, next === 'ok' ? okPauseMs : awayPauseMs)
+    timer = setTimeout(task(look), next === 'ok' ? okPauseMs : awayPauseMs)
     timer.unref()
   }
-  void look()
+  task(look)()
   return {
     state: (): Reachability => state,
     close(): void {

@@ -1,5 +1,7 @@
 // Passes messages of Redis channels to their listeners, and tells them when it is disconnected and reconnected.
+
 import type { Redis } from 'ioredis'
+import { task } from '../values/contain.ts'
 
 export interface ChannelSubscriber {
   /**
@@ -40,7 +42,7 @@ export const createSubscriber = (
   const tell = (listener: Listener, hears: boolean) => {
     if (listener.hears === hears) return
     listener.hears = hears
-    listener.onConnectionChange(hears)
+    task(listener.onConnectionChange)(hears)
   }
 
   const join = (redis: Redis, channel: string) =>
@@ -63,14 +65,14 @@ export const createSubscriber = (
       for (const channel of new Set([...listeners].map(listener => listener.channel))) join(redis, channel)
     })
     redis.on('message', (channel: string, message: string) => {
-      for (const listener of listeners) if (listener.channel === channel) listener.onMessage(message)
+      for (const listener of listeners) if (listener.channel === channel) task(listener.onMessage)(message)
     })
     redis.once('end', () => {
       stopPinging()
       if (redis !== connection) return
       connection = undefined
       for (const listener of listeners) tell(listener, false)
-      if (!closed && listeners.size > 0) retry = setTimeout(open, delayMs(attempt++)).unref()
+      if (!closed && listeners.size > 0) retry = setTimeout(task(open), delayMs(attempt++)).unref()
     })
   }
 
@@ -99,7 +101,7 @@ export const createSubscriber = (
 
 const pingWhileOpen = (redis: Redis): (() => void) => {
   let answered = true
-  const timer = setInterval(() => {
+  const ping = () => {
     if (redis.status !== 'ready') return
     if (!answered) return redis.disconnect()
     answered = false
@@ -109,6 +111,7 @@ const pingWhileOpen = (redis: Redis): (() => void) => {
       },
       () => {}
     )
-  }, PING_INTERVAL_MS).unref()
+  }
+  const timer = setInterval(task(ping), PING_INTERVAL_MS).unref()
   return () => clearInterval(timer)
 }

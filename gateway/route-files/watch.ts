@@ -1,6 +1,8 @@
 // Calls back once, shortly after the route files of a directory have changed, in whatever way.
+
 import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
+import { task } from '../values/contain.ts'
 import { stampOf } from '../values/file-stamp.ts'
 import { listRouteFiles } from './read.ts'
 
@@ -31,13 +33,13 @@ export const watchFolder = (options: WatchOptions): FolderWatch => {
   const announce = (): void => {
     if (isClosed) return
     clearTimeout(debounce)
-    debounce = setTimeout(onChange, debounceMs)
+    debounce = setTimeout(task(onChange), debounceMs)
   }
   const startWatcher = (): void => {
     try {
-      watcher = watch(folder, { persistent: false }, announce)
+      watcher = watch(folder, { persistent: false }, task(announce))
       // If the directory is removed, its watcher ends; the poll starts a new one when it is back.
-      watcher.on('error', stopWatcher)
+      watcher.on('error', task(stopWatcher))
     } catch {
       watcher = undefined
     }
@@ -59,8 +61,8 @@ export const watchFolder = (options: WatchOptions): FolderWatch => {
   }
 
   startWatcher()
-  void poll()
-  const timer = setInterval(() => void poll(), pollMs)
+  task(poll)()
+  const timer = setInterval(task(poll), pollMs)
   timer.unref()
   return {
     close() {

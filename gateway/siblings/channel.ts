@@ -1,4 +1,5 @@
 // Lets two processes call each other by name over the channel between them; every call ends with a result or an error.
+import { task } from '../values/contain.ts'
 
 export interface Calls {
   /** Rejects if the other side fails, ends, or does not respond within `timeoutMs`. */
@@ -68,7 +69,7 @@ export const createCalls = (send: (message: object) => void): Calls => {
     answer: (name, handler) => void handlers.set(name, handler),
     receive(message) {
       if (!isOurs(message)) return
-      if (message.portaria === 'call') void reply(message)
+      if (message.portaria === 'call') task(reply)(message)
       else open.get(message.id)?.(message)
     },
     close() {

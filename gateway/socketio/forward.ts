@@ -3,6 +3,7 @@ import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
+import { contain, task } from '../values/contain.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { createPollingRequests } from './polling/polling-requests.ts'
 import { createSocketIoSessions } from './sessions.ts'
@@ -15,12 +16,12 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const sessions = createSocketIoSessions(forwarding)
   const request = createPollingRequests(forwarding, sessions)
   const upgrade = createSocketIoUpgrades(forwarding, sessions)
-  const timer = setInterval(sessions.sweep, SWEEP_MS).unref()
+  const timer = setInterval(task(sessions.sweep), SWEEP_MS).unref()
 
   const fail = (exchange: Exchange, error: unknown) => {
     exchange.underway = undefined
     const refusal = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' })
-    forwarding.refuse(exchange, refusal)
+    contain(exchange, () => forwarding.refuse(exchange, refusal))
   }
   const attempt = (exchange: Exchange, begin: () => void | Promise<void>) => {
     try {

@@ -3,6 +3,7 @@ import { GatewayError, RequestTimeout } from '../errors.ts'
 import type { StreamEnd } from '../forward/stream.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
+import { type Contained, noteFault } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import { type GateState, NOTHING_DUE, owesClient, owesUpstream } from './gate/gate-state.ts'
 import { createPacketGate, type PacketGate } from './gate/packet-gate.ts'
@@ -37,7 +38,7 @@ export interface SessionEnd {
   readonly isFinal: boolean
 }
 
-export interface Session {
+export interface Session extends Contained {
   readonly source: SessionSource
   readonly gate: PacketGate
   readonly state: GateState
@@ -181,6 +182,17 @@ export const createSession = (
       session.end(isOfUpstream(reason) ? 1011 : 1008)
     },
     leave: () => leaveWith(false),
+    onThrown(error) {
+      noteFault('socketio', error, source.requestId)
+      const last = carrier
+      try {
+        session.end(1001)
+      } catch (further) {
+        noteFault('socketio', further, source.requestId)
+        leaveWith(false)
+        last?.close(1001)
+      }
+    },
     adopt(record) {
       become(joined(session.life, record))
       state.due = { ...record.due }

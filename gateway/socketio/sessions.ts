@@ -3,6 +3,7 @@ import { BadRequest } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
+import { contain, task } from '../values/contain.ts'
 import type { Phase } from './life.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import { openPollingSession, type PollingSession, upgradedAlready } from './polling/polling-session.ts'
@@ -102,10 +103,10 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     // Announcements may arrive again before commands can be sent.
     if (mayHaveMissedMail && shared?.isReady() === true) {
       mayHaveMissedMail = false
-      void lookForMail([...polled.values()])
+      task(lookForMail)([...polled.values()])
     }
     for (const [session, share] of [...sessions]) {
-      if (at >= session.life.proveUntil && isProving(session)) void endUnproven(session, share)
+      if (at >= session.life.proveUntil && isProving(session)) task(endUnproven)(session, share)
     }
     for (const [sid, entry] of polled) {
       const { session, sessionMs, lastSeen } = entry
@@ -113,7 +114,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
       else if (POLLED.has(session.life.phase) && at - lastSeen > sessionMs) {
         // Another instance may now receive its requests.
         entry.isElsewhere = shared !== undefined
-        session.leave()
+        contain(session, one => one.leave())
       }
     }
   }
@@ -136,7 +137,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
     known,
     sweep,
     close() {
-      for (const session of [...sessions.keys()]) session.end(1001)
+      for (const session of [...sessions.keys()]) contain(session, one => one.end(1001))
     }
   }
 }
@@ -144,7 +145,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
 /** If instances share sessions, another one may have proved this session. */
 const endUnproven = async (session: Session, share: PollingShare | undefined) => {
   await share?.reload().catch(() => undefined)
-  if (isProving(session)) session.end(1008)
+  if (isProving(session)) contain(session, one => one.end(1008))
 }
 
 /** In portions, so that thousands of sessions delay neither other commands nor other requests. */

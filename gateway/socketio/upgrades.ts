@@ -42,6 +42,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     relay = forwarding.relays.join({
       client: client.socket,
       upstream: open.socket,
+      requestId: session.source.requestId,
       maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
       messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
       idleTimeoutMs: 0,

@@ -1,6 +1,8 @@
 // Carries a Socket.IO session by WebSocket: whole packets, each checked before it passes.
 
+import { GatewayError } from '../errors.ts'
 import { END_REASONS } from '../forward/stream.ts'
+import { contain } from '../values/contain.ts'
 import { BINARY, TEXT } from '../websocket/frames.ts'
 import type { Side } from '../websocket/leg.ts'
 import type { Relay } from '../websocket/relay.ts'
@@ -79,12 +81,19 @@ export const createWebSocketTransport = (options: TransportOptions) => {
       const judged = next
       waiting = true
       relay()?.hold('client', true)
-      verdict.then(
-        late => resume(() => apply(late, judged, 'client')),
-        () => resume(() => end('judging-failed'))
-      )
+      verdict
+        .then(
+          late => resume(() => apply(late, judged, 'client')),
+          error => resume(() => failJudging(error))
+        )
+        .catch(session.onThrown)
       return
     }
+  }
+
+  const failJudging = (error: unknown) => {
+    if (error instanceof GatewayError) end('judging-failed')
+    else session.onThrown(error)
   }
 
   const resume = (then: () => void) => {
@@ -106,7 +115,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   const upgrade = (): PacketVerdict => {
     probing = false
     // Whatever the polling side still holds for the client goes first on the new transport.
-    queueMicrotask(() => options.onUpgraded?.())
+    queueMicrotask(() => contain(session, () => options.onUpgraded?.()))
     return { verdict: 'pass' }
   }
 

@@ -1,8 +1,10 @@
 // Notifies every instance on this Postgres of a change of access or an ended token as soon as it is committed.
+
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { EntityManager } from 'typeorm'
 import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'
+import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import { isRecord } from '../values/records.ts'
 import type { Database } from './database.ts'
@@ -60,8 +62,8 @@ const MAX_PAUSE_MS = 2_000
 export const listenAccessChanges = (database: Database, options: AccessListenerOptions): { close(): Promise<void> } => {
   const { connection, notifications } = database
   if (notifications !== undefined) {
-    const unsubscribe = notifications.subscribe(payload => hear(payload, options))
-    queueMicrotask(() => options.onRestored?.())
+    const unsubscribe = notifications.subscribe(task(payload => hear(payload, options)))
+    queueMicrotask(task(() => options.onRestored?.()))
     return { close: async () => unsubscribe() }
   }
   const ended = new AbortController()
@@ -87,7 +89,10 @@ const listenAgain = async (
       query_timeout: CONNECT_TIMEOUT_MS,
       keepAlive: true
     })
-    client.on('notification', message => hear(message.payload, options))
+    client.on(
+      'notification',
+      task(message => hear(message.payload, options))
+    )
     // Everything that waits for the connection waits for this signal, and leaves nothing with it afterwards: a connection may
     // stay open for months, or be tried again for days.
     const over = new AbortController()

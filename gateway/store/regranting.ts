@@ -1,7 +1,9 @@
 // Brings everyone's granted access up to date with the route files in use, in batches, until it is done.
+
 import { PROFILES } from '../identity.ts'
 import { namesIn } from '../routes/grants.ts'
 import type { RouteTable } from '../routes/route.ts'
+import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { Database } from './database.ts'
 import { createNames, regrantBatch } from './granted-access.ts'
@@ -43,7 +45,7 @@ export const createRegranting = ({ database, table, log }: RegrantingParts) => {
     } catch (error) {
       const pauseMs = Math.min(500 * 2 ** failures++, MAX_PAUSE_MS)
       log.warn({ err: error, pauseMs }, 'the changed grants could not be applied to everyone yet; trying again')
-      retry = setTimeout(apply, pauseMs)
+      retry = setTimeout(task(apply), pauseMs)
       retry.unref()
     }
   }

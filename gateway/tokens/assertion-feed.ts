@@ -1,5 +1,7 @@
 // Keeps the assertion keys in step with the database, and creates the next one in time.
+
 import type { Logger } from 'pino'
+import { task } from '../values/contain.ts'
 import type { Assertions } from './assertions.ts'
 import type { SigningKeyRow } from './signing-keys.ts'
 
@@ -20,7 +22,7 @@ export const startAssertionFeed = async ({ assertions, read, log }: AssertionFee
     assertions.learn(rows, nowS)
   }
   await update(true)
-  const timer = setInterval(async () => {
+  const poll = async () => {
     try {
       await update(false)
       if (failing) log.info('the assertion keys can be read again')
@@ -33,7 +35,8 @@ export const startAssertionFeed = async ({ assertions, read, log }: AssertionFee
         )
       failing = true
     }
-  }, EVERY_MS)
+  }
+  const timer = setInterval(task(poll), EVERY_MS)
   timer.unref()
   return { close: () => clearInterval(timer) }
 }

@@ -1,5 +1,7 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
+
 import { coalesce } from '../values/coalesce.ts'
+import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import type { OwnerNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, PersonVersion, Revocations, RevokedToken } from './revocations.ts'
@@ -86,16 +88,17 @@ export const startRevocationFeed = async (options: FeedOptions): Promise<Revocat
     if (change.kind === 'token') revocations.learn({ tokens: [change] })
     else if (change.kind === 'person') revocations.learn({ versions: [change] })
     // Access tokens carry their owner's current access.
-    if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) void read()
+    if (change.kind === 'many' || (change.kind === 'person' && personalTokens.isOwner(change.userId))) task(read)()
   }
 
-  const listener = source.listen({ onChange, onLost: () => undefined, onRestored: () => void read() })
-  const poll = setInterval(() => void read(), pollMs)
-  const purge = setInterval(() => {
+  const listener = source.listen({ onChange, onLost: () => undefined, onRestored: task(read) })
+  const poll = setInterval(task(read), pollMs)
+  const purgeAll = () => {
     revocations.purge()
     personalTokens.purge()
     source.purgeExpired().catch(error => log.warn({ err: error }, 'expired revocations could not be deleted'))
-  }, PURGE_EVERY_MS)
+  }
+  const purge = setInterval(task(purgeAll), PURGE_EVERY_MS)
   poll.unref()
   purge.unref()
 

@@ -1,6 +1,8 @@
 // Reports once a minute which tokens were used, so that people can see when each of their sessions was last alive.
+
 import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
+import { task } from '../values/contain.ts'
 import type { PersonalTokenUse } from './personal-tokens.ts'
 
 /** A login or a service account has used its token; `usedAt` to the minute, in milliseconds since the epoch. */
@@ -51,7 +53,7 @@ export const createTokenUses = ({ usedSince, record, log, now = Date.now }: Toke
     writing = writing.then(write)
     return writing
   }
-  const timer = setInterval(flush, EVERY_MS)
+  const timer = setInterval(task(flush), EVERY_MS)
   timer.unref()
   return {
     flush,

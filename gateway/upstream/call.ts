@@ -51,6 +51,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call): PendingCall => {
     }
     const requester: Requester = {
       onInterim: () => undefined,
+      onThrown: reject,
       onDrain: () => undefined,
       onHead(received, whole) {
         head = received

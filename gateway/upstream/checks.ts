@@ -1,5 +1,6 @@
 // Checks the health of a target, with its health path if the route file has one, otherwise by connecting.
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { noteFault, task } from '../values/contain.ts'
 import { UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
@@ -21,7 +22,7 @@ const once = (done: (failure: string | undefined) => void, timeoutMs: number, le
   const settle = (failure: string | undefined) => {
     if (end()) done(failure)
   }
-  const timer = setTimeout(() => settle('check-timeout'), timeoutMs).unref()
+  const timer = setTimeout(task(settle), timeoutMs, 'check-timeout').unref()
   return { settle, abort: () => void end() }
 }
 
@@ -30,8 +31,14 @@ const probeConnection =
   done => {
     const socket = dial(upstream, target)
     const { settle, abort } = once(done, upstream.connectTimeoutMs, () => socket.destroy())
-    socket.once(target.tls ? 'secureConnect' : 'connect', () => settle(undefined))
-    socket.on('error', () => settle('unreachable'))
+    socket.once(
+      target.tls ? 'secureConnect' : 'connect',
+      task(() => settle(undefined))
+    )
+    socket.on(
+      'error',
+      task(() => settle('unreachable'))
+    )
     return abort
   }
 
@@ -47,6 +54,10 @@ const probePath =
     const { settle, abort } = once(done, timeoutMs, () => connection.destroy())
     const requester: Requester = {
       onInterim: () => undefined,
+      onThrown(error) {
+        noteFault('task', error)
+        settle('check-fault')
+      },
       onDrain: () => undefined,
       onHead: ({ status }) => settle(status < 400 ? undefined : 'check-status'),
       onBody: () => undefined,

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { readMemory, writeCopy } from '../http/passing-bytes.ts'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { dial } from './dial.ts'
 import { Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
@@ -72,18 +73,18 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.deadline = this.openedAt + upstream.connectTimeoutMs
     this.#socket = dial(upstream, target, {
       buffer: readMemory,
-      callback: count => this.#take(readMemory.subarray(0, count))
+      callback: count => this.#takeContained(readMemory.subarray(0, count))
     })
-    if (target.tls) this.#socket.on('data', bytes => this.#take(bytes))
+    if (target.tls) this.#socket.on('data', bytes => this.#takeContained(bytes))
     this.#socket.on(target.tls ? 'secureConnect' : 'connect', () => {
       this.#connected = true
       this.#alive()
     })
-    this.#socket.on('drain', () => this.#requester?.onDrain())
-    this.#socket.on('end', () => this.#onEnd())
-    this.#socket.on('error', error => this.#onError(error))
+    this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain()))
+    this.#socket.on('end', () => contain(this, ended => ended.#onEnd()))
+    this.#socket.on('error', error => contain(this, failed => failed.#onError(error)))
     this.#socket.on('close', () => {
-      if (!this.destroyed) this.#onEnd()
+      if (!this.destroyed) contain(this, ended => ended.#onEnd())
       this.destroy()
     })
   }
@@ -170,6 +171,14 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#events.onClosed(this)
   }
 
+  /** A callback has thrown: this ends, and so does the request in progress. */
+  onThrown(error: unknown): void {
+    const failed = this.#requester
+    this.destroy()
+    if (failed === undefined) noteFault('upstream', error)
+    else endThrown(failed, error)
+  }
+
   /** `deadline` has passed. */
   expire() {
     if (this.#requester === undefined) return this.destroy()
@@ -201,9 +210,17 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   }
 
   onEnd(trailers: readonly string[]): void {
-    const ended = this.#requester
+    this.#requester?.onEnd(trailers)
     this.#requester = undefined
-    ended?.onEnd(trailers)
+  }
+
+  #takeContained(bytes: Buffer): boolean {
+    try {
+      return this.#take(bytes)
+    } catch (error) {
+      endThrown(this, error)
+      return false
+    }
   }
 
   #take(bytes: Buffer): boolean {
@@ -286,6 +303,6 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (failed === undefined) return
     this.#events.onFault?.(fault, nothingSent)
     if (cause instanceof Http2Only) this.#events.onHttp2?.()
-    failed.onFault(fault, cause, nothingSent)
+    contain(failed, requester => requester.onFault(fault, cause, nothingSent))
   }
 }

@@ -1,5 +1,7 @@
 // Takes targets out of service and back in, by the results of requests, checks and probes.
+
 import type { Target } from '../routes/upstream.ts'
+import { noteFault } from '../values/contain.ts'
 import type { UpstreamFault } from './faults.ts'
 import {
   beginStanding,
@@ -82,11 +84,16 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
     if (!isClosed) timer = setTimeout(ask, ms).unref()
   }
   const ask = () => {
-    abort = probe(failure => {
-      abort = undefined
-      if (failure === undefined) passed()
-      else missed(failure)
-    })
+    try {
+      abort = probe(failure => {
+        abort = undefined
+        if (failure === undefined) passed()
+        else missed(failure)
+      })
+    } catch (error) {
+      noteFault('task', error)
+      missed('check-fault')
+    }
   }
   const passed = () => {
     standing.failedChecks = 0

@@ -3,6 +3,7 @@
 import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { boundedMap } from '../values/bounded-map.ts'
+import { task } from '../values/contain.ts'
 
 /** Resolves to all addresses of a name, in the resolver's order. */
 export type ResolveAll = (name: string, done: (error: Error | null, addresses: LookupAddress[]) => void) => void
@@ -47,7 +48,7 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
       const answer = error === null ? { addresses, at: now() } : known
       if (error === null && answer !== undefined) answers.set(name, answer)
       const isUsable = answer !== undefined && now() - answer.at < STALE_MS
-      for (const one of told) one(isUsable ? null : error, isUsable ? answer : undefined)
+      for (const one of told) task(one)(isUsable ? null : error, isUsable ? answer : undefined)
     })
   }
 

@@ -1,6 +1,7 @@
 // Keeps one target's connections warm, reuses and limits them, and closes those that are idle, too old or too slow.
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { contain } from '../values/contain.ts'
 import { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
 
@@ -19,6 +20,8 @@ const REST_MS = 200
  */
 export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
   idleSince > 0 && performance.now() - idleSince > DOUBTFUL_IDLE_MS
+
+const expire = (connection: UpstreamConnection) => connection.expire()
 
 export interface TargetPool {
   readonly target: Target
@@ -109,7 +112,7 @@ export const createTargetPool = (
       return connection
     },
     sweep(at) {
-      for (const connection of open) if (connection.deadline <= at) connection.expire()
+      for (const connection of open) if (connection.deadline <= at) contain(connection, expire)
       for (const connection of resting) {
         if (at - connection.idleSince < REST_MS) continue
         resting.delete(connection)

@@ -1,6 +1,7 @@
 // Selects the best target of an upstream for each request, and keeps warm connections to all of them.
 import type { RouteTable } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
+import { task } from '../values/contain.ts'
 import { probeOf } from './checks.ts'
 import type { UpstreamConnection } from './connection.ts'
 import { type TargetHealthStatus, watchTarget } from './health.ts'
@@ -170,7 +171,7 @@ export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
       if (pool.connections() === 0) draining.delete(pool)
     }
   }
-  const timer = setInterval(sweep, SWEEP_MS)
+  const timer = setInterval(task(sweep), SWEEP_MS)
   timer.unref()
 
   const poolOf = (upstream: Upstream) => {

@@ -5,6 +5,7 @@ import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from '../upstream/dial.ts'
 import type { UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
+import { type Contained, contain } from '../values/contain.ts'
 import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
 
 export interface OpenUpstream {
@@ -17,7 +18,7 @@ export interface OpenUpstream {
   read(take: (bytes: Buffer) => void): void
 }
 
-interface DialEvents {
+interface DialEvents extends Contained {
   onOpen(open: OpenUpstream): void
   /** Any final response other than 101; the socket is already closed. */
   onRefused(head: ResponseHead): void
@@ -75,10 +76,19 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     report(told)
   }
   const fail = (fault: UpstreamFault, cause: unknown) =>
-    settle(told => {
-      socket.on('error', ignore).destroy()
-      told.onFault(fault, cause, !connected)
-    })
+    contain(owner, () =>
+      settle(told => {
+        socket.on('error', ignore).destroy()
+        told.onFault(fault, cause, !connected)
+      })
+    )
+  const onThrown = (error: unknown) => {
+    asker = undefined
+    clearTimeout(timer)
+    socket.on('error', ignore).destroy()
+    events.onThrown(error)
+  }
+  const owner: Contained = { onThrown }
   const onGone = () => fail('reset', new Error('closed before a response to the upgrade'))
 
   const judge = () => {
@@ -102,8 +112,8 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     try {
       judge()
     } catch (error) {
-      if (!(error instanceof BadResponse)) throw error
-      fail('bad-response', error)
+      if (error instanceof BadResponse) fail('bad-response', error)
+      else onThrown(error)
     }
   }
   const reader: Reader = { take: readHead }
@@ -124,7 +134,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
       told.onRefused(head)
     })
 
-  const onConnect = () => {
+  const ask = () => {
     if (asker === undefined) return
     connected = true
     clearTimeout(timer)
@@ -137,7 +147,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
   const socket = dial(upstream, target, intoShared(reader))
   timer = setTimeout(() => fail('timeout', new Error('connecting took too long')), upstream.connectTimeoutMs)
   if (target.tls) readData(socket, reader)
-  socket.once(target.tls ? 'secureConnect' : 'connect', onConnect)
+  socket.once(target.tls ? 'secureConnect' : 'connect', () => contain(owner, ask))
   socket.on('error', onError)
   socket.on('end', onGone)
   socket.on('close', onGone)

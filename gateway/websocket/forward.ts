@@ -60,6 +60,7 @@ const startRelay = (forwarding: SocketForwarding, info: StreamInfo, { open, onSw
   control.relay = forwarding.relays.join({
     client: client.socket,
     upstream: open.socket,
+    requestId: info.requestId,
     maxMessageBytes: websocket?.maxMessageBytes ?? 1024 * 1024,
     messagesPerSecond: websocket?.messagesPerSecond ?? 0,
     idleTimeoutMs: websocket?.idleTimeoutMs ?? 0,

@@ -1,6 +1,7 @@
 // Handles one side of a WebSocket: scans its frames, and tracks its idle time and its unread bytes.
 import type { Duplex } from 'node:stream'
 import { writeCopy } from '../http/passing-bytes.ts'
+import { type Contained, contain } from '../values/contain.ts'
 import { FrameScanner, type FrameSink } from './frame-scanner.ts'
 import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'
 
@@ -21,7 +22,7 @@ export interface LegOptions {
 }
 
 /** The relay that joins two of them. */
-export interface LegOwner {
+export interface LegOwner extends Contained {
   now(): number
   peerOf(leg: Leg): Leg
   passData(from: Leg, bytes: Buffer): void
@@ -41,7 +42,7 @@ interface LegSocket extends Duplex {
 
 function onEnd(this: LegSocket) {
   const leg = this[LEG]
-  leg?.relay.onEnd(leg)
+  if (leg !== undefined) contain(leg.relay, relay => relay.onEnd(leg))
 }
 
 function onError(this: LegSocket) {
@@ -50,12 +51,12 @@ function onError(this: LegSocket) {
 
 function onClose(this: LegSocket) {
   const leg = this[LEG]
-  leg?.relay.onGone(leg)
+  if (leg !== undefined) contain(leg.relay, relay => relay.onGone(leg))
 }
 
 function onDrain(this: LegSocket) {
   const leg = this[LEG]
-  leg?.relay.peerOf(leg).unstall()
+  if (leg !== undefined) contain(leg.relay, relay => relay.peerOf(leg).unstall())
 }
 
 // Distinguishes replies to our own pings from the other side's.

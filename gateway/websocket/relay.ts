@@ -1,9 +1,12 @@
 // Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
+import { contain, endThrown, noteFault } from '../values/contain.ts'
 import { buildFrame, closeFault, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
 interface RelayOptions extends LegOptions {
+  /** Of the upgrade. */
+  readonly requestId: string
   readonly client: Duplex
   readonly upstream: Duplex
   /** Idle time of both sides after which the socket ends; 0: never. */
@@ -84,7 +87,11 @@ export class Relay implements LegOwner {
 
   /** Bytes that one side has sent, valid until this returns. */
   take(from: Side, bytes: Buffer) {
-    this.#leg(from).take(bytes)
+    try {
+      this.#leg(from).take(bytes)
+    } catch (error) {
+      endThrown(this, error)
+    }
   }
 
   send(to: Side, opcode: number, payload: Buffer) {
@@ -209,6 +216,12 @@ export class Relay implements LegOwner {
     this.#upstream.socket.destroy()
   }
 
+  /** A callback has thrown: both sockets are cut. */
+  onThrown(error: unknown) {
+    noteFault('stream', error, this.#options.requestId)
+    this.destroy()
+  }
+
   /** Called a few times a second. */
   sweep(at: number) {
     if (this.#deadline !== 0) {
@@ -248,7 +261,7 @@ export const createRelays = () => {
   const onOver = (relay: Relay) => void open.delete(relay)
   const sweep = () => {
     const at = performance.now()
-    for (const relay of open) relay.sweep(at)
+    for (const relay of open) contain(relay, one => one.sweep(at))
   }
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()
@@ -261,7 +274,7 @@ export const createRelays = () => {
     },
     close() {
       clearInterval(timer)
-      for (const relay of [...open]) relay.destroy()
+      for (const relay of [...open]) contain(relay, one => one.destroy())
     }
   }
 }

@@ -98,6 +98,7 @@ export const openUpstream = (
           onGivenUp()
           passRefusal(forwarding, request, head)
         },
+        onThrown: error => exchange.onThrown(error),
         onFault(fault, cause, nothingSent) {
           healthOf(target)?.failed(fault, nothingSent)
           if (nothingSent && attempt < targets.length) next()

@@ -5,6 +5,7 @@ import type { Gateway } from '../gateway.ts'
 import { createCertificates } from '../listener/certificates.ts'
 import { openOpsListener } from '../observe/ops-listener.ts'
 import type { Settings } from '../settings/settings.ts'
+import { logFaultsTo } from '../values/contain.ts'
 import { createMembers, type Member } from './members.ts'
 import { createWorkerMetrics } from './merged-metrics.ts'
 import { createReload } from './reload.ts'
@@ -33,6 +34,7 @@ export const startWorkers = async (
   log: Logger,
   { onServing, onGiveUp }: WorkersEvents
 ): Promise<Gateway> => {
+  logFaultsTo(log)
   const restarts = createRestarts()
   const pauses = new Set<NodeJS.Timeout>()
   let state: State = 'starting'

@@ -8,6 +8,7 @@ import { useCompiledCode } from './compiled-code.ts'
 useCompiledCode()
 const { createLog } = await import('../observe/logging.ts')
 const { formatMistakes, readSettings, SettingsError } = await import('../settings/read-settings.ts')
+const { drainAfterFault } = await import('./unplaced-faults.ts')
 
 const fail = (text: string): never => {
   process.stderr.write(`${text}\n`)
@@ -36,19 +37,25 @@ const settingsOrExit = (): Settings => {
 const obeySignals = (log: Logger) => {
   let gateway: Gateway | undefined
   let isStopping = false
+  let closing: Promise<void> | undefined
+  /** Until something serves, there is nothing to drain. */
+  const close = async () => {
+    closing ??= gateway?.close()
+    await closing
+  }
   const stop = async (signal: NodeJS.Signals) => {
     if (isStopping) process.exit(signal === 'SIGINT' ? 130 : 143)
     isStopping = true
     log.info({ signal }, 'stopping')
     try {
-      // Until something serves, there is nothing to drain.
-      await gateway?.close()
+      await close()
     } catch (error) {
       log.error({ err: error }, 'the gateway could not stop cleanly')
       process.exit(1)
     }
     log.info('stopped')
-    process.exit(0)
+    // 1 after a fault.
+    process.exit(process.exitCode ?? 0)
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
@@ -57,6 +64,7 @@ const obeySignals = (log: Logger) => {
   })
   return {
     isStopping: () => isStopping,
+    close,
     serving(running: Gateway) {
       gateway = running
     }
@@ -94,6 +102,7 @@ const settings = settingsOrExit()
 const { publicUrl, workers } = settings
 const log = createLog({ level: settings.logLevel })
 const signals = obeySignals(log)
+drainAfterFault(log, signals.close, settings.drainDelayMs + settings.drainTimeoutMs)
 for (const warning of settings.warnings) log.warn(warning)
 if (settings.databaseUrl === undefined)
   log.info({ dataDir: settings.dataDir }, 'DATABASE_URL is not set: data is kept in an embedded Postgres')

@@ -9,6 +9,7 @@ const { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } = await import('
 const { followCertificates } = await import('../listener/certificates.ts')
 const { failureText, isPlainFailure } = await import('./start-failure.ts')
 const { createCalls } = await import('../siblings/channel.ts')
+const { drainAfterFault } = await import('./unplaced-faults.ts')
 const { siblingsThrough } = await import('../siblings/siblings.ts')
 
 // A terminal or a service manager signals all processes at once; only the primary decides what follows.
@@ -31,9 +32,15 @@ try {
   const certificates =
     certificate && followCertificates(certificate, take => primary.answer('certificate.changed', take))
   const gateway = await startGateway(withoutOps, log, {}, siblingsThrough(primary, certificates))
+  let closing: Promise<void> | undefined
+  const close = () => {
+    closing ??= gateway.close()
+    return closing
+  }
+  drainAfterFault(log, close, settings.drainTimeoutMs)
   primary.answer('end.announce', () => gateway.announceEnd?.())
   primary.answer('close', () => {
-    gateway.close().then(
+    close().then(
       () => process.exit(0),
       error => {
         log.error({ err: error }, 'a worker could not stop cleanly')

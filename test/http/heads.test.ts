@@ -1,4 +1,5 @@
 // Heads of requests and responses are read and written right, without a connection; a refusal finds its words.
+
 import t from 'tap'
 import * as errors from '../../gateway/errors.ts'
 import { answerRefusal, secondsLeft } from '../../gateway/http/answer.ts'
@@ -19,6 +20,7 @@ import { fieldValue, fieldValues } from '../../gateway/http/server/request.ts'
 import { HttpResponse } from '../../gateway/http/server/response.ts'
 import { isDated } from '../../gateway/http/server/response-head.ts'
 import { exchangeOf } from '../support/exchanges.ts'
+import { onThrown } from '../support/thrown.ts'
 
 const headOf = (...fields: string[]) => readHead(fields, new Map())
 
@@ -183,7 +185,7 @@ t.test('while a client takes nothing, one write waits for its turn', async t => 
     cork: () => undefined,
     uncork: () => undefined
   }
-  const outbox = new Outbox(outlet as never, { flushSoon: () => undefined, onTaken: () => undefined })
+  const outbox = new Outbox(outlet as never, { flushSoon: () => undefined, onTaken: () => undefined, onThrown })
   for (let i = 0; i < 3; i++) t.equal(outbox.sendBytes('', Buffer.alloc(10_000), ''), false)
   t.same(writes, ['bytes', 'turn', 'bytes', 'bytes'])
 })

@@ -11,6 +11,7 @@ import { createOwnEndpoints } from '../../gateway/http/own-endpoints.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startListener } from '../support/http-listener.ts'
 import { connectRaw } from '../support/raw-client.ts'
+import { onThrown } from '../support/thrown.ts'
 
 interface Content {
   readonly content?: Readonly<Record<string, { readonly schema: object }>>
@@ -43,7 +44,7 @@ t.test('a body that trickles in is cut off with 408, and its handler never runs'
     }
   })
   const clientAddress = createClientAddress([])
-  const hooks = { onClosed: () => undefined, onBodyFault: () => undefined }
+  const hooks = { onClosed: () => undefined, onBodyFault: () => undefined, onThrown }
   const { port } = await startListener(t, request => {
     const exchange = new Exchange(request, clientAddress, hooks)
     exchange.path = '/slow'

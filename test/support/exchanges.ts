@@ -1,4 +1,5 @@
 // Makes an exchange of a request's line and fields, without a connection, for the steps that only judge it.
+
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { createFloodMemory } from '../../gateway/http/flood-memory.ts'
@@ -7,6 +8,7 @@ import { type ClientConnection, HttpRequest } from '../../gateway/http/server/re
 import type { HttpResponse } from '../../gateway/http/server/response.ts'
 import type { Identity } from '../../gateway/identity.ts'
 import type { Route } from '../../gateway/routes/route.ts'
+import { onThrown } from './thrown.ts'
 
 interface Asked {
   readonly method?: string
@@ -53,7 +55,7 @@ export const exchangeOf = (asked: Asked = {}): Exchange => {
     true
   )
   const address = asked.trusted === true ? behindProxy : clientAddress
-  const exchange = new Exchange(request, address, { onClosed: () => undefined, onBodyFault: () => undefined })
+  const exchange = new Exchange(request, address, { onClosed: () => undefined, onBodyFault: () => undefined, onThrown })
   const [path = '', query] = target.split('?', 2)
   exchange.path = path
   exchange.query = query === undefined ? '' : `?${query}`

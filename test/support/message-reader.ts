@@ -1,10 +1,12 @@
 // Bytes go in and requests come out, by the gateway's own connection, without a socket, a timer or a turn of the event loop.
+
 import { Connection } from '../../gateway/http/server/connection.ts'
 import type { ConnectionHost, MessageFault } from '../../gateway/http/server/connection-host.ts'
 import { Llhttp } from '../../gateway/http/server/llhttp.ts'
 import type { HttpRequest } from '../../gateway/http/server/request.ts'
 import { DEFAULT_LIMITS } from '../../gateway/http/server/server.ts'
 import type { Waiting } from '../../gateway/http/write-batch.ts'
+import { onThrown } from './thrown.ts'
 
 export interface ReadRequest {
   readonly method: string
@@ -101,6 +103,7 @@ export const readMessages = (
     }
     request.owner = {
       onClosed() {},
+      onThrown,
       onBodyFault() {
         fault = 'malformed-body'
         request.response.keepAlive = false

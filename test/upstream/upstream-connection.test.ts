@@ -11,6 +11,7 @@ import { createTargetPool } from '../../gateway/upstream/pool.ts'
 import type { Requester } from '../../gateway/upstream/requester.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { onThrown } from '../support/thrown.ts'
 import { until } from '../support/until.ts'
 
 const upstreamAt = (port: number): Upstream => ({
@@ -57,6 +58,7 @@ t.test('a connection paused on the last bytes of an answer carries the next requ
       let status = 0
       const requester: Requester = {
         onInterim: () => undefined,
+        onThrown,
         onHead: head => {
           status = head.status
         },
@@ -118,6 +120,7 @@ const askJustAfter = async (
         'GET / HTTP/1.1\r\nhost: x\r\n\r\n',
         {
           onInterim: () => undefined,
+          onThrown,
           onHead: () => reject(new Error('it was taken for an answer')),
           onBody: () => undefined,
           onEnd: () => undefined,
@@ -170,6 +173,7 @@ t.test('a chunk is sent as it was when it was written, although its memory is us
     await new Promise<void>((resolve, reject) => {
       const requester: Requester = {
         onInterim: () => undefined,
+        onThrown,
         onHead: () => undefined,
         onBody: () => undefined,
         onEnd: () => resolve(),

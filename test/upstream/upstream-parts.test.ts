@@ -1,4 +1,5 @@
 // What decides about backends does on its own: addresses made public, hosts, hints, faults, turns and limits.
+
 import t from 'tap'
 import { callUpstream } from '../../gateway/upstream/call.ts'
 import { probeOf } from '../../gateway/upstream/checks.ts'
@@ -18,6 +19,7 @@ import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { person, targetAt, upstreamAt } from '../support/routes.ts'
+import { onThrown } from '../support/thrown.ts'
 
 const context = { upstream: upstreamAt(4001), strippedPrefix: '/app', host: '127.0.0.1:4001' }
 const bare = { ...context, strippedPrefix: '' }
@@ -181,6 +183,7 @@ t.test('a check, a chunk and an answer are what they say, and no longer than all
   await new Promise<void>((resolve, reject) => {
     const requester = {
       onInterim: () => undefined,
+      onThrown,
       onHead: () => undefined,
       onBody: () => undefined,
       onEnd: () => resolve(),

@@ -40,7 +40,7 @@ const world = (t: Test, more: { idleTimeoutMs?: number; isRead?: boolean } = {})
   const [upstream, upstreamEnd] = duplexPair()
   const faults: [side: Side, code: number][] = []
   const { idleTimeoutMs = 0, isRead = false } = more
-  const options = { client, upstream, maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs }
+  const options = { client, upstream, requestId: 'r1', maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs }
   const relay = new Relay(
     {
       ...options,

@@ -43,7 +43,7 @@ t.test('a connection that is reset after the request was sent counts as reset, n
   const fault = await new Promise((resolve, reject) =>
     dialWebSocket(
       { ...dialled, upstream: upstreamAt(raw.port), timeoutMs: 2000 },
-      { onOpen: reject, onRefused: reject, onFault: (...told) => resolve(told) }
+      { onOpen: reject, onRefused: reject, onThrown: reject, onFault: (...told) => resolve(told) }
     )
   )
   t.match(fault, ['reset', { code: 'ECONNRESET' }, false])

@@ -1,4 +1,5 @@
 // Declares what all connections of a server share: request handlers, time limits, and their turns.
+import type { Contained } from '../../values/contain.ts'
 import type { KnownFields } from '../fields.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { Llhttp } from './llhttp.ts'
@@ -34,5 +35,5 @@ export interface ConnectionHost {
   readonly now: number
   flushSoon(waiting: Waiting): void
   /** Lets a connection continue with what it has buffered, in the next turn of the event loop or later. */
-  goOnSoon(connection: { goOn(): void }): void
+  goOnSoon(connection: Contained & { goOn(): void }): void
 }

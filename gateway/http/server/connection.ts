@@ -1,5 +1,6 @@
 // Reads one request at a time from a client connection; the next follows when the response is handed over (RFC 9112 §9).
 import type { Duplex } from 'node:stream'
+import { noteFault } from '../../values/contain.ts'
 import { readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { ConnectionHost, MessageFault } from './connection-host.ts'
@@ -228,6 +229,19 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   destroy(): void {
     this.cut(false)
+  }
+
+  /** A callback has thrown: the request in progress is refused, or else the connection is cut. */
+  onThrown(error: unknown): void {
+    this.#isTaking = false
+    const request = this.#request
+    if (request?.owner !== undefined && !request.response.isEnded) {
+      request.response.keepAlive = false
+      request.owner.onThrown(error)
+    } else {
+      noteFault('client', error)
+      this.destroy()
+    }
   }
 
   onClose(): void {

@@ -1,4 +1,6 @@
 // Collects the parts of a response, writes them at the end of the turn, and tracks whether the other side has taken them all.
+
+import { type Contained, contain } from '../../values/contain.ts'
 import { writeCopy } from '../passing-bytes.ts'
 import type { Waiting } from '../write-batch.ts'
 
@@ -12,7 +14,7 @@ interface Outlet {
   readonly writableLength: number
 }
 
-export interface OutboxOwner {
+export interface OutboxOwner extends Contained {
   /** Flushes the outbox at the end of this turn of the event loop. */
   flushSoon(outbox: Waiting): void
   /** Everything that was sent has been taken. */
@@ -73,6 +75,10 @@ export class Outbox implements Waiting {
     if (this.#isTaken()) this.#owner.onTaken()
   }
 
+  onThrown(error: unknown): void {
+    this.#owner.onThrown(error)
+  }
+
   /** Stops writing. */
   close(): void {
     this.#isClosed = true
@@ -84,7 +90,7 @@ export class Outbox implements Waiting {
     if (!this.#isWaiting) {
       this.#isWaiting = true
       // Its turn comes when everything before it has been taken, however little that was.
-      this.#outlet.write(NOTHING, error => this.#onWritten(error))
+      this.#outlet.write(NOTHING, error => contain(this, outbox => outbox.#onWritten(error)))
     }
     return false
   }

@@ -16,6 +16,8 @@ export interface ExchangeOwner {
   onClosed(): void
   /** The body is malformed, and there is no response yet: the handler must send one or cut the connection. */
   onBodyFault(): void
+  /** A callback of this request has thrown: the handler must refuse it, or cut a response that has begun. */
+  onThrown(error: unknown): void
 }
 
 /** A connection that speaks another protocol from now on. */

@@ -1,5 +1,6 @@
 // Serves HTTP/1.1 on sockets that were accepted elsewhere: plain, TLS, or behind a PROXY header.
 import type net from 'node:net'
+import { contain, endThrown } from '../../values/contain.ts'
 import type { KnownFields } from '../fields.ts'
 import { flushSoon } from '../write-batch.ts'
 import { Connection } from './connection.ts'
@@ -65,7 +66,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const tick = setInterval(
     () => {
       host.now = performance.now()
-      for (const connection of connections.keys()) if (connection.deadline <= host.now) connection.expire()
+      for (const connection of connections.keys()) if (connection.deadline <= host.now) contain(connection, expire)
     },
     Math.min(TICK_MS, limits.lingerSilenceMs)
   ).unref()
@@ -73,24 +74,24 @@ export const createHttpServer = (options: HttpServerOptions) => {
 
   const onClose = (connection: Connection, onClosed: AcceptOptions['onClosed']) => {
     if (!connections.delete(connection)) return
-    onClosed?.(connection.peer)
-    connection.onClose()
+    contain(connection, () => onClosed?.(connection.peer))
+    contain(connection, close)
     if (connections.size === 0) onEmpty?.()
   }
 
   let isAnnounced = false
   const closeIdle = (sparesNew: boolean) => {
     for (const connection of [...connections.keys()])
-      if (connection.isIdle && !(sparesNew && connection.isNew)) connection.destroy()
+      if (connection.isIdle && !(sparesNew && connection.isNew)) contain(connection, destroy)
   }
 
   let isClosed = false
   const closeAll = () => {
-    for (const connection of [...connections.keys()]) connection.destroy()
+    for (const connection of [...connections.keys()]) contain(connection, destroy)
   }
 
   /** Cuts all connections. */
-  const close = () => {
+  const closeServer = () => {
     isClosed = true
     closeAll()
     clearInterval(tick)
@@ -105,7 +106,14 @@ export const createHttpServer = (options: HttpServerOptions) => {
         onClosed?.(peer)
         return
       }
-      const take = (bytes: Buffer): boolean => connection.take(bytes)
+      const take = (bytes: Buffer): boolean => {
+        try {
+          return connection.take(bytes)
+        } catch (error) {
+          endThrown(connection, error)
+          return true
+        }
+      }
       const shared = isTls ? undefined : readShared(accepted, take, readTurns)
       const socket = shared ?? readEvents(accepted, take, readTurns)
       const connection = new Connection(socket, host, peer, isTls)
@@ -136,14 +144,19 @@ export const createHttpServer = (options: HttpServerOptions) => {
         onEmpty = () => {
           clearTimeout(unused)
           clearTimeout(late)
-          close()
+          closeServer()
           resolve()
         }
         if (connections.size === 0) onEmpty()
       }),
-    close
+    close: closeServer
   }
 }
+
+const expire = (connection: Connection) => connection.expire()
+const peerEnd = (connection: Connection) => connection.onPeerEnd()
+const close = (connection: Connection) => connection.onClose()
+const destroy = (connection: Connection) => connection.destroy()
 
 const CONNECTION = Symbol('connection')
 
@@ -156,7 +169,8 @@ const leadEvents = (socket: Served, connection: Connection) => {
 }
 
 function onEnd(this: Served) {
-  this[CONNECTION]?.onPeerEnd()
+  const connection = this[CONNECTION]
+  if (connection !== undefined) contain(connection, peerEnd)
 }
 
 function onError(this: Served) {
@@ -174,7 +188,7 @@ const watchStalls = (connections: ReadonlyMap<Connection, net.Socket>, stallMs: 
     for (const [connection, socket] of connections) {
       const now = taken(socket)
       if (now === undefined) lastTaken.delete(connection)
-      else if (now === lastTaken.get(connection)) connection.destroy()
+      else if (now === lastTaken.get(connection)) contain(connection, destroy)
       else lastTaken.set(connection, now)
     }
   }, stallMs).unref()

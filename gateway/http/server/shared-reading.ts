@@ -1,5 +1,6 @@
 // Reads accepted sockets in turns, most of them into one shared buffer, where Node.js would allocate one for each read.
 import net from 'node:net'
+import { noteFault } from '../../values/contain.ts'
 import { readMemory } from '../passing-bytes.ts'
 import type { Turns } from './turns.ts'
 
@@ -73,7 +74,8 @@ const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void): T
   }
   return bytes => {
     if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) return take(bytes)
-    if (waiting === undefined) turns.add({ goOn })
+    // `take` contains its own faults.
+    if (waiting === undefined) turns.add({ goOn, onThrown: error => noteFault('client', error) })
     waiting = waiting === undefined ? Buffer.from(bytes) : Buffer.concat([waiting, bytes])
     return false
   }

@@ -1,4 +1,5 @@
 // Limits the time that costly work takes in one turn of the event loop: the rest waits for later turns, in order.
+import { type Contained, contain } from '../../values/contain.ts'
 
 interface TurnLimits {
   /** Time limit in a turn in which no connection was accepted; milliseconds. */
@@ -10,7 +11,7 @@ interface TurnLimits {
 const CONNECTIONS: TurnLimits = { turnMs: 1, rest: 0 }
 const READS: TurnLimits = { turnMs: 3, rest: 4 }
 
-interface Waiting {
+interface Waiting extends Contained {
   goOn(): void
 }
 
@@ -54,15 +55,14 @@ const createTurns = ({ turnMs, rest }: TurnLimits, now = () => performance.now()
     if (count === 0) return
     if (isShort && at < restUntil) return begin()
     let done = 0
-    try {
-      do waiting[done++]?.goOn()
-      while (done < count && !isShort && now() < at + turnMs)
-    } finally {
-      const taken = now()
-      restUntil = taken + rest * (taken - at)
-      waiting = waiting.slice(done)
-      if (waiting.length > 0) begin()
-    }
+    do {
+      const work = waiting[done++]
+      if (work !== undefined) contain(work, goOn)
+    } while (done < count && !isShort && now() < at + turnMs)
+    const taken = now()
+    restUntil = taken + rest * (taken - at)
+    waiting = waiting.slice(done)
+    if (waiting.length > 0) begin()
   }
 
   return {
@@ -79,6 +79,8 @@ const createTurns = ({ turnMs, rest }: TurnLimits, now = () => performance.now()
     }
   }
 }
+
+const goOn = (work: Waiting) => work.goOn()
 
 /** Each connection reads one request when its turn comes, so a client that pipelines thousands waits behind all others. */
 export const createConnectionTurns = (now?: () => number): Turns => createTurns(CONNECTIONS, now)

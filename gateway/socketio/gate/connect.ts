@@ -1,8 +1,10 @@
 // Checks a CONNECT: it passes with the person in place of the token, or gets a CONNECT_ERROR.
+
 import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
 import type { Identity } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
 import { namespaceRoute } from '../../routes/socketio-routes.ts'
+import { noteFault } from '../../values/contain.ts'
 import {
   connectErrorPacket,
   connectPacket,
@@ -45,6 +47,7 @@ export const judgeConnect = (
       return may ? { verdict: 'pass', text: connectPacket(namespace, { ...trusted, pid, offset }) } : plain()
     })
   } catch (error) {
+    if (!(error instanceof GatewayError)) noteFault('socketio', error, parts.requestId)
     const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
     return { verdict: 'answer', text: connectErrorPacket(namespace, known) }
   }

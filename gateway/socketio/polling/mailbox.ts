@@ -1,6 +1,7 @@
 // Holds packets for a polling client until its next poll: at this instance, at another, or on a WebSocket.
 import type { Exchange } from '../../http/exchange.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
+import { contain } from '../../values/contain.ts'
 import { ENGINE_CLOSE, SEPARATOR } from '../protocol/engineio.ts'
 import { MAIL_MS } from '../sid-store.ts'
 import { answerFailure, answerText, clientFields } from './answers.ts'
@@ -17,7 +18,9 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
   let diverted: { readonly to: (packets: readonly string[]) => void; readonly at: number } | undefined
   let collected: Promise<void> = Promise.resolve()
 
-  const answer = (exchange: Exchange, body: string) => answerText(exchange, forwarding, fields, Buffer.from(body))
+  // What waits here belongs to its exchange, and its fault ends only that.
+  const answer = (exchange: Exchange, body: string) =>
+    contain(exchange, () => answerText(exchange, forwarding, fields, Buffer.from(body)))
 
   const canPassOn = () => waiting !== undefined || diverted !== undefined
 
@@ -51,7 +54,7 @@ export const createMailbox = ({ share, forwarding, session, record }: PollingPar
   return {
     answer,
     answerFailure: (exchange: Exchange, head: ResponseHead) =>
-      answerFailure(exchange, forwarding, session.source, head),
+      contain(exchange, () => answerFailure(exchange, forwarding, session.source, head)),
     /** Uses the fields of the upstream's latest response from now on. */
     useFields(head: ResponseHead) {
       fields = clientFields(head, forwarding, session.source)

@@ -1,6 +1,7 @@
 // Carries a Socket.IO session by polling: every packet of every body is checked, and none is lost between polls.
 import { BadRequest } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
+import { task } from '../../values/contain.ts'
 import { ENGINE_CLOSE } from '../protocol/engineio.ts'
 import type { PollingShare } from '../share.ts'
 import { createMailbox, NOOP } from './mailbox.ts'
@@ -66,11 +67,11 @@ export const createPollingTransport = (parts: PollingParts) => {
     /** From now on packets for the client go this way, also those that no poll has fetched. */
     divertTo(next: (packets: readonly string[]) => void) {
       mailbox.divertTo(next)
-      if (share !== undefined) void takeMail()
+      if (share !== undefined) task(takeMail)()
     },
     /** Something has been left for this client, by this instance or another. */
     onMail() {
-      if (mailbox.isAwaited() || mailbox.isDiverted()) void takeMail()
+      if (mailbox.isAwaited() || mailbox.isDiverted()) task(takeMail)()
     },
     /** Something may have been left without an announcement. */
     onMailMissed: async () => (mailbox.mayHaveMail() ? takeMail() : undefined),
@@ -82,7 +83,7 @@ export const createPollingTransport = (parts: PollingParts) => {
       toClient(packets: readonly string[]) {
         mailbox.put(packets)
         // A client that does not learn what has ended would wait for it.
-        if (!isClosed) queueMicrotask(() => void mailbox.deliver().catch(() => session.end(1001)))
+        if (!isClosed) queueMicrotask(task(() => mailbox.deliver().catch(() => session.end(1001))))
       },
       toUpstream: (packets: readonly string[]) => void posts.tell(packets),
       close() {
@@ -90,7 +91,7 @@ export const createPollingTransport = (parts: PollingParts) => {
         // A stock client would process a close in the same payload before the DISCONNECT that explains it.
         if (mailbox.isEmpty()) mailbox.put([ENGINE_CLOSE])
         mailbox.deliver().catch(() => undefined)
-        void posts.tell([ENGINE_CLOSE]).then(polls.abort)
+        task(() => posts.tell([ENGINE_CLOSE]).then(polls.abort))()
       },
       bytes: () => posted + polls.bytes()
     }

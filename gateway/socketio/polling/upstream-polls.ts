@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { BadUpstreamResponse, GatewayError, Internal } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { callUpstream, type PendingCall, type UpstreamAnswer } from '../../upstream/call.ts'
+import { contain } from '../../values/contain.ts'
 import { ENGINE_CLOSE, type EnginePacket, readEnginePayload } from '../protocol/engineio.ts'
 import type { Session } from '../session.ts'
 import { LAST_POLL_MS } from '../share.ts'
@@ -21,7 +22,7 @@ export const createUpstreamPolls = ({ forwarding, session, share, record }: Poll
     poll?.abort()
     poll = undefined
     const refusal = error instanceof GatewayError ? error : new Internal({ cause: error })
-    leaveWith(exchange => forwarding.refuse(exchange, refusal))
+    leaveWith(exchange => contain(exchange, () => forwarding.refuse(exchange, refusal)))
   }
 
   /** @param answer ends the poll that waits here */

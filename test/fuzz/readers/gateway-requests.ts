@@ -1,4 +1,5 @@
 // Reads the requests of a connection as the gateway does: by its own connection, each head judged by match-route.
+
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { createClientAddress } from '../../../gateway/http/client-address.ts'
 import { Exchange } from '../../../gateway/http/exchange.ts'
@@ -6,10 +7,11 @@ import type { HttpRequest } from '../../../gateway/http/server/request.ts'
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
 import type { Route, RouteMatch, RouteTable } from '../../../gateway/routes/route.ts'
 import { type ReadMessages, readMessages } from '../../support/message-reader.ts'
+import { onThrown } from '../../support/thrown.ts'
 
 const ANY = { external: false } as Route
 const clientAddress = createClientAddress([])
-const hooks = { onClosed: () => undefined, onBodyFault: () => undefined }
+const hooks = { onClosed: () => undefined, onBodyFault: () => undefined, onThrown }
 
 const match = (_method: string, rawPath: string): RouteMatch => {
   const { path, refusal } = canonicalPath(rawPath)

@@ -1,6 +1,8 @@
 // RW-06
+
 import t from 'tap'
 import { createReadTurns } from '../../../gateway/http/server/turns.ts'
+import { onThrown } from '../../support/thrown.ts'
 
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -12,6 +14,7 @@ const takeTwenty = async (each: (turns: ReturnType<typeof createReadTurns>) => v
   const turns = createReadTurns(() => now)
   for (let id = 0; id < 20; id++)
     turns.add({
+      onThrown,
       goOn() {
         now += 0.3
         taken.push(id)
@@ -58,21 +61,22 @@ t.test('a read is taken at once while its turn has time and none waits', async t
   t.notOk(turns.mayTake())
   await nextTurn()
   t.ok(turns.mayTake(), 'a new turn')
-  turns.add({ goOn: () => undefined })
+  turns.add({ goOn: () => undefined, onThrown })
   t.notOk(turns.mayTake(), 'it would overtake')
 })
 
 t.test('a read that fails does not hold up those behind it', async t => {
   const turns = createReadTurns()
-  const failed = new Promise<unknown>(resolve => process.once('uncaughtException', resolve))
+  const failures: unknown[] = []
   const followed = new Promise<void>(resolve => {
     turns.add({
       goOn() {
         throw new Error('planted')
-      }
+      },
+      onThrown: error => failures.push(error)
     })
-    turns.add({ goOn: resolve })
+    turns.add({ goOn: resolve, onThrown })
   })
-  t.match(await failed, { message: 'planted' })
   await followed
+  t.match(failures, [{ message: 'planted' }])
 })
