@@ -41,6 +41,8 @@ export interface ProvenPerson {
   login?: string | undefined
   /** `sid` of an ID token: the session at the provider (OpenID Connect Back-Channel Logout 1.0 §2.1). */
   providerSession?: string | undefined
+  /** `iat` of an ID token, in seconds since the epoch: whether a logout at the provider came before or after. */
+  idTokenIssuedAt?: number | undefined
   /** How the same account is linked without CLOUDIDP_ISSUER: by the Graph `id`, which its validated ID token contains. */
   linkWithoutIssuer?: { readonly issuer: string; readonly subject: string } | undefined
 }

@@ -74,13 +74,14 @@ export const startTokens = async (
     uses,
     isOurs: (token: string) => tokens.isOurs(token) || personalTokens.isLive(token),
     revocationsTrusted: () => mostStalenessMs === undefined || feed.staleness() <= mostStalenessMs,
-    /** A session that cannot be stored now is stored once its token is used. */
-    async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson) {
+    /** False if the provider has ended the session meanwhile. One that cannot be stored now is stored once its token is used. */
+    async beginSession(token: string, { ip, userAgent = '' }: LoginContext, person: ProvenPerson): Promise<boolean> {
       try {
         for (const login of sessionUse({ identity: tokens.verify(token), usedAt: Date.now() })) {
+          const { issuer, subject, providerSession: sid, idTokenIssuedAt: issuedAt = 0 } = person
+          const isCloud = person.provider === 'cloudidp'
+          if (isCloud && !(await providerSessions.begin({ ...login, issuer, subject, sid, issuedAt }))) return false
           await logins.sessions.begin(login, { ip, userAgent })
-          const { issuer, subject, providerSession: sid } = person
-          if (person.provider === 'cloudidp') await providerSessions.begin({ ...login, issuer, subject, sid })
         }
       } catch (error) {
         log.warn(
@@ -88,6 +89,7 @@ export const startTokens = async (
           'a session could not be stored; it will be listed once it is used'
         )
       }
+      return true
     },
     async endLogin({ user, tokenId, expiresAt }: Identity, context: { requestId: string; ip: string }) {
       await tokenState.revokeToken(tokenId, expiresAt, {

@@ -10,13 +10,14 @@ import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
 import { SigningKeys } from './0010-signing-keys.ts'
 import { SearchedPeople } from './0011-searched-people.ts'
+import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
 
 /**
  * Incremented with the first migration of each release that has any. From 2 on, the names of migrations begin with it, as
  * in `R2Something1770000000000`, so that an older gateway can see how far ahead a database is. Migrations are additive: the
  * previous release must work on the resulting schema.
  */
-export const SCHEMA_RELEASE = 1
+export const SCHEMA_RELEASE = 2
 
 export const migrations = [
   FirstSchema,
@@ -29,5 +30,6 @@ export const migrations = [
   Clients,
   PersonalTokens,
   SigningKeys,
-  SearchedPeople
+  SearchedPeople,
+  R2EndedProviderSessions
 ]

@@ -30,9 +30,9 @@ const ROWS: readonly (readonly string[])[] = [
 
 // One home per library; `import type` is free of it.
 const HOMES: Record<string, RegExp> = {
-  jose: /^gateway\/tokens\//,
+  jose: /^gateway\/cloud\//,
   ldapts: /^gateway\/directory\/session\.ts$/,
-  'openid-client': /^gateway\/cloud\/(?:client|verify-id-token)\.ts$/,
+  'openid-client': /^gateway\/cloud\/client\.ts$/,
   ioredis: /^gateway\/redis\//,
   typeorm: /^(?:gateway\/store|migrations)\//,
   pg: /^gateway\/store\//,
@@ -180,11 +180,28 @@ t.test('nothing is exported that no other file imports', async t => {
 t.test('each library has one home', async t => {
   for (const file of files) {
     for (const { from: library, onlyTypes } of imports(file)) {
-      const home = HOMES[library]
+      const home = HOMES[library] ?? HOMES[library.split('/', 1)[0] ?? '']
       if (home !== undefined && !onlyTypes) t.match(file, home, `${library} in ${file}`)
     }
   }
 })
+
+// RV-98
+t.test(
+  'docs/architecture.md lists the libraries of the package, and says of jose what the code does with it',
+  async t => {
+    const page = readFileSync(join(ROOT, 'docs', 'architecture.md'), 'utf8').replaceAll(/\s+/g, ' ')
+    const listed = /## Libraries (.*?) For tests:/.exec(page)?.[1] ?? ''
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { dependencies: object }
+    const aside = ['node', 'undici', '@fastify/', '@types/', '@electric-sql/', '@opentelemetry/']
+    for (const name of Object.keys(dependencies).filter(name => !aside.some(start => name.startsWith(start))))
+      t.ok(listed.includes(name), name)
+    t.match(page, /Tokens are signed and verified with `node:crypto`/)
+    t.match(listed, /jose \(tokens of the cloud provider\)/)
+    const users = files.filter(file => imports(file).some(({ from }) => from.split('/', 1)[0] === 'jose'))
+    t.ok(users.length > 0 && users.every(file => file.startsWith('gateway/cloud/')))
+  }
+)
 
 t.test('a file has at most 400 lines', async t => {
   for (const file of files) t.ok(readFileSync(join(ROOT, file), 'utf8').split('\n').length <= 401, file)

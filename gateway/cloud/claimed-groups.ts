@@ -8,13 +8,14 @@ const MAX_VALUE_LENGTH = 512
 
 type ClaimedGroups = Pick<ProvenPerson, 'groups' | 'groupsCutOff'>
 
-type Surroundings = ClaimedGroups & Pick<ProvenPerson, 'tenant' | 'providerSession'>
+type Surroundings = ClaimedGroups & Pick<ProvenPerson, 'tenant' | 'providerSession' | 'idTokenIssuedAt'>
 
 /** Only for claims that are verified with the keys of an issuer. */
 export const claimedSurroundings = (groupsClaim: string, idToken: Claims, profile: Claims): Surroundings => ({
   ...claimedGroups(groupsClaim, idToken, profile),
   tenant: typeof idToken.tid === 'string' ? idToken.tid : undefined,
-  providerSession: typeof idToken.sid === 'string' && idToken.sid !== '' ? idToken.sid : undefined
+  providerSession: typeof idToken.sid === 'string' && idToken.sid !== '' ? idToken.sid : undefined,
+  idTokenIssuedAt: typeof idToken.iat === 'number' ? idToken.iat : undefined
 })
 
 /**

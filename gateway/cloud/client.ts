@@ -8,11 +8,10 @@ import type { Attempt } from './attempts.ts'
 import { claimedSurroundings, linkWithoutIssuer } from './claimed-groups.ts'
 import { type ClientAuthentication, createClientAuthentication, type Ways } from './client-authentication.ts'
 import { asOAuthFailure, OAuthFailure } from './failure.ts'
-import { judgeDirectIdToken } from './id-token.ts'
-import { judgeLogoutToken } from './logout-token.ts'
+import { checkDirectIdToken, checkIdToken } from './id-token.ts'
+import { checkLogoutToken } from './logout-token.ts'
 import { type Claims, provePerson } from './person.ts'
 import { createProviderFetch, isAllowedAddress, type ProviderFetch, withDeadline } from './provider-fetch.ts'
-import { createProviderKeys } from './provider-keys.ts'
 import {
   createProviderMetadata,
   isTemplate,
@@ -22,7 +21,7 @@ import {
   reachProvider,
   readJson
 } from './provider-metadata.ts'
-import { createIdTokenVerifier } from './verify-id-token.ts'
+import { createTokenVerifier, type VerifyProviderToken } from './provider-tokens.ts'
 
 /** The parameters with which the provider redirected the browser back (RFC 6749 §4.1.2, RFC 9207 §2). */
 interface AuthorizationAnswer {
@@ -38,7 +37,7 @@ export interface OAuthClient {
   /** The URL at which the browser ends its session at the provider; undefined if the provider publishes none. */
   logoutUrl(): Promise<string | undefined>
   /** The sessions that a logout token ends. Throws LogoutTokenError, OAuthFailure. */
-  judgeLogout(token: string): Promise<ProviderLogout>
+  checkLogout(token: string): Promise<ProviderLogout>
   /** Resolves when the provider responds. Throws OAuthFailure. */
   reach(): Promise<void>
 }
@@ -60,8 +59,7 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
   const limits = { insecure: settings.insecure, timeoutMs: deadlineMs / 2 }
   const metadataOf = createProviderMetadata({ settings, log, now, fetch: createProviderFetch(limits) })
   const authentication = createClientAuthentication(settings.clientSecret !== '', waysOf(settings.clientSecret))
-  const keysOf = createProviderKeys(createProviderFetch(limits), settings.insecure, now)
-  const verifyIdToken = createIdTokenVerifier(settings.clientId, keysOf)
+  const verify = createTokenVerifier({ clientId: settings.clientId, fetch: createProviderFetch(limits), now })
 
   const identify = async (answer: AuthorizationAnswer, attempt: Attempt, signal: AbortSignal) => {
     const metadata = await metadataOf()
@@ -69,10 +67,10 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
     const { accessToken, idToken, config } = await exchangeCode(answer, attempt, ways)
     const isOpenId = settings.issuer !== undefined
     const claims = isOpenId
-      ? await verifyIdToken(idToken, attempt.oidcNonce, metadata)
+      ? checkIdToken(await verifiedClaims(idToken, metadata, verify), settings.clientId, attempt.oidcNonce)
       : idToken === undefined
         ? undefined
-        : judgeDirectIdToken(idToken, settings.clientId, now())
+        : checkDirectIdToken(idToken, settings.clientId, now())
     if (isTemplate(metadata)) judgeAnswerIssuer(answer.iss, { ...metadata, issuer: String(claims?.iss) })
     const profile = await readProfile(config, accessToken, isOpenId ? claims : undefined, { metadata, settings })
     const person = provePerson({ idToken: claims, profile, isOpenId, profileSource: profileSource(settings) }, settings)
@@ -109,12 +107,25 @@ export const createOAuthClient = (options: OAuthClientOptions): OAuthClient => {
       url.searchParams.set('post_logout_redirect_uri', settings.successRedirectUrl.split('#', 1)[0] ?? '')
       return url.href
     },
-    judgeLogout: token =>
+    checkLogout: token =>
       withDeadline(deadlineMs, async () => {
         const metadata = await metadataOf()
-        return judgeLogoutToken(token, { clientId: settings.clientId, metadata, keysOf, now: now() })
+        return checkLogoutToken(token, { metadata, verify, now: now() })
       }),
     reach: () => withDeadline(deadlineMs, () => reachProvider(settings, createProviderFetch(limits)))
+  }
+}
+
+const verifiedClaims = async (
+  idToken: string | undefined,
+  metadata: ProviderMetadata,
+  verify: VerifyProviderToken
+): Promise<Claims> => {
+  if (idToken === undefined) throw new OAuthFailure('id-token-missing', 'the provider sent no ID token')
+  try {
+    return (await verify(idToken, metadata)).claims
+  } catch (error) {
+    throw asOAuthFailure(error, 'id-token-invalid')
   }
 }
 

@@ -1,4 +1,4 @@
-// Validates an ID token from the configured token endpoint: issued for this client, and valid now.
+// Checks what ID tokens say: issued for this client, in answer to this login, and valid now (OpenID Connect Core §3.1.3.7).
 
 import { isRecord } from '../values/records.ts'
 import { OAuthFailure } from './failure.ts'
@@ -12,17 +12,14 @@ const CLOCK_TOLERANCE_S = 30
  * the issuer (OpenID Connect Core §3.1.3.7, item 6); audience and time are checked here. It provides the tenant (`tid`)
  * and missing names, never the subject. `now` in milliseconds since the epoch. Throws OAuthFailure.
  */
-export const judgeDirectIdToken = (idToken: string, clientId: string, now: number): Claims => {
+export const checkDirectIdToken = (idToken: string, clientId: string, now: number): Claims => {
   const [header, payload, signature, ...more] = idToken.split('.')
   const claims = decode(payload)
   const algorithm = decode(header)?.alg
   if (claims === undefined || more.length > 0 || signature === undefined || signature === '')
     throw invalid('is no signed JWT')
   if (typeof algorithm !== 'string' || algorithm.toLowerCase() === 'none') throw invalid('is not signed')
-  const audience = Array.isArray(claims.aud) ? claims.aud : [claims.aud]
-  if (!audience.includes(clientId)) throw invalid('is for another client')
-  if (claims.azp !== undefined ? claims.azp !== clientId : audience.length > 1)
-    throw invalid('was issued to another client')
+  checkParty(claims, clientId)
   const nowS = Math.floor(now / 1000)
   if (typeof claims.exp !== 'number' || claims.exp <= nowS - CLOCK_TOLERANCE_S) throw invalid('has expired')
   if (claims.nbf !== undefined && (typeof claims.nbf !== 'number' || claims.nbf > nowS + CLOCK_TOLERANCE_S)) {
@@ -31,12 +28,26 @@ export const judgeDirectIdToken = (idToken: string, clientId: string, now: numbe
   return claims
 }
 
+/** For claims whose signature, issuer, audience and time have been verified. Throws OAuthFailure. */
+export const checkIdToken = (claims: Claims, clientId: string, nonce: string): Claims => {
+  checkParty(claims, clientId)
+  if (claims.nonce !== nonce) throw invalid('belongs to another login (nonce)')
+  if (typeof claims.sub !== 'string' || claims.sub === '') throw invalid('names no subject')
+  return claims
+}
+
+const checkParty = ({ aud, azp }: Claims, clientId: string): void => {
+  const audience = Array.isArray(aud) ? aud : [aud]
+  if (!audience.includes(clientId)) throw invalid('is for another client')
+  if (azp !== undefined ? azp !== clientId : audience.length > 1) throw invalid('was issued to another client')
+}
+
 /**
  * The issuer of this tenant, from a template with `{tenantid}`. This only selects the expected issuer; the token's issuer
  * and signature are verified with it afterwards.
  */
 export const tenantIssuer = (idToken: string, clientId: string, template: string): string => {
-  const { tid } = judgeDirectIdToken(idToken, clientId, Date.now())
+  const { tid } = checkDirectIdToken(idToken, clientId, Date.now())
   if (typeof tid !== 'string' || !/^[0-9a-z-]{1,64}$/i.test(tid)) {
     throw new OAuthFailure('tenant-unknown', 'the ID token names no tenant')
   }

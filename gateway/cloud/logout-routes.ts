@@ -9,7 +9,7 @@ import { LogoutTokenError } from './logout-token.ts'
 
 interface LogoutRoutesParts {
   /** undefined: no issuer can sign logout tokens. */
-  client: Pick<OAuthClient, 'judgeLogout'> | undefined
+  client: Pick<OAuthClient, 'checkLogout'> | undefined
   endSessions: ProviderSessions['end']
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
@@ -30,7 +30,7 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
         if (client === undefined) throw new NotFound({ reason: 'no-issuer' })
         const from = { requestId: exchange.requestId, ip: exchange.client.address }
         try {
-          const logout = await client.judgeLogout(readToken(body))
+          const logout = await client.checkLogout(readToken(body))
           const sessions = await endSessions(logout, from)
           if (sessions === undefined) throw new LogoutTokenError('the logout token has already been used')
           log.info({ ...from, sessions }, 'the cloud provider ended sessions')

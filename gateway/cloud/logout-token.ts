@@ -1,61 +1,51 @@
-// Validates logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.4, §2.6).
+// Checks logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.4, §2.6).
+import { JOSEError } from 'jose/errors'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
-import { keyIdOf, verifyForeignToken } from '../tokens/foreign-token.ts'
 import { isRecord } from '../values/records.ts'
-import { tenantIssuer } from './id-token.ts'
-import type { ProviderKeys } from './provider-keys.ts'
-import { isTemplate, type ProviderMetadata } from './provider-metadata.ts'
+import { OAuthFailure } from './failure.ts'
+import type { ProviderMetadata } from './provider-metadata.ts'
+import type { VerifyProviderToken } from './provider-tokens.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const MAX_TOKEN_LENGTH = 16 * 1024
 const CLOCK_TOLERANCE_S = 30
-/** Unsigned, or signed with a secret, which must not be accepted for logout tokens. */
-const NOT_ASYMMETRIC = /^(?:none|HS\d+)$/
 
 /** What is wrong with a logout token, worded for the provider's log. */
 export class LogoutTokenError extends Error {}
 
 interface LogoutTokenParts {
-  readonly clientId: string
   readonly metadata: ProviderMetadata
-  readonly keysOf: ProviderKeys
+  readonly verify: VerifyProviderToken
   /** Milliseconds since the epoch. */
   readonly now: number
 }
 
 /** Throws LogoutTokenError, and OAuthFailure if the provider's keys cannot be read. */
-export const judgeLogoutToken = async (token: string, parts: LogoutTokenParts): Promise<ProviderLogout> => {
-  const { clientId, metadata, keysOf, now } = parts
+export const checkLogoutToken = async (
+  token: string,
+  { metadata, verify, now }: LogoutTokenParts
+): Promise<ProviderLogout> => {
   if (token.length > MAX_TOKEN_LENGTH) throw new LogoutTokenError('the logout token is too long')
-  const issuer = isTemplate(metadata) ? issuerOf(token, parts) : metadata.issuer
-  const keys = await keysOf(metadata, await keyIdOf(token))
-  const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
-  const verified = await verifyForeignToken(token, keys, {
-    issuer,
-    audience: clientId,
-    algorithms: announced.filter(algorithm => !NOT_ASYMMETRIC.test(algorithm)),
-    clockToleranceS: CLOCK_TOLERANCE_S,
-    now
+  const { claims, typ, issuer } = await verify(token, metadata).catch(error => {
+    throw error instanceof OAuthFailure
+      ? error
+      : new LogoutTokenError(`the logout token is not valid (${faultOf(error)})`)
   })
-  if ('fault' in verified) throw new LogoutTokenError(`the logout token is not valid (${verified.fault})`)
-  const { claims, typ } = verified
   // An ID token must not end sessions (§2.4 recommends the type, RFC 8725 §3.11 explains why).
   if (typ !== undefined && !/^(?:application\/)?(?:logout\+jwt|jwt)$/i.test(typ)) throw wrong('typ')
   if (claims.nonce !== undefined) throw wrong('nonce')
   if (!isRecord(claims.events) || !isRecord(claims.events[EVENT])) throw wrong('events')
-  if (typeof claims.iat !== 'number' || claims.iat > now / 1000 + CLOCK_TOLERANCE_S) throw wrong('iat')
+  const { iat: issuedAt = Number.NaN, exp: expiresAt = 0 } = claims
+  if (!(issuedAt <= now / 1000 + CLOCK_TOLERANCE_S)) throw wrong('iat')
   const [subject, sid, jti] = [textOf('sub', claims.sub), textOf('sid', claims.sid), textOf('jti', claims.jti)]
   if (jti === undefined) throw wrong('jti')
   if (subject === undefined && sid === undefined) throw wrong('sub')
-  return { issuer, subject, sid, jti, expiresAt: claims.exp ?? 0 }
+  return { issuer, subject, sid, jti, issuedAt, expiresAt }
 }
 
-const issuerOf = (token: string, { clientId, metadata }: LogoutTokenParts): string => {
-  try {
-    return tenantIssuer(token, clientId, metadata.issuer)
-  } catch {
-    throw wrong('iss')
-  }
+const faultOf = (error: unknown): string => {
+  if (!(error instanceof JOSEError)) return 'malformed'
+  return 'claim' in error ? `claim ${error.claim}` : error.code
 }
 
 const wrong = (claim: string) => new LogoutTokenError(`the logout token is not valid (claim ${claim})`)

@@ -26,8 +26,8 @@ interface SignInParts {
     person: ProvenPerson,
     context: LoginContext
   ) => Promise<Pick<StoredPerson, 'user' | 'version' | 'disabled'>>
-  /** Lists the login among the person's sessions from now on; never throws. */
-  beginSession: (token: string, context: LoginContext, person: ProvenPerson) => Promise<void>
+  /** Lists the login among the person's sessions. False if the provider has ended it meanwhile; never throws. */
+  beginSession: (token: string, context: LoginContext, person: ProvenPerson) => Promise<boolean>
   onOutcome: (outcome: LoginOutcome) => void
 }
 
@@ -43,16 +43,14 @@ export const createSignIn =
   async (person, context) => {
     const { user, version, disabled } = await syncPerson(person, context)
     const outcome = { ...context, provider: person.provider, username: user.username, userId: user.id }
-    if (disabled) {
-      onOutcome({ ...outcome, ok: false, reason: 'person-disabled' })
-      throw new LoginFailed({ reason: 'person-disabled' })
+    const refuse = (reason: string): never => {
+      onOutcome({ ...outcome, ok: false, reason })
+      throw new LoginFailed({ reason })
     }
-    if (!fitsToken(user)) {
-      onOutcome({ ...outcome, ok: false, reason: 'token-too-long' })
-      throw new LoginFailed({ reason: 'token-too-long' })
-    }
+    if (disabled) refuse('person-disabled')
+    if (!fitsToken(user)) refuse('token-too-long')
     const token = await tokens.issue(user, version)
-    await beginSession(token, context, person)
+    if (!(await beginSession(token, context, person))) refuse('ended-at-provider')
     onOutcome({ ...outcome, ok: true, reason: 'ok' })
     return { token, user }
   }

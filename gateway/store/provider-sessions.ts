@@ -14,6 +14,8 @@ interface ProviderSession {
   readonly subject: string
   /** `sid` of the ID token; undefined if the provider sends none. */
   readonly sid: string | undefined
+  /** When the provider issued the ID token; seconds since the epoch. */
+  readonly issuedAt: number
   /** Seconds since the epoch. */
   readonly expiresAt: number
 }
@@ -25,16 +27,19 @@ export interface ProviderLogout {
   readonly sid: string | undefined
   readonly jti: string
   /** Seconds since the epoch. */
+  readonly issuedAt: number
   readonly expiresAt: number
 }
 
 export type ProviderSessions = ReturnType<typeof createProviderSessions>
 
 export const createProviderSessions = (database: Database) => ({
-  begin: ({ tokenId, userId, issuer, subject, sid, expiresAt }: ProviderSession): Promise<void> =>
+  /** False if the provider has ended this session since it issued the ID token: the login must not succeed. */
+  begin: ({ tokenId, userId, issuer, subject, sid, issuedAt, expiresAt }: ProviderSession): Promise<boolean> =>
     database.read(async manager => {
-      const values = [storableKey(tokenId), userId, storableKey(issuer), storableKey(subject), sidOf(sid), expiresAt]
-      if (!values.includes(undefined)) await query(manager, BEGIN, values)
+      const names = [storableKey(issuer), storableKey(subject), sidOf(sid)]
+      const values = [storableKey(tokenId), userId, ...names, issuedAt, expiresAt]
+      return values.includes(undefined) || (await query(manager, BEGIN, values)).length > 0
     }),
   /** Ends what the token names, on every instance, and returns the number of logins; undefined: the token was already used. */
   end: (logout: ProviderLogout, from: { requestId: string; ip: string }): Promise<number | undefined> =>
@@ -45,12 +50,14 @@ const sidOf = (sid: string | undefined): string => storableKey(sid) ?? ''
 
 const end = async (
   manager: EntityManager,
-  { issuer, subject, sid, jti, expiresAt }: ProviderLogout,
+  { issuer, subject, sid, jti, issuedAt, expiresAt }: ProviderLogout,
   from: { requestId: string; ip: string }
 ): Promise<number | undefined> => {
   const key = sha256(JSON.stringify([issuer, jti]))
-  if ((await query(manager, USE, [key, expiresAt])).length === 0) return undefined
   const names = [storableKey(issuer) ?? '', sidOf(sid), storableKey(subject) ?? '']
+  if ((await query(manager, USE, [...names, key, issuedAt, expiresAt])).length === 0) return undefined
+  // Logins that are being stored are waited for, and found below; later ones find the row that has just been written.
+  await query(manager, 'LOCK TABLE provider_sessions IN SHARE MODE')
   const logins = await query<Login>(manager, NAMED, names)
   for (const login of logins) await revokeToken(manager, login.jti, login.expires_s)
   for (const [id, { length: sessions }] of Map.groupBy(logins, login => login.user_id)) {
@@ -67,14 +74,20 @@ interface Login {
   expires_s: number
 }
 
+// A session that has ended never comes back; its subject may log in anew, with a later ID token.
 const BEGIN = `
   INSERT INTO provider_sessions (jti, user_id, issuer, subject, sid, expires_at)
-  SELECT $1, id, $3, $4, $5, to_timestamp($6::float8) FROM users WHERE id = $2
-  ON CONFLICT (jti) DO NOTHING`
+  SELECT $1, id, $3, $4, $5, to_timestamp($7::float8) FROM users WHERE id = $2 AND NOT EXISTS (
+    SELECT FROM used_logout_tokens e WHERE e.issuer = $3 AND (e.subject = '' OR e.subject = $4) AND (
+      (e.sid <> '' AND e.sid = $5)
+      OR (e.subject <> '' AND (e.sid = '' OR $5 = '') AND e.issued_at >= to_timestamp($6::float8))))
+  RETURNING jti`
 
-// A minute of tolerance, because clocks differ.
+// A minute of tolerance, because clocks differ; ten minutes, because a login may be under way.
 const USE = `
-  INSERT INTO used_logout_tokens (key, expires_at) VALUES ($1, to_timestamp($2::float8) + interval '1 minute')
+  INSERT INTO used_logout_tokens (issuer, sid, subject, key, issued_at, expires_at)
+  VALUES ($1, $2, $3, $4, to_timestamp($5::float8),
+    greatest(to_timestamp($6::float8) + interval '1 minute', now() + interval '10 minutes'))
   ON CONFLICT DO NOTHING RETURNING key`
 
 // Without a sid, all logins of the subject end; with one, those of that session and those whose session is unknown.

@@ -142,7 +142,8 @@ const LIVE = `
 
 const BEGIN = `
   INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at, ip, user_agent)
-  SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users WHERE id = $2
+  SELECT $1, id, $3, to_timestamp($4::float8), now(), to_timestamp($5::float8), $6, $7 FROM users
+  WHERE id = $2 AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $1)
   ON CONFLICT (jti) DO UPDATE SET ip = excluded.ip, user_agent = excluded.user_agent`
 
 // A session that was ended in the meantime must not come back, whether it was ended itself or with all tokens of its person.

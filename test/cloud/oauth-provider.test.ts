@@ -141,3 +141,50 @@ t.test('a code of somebody else, used or not, logs nobody in', async t => {
   ])
   t.equal(app.people.length, 1)
 })
+
+// OA-05, OA-06, OA-09
+t.test('of two interleaved logins, state, nonce, code and cookie must all belong to one', async t => {
+  const joao = { username: 'joao', name: 'João', email: 'joao@corp.example', password: 'of joao', subject: 'j-1' }
+  const { app } = await startBoth(t, { people: [maria, joao] })
+  const people = [maria, joao]
+  const both = [0, 1] as const
+  const worlds = both.flatMap(state =>
+    both.flatMap(nonce =>
+      both.flatMap(challenge =>
+        both.flatMap(callback =>
+          (['own', 'other', 'both'] as const).map(cookies => ({ state, nonce, challenge, callback, cookies }))
+        )
+      )
+    )
+  )
+  for (const world of worlds) {
+    const attempts = await Promise.all(
+      both.map(async () => {
+        const browser = createCloudBrowser()
+        const { headers } = await browser.get(`${app.url}/auth/oauth/cloudidp/start`)
+        return { url: new URL(headers.get('location') ?? ''), cookie: browser.cookieHeader(app.url) }
+      })
+    )
+    const parameterOf = (name: string, of: 0 | 1) => attempts[of]?.url.searchParams.get(name) ?? ''
+    const asked = new URL(attempts[0]?.url ?? '')
+    asked.searchParams.set('state', parameterOf('state', world.state))
+    asked.searchParams.set('nonce', parameterOf('nonce', world.nonce))
+    asked.searchParams.set('code_challenge', parameterOf('code_challenge', world.challenge))
+    const person = people[world.nonce] ?? maria
+    const returned = new URL(await logInAtProvider(createCloudBrowser(), asked.href, person))
+    t.equal(returned.searchParams.get('state'), parameterOf('state', world.state))
+    returned.searchParams.set('state', parameterOf('state', world.callback))
+    const kept = { own: [world.callback], other: [1 - world.callback], both }[world.cookies]
+    const cookie = kept.map(of => attempts[of]?.cookie).join('; ')
+    const before = app.people.length
+    const { status } = await fetch(returned, { headers: { cookie }, redirect: 'manual' })
+    const isOne = world.nonce === world.callback && world.challenge === world.callback
+    const expected = world.cookies === 'other' ? 400 : isOne ? 302 : 401
+    t.equal(status, expected, JSON.stringify(world))
+    t.same(
+      app.people.slice(before).map(({ subject }) => subject),
+      expected === 302 ? [person.subject] : [],
+      'nobody but the one who authenticated is logged in'
+    )
+  }
+})

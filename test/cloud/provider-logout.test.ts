@@ -36,7 +36,8 @@ interface Session {
   user: Record<string, unknown>
 }
 
-const logIn = async (claims: Record<string, unknown> = {}): Promise<Session> => {
+/** The answer to the callback, which is what ends a login. */
+const callBack = async (claims: Record<string, unknown>): Promise<Response> => {
   provider.claims = claims
   const browser = createCloudBrowser()
   let location = ''
@@ -51,7 +52,11 @@ const logIn = async (claims: Record<string, unknown> = {}): Promise<Session> => 
   const callback = new URL(provider.authorize(location))
   const jar = browser.cookies.get(world.url)
   const cookie = [...(jar ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
-  const done = await world.fetch(callback.pathname + callback.search, { headers: { cookie } })
+  return world.fetch(callback.pathname + callback.search, { headers: { cookie } })
+}
+
+const logIn = async (claims: Record<string, unknown> = {}): Promise<Session> => {
+  const done = await callBack(claims)
   t.equal(done.status, 302)
   return readFragment(done.headers.get('location') ?? '') as unknown as Session
 }
@@ -146,6 +151,38 @@ t.test('the provider ends one session by sid, or all of a person by sub, on ever
     items: object[]
   }
   t.match(items[0], { action: 'logout.provider', actor: { username: 'cloudidp' } })
+})
+
+// RV-68
+t.test('a logout that arrives while its login is under way ends it, and nothing else', async t => {
+  t.teardown(() => delete provider.faults.userinfo)
+  const [me, later] = ['the one who logs in', nowS() + 5]
+  const table: [login: Record<string, unknown>, logout: Record<string, unknown>, status: number][] = [
+    [{ sid: 'i-1' }, { sid: 'i-1' }, 401],
+    [{ sid: 'i-2' }, { sub: me }, 401],
+    [{ sid: 'i-3' }, { sub: me, sid: 'i-3' }, 401],
+    [{}, { sub: me, sid: 'i-4' }, 401],
+    [{ sid: 'i-5', iat: later }, { sid: 'i-5' }, 401],
+    [{ sid: 'i-6' }, { sid: 'another' }, 302],
+    [{ sid: 'i-7' }, { sub: 'somebody else' }, 302],
+    [{ sid: 'i-8' }, { sub: me, sid: 'another' }, 302],
+    [{ sid: 'i-9' }, { sub: 'somebody else', sid: 'i-9' }, 302],
+    [{ sid: 'i-10', iat: later }, { sub: me }, 302]
+  ]
+  for (const [n, [login, logout, status]] of table.entries()) {
+    const sub = `ivo-${n}`
+    const ended = { ...logout, ...(logout.sub === me ? { sub } : {}) }
+    provider.faults.userinfo = async res => {
+      t.equal((await post(await logoutToken(ended), second.url)).status, 200)
+      answerJson(res, { sub })
+    }
+    t.equal((await callBack({ sub, ...login })).status, status, JSON.stringify({ login, logout }))
+    delete provider.faults.userinfo
+    provider.profile = { sub }
+    const { token } = await logIn({ sub, sid: `anew-${n}`, iat: later })
+    t.equal(await statusOf(token), 200, 'who has been logged out may log in again')
+  }
+  t.match(await world.logged(({ reason }) => reason === 'ended-at-provider'), { msg: /./ })
 })
 
 // OA-02, OA-11

@@ -1,4 +1,5 @@
 // What each part of the store does beyond what its own endpoints show: records, bounds, copies and shares.
+import pg from 'pg'
 import t from 'tap'
 import type { EntityManager } from 'typeorm'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
@@ -13,6 +14,7 @@ import { searchWords } from '../../gateway/store/folded-text.ts'
 import { readLiveTokens } from '../../gateway/store/live-tokens.ts'
 import { createLoginPermits } from '../../gateway/store/login-permits.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
+import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
 import { pageBounds } from '../../gateway/store/query.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
 import { refuseNewerSchema } from '../../gateway/store/schema-release.ts'
@@ -332,4 +334,66 @@ t.test('changes count as heard again only once the connection that hears them is
   await listener.close()
   t.equal(heard[0], 'lost')
   t.notOk(heard.includes('restored'))
+})
+
+// RV-68
+t.test('a logout at the provider and a login of the same session never miss each other', async t => {
+  const sessions = createProviderSessions(database)
+  const { id: userId } = await newPerson('interleaved')
+  const issuer = 'https://id.example'
+  const loginOf = (sid: string) => ({
+    tokenId: `jti-${sid}`,
+    userId,
+    issuer,
+    subject: 'sub',
+    sid,
+    issuedAt: nowS(),
+    expiresAt: nowS() + 600
+  })
+  const logoutOf = (sid: string) => {
+    const times = { issuedAt: nowS(), expiresAt: nowS() + 60 }
+    return sessions.end(
+      { issuer, subject: undefined, sid, jti: `logout-${sid}`, ...times },
+      { requestId: 'r', ip: '::1' }
+    )
+  }
+  const waiting = () =>
+    until(
+      async () =>
+        (
+          await postgres.query(
+            "SELECT FROM pg_locks WHERE NOT granted AND relation = 'provider_sessions'::regclass",
+            [],
+            store.url
+          )
+        ).length > 0,
+      'one of them waits'
+    )
+  const client = new pg.Client({ connectionString: store.url })
+  await client.connect()
+  t.teardown(() => client.end())
+
+  await client.query('BEGIN')
+  await client.query(
+    `INSERT INTO provider_sessions VALUES ('jti-first', $1, $2, 'sub', 'first', now() + interval '1 hour')`,
+    [userId, issuer]
+  )
+  const late = logoutOf('first')
+  await waiting()
+  await client.query('COMMIT')
+  t.equal(await late, 1, 'a login that is being stored is ended')
+
+  await client.query('BEGIN')
+  await client.query('LOCK TABLE provider_sessions IN SHARE MODE')
+  const begun = sessions.begin(loginOf('second'))
+  await waiting()
+  await client.query(
+    `INSERT INTO used_logout_tokens (key, issuer, sid, expires_at) VALUES ('x', $1, 'second', now() + interval '1 hour')`,
+    [issuer]
+  )
+  await client.query('COMMIT')
+  t.equal(await begun, false, 'a login that was waiting for the logout does not begin')
+  t.equal(await sessions.begin(loginOf('first')), false)
+  t.equal(await sessions.begin(loginOf('third')), true)
+  t.equal(await logoutOf('third'), 1)
 })

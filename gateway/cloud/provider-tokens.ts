@@ -1,0 +1,118 @@
+// Verifies ID tokens and logout tokens with the provider's published keys (OpenID Connect Core §10.1).
+import type { JWTPayload, JWTVerifyOptions } from 'jose'
+import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey, JWSSignatureVerificationFailed } from 'jose/errors'
+import { createRemoteJWKSet, customFetch, type FetchImplementation } from 'jose/jwks/remote'
+import { jwtVerify } from 'jose/jwt/verify'
+import { isRecord } from '../values/records.ts'
+import { asOAuthFailure, OAuthFailure } from './failure.ts'
+import { tenantIssuer } from './id-token.ts'
+import type { ProviderFetch } from './provider-fetch.ts'
+import { isTemplate, type ProviderMetadata, readJson } from './provider-metadata.ts'
+
+const KEEP_MS = 5 * 60 * 1000
+/** Anyone can send tokens, and they can name any key. */
+const PAUSE_MS = 10_000
+const MAX_KEYS = 200
+const CLOCK_TOLERANCE_S = 30
+/** Unsigned, or signed with a secret: neither proves who issued the token. */
+const NOT_ASYMMETRIC = /^(?:none|HS\d+)$/
+
+interface ProviderToken {
+  /** Issued by this provider for this client, and valid now; `iat` and `exp` are there. */
+  readonly claims: JWTPayload
+  readonly typ: string | undefined
+  /** The tenant's own issuer if the metadata contain a template. */
+  readonly issuer: string
+}
+
+/** Throws OAuthFailure if the keys cannot be read, otherwise jose's error about the token. */
+export type VerifyProviderToken = (token: string, metadata: ProviderMetadata) => Promise<ProviderToken>
+
+type Keys = ReturnType<typeof createRemoteJWKSet>
+
+interface VerifierOptions {
+  readonly clientId: string
+  readonly fetch: ProviderFetch
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions): VerifyProviderToken => {
+  let known: { readonly uri: string; readonly keys: Keys } | undefined
+
+  return async (token, metadata) => {
+    const uri = metadata.jwks_uri
+    if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
+    if (known?.uri !== uri) known = { uri, keys: remoteKeys(uri, fetch) }
+    const { keys } = known
+    const issuer = isTemplate(metadata) ? tenantIssuer(token, clientId, metadata.issuer) : metadata.issuer
+    const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
+    const options: JWTVerifyOptions = {
+      issuer,
+      audience: clientId,
+      algorithms: announced.filter(algorithm => !NOT_ASYMMETRIC.test(algorithm)),
+      clockTolerance: CLOCK_TOLERANCE_S,
+      currentDate: new Date(now()),
+      requiredClaims: ['iat', 'exp']
+    }
+    try {
+      return { ...(await verify(token, keys, options)), issuer }
+    } catch (error) {
+      if (!(error instanceof JWSSignatureVerificationFailed)) throw error
+      // A provider whose tokens name no key may have replaced it. Within the pause, `reload` throws as for an unknown key.
+      await keys.reload()
+      return { ...(await verify(token, keys, options)), issuer }
+    }
+  }
+}
+
+/** The set is read when it is first needed, every five minutes, and for unknown keys at most every ten seconds. */
+const remoteKeys = (uri: string, fetch: ProviderFetch): Keys => {
+  const url = URL.parse(uri)
+  if (url === null) throw new OAuthFailure('provider-metadata', 'jwks_uri is not a URL')
+  let askedAgainAt = Number.NEGATIVE_INFINITY
+  const read: FetchImplementation = async address => {
+    if (keys.fresh) {
+      if (performance.now() - askedAgainAt < PAUSE_MS) throw new JWKSNoMatchingKey()
+      askedAgainAt = performance.now()
+    }
+    return readKeys(address, fetch)
+  }
+  // The pause is ours, because jose's would begin with each reading, and a key may be new right after one.
+  const keys = createRemoteJWKSet(url, { cacheMaxAge: KEEP_MS, cooldownDuration: 0, [customFetch]: read })
+  return keys
+}
+
+const readKeys = async (address: string, fetch: ProviderFetch): Promise<Response> => {
+  try {
+    const headers = { accept: 'application/json, application/jwk-set+json' }
+    const response = await fetch(address, { method: 'GET', headers })
+    if (response.status !== 200) throw new OAuthFailure('provider-error', `jwks_uri responded with ${response.status}`)
+    const { keys } = await readJson(response)
+    if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new OAuthFailure('provider-nonsense', 'no usable key set')
+    return Response.json({ keys: keys.filter(isRecord) })
+  } catch (error) {
+    throw asOAuthFailure(error, 'provider-nonsense')
+  }
+}
+
+const verify = async (token: string, keys: Keys, options: JWTVerifyOptions) => {
+  try {
+    return verified(await jwtVerify(token, keys, options))
+  } catch (error) {
+    if (!(error instanceof JWKSMultipleMatchingKeys)) throw error
+    for await (const key of error) {
+      try {
+        return verified(await jwtVerify(token, key, options))
+      } catch (other) {
+        if (!(other instanceof JWSSignatureVerificationFailed)) throw other
+      }
+    }
+    throw new JWSSignatureVerificationFailed()
+  }
+}
+
+const verified = ({ payload, protectedHeader }: { payload: JWTPayload; protectedHeader: { typ?: string } }) => ({
+  claims: payload,
+  typ: protectedHeader.typ
+})

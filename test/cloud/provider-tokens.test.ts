@@ -1,0 +1,178 @@
+// Which tokens of the provider count, in every combination of key, name of the key, algorithm and claims. OA-02, OA-11
+import { createPublicKey } from 'node:crypto'
+import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from 'jose'
+import t from 'tap'
+import { checkIdToken } from '../../gateway/cloud/id-token.ts'
+import { checkLogoutToken } from '../../gateway/cloud/logout-token.ts'
+import { createProviderFetch } from '../../gateway/cloud/provider-fetch.ts'
+import { createTokenVerifier } from '../../gateway/cloud/provider-tokens.ts'
+import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
+
+const NOW_S = Math.floor(Date.now() / 1000)
+const SECRET = Buffer.from('a client secret that nothing may show')
+
+const pair = async (alg: string) => {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+  return { alg, privateKey, publicKey, jwk: await exportJWK(publicKey) }
+}
+
+const provider = await startFaultyProvider(t)
+const [rsa, next, foreign, ec] = (await Promise.all(['RS256', 'RS256', 'RS256', 'ES256'].map(pair))) as [
+  Pair,
+  Pair,
+  Pair,
+  Pair
+]
+type Pair = Awaited<ReturnType<typeof pair>>
+
+const metadata = {
+  issuer: provider.issuer,
+  authorization_endpoint: `${provider.issuer}/authorize`,
+  token_endpoint: `${provider.issuer}/token`,
+  jwks_uri: `${provider.issuer}/jwks`,
+  id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none']
+}
+const verifier = () =>
+  createTokenVerifier({
+    clientId: 'portaria',
+    fetch: createProviderFetch({ insecure: false, timeoutMs: 10_000 }),
+    now: Date.now
+  })
+const right = { iss: provider.issuer, aud: 'portaria', sub: 's', iat: NOW_S, exp: NOW_S + 600, nonce: 'n' }
+/** The right claims but for these; undefined removes one. */
+const claimsOf = (claims: object) => JSON.parse(JSON.stringify({ ...right, ...claims }))
+const sign = (key: Pair, kid?: string, claims: object = {}) =>
+  new SignJWT(claimsOf(claims))
+    .setProtectedHeader({ alg: key.alg, ...(kid === undefined ? {} : { kid }) })
+    .sign(key.privateKey)
+const outcome = (verified: Promise<unknown>) =>
+  verified.then(
+    () => 'accepted',
+    (error: { code?: string; reason?: string }) => error.code ?? error.reason ?? 'no code'
+  )
+
+t.test('a token counts if key, algorithm and claims are all right, and only then', async t => {
+  provider.keys = [
+    { ...rsa.jwk, kid: 'one' },
+    { ...ec.jwk, kid: 'two' }
+  ]
+  const pem = Buffer.from(await exportSPKI(rsa.publicKey))
+  const der = createPublicKey(pem).export({ format: 'der', type: 'spki' })
+  const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url')
+  const unsigned = (alg: string) => (claims: object) =>
+    Promise.resolve(`${encode({ alg })}.${encode(claimsOf(claims))}.`)
+  const hmac =
+    (key: Buffer, alg = 'HS256') =>
+    (claims: object) =>
+      new SignJWT(claimsOf(claims)).setProtectedHeader({ alg, kid: 'one' }).sign(key)
+  const signers: Record<string, [isRight: boolean, sign: (claims: object) => Promise<string>]> = {
+    'the published key': [true, claims => sign(rsa, 'one', claims)],
+    'the published key without its name': [true, claims => sign(rsa, undefined, claims)],
+    'the name of another key': [false, claims => sign(rsa, 'two', claims)],
+    'a foreign key under that name': [false, claims => sign(foreign, 'one', claims)],
+    'a foreign key without a name': [false, claims => sign(foreign, undefined, claims)],
+    'a published key of an algorithm that is not announced': [false, claims => sign(ec, 'two', claims)],
+    'the client secret': [false, hmac(SECRET)],
+    'the public key as a secret (PEM)': [false, hmac(pem)],
+    'the public key as a secret (DER)': [false, hmac(der)],
+    'no signature': [false, unsigned('none')],
+    'no signature, spelt otherwise': [false, unsigned('NonE')],
+    'no signature under the right algorithm': [false, unsigned('RS256')]
+  }
+  const contents: Record<string, [isRight: boolean, claims: object]> = {
+    'right claims': [true, {}],
+    'this client among others, issued to it': [true, { aud: ['other', 'portaria'], azp: 'portaria' }],
+    'this client, issued to it': [true, { azp: 'portaria' }],
+    'this client, issued to another': [false, { azp: 'other' }],
+    'several clients, issued to nobody': [false, { aud: ['other', 'portaria'] }],
+    'another client': [false, { aud: 'other' }],
+    'another client, issued to this one': [false, { aud: 'other', azp: 'portaria' }],
+    'another issuer': [false, { iss: 'https://evil.example' }],
+    'a slash more in the issuer': [false, { iss: `${provider.issuer}/` }],
+    'the nonce of another login': [false, { nonce: 'm' }],
+    'no nonce': [false, { nonce: undefined }],
+    'no subject': [false, { sub: undefined }],
+    'an empty subject': [false, { sub: '' }],
+    'an end long ago': [false, { exp: NOW_S - 60 }],
+    'no end': [false, { exp: undefined }],
+    'no beginning': [false, { iat: undefined }],
+    'a beginning to come': [false, { nbf: NOW_S + 600 }]
+  }
+  const verify = verifier()
+  for (const [how, [isSigned, make]] of Object.entries(signers)) {
+    for (const [what, [isClaimed, claims]] of Object.entries(contents)) {
+      const token = await make(claims)
+      const checked = verify(token, metadata).then(verified => checkIdToken(verified.claims, 'portaria', 'n'))
+      const accepted = (await outcome(checked)) === 'accepted'
+      t.equal(accepted, isSigned && isClaimed, `${how}, ${what}`)
+    }
+  }
+})
+
+t.test('keys that the provider has just replaced verify at the first try, with and without names', async t => {
+  for (const named of [true, false]) {
+    const key = (pair: Pair, kid: string) => ({ ...pair.jwk, ...(named ? { kid } : {}) })
+    const signed = (pair: Pair, kid: string) => sign(pair, named ? kid : undefined)
+    const [before, verify] = [provider.asked.jwks, verifier()]
+    const judge = async (token: Promise<string>) => outcome(verify(await token, metadata))
+    provider.keys = [key(rsa, 'one')]
+    t.equal(await judge(signed(rsa, 'one')), 'accepted')
+    provider.keys = [key(next, 'two')]
+    const together = [signed(next, 'two'), signed(next, 'two'), signed(next, 'two')].map(judge)
+    t.same(await Promise.all(together), ['accepted', 'accepted', 'accepted'])
+    t.equal(provider.asked.jwks, before + 2, 'asked once for all of them')
+    const refused = named ? 'ERR_JWKS_NO_MATCHING_KEY' : 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED'
+    for (let n = 0; n < 5; n++) t.not(await judge(signed(foreign, `unknown-${n}`)), 'accepted')
+    t.equal(await judge(signed(rsa, 'one')), named ? refused : 'ERR_JWKS_NO_MATCHING_KEY', 'the old key is gone')
+    t.equal(provider.asked.jwks, before + 2, 'and not again within ten seconds')
+  }
+})
+
+t.test('while two keys without names are published, tokens of both count', async t => {
+  const verify = verifier()
+  provider.keys = [next.jwk, rsa.jwk]
+  t.equal(await outcome(verify(await sign(rsa), metadata)), 'accepted')
+  t.equal(await outcome(verify(await sign(next), metadata)), 'accepted')
+  t.not(await outcome(verify(await sign(foreign), metadata)), 'accepted')
+  t.equal(
+    await outcome(verify(await sign(rsa, undefined, { aud: 'other' }), metadata)),
+    'ERR_JWT_CLAIM_VALIDATION_FAILED'
+  )
+})
+
+t.test('keys that cannot be read are the provider’s fault, whoever asks', async t => {
+  t.teardown(() => delete provider.faults.jwks)
+  const token = await sign(rsa, 'one')
+  const reasonWith = (jwks_uri: string | undefined) =>
+    outcome(verifier()(token, { ...metadata, jwks_uri } as typeof metadata))
+  t.equal(await reasonWith(undefined), 'provider-metadata')
+  t.equal(await reasonWith('no address'), 'provider-metadata')
+  t.equal(await reasonWith('http://192.0.2.1/jwks'), 'provider-metadata')
+  provider.faults.jwks = res => answerJson(res, { keys: 'none' })
+  t.equal(await reasonWith(metadata.jwks_uri), 'provider-nonsense')
+  provider.faults.jwks = res => res.destroy()
+  t.equal(await reasonWith(metadata.jwks_uri), 'provider-unreachable')
+  provider.faults.jwks = res =>
+    answerJson(res, { keys: ['text', null, { kty: 'oct', k: 'AA' }, { ...rsa.jwk, kid: 'one' }] })
+  t.equal(await reasonWith(metadata.jwks_uri), 'accepted', 'members that are no keys are passed over (RFC 7517 §5)')
+})
+
+t.test('a logout token is refused in words that name what is wrong', async t => {
+  provider.keys = [{ ...rsa.jwk, kid: 'one' }]
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+  const verify = verifier()
+  const judge = async (token: string) =>
+    checkLogoutToken(token, { metadata, verify, now: NOW_S * 1000 }).then(
+      ({ subject }) => subject,
+      (error: Error) => error.message
+    )
+  const make = (claims: object) => sign(rsa, 'one', { nonce: undefined, events, jti: 'j', ...claims })
+  t.equal(await judge(await make({})), 's')
+  t.match(await judge(await make({ nonce: 'n' })), /claim nonce/)
+  t.match(await judge(await make({ aud: 'other' })), /claim aud/)
+  t.match(await judge(await make({ exp: NOW_S - 60 })), /claim exp/)
+  t.match(await judge(await make({ iat: NOW_S + 60 })), /claim iat/)
+  t.match(await judge('x'), /ERR_JWS_INVALID/)
+  t.match(await judge(await sign(foreign, 'one')), /ERR_JWS_SIGNATURE_VERIFICATION_FAILED/)
+  t.match(await judge('x'.repeat(16 * 1024 + 1)), /too long/)
+})
