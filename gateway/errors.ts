@@ -67,6 +67,7 @@ export const TokenRevoked = createError('GW_TOKEN_REVOKED', 'The token has been 
 export const TokenStale = createError('GW_TOKEN_STALE', 'The access of this person has changed; refresh the token', 401)
 export const LoginRequired = createError('GW_LOGIN_REQUIRED', 'This requires a recent login; log in again', 401)
 export const LoginFailed = createError('GW_LOGIN_FAILED', 'Autenticacao falhou', 401)
+export const PasswordExpired = createError('GW_PASSWORD_EXPIRED', 'Autenticacao falhou', 401)
 export const OAuthFailed = createError('GW_OAUTH_FAILED', 'Autenticacao falhou', 401)
 export const Forbidden = createError('GW_FORBIDDEN', 'Your access does not allow this', 403)
 export const Unassigned = createError('GW_UNASSIGNED', 'An administrator must first give you access', 403)

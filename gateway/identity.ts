@@ -33,8 +33,10 @@ export interface ProvenPerson {
   tenant?: string | undefined
   /** The provider truncated the list of groups, so nothing is granted. */
   groupsCutOff?: boolean | undefined
-  /** All logins that belong to this account in the directory: under other settings each could be its subject. */
+  /** The login attributes of the account's own entry: under other settings each could be its subject. */
   names?: readonly string[] | undefined
+  /** The groups could not be read this time. */
+  groupsUnreadable?: Error | undefined
   /** When the entry was created in the directory. */
   entryCreatedAt?: Date | undefined
   /** The value inserted into the directory's filter, for looking the account up again. */
@@ -46,6 +48,13 @@ export interface ProvenPerson {
   /** How the same account is linked without CLOUDIDP_ISSUER: by the Graph `id`, which its validated ID token contains. */
   linkWithoutIssuer?: { readonly issuer: string; readonly subject: string } | undefined
 }
+
+/** What shows whose account of the directory a failed login was for. */
+export type AccountClue =
+  /** Its entry was read before the bind. `createdAt`: when it was created; undefined if that cannot be read. */
+  | { readonly subject: string; readonly names: readonly string[]; readonly createdAt: Date | undefined }
+  /** This name was bound, and no entry read. */
+  | { readonly bound: string }
 
 /** What was presented: the login token of a person, the token of a service account, or a person's access token. */
 export type TokenKind = 'login' | 'client' | 'personal'

@@ -10,6 +10,7 @@ import { Clients } from './0008-clients.ts'
 import { PersonalTokens } from './0009-personal-tokens.ts'
 import { SigningKeys } from './0010-signing-keys.ts'
 import { SearchedPeople } from './0011-searched-people.ts'
+import { R2ProvenNames } from './0012-proven-names.ts'
 import { R2EndedProviderSessions } from './0015-ended-provider-sessions.ts'
 
 /**
@@ -31,5 +32,6 @@ export const migrations = [
   PersonalTokens,
   SigningKeys,
   SearchedPeople,
+  R2ProvenNames,
   R2EndedProviderSessions
 ]

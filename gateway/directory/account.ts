@@ -1,4 +1,5 @@
 // Reads the state of an account from its entry: failures counted by the directory, whether it is open, what guards its binds.
+import type { AccountClue } from '../identity.ts'
 import { allTexts, type DirectoryEntry, firstText, generalizedTime } from './person.ts'
 
 /** Failed binds that the directory currently counts. */
@@ -85,18 +86,23 @@ const fileTimeOf = (entry: DirectoryEntry, attribute: (typeof ACCOUNT_ATTRIBUTES
 }
 
 export interface GuardedAccount {
-  /** The canonical login, or the one that was typed if the account is not known before the bind. */
+  /**
+   * What its permits count under: the canonical login of the entry; without one, the login in a DN template, or the whole
+   * name that is bound.
+   */
   readonly name: string
   /** Another name may belong to the same account, unless an earlier login has shown which ones do. */
   readonly mayHaveTwoNames: boolean
   /** The directory's own count, read from the server that will receive the bind. */
   readonly count?: DirectoryCount | undefined
+  /** Whose account this is, for the audit log; undefined: nobody's. */
+  readonly whose: AccountClue | undefined
   /** The same password was accepted under another name a moment ago. */
   readonly isConfirmation?: boolean
 }
 
 export interface BindGuard {
-  /** Throws if a bind under this name is certain to be refused now; decided without any I/O. */
+  /** Throws if a login with exactly this name is certain to be refused now; decided without any I/O. */
   expect(name: string): Promise<void>
   /** Runs `bind` as soon as it may be sent, or throws without running it. */
   bind(account: GuardedAccount, bind: () => Promise<void>): Promise<void>

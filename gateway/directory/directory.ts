@@ -4,12 +4,13 @@ import type { LdapSettings } from '../settings/settings.ts'
 import { type AccountState, accountState, type BindGuard, unguarded } from './account.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
-import { groupsNamed, readGroups } from './groups.ts'
+import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
 import { bindThenRead, type Login, searchThenBind } from './log-in.ts'
 import { findOne, subjectFilter } from './lookup.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
-import { type DirectoryPerson, personOf } from './person.ts'
+import { type DirectoryPerson, usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
+import { createRefusalPace } from './refusal-pace.ts'
 import { createServers, type Servers } from './servers.ts'
 import { createServiceAccount } from './service-account.ts'
 import { allOf, type DirectorySession, isMechanism, openSession, parseFilter } from './session.ts'
@@ -22,9 +23,7 @@ interface KnownAccount {
 }
 
 /** `gone`: a successful search found nothing, or nothing that matches LDAP_SEARCH_FILTER. */
-type LookedUp =
-  | { readonly state: 'open'; readonly groups: readonly string[] | undefined }
-  | { readonly state: Exclude<AccountState, 'open'> | 'gone' }
+type LookedUp = ({ readonly state: 'open' } & GroupsRead) | { readonly state: Exclude<AccountState, 'open'> | 'gone' }
 
 export interface Directory {
   /**
@@ -73,6 +72,7 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   if (plan.groups !== undefined) parseFilter(plan.groups.filter('cn=x', 'x'))
   const servers = createServers(settings, clock)
   const service = plan.service === undefined ? undefined : createServiceAccount(plan.service, clock)
+  const pace = createRefusalPace(clock)
   let underWay = 0
 
   const asService = <T>(work: (session: DirectorySession) => Promise<T>): Promise<T> =>
@@ -88,18 +88,27 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     },
     authenticate: async (username, password, guard = unguarded) => {
       const startedAt = performance.now()
+      let refusedMs = 0
+      const onRefused = (tookMs: number) => {
+        pace.note(tookMs)
+        refusedMs += tookMs
+      }
       const login = { ...loginOf(plan, username), password }
       checkPassword(password)
       if (underWay >= maxConcurrent) throw new DirectoryFailure('too-many-logins', 'too many logins are in progress')
       underWay += 1
       try {
         return await overServers({ plan, servers }, (open, deadline) => {
-          const logIn = { plan, deadline, guard, explanationMs, open }
+          const logIn = { plan, deadline, guard, explanationMs, onRefused, open }
           return service === undefined ? bindThenRead(logIn, login) : searchThenBind(logIn, service, login)
         })
       } catch (error) {
-        const floorMs = Math.min(failureFloorMs, settings.timeoutMs) - (performance.now() - startedAt)
-        if (error instanceof DirectoryFailure && error.countsAsBind && floorMs > 0) await delay(floorMs)
+        if (error instanceof DirectoryFailure && error.countsAsBind) {
+          const floorMs = Math.min(failureFloorMs, settings.timeoutMs) - (performance.now() - startedAt)
+          const paceMs = Math.min(pace.refusalMs(), settings.timeoutMs) - refusedMs
+          const waitMs = failureFloorMs === 0 ? 0 : Math.max(floorMs, paceMs)
+          if (waitMs > 0) await delay(waitMs)
+        }
         throw error
       } finally {
         underWay -= 1
@@ -186,7 +195,7 @@ const lookUp = async (
   session: DirectorySession,
   { subject, login }: KnownAccount
 ): Promise<LookedUp> => {
-  const { search, settings } = plan
+  const { search } = plan
   if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
   const isTheirs = subjectFilter(subject)
   const matching = (name: string) => {
@@ -198,8 +207,8 @@ const lookUp = async (
   if (entry === undefined) return { state: 'gone' }
   const state = accountState(entry, Date.now())
   if (state !== 'open') return { state }
-  const { username } = personOf(login, entry, settings.domain)
+  const username = usernameOf(entry) ?? login
   // A login may have been renamed since then.
   const isAllowed = matched !== undefined || (await findOne(session, search.base, matching(username))) !== undefined
-  return isAllowed ? { state, groups: await readGroups(plan, session, entry, username) } : { state: 'gone' }
+  return isAllowed ? { state, ...(await readGroups(plan, session, entry, username)) } : { state: 'gone' }
 }

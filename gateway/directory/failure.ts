@@ -41,9 +41,9 @@ export type DirectoryReason = (typeof DIRECTORY_REASONS)[number]
 
 /**
  * How far the bind got: not sent; sent without a response; answered without a decision (busy, referral); refused;
- * accepted.
+ * refused although the password was right (it has to be changed first); accepted.
  */
-export type BindOutcome = 'unsent' | 'unanswered' | 'unjudged' | 'refused' | 'accepted'
+export type BindOutcome = 'unsent' | 'unanswered' | 'unjudged' | 'refused' | 'right' | 'accepted'
 
 /** A failed directory login. None of it is disclosed to the client. It never contains a password. */
 export class DirectoryFailure extends Error {
@@ -137,15 +137,28 @@ export const bindRefusal = (
   policyError: number | undefined,
   cause?: unknown
 ): DirectoryFailure => {
-  const bind: BindOutcome = JUDGEMENTS.has(code) ? 'refused' : 'unjudged'
+  const isJudged = JUDGEMENTS.has(code)
   const data = code === 49 ? (/\bdata ([0-9a-f]{2,8})\b/i.exec(diagnostic)?.[1] ?? '').toLowerCase() : ''
   const reason =
     ACTIVE_DIRECTORY_REASONS[data] ??
-    (bind === 'refused' ? policyReason(policyError) : undefined) ??
+    (isJudged ? policyReason(policyError) : undefined) ??
     (code === 53 && /inactivat|disabled/i.test(diagnostic) ? 'account-disabled' : undefined) ??
     RESULT_REASONS[code] ??
     'directory-protocol'
+  const bind = isJudged ? (RIGHT_PASSWORD.has(reason) ? 'right' : 'refused') : 'unjudged'
   return new DirectoryFailure(reason, explain('bind', code, diagnostic), { bind, cause })
+}
+
+/** Directories say so only to those who have the right password. */
+const RIGHT_PASSWORD: ReadonlySet<DirectoryReason> = new Set(['password-expired', 'password-must-change'])
+
+/** The password policy control of a bind that the directory accepted; undefined: the person is in. */
+export const policyRefusal = (policyError: number | undefined, isGrace: boolean): DirectoryFailure | undefined => {
+  const reason = policyReason(policyError)
+  // A grace login is a login (draft-behera-ldap-password-policy-11 §6.2).
+  if (reason === undefined || (reason === 'password-expired' && isGrace)) return undefined
+  const bind = RIGHT_PASSWORD.has(reason) ? 'right' : 'refused'
+  return new DirectoryFailure(reason, 'the password policy does not allow the login', { bind })
 }
 
 /** A response other than success to a search or WhoAmI, after a bind that got this far. */
@@ -166,7 +179,7 @@ export const serviceRefusal = (explanation: string): DirectoryFailure =>
   new DirectoryFailure('service-account-refused', explanation)
 
 /** The password policy control's error (draft-behera-ldap-password-policy-11 §6.2) in our words. */
-export const policyReason = (error: number | undefined): DirectoryReason | undefined => {
+const policyReason = (error: number | undefined): DirectoryReason | undefined => {
   if (error === 0) return 'password-expired'
   if (error === 1) return 'account-locked'
   return error === 2 ? 'password-must-change' : undefined

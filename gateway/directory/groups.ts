@@ -1,4 +1,5 @@
 // Reads the groups of an account, including nested groups if the directory supports it.
+import { DirectoryFailure } from './failure.ts'
 import { namingContextOf } from './lookup.ts'
 import { escapeFilterValue } from './names.ts'
 import { allTexts, isActiveDirectory } from './person.ts'
@@ -7,24 +8,40 @@ import { type DirectorySession, type FoundEntry, memberInChain, parseFilter } fr
 
 const MOST_GROUPS = 2000
 
-/** DNs of the groups; undefined if they are unknown, for example because there are too many. Never throws. */
+export interface GroupsRead {
+  /** DNs, as the directory spells them; undefined: unknown. */
+  readonly groups?: readonly string[]
+  /** Why they could not be read: an error, a missing base, or more than can be read. */
+  readonly groupsUnreadable?: DirectoryFailure
+}
+
+/** Never throws. */
 export const readGroups = async (
   plan: DirectoryPlan,
   session: DirectorySession,
   entry: FoundEntry,
   username: string
-): Promise<readonly string[] | undefined> => {
+): Promise<GroupsRead> => {
   try {
-    if (plan.groups !== undefined)
-      return await searchGroups(session, plan.groups.base, plan.groups.filter(entry.dn, username), false)
-    if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
-    const base = await namingContextOf(session)
-    // From a server that only resembles Active Directory.
-    if (base === undefined) return allTexts(entry, 'memberOf')
-    return await searchGroups(session, base, memberInChain(entry.dn), true)
-  } catch {
-    return undefined
+    return { groups: await findGroups(plan, session, entry, username) }
+  } catch (error) {
+    return { groupsUnreadable: session.failureOf(error) }
   }
+}
+
+const findGroups = async (
+  plan: DirectoryPlan,
+  session: DirectorySession,
+  entry: FoundEntry,
+  username: string
+): Promise<readonly string[]> => {
+  if (plan.groups !== undefined)
+    return searchGroups(session, plan.groups.base, plan.groups.filter(entry.dn, username), false)
+  if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
+  const base = await namingContextOf(session)
+  // From a server that only resembles Active Directory.
+  if (base === undefined) return allTexts(entry, 'memberOf')
+  return searchGroups(session, base, memberInChain(entry.dn), true)
 }
 
 const GROUP_CLASSES = ['group', 'groupOfNames', 'groupOfUniqueNames', 'groupOfURLs', 'posixGroup']
@@ -48,7 +65,8 @@ const searchGroups = async (
   base: string,
   filter: NonNullable<Parameters<DirectorySession['search']>[1]['filter']>,
   paged: boolean
-): Promise<readonly string[] | undefined> => {
+): Promise<readonly string[]> => {
   const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })
-  return isCut ? undefined : entries.map(({ dn }) => dn)
+  if (isCut) throw new DirectoryFailure('directory-refused', `more than ${MOST_GROUPS} groups`)
+  return entries.map(({ dn }) => dn)
 }

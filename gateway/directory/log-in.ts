@@ -10,12 +10,14 @@ import {
   isLockedOut,
   NO_FAILURES
 } from './account.ts'
+import { guardOfNobody } from './account-names.ts'
 import type { Deadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
-import { readGroups } from './groups.ts'
-import { findAny, findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
+import { type GroupsRead, readGroups } from './groups.ts'
+import { findOne, namingContextOf, principalFilters, showsNoFailure } from './lookup.ts'
 import { type DirectoryPerson, isActiveDirectory, isSameAccount, personOf } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
+import { findTyped, hasUsernameAlone } from './search-person.ts'
 import type { ServiceAccount } from './service-account.ts'
 import type { DirectorySession, FoundEntry } from './session.ts'
 
@@ -33,6 +35,8 @@ interface LoginExchange {
   readonly guard: BindGuard
   /** How long the log waits for the cause of a refusal. */
   readonly explanationMs: number
+  /** How long the directory took to refuse a bind of an account that may exist. */
+  readonly onRefused: (tookMs: number) => void
   open(): Promise<DirectorySession>
 }
 
@@ -45,30 +49,43 @@ export const searchThenBind = async (
   const { search, settings } = exchange.plan
   if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
   // A flood of guesses must not turn into a flood of searches.
-  await exchange.guard.expect(login)
+  await exchange.guard.expect(full)
   const session = await exchange.open()
   await service.bind(session)
   const readAt = performance.now()
-  const found = await findAny(session, search.base, search.filter, [full, login]).catch((error: unknown) => {
-    if (error instanceof DirectoryFailure && error.reason === 'ambiguous-entry') return error
-    throw error
-  })
-  if (found === undefined || found instanceof DirectoryFailure) {
-    const failure = found ?? new DirectoryFailure('unknown-user', 'no entry matches the filter')
-    return guarded(exchange, { name: login, mayHaveTwoNames: false }, () => bindNobody(session, search.base, failure))
+  const found = await findTyped(session, search, { full, login })
+  if (found instanceof DirectoryFailure) {
+    const nobody = { name: guardOfNobody(login), mayHaveTwoNames: false, whose: undefined }
+    return guarded(exchange, nobody, () => bindNobody(session, search.base, found))
   }
-  const { entry } = found
-  const person = personOf(found.login, entry, settings.domain)
+  const { entry, isShared, ...reached } = found
+  const person = { ...personOf(entry, reached), ...(isShared ? { isNameShared: true } : {}) }
   const counted = await countOf(session, entry, settings.lockoutWindowMs)
-  const count = counted && { ...counted, readAt }
-  await guarded(exchange, { name: person.username, mayHaveTwoNames: false, count }, () =>
-    session.bindPerson(entry.dn, password).catch((error: unknown) => {
+  const account = {
+    name: person.username,
+    mayHaveTwoNames: false,
+    count: counted && { ...counted, readAt },
+    whose: { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
+  }
+  await guarded(exchange, account, () =>
+    timed(exchange, session.bindPerson(entry.dn, password)).catch((error: unknown) => {
       throw isPlainRefusal(error) ? error.because('wrong-password') : error
     })
   )
   const groups = await groupsAs(service, exchange.plan, session, entry, person.username)
   await session.unbind()
-  return { ...person, names: [...new Set([...(person.names ?? []), login])], groups }
+  return { ...person, ...groups }
+}
+
+/** Reports how long a refusal took, so that logins of accounts that do not exist can take as long. */
+const timed = async (exchange: LoginExchange, bind: Promise<void>): Promise<void> => {
+  const startedAt = performance.now()
+  try {
+    await bind
+  } catch (error) {
+    if (error instanceof DirectoryFailure && error.bind === 'refused') exchange.onRefused(performance.now() - startedAt)
+    throw error
+  }
 }
 
 /** Takes as long as a wrong password, so that the response does not reveal which names exist. */
@@ -87,12 +104,12 @@ const groupsAs = async (
   session: DirectorySession,
   entry: FoundEntry,
   username: string
-): Promise<readonly string[] | undefined> => {
+): Promise<GroupsRead> => {
   try {
     // People often lack permission to read what the service account may read.
     if (plan.groups !== undefined || isActiveDirectory(entry)) await service.bind(session)
-  } catch {
-    return undefined
+  } catch (error) {
+    return { groupsUnreadable: session.failureOf(error) }
   }
   return readGroups(plan, session, entry, username)
 }
@@ -115,11 +132,13 @@ const countOf = async (
 export const bindThenRead = async (exchange: LoginExchange, { login, password }: Login): Promise<DirectoryPerson> => {
   const { plan, deadline } = exchange
   const bindName = plan.bindName(login)
+  const bound = plan.mayHaveTwoNames ? bindName : login
+  const account = { name: bound, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
   let opened: DirectorySession | undefined
-  await guarded(exchange, { name: login, mayHaveTwoNames: plan.mayHaveTwoNames }, async () => {
+  await guarded(exchange, account, async () => {
     const session = await exchange.open()
     opened = session
-    await session.bindPerson(bindName, password).catch(async (error: unknown) => {
+    await timed(exchange, session.bindPerson(bindName, password)).catch(async (error: unknown) => {
       if (!isPlainRefusal(error)) throw error
       const why = await deadline.within(explainRefusal(exchange, session, login)).catch(() => undefined)
       throw why === undefined ? error : error.because(why)
@@ -128,13 +147,20 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const session = opened
   if (session === undefined) throw new Error('the guard skipped the bind')
   const entry = await findOwnEntry(plan, session, login)
-  if (entry === undefined) return personOf(login, undefined, plan.settings.domain)
-  const person = personOf(login, entry, plan.settings.domain)
-  await checkIdentity(exchange, session, { login, bindName, password }, entry, person.username)
+  if (entry === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
+  const person = personOf(entry, {
+    text: plan.search === undefined ? bound : login,
+    isExact: plan.search === undefined || plan.search.comparesWholeValues,
+    isUsernameOwn: hasUsernameAlone(entry, login)
+  })
+  await checkIdentity(exchange, session, { login, bindName, password }, entry, person)
   const groups = await readGroups(plan, session, entry, person.username)
   await session.unbind()
-  return { ...person, groups }
+  return { ...person, ...(plan.mayHaveTwoNames ? { names: withBound(person, bound) } : {}), ...groups }
 }
+
+/** What was bound leads to the account of this entry, so that its permits are those of the account. */
+const withBound = ({ names = [] }: DirectoryPerson, bound: string): readonly string[] => [...new Set([...names, bound])]
 
 /** undefined if the directory allows no lookup; the login alone is then the person. */
 const findOwnEntry = async (
@@ -164,15 +190,15 @@ const checkIdentity = async (
   session: DirectorySession,
   bound: { readonly login: string; readonly bindName: string; readonly password: string },
   entry: FoundEntry,
-  username: string
+  person: DirectoryPerson
 ): Promise<void> => {
   const { plan } = exchange
   if (plan.bindsByDn && isSameDn(entry.dn, bound.bindName)) return
   const identity = await session.whoAmI()
   if (identity === undefined) {
-    return guarded(exchange, { name: username, mayHaveTwoNames: false, isConfirmation: true }, () =>
-      session.bindPerson(entry.dn, bound.password)
-    )
+    const whose = { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
+    const account = { name: person.username, mayHaveTwoNames: false, isConfirmation: true, whose }
+    return guarded(exchange, account, () => session.bindPerson(entry.dn, bound.password))
   }
   const separator = identity.indexOf(':')
   const form = identity.slice(0, separator).toLowerCase()

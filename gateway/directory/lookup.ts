@@ -21,20 +21,6 @@ export const findOne = async (
   return entry?.dn.trim() === '' ? undefined : entry
 }
 
-/** The first of `logins` that exactly one entry matches, and that entry. @throws DirectoryFailure `ambiguous-entry` */
-export const findAny = async (
-  session: DirectorySession,
-  base: string,
-  filter: (login: string) => string,
-  logins: readonly string[]
-): Promise<{ readonly login: string; readonly entry: FoundEntry } | undefined> => {
-  for (const login of new Set(logins)) {
-    const entry = await findOne(session, base, filter(login))
-    if (entry !== undefined) return { login, entry }
-  }
-  return undefined
-}
-
 /** Where Active Directory keeps its accounts (MS-ADTS §3.1.1.3.2.5); undefined for other servers. */
 export const namingContextOf = async (session: DirectorySession): Promise<string | undefined> => {
   const { entries } = await session.search('', { scope: 'base', attributes: ['defaultNamingContext'], binary: true })

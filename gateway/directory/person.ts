@@ -1,4 +1,5 @@
 // Builds a person from a directory entry: stable subject, name and e-mail.
+import { accountNames } from './account-names.ts'
 import { foldLogin } from './names.ts'
 
 export interface DirectoryPerson {
@@ -13,12 +14,16 @@ export interface DirectoryPerson {
   readonly issuer: string
   /** The value that was inserted into the search filter; undefined if no entry was read. */
   readonly login?: string
-  /** All logins known to belong to this account, in lower case. */
+  /** The login attributes of this very entry, in lower case: these prove whose link or guard is meant. */
   readonly names?: readonly string[]
+  /** Another entry could be found by what was typed, so that it proved nothing. */
+  readonly isNameShared?: boolean
   /** When the entry was created in the directory. */
   readonly entryCreatedAt?: Date
   /** DNs of the person's groups, as the directory spells them. undefined: unknown. */
   readonly groups?: readonly string[] | undefined
+  /** Why the groups could not be read. */
+  readonly groupsUnreadable?: Error | undefined
 }
 
 const DIRECTORY_ISSUER = 'ldap'
@@ -44,43 +49,37 @@ export type DirectoryEntry = Readonly<Record<string, unknown>>
 
 const MAX_TEXT_LENGTH = 256
 
-/** @param login as it was bound or searched, normalised. */
+/** @param reached how the entry was found; without an entry, what was bound. */
 export const personOf = (
-  login: string,
   entry: DirectoryEntry | undefined,
-  domain: string | undefined
+  reached: Parameters<typeof accountNames>[1]
 ): DirectoryPerson => {
-  if (entry === undefined) return { subject: login, name: '', email: '', username: login, issuer: DIRECTORY_ISSUER }
+  const names = accountNames(entry && { username: usernameOf(entry), stableSubject: subjectOf(entry) }, reached)
+  if (entry === undefined) {
+    const { subject, username } = names
+    return { subject, name: '', email: '', username, issuer: DIRECTORY_ISSUER }
+  }
   const displayName = firstText(entry, 'displayName')
-  const username = usernameOf(entry) ?? login
   const createdAt =
     generalizedTime(firstText(entry, 'createTimestamp')) ?? generalizedTime(firstText(entry, 'whenCreated'))
   return {
-    subject: uuidOf(entry) ?? guidOf(entry) ?? username,
+    ...names,
     name: displayName === '' ? firstText(entry, 'cn') : displayName,
     email: firstText(entry, 'mail'),
-    username,
     issuer: DIRECTORY_ISSUER,
-    login,
-    names: [...new Set([username, login, ...principalNames(entry, domain)])],
+    login: reached.text,
     ...(createdAt === undefined ? {} : { entryCreatedAt: new Date(createdAt) })
   }
 }
 
-const usernameOf = (entry: DirectoryEntry): string | undefined => {
+/** The canonical login of an entry; undefined if it has none that can be read. */
+export const usernameOf = (entry: DirectoryEntry): string | undefined => {
   const accountName = firstText(entry, 'sAMAccountName')
   const text = accountName === '' ? firstText(entry, 'uid') : accountName
   return text === '' ? undefined : (foldLogin(text) ?? text.toLowerCase())
 }
 
-/** The userPrincipalName, and the part before its suffix if that is LDAP_DOMAIN. */
-const principalNames = (entry: DirectoryEntry, domain: string | undefined): string[] => {
-  const principal = foldLogin(firstText(entry, 'userPrincipalName'))
-  if (principal === undefined) return []
-  const at = principal.lastIndexOf('@')
-  const isOurs = at > 0 && domain !== undefined && principal.slice(at + 1) === domain.toLowerCase()
-  return isOurs ? [principal.slice(0, at)] : [principal]
-}
+const subjectOf = (entry: DirectoryEntry): string | undefined => uuidOf(entry) ?? guidOf(entry)
 
 /** Whether the entry comes from Active Directory, or from a server that behaves like it. */
 export const isActiveDirectory = (entry: DirectoryEntry): boolean => guidOf(entry) !== undefined

@@ -2,6 +2,7 @@
 import { parseDn } from '../routes/distinguished-names.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
+import { comparesWholeValues } from './account-names.ts'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders } from './names.ts'
 
 /** How a login is bound and how its entry is found. */
@@ -17,7 +18,14 @@ export interface DirectoryPlan {
   readonly bindsByDn: boolean
   /** Two names may be bound for one account, and only a login shows which ones. */
   readonly mayHaveTwoNames: boolean
-  readonly search: { readonly base: string; readonly filter: (login: string) => string } | undefined
+  readonly search:
+    | {
+        readonly base: string
+        readonly filter: (login: string) => string
+        /** A login is inserted as whole values only, so that what finds an entry is a name of that entry. */
+        readonly comparesWholeValues: boolean
+      }
+    | undefined
   /** Where and how to search for groups, for directories that do not list them in the person's entry. */
   readonly groups: { readonly base: string; readonly filter: (dn: string, username: string) => string } | undefined
 }
@@ -42,7 +50,8 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
   const bindTemplate = template ?? ''
   const bindsByDn = (parseDn(fillPlaceholders(bindTemplate, { username: 'x' }, escapeDnValue)) ?? []).length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
-  const filter = filterOf(searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})'))
+  const searchTemplate = searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
+  const filter = filterOf(searchTemplate)
   const groups = filterOf(groupFilter ?? GROUP_FILTER)
   return {
     settings,
@@ -51,7 +60,14 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
     bindsByDn: bindsByDn && bindDn === undefined,
     mayHaveTwoNames: mayHaveTwoNames(settings),
     bindName: username => fillPlaceholders(bindTemplate, { username }, quote),
-    search: searchBase === undefined ? undefined : { base: searchBase, filter: username => filter({ username }) },
+    search:
+      searchBase === undefined
+        ? undefined
+        : {
+            base: searchBase,
+            filter: username => filter({ username }),
+            comparesWholeValues: comparesWholeValues(searchTemplate)
+          },
     groups:
       groupBase === undefined ? undefined : { base: groupBase, filter: (dn, username) => groups({ dn, username }) }
   }

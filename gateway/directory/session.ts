@@ -14,7 +14,7 @@ import {
 } from 'ldapts'
 import { MAX_PEOPLE } from './connection.ts'
 import type { Deadline } from './deadline.ts'
-import { type BindOutcome, bindRefusal, DirectoryFailure, policyReason, searchRefusal } from './failure.ts'
+import { type BindOutcome, bindRefusal, DirectoryFailure, policyRefusal, searchRefusal } from './failure.ts'
 import type { DirectoryEntry } from './person.ts'
 import type { ServerConnection } from './servers.ts'
 
@@ -174,9 +174,8 @@ const bindAs = async (client: Client, bindName: string, password: string): Promi
     if (!(error instanceof ResultCodeError)) throw error
     throw bindRefusal(error.code, diagnosticOf(error), policy.value?.error)
   }
-  const reason = policyReason(policy.value?.error)
-  if (reason !== undefined)
-    throw new DirectoryFailure(reason, 'the password policy does not allow the login', { bind: 'refused' })
+  const refusal = policyRefusal(policy.value?.error, policy.value?.graceAuthNsRemaining !== undefined)
+  if (refusal !== undefined) throw refusal
 }
 
 /** The server's own text, without the additions of ldapts. */

@@ -93,11 +93,12 @@ const createNames = ({ names, secret }: LoginAuditParts) => {
   return async ({
     provider,
     username,
-    userId
+    userId,
+    whose
   }: LoginOutcome): Promise<{ name: string; userId: number | undefined }> => {
     // The other reasons do not involve typed text: the identifier comes from an ID token or has been proven.
     if (provider !== 'ldap' || userId !== undefined) return { name: username, userId }
-    const person = await names.personOf(username).catch(() => undefined)
+    const person = whose && (await names.personOf(whose).catch(() => undefined))
     return person === undefined
       ? { name: hashOf(username), userId: undefined }
       : { name: person.username, userId: person.id }

@@ -1,11 +1,12 @@
 // Serves the login endpoints: lists the providers, and takes a name and password and returns the gateway's own token.
 import type { FastifyInstance } from 'fastify'
 import type { SessionCookies } from '../access/browser-session.ts'
+import type { BindGuard } from '../directory/account.ts'
 import type { Directory } from '../directory/directory.ts'
 import { DirectoryFailure } from '../directory/failure.ts'
 import type { DirectoryPerson } from '../directory/person.ts'
-import { LoginFailed, LoginThrottled } from '../errors.ts'
-import { tokenAnswerSchema } from '../identity.ts'
+import { LoginFailed, LoginThrottled, PasswordExpired } from '../errors.ts'
+import { type AccountClue, tokenAnswerSchema } from '../identity.ts'
 import { createReports } from './reports.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
 import type { LoginThrottle } from './throttle/throttle.ts'
@@ -75,17 +76,30 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
       const { requestId, client } = request.exchange
       const context = { requestId, ip: client.address, userAgent: request.headers['user-agent'] }
       const login = directory?.normaliseLogin(username)
-      const report = (reason: string) =>
-        onOutcome({ ...context, provider: 'ldap', ok: false, reason, username: login ?? username, userId: undefined })
+      let whose: AccountClue | undefined
+      const report = (reason: string) => {
+        const typed = { username: login ?? username, userId: undefined, whose }
+        onOutcome({ ...context, provider: 'ldap', ok: false, reason, ...typed })
+      }
       const refused = (reason: string, cause: unknown) => {
         report(reason)
-        return new LoginFailed({ reason, cause })
+        const isRight = cause instanceof DirectoryFailure && cause.bind === 'right'
+        return new (isRight ? PasswordExpired : LoginFailed)({ reason, cause })
       }
       if (directory === undefined) throw refused('ldap-not-active', undefined)
       let person: DirectoryPerson
       try {
         const attempt = { login, password, ipKey: client.key }
-        person = await throttle.attempt(attempt, guard => directory.authenticate(username, password, guard))
+        person = await throttle.attempt(attempt, guard => {
+          const noting: BindGuard = {
+            expect: guard.expect,
+            bind: (account, bind) => {
+              whose = account.whose
+              return guard.bind(account, bind)
+            }
+          }
+          return directory.authenticate(username, password, noting)
+        })
       } catch (error) {
         if (error instanceof DirectoryFailure) throw refused(error.reason, error)
         // The access log has a line for each; a flood of them must not flood the audit log too.
@@ -94,6 +108,11 @@ export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void
         if (reason !== '' && isNews(`${reason} ${flood}`)) report(reason)
         throw error
       }
+      if (person.isNameShared === true)
+        request.log.warn(
+          { requestId, reason: 'login-name-shared' },
+          'what was typed with the domain and without it names two entries: the login went to the first, and moved no link and no lockout guard. Change one of the two names'
+        )
       const signedIn = await signIn({ provider: 'ldap', ...person }, context)
       await rememberAddress(person.username, client.key, signedIn.user.id).catch(error =>
         request.log.warn(

@@ -1,6 +1,6 @@
 // Records a person whom a provider has authenticated, and issues the gateway's own token.
 import { LoginFailed } from '../errors.ts'
-import type { AccountProvider, ProvenPerson, User } from '../identity.ts'
+import type { AccountClue, AccountProvider, ProvenPerson, User } from '../identity.ts'
 import type { StoredPerson } from '../store/users.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 
@@ -17,6 +17,8 @@ export interface LoginOutcome extends LoginContext {
   reason: string
   username: string
   userId: number | undefined
+  /** For a directory login that failed: whose password was tried; undefined: nobody's. */
+  whose?: AccountClue | undefined
 }
 
 interface SignInParts {

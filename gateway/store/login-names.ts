@@ -1,5 +1,6 @@
-// Remembers which logins belong to the same account.
+// Remembers which names of the directory belong to one account, and whom a failed login was for.
 import type { EntityManager } from 'typeorm'
+import type { AccountClue } from '../identity.ts'
 import type { Database } from './database.ts'
 import { STABLE } from './links.ts'
 import { query } from './query.ts'
@@ -7,29 +8,36 @@ import { storableKey } from './storable.ts'
 
 export type LoginNames = ReturnType<typeof createLoginNames>
 
+/** An account that has just logged in. */
+interface NamedAccount {
+  readonly subject: string
+  readonly username: string
+  /** The login attributes of its own entry. */
+  readonly names?: readonly string[] | undefined
+}
+
 /** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
 export const createLoginNames = (database: Database) => ({
-  /** The canonical login of the account that `login` belongs to; undefined if no successful login has shown one. */
-  accountOf: (login: string): Promise<string | undefined> =>
+  /** The canonical login of the account that logged in under exactly this name; undefined if none has. */
+  accountOf: (name: string): Promise<string | undefined> =>
     database.read(async manager => {
-      const key = storableKey(login)
+      const key = storableKey(name)
       const [row] = key === undefined ? [] : await query<{ account: string }>(manager, ACCOUNT, [key])
       return row?.account
     }),
-  /** The only person of the directory that a login names; undefined if there is none, or more than one. */
-  personOf: (login: string): Promise<NamedPerson | undefined> =>
+  /** The person whose account it is; undefined if there is none, or the clue leads to several. */
+  personOf: (clue: AccountClue): Promise<NamedPerson | undefined> =>
     database.read(async manager => {
-      const key = storableKey(login)
-      const [person, another] = key === undefined ? [] : await query<NamedPerson>(manager, PERSON, [key])
+      const [person, another] = await findPeople(manager, clue)
       return another === undefined ? person : undefined
     }),
-  /** Assigns `logins` to `account` from now on. Returns those that were not assigned to it before. */
-  join: (account: string, logins: readonly string[]): Promise<readonly string[]> =>
+  /** These names lead to this account from now on. Returns those that did not before. */
+  join: ({ subject, username, names = [] }: NamedAccount): Promise<readonly string[]> =>
     database.read(async manager => {
-      const key = storableKey(account)
-      const names = [...new Set([account, ...logins])].flatMap(name => storableKey(name) ?? [])
-      if (key === undefined) return []
-      return (await query<{ login: string }>(manager, JOIN, [key, names])).map(({ login }) => login)
+      const [account, link] = [storableKey(username), storableKey(subject)]
+      const logins = [...new Set(names)].flatMap(name => storableKey(name) ?? [])
+      if (account === undefined || link === undefined || logins.length === 0) return []
+      return (await query<{ login: string }>(manager, JOIN, [account, logins, link])).map(({ login }) => login)
     })
 })
 
@@ -38,26 +46,39 @@ interface NamedPerson {
   readonly username: string
 }
 
-/** All logins under which this person's directory account is known. */
+const findPeople = (manager: EntityManager, clue: AccountClue): Promise<NamedPerson[]> => {
+  if ('bound' in clue) return query<NamedPerson>(manager, BY_BOUND_NAME, [storableKey(clue.bound) ?? ''])
+  return query<NamedPerson>(manager, BY_ENTRY, [clue.subject, clue.names, clue.createdAt ?? null])
+}
+
+/** All names under which the permits of this person's directory account may be counted. */
 export const loginsOfPerson = async (manager: EntityManager, id: number, username: string): Promise<string[]> => {
-  const rows = await query<{ login: string }>(manager, LOGINS, [id, username])
+  const rows = await query<{ login: string }>(manager, LOGINS, [id])
   return [...new Set([username, ...rows.map(({ login }) => login)])]
 }
 
 const ACCOUNT = 'SELECT account FROM login_names WHERE login = $1'
-const PERSON = `
-  SELECT u.id, u.username FROM users u
-  WHERE lower(u.username) = lower(coalesce((SELECT account FROM login_names WHERE login = $1), $1))
-    AND EXISTS (SELECT FROM provider_links l WHERE l.user_id = u.id AND l.provider = 'ldap')
+const PERSON = `SELECT DISTINCT u.id, u.username FROM provider_links l JOIN users u ON u.id = l.user_id
+  WHERE l.provider = 'ldap' AND`
+const BY_BOUND_NAME = `${PERSON} l.subject IN ($1, (SELECT subject FROM login_names WHERE login = $1)) LIMIT 2`
+// A link by login name counts only where this entry would take it over at its next login.
+const BY_ENTRY = `
+  WITH own AS (${PERSON} l.subject = $1)
+  SELECT * FROM own
+  UNION ALL (${PERSON} l.subject = ANY($2::text[]) AND u.last_login_at > $3 AND NOT EXISTS (SELECT FROM own)
+    AND NOT EXISTS (
+      SELECT FROM provider_links o WHERE o.user_id = u.id AND o.provider = 'ldap' AND o.subject ~ ${STABLE}
+    ))
   LIMIT 2`
 const LOGINS = `
-  SELECT login FROM login_names WHERE account = $2
+  SELECT login FROM login_names
+    WHERE subject IN (SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap')
   UNION SELECT login FROM directory_accounts WHERE user_id = $1
   UNION SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap'
     AND subject !~ ${STABLE}
   ORDER BY login`
 const JOIN = `
-  INSERT INTO login_names (login, account) SELECT login, $1 FROM unnest($2::text[]) AS login
-  ON CONFLICT (login) DO UPDATE SET account = excluded.account, joined_at = now()
-  WHERE login_names.account <> excluded.account
+  INSERT INTO login_names (login, account, subject) SELECT login, $1, $3 FROM unnest($2::text[]) AS login
+  ON CONFLICT (login) DO UPDATE SET account = excluded.account, subject = excluded.subject, joined_at = now()
+  WHERE login_names.account <> excluded.account OR login_names.subject IS DISTINCT FROM excluded.subject
   RETURNING login`

@@ -16,7 +16,10 @@ export interface SlapdConfig {
 const ACCOUNT_SCHEMA = [
   "attributetype ( 1.2.840.113556.1.4.8 NAME 'userAccountControl' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )",
   "attributetype ( 1.2.840.113556.1.4.159 NAME 'accountExpires' SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )",
-  "objectclass ( 1.2.840.113556.1.5.9 NAME 'account-state' AUXILIARY MAY ( userAccountControl $ accountExpires ) )"
+  "attributetype ( 1.2.840.113556.1.4.221 NAME 'sAMAccountName' EQUALITY caseIgnoreMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 SINGLE-VALUE )",
+  "attributetype ( 1.2.840.113556.1.4.656 NAME 'userPrincipalName' EQUALITY caseIgnoreMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 SINGLE-VALUE )",
+  "attributetype ( 1.2.840.113556.1.4.2 NAME 'objectGUID' EQUALITY octetStringMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 SINGLE-VALUE )",
+  "objectclass ( 1.2.840.113556.1.5.9 NAME 'account-state' AUXILIARY MAY ( userAccountControl $ accountExpires $ sAMAccountName $ userPrincipalName $ objectGUID ) )"
 ]
 const READERS = { everybody: '*', all: 'users', self: 'self' } as const
 const SCHEMA_FOLDERS = ['/etc/ldap/schema', '/etc/openldap/schema', '/opt/homebrew/etc/openldap/schema']

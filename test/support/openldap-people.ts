@@ -10,6 +10,8 @@ export interface DirectoryEntrySpec {
   mail?: string
   /** Organizational unit below the base; `people` unless said. */
   ou?: string
+  /** As Active Directory has them: of an entry with an objectGUID. */
+  account?: { sAMAccountName: string; userPrincipalName: string }
 }
 
 export const BASE_DN = 'dc=corp,dc=example'
@@ -48,7 +50,8 @@ export const attributesOf = (person: DirectoryEntrySpec): Record<string, string 
   sn: person.cn ?? person.uid,
   userPassword: hashPassword(person.password),
   ...(person.displayName === undefined ? {} : { displayName: person.displayName }),
-  ...(person.mail === undefined ? {} : { mail: person.mail })
+  ...(person.mail === undefined ? {} : { mail: person.mail }),
+  ...(person.account === undefined ? {} : { ...person.account, objectGUID: randomBytes(8).toString('hex') })
 })
 
 export const ldifEntry = (dn: string, attributes: Record<string, string | string[]>): string =>

@@ -55,10 +55,9 @@ export const joinNames = async (
   }: { readonly names: Pick<LoginNames, 'join'>; readonly ldap: LdapSettings; readonly log: SharedLog },
   person: DirectoryPerson
 ): Promise<void> => {
-  const logins = person.names ?? []
-  if (logins.length === 0) return
+  if (person.names === undefined) return
   try {
-    const added = await names.join(person.username, logins)
+    const added = await names.join(person)
     if (!maybeTwoNames(ldap)) return
     for (const login of added.filter(added => added !== person.username))
       await turnstile.merge(accountKey(login), accountKey(person.username))

@@ -37,6 +37,7 @@ const noticeFor = ({ status, code, requestId, retryAfter }: Answer<unknown>): No
   if (status === 429) return { key: 'throttled', values: { seconds: retryAfter }, isError: true }
   if (status === 503) return noticeOf('unavailable', true)
   if (status === 400 || status === 413) return noticeOf('invalid', true)
+  if (code === 'GW_PASSWORD_EXPIRED') return noticeOf('passwordExpired', true)
   if (code === 'GW_LOGIN_FAILED' || code === 'GW_OAUTH_FAILED') return noticeOf('refused', true)
   return { key: 'unexpected', values: { requestId }, isError: true }
 }

@@ -68,6 +68,12 @@ const PasswordForm = ({
     </form>`
 }
 
+/** CONTACT, where someone has to ask for help. */
+const Contact = (): VNode | null => {
+  const contact = fact('contact')
+  return contact === '' ? null : html`<p class="quiet">${text('contact', { contact })}</p>`
+}
+
 interface OutProps {
   readonly doors: Doors | undefined
   readonly notice: Notice | undefined
@@ -79,6 +85,7 @@ export const OutView = ({ doors, notice, onIn, onNotice }: OutProps): VNode => h
   <h1>${text('title')}</h1>
   <p class="quiet">${text('intro')}</p>
   <${NoticeLine} notice=${notice} />
+  ${notice?.key === 'passwordExpired' && html`<${Contact} />`}
   ${doors === undefined && notice === undefined && html`<p class="quiet">${text('loading')}</p>`}
   ${doors?.ldap && html`<${PasswordForm} onIn=${onIn} onNotice=${onNotice} />`}
   ${doors?.ldap && doors.cloudUrl !== '' && html`<div class="or"><span>${text('or')}</span></div>`}
@@ -105,7 +112,6 @@ interface InProps {
 
 export const InView = ({ user, notice, onOut }: InProps): VNode => {
   const isAssigned = user.accessStatus === 'assigned'
-  const contact = fact('contact')
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus(), [isAssigned])
   return html`
@@ -114,7 +120,7 @@ export const InView = ({ user, notice, onOut }: InProps): VNode => {
     ${
       !isAssigned &&
       html`<p>${text('waiting')}</p><p class="waiting"><span class="pulse" aria-hidden="true"></span>${text('waitingNote')}</p>
-      ${contact !== '' && html`<p class="quiet">${text('contact', { contact })}</p>`}`
+      <${Contact} />`
     }
     <p class="quiet">${text('inAs')}</p>
     <p class="person"><bdi id="who">${user.name === '' ? user.username : user.name}</bdi>

@@ -22,6 +22,10 @@ export const text = createText({
     'Usuário ou senha incorretos, ou esta conta não tem permissão para entrar.',
     'The username or password is incorrect, or this account is not allowed to log in.'
   ],
+  passwordExpired: [
+    'A senha está correta, mas precisa ser trocada antes de entrar. Troque-a na rede da empresa e tente de novo.',
+    'The password is correct, but has to be changed before you can log in. Change it in the company network and try again.'
+  ],
   throttled: [
     'Foram muitas tentativas. Espere {wait} e tente de novo.',
     'Too many attempts. Wait {wait} and try again.'

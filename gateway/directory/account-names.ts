@@ -1,0 +1,56 @@
+// Decides which names prove who somebody is. Links, guards, the audit log and `unlock` use its result; nothing else decides names.
+
+/** How an account was reached: by the name that was bound, or by the text with which its entry was found. */
+interface Reached {
+  /** As bound, or as inserted into the filter; normalised. */
+  readonly text: string
+  /** Whether `text` leads to this account and to no other: a whole value, not a piece of one. */
+  readonly isExact: boolean
+  /** Whether the `username` in the entry leads to this account and to no other. */
+  readonly isUsernameOwn: boolean
+}
+
+/** What an entry says about its names; each undefined if the attribute cannot be read. */
+interface EntryNames {
+  /** sAMAccountName, else uid. */
+  readonly username: string | undefined
+  /** objectGUID or entryUUID. */
+  readonly stableSubject: string | undefined
+}
+
+interface AccountNames {
+  /** Identifies the person: the stable subject, else the canonical login. */
+  readonly subject: string
+  /** The canonical login. */
+  readonly username: string
+  /** The login attributes of this very entry: these may move a link by login name, and join guards. */
+  readonly names: readonly string[]
+}
+
+/** @param entry undefined: it was not read, so that the login alone is the person, and proves nothing else. */
+export const accountNames = (entry: EntryNames | undefined, reached: Reached): AccountNames => {
+  const { text, isExact, isUsernameOwn } = reached
+  const username = entry?.username ?? text
+  const subject = entry?.stableSubject ?? subjectOfLogin(username)
+  if (entry === undefined) return { subject, username, names: [] }
+  const proven = [...(isUsernameOwn && entry.username !== undefined ? [username] : []), ...(isExact ? [text] : [])]
+  return { subject, username, names: [...new Set(proven)] }
+}
+
+const STABLE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** A login that looks like a stable subject must not be taken for the account that has it. */
+const subjectOfLogin = (login: string): string => (STABLE.test(login) ? `login ${login}` : login)
+
+/**
+ * The guard of a login that no entry has. With the part before `@`, because an account that exists has one guard for its
+ * uid and its mail: the answers to both must be the same.
+ */
+export const guardOfNobody = (login: string): string => {
+  const at = login.lastIndexOf('@')
+  return at > 0 ? login.slice(0, at) : login
+}
+
+/** Whether a filter compares the login with whole values, not with pieces such as `(mail={{username}}@corp.example)`. */
+export const comparesWholeValues = (filter: string): boolean =>
+  filter.replace(/=\s*\{\{username\}\}\s*\)/g, ')').includes('{{username}}') === false
