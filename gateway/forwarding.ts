@@ -72,6 +72,7 @@ export const createForwarding = (parts: ForwardingParts) => {
   tokenParts.revocations.onChange(streams.onRevocationsChanged)
   const relays = createRelays()
   const sockets = {
+    upstreams,
     relays,
     streams,
     headStart: (exchange: Exchange, route: Route, authority: string, without: ReadonlySet<string>, framing = '') =>
@@ -117,13 +118,12 @@ export const createForwarding = (parts: ForwardingParts) => {
 
 const startSocketIo = (
   sockets: SocketForwarding,
-  { upstreams, stores: { redis }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
+  { stores: { redis }, tokenParts: { revocationsTrusted, verifiedTokens }, credentials }: ForwardingParts,
   judging: Pick<SessionParts, 'judge' | 'countRefusedEvent'>
 ) =>
   createForwardSocketIo({
     ...sockets,
     ...judging,
-    upstreams,
     pollHeaders: (exchange, passed) => [
       ...addedHeaders(exchange),
       ...crossOriginFields(exchange, headerLines(passed), credentials.answers.origins)

@@ -84,7 +84,7 @@ export const startGateway = async (
   const cloudUnassignedMayPass = unassignedMayPass(settings.cloudidp.tenantId, settings.cloudidp.allowedTenants)
   const credentials = createCredentials(settings, tokenParts)
   const cloud = await startCloud(settings, stores.database, log)
-  const upstreams = createUpstreams({ log })
+  const upstreams = createUpstreams({ log, publicHost: new URL(settings.publicUrl).host })
   const common = { settings, log, stores, tokenParts, routes, upstreams, cloudUnassignedMayPass, observation }
 
   const forwarding = createForwarding({ ...common, credentials })

@@ -1,7 +1,7 @@
 // Compares upstreams of the same name: targets, timeouts, and the headers of requests and responses.
 import { createHash } from 'node:crypto'
 import type { RouteTable } from '../routes/route.ts'
-import type { HeaderRules, IdentityHeader, Upstream } from '../routes/upstream.ts'
+import type { HeaderRules, HealthCheck, IdentityHeader, Upstream } from '../routes/upstream.ts'
 import { added, compareEach, type Note, type Option, type OptionValue, turnedOn } from './compare-options.ts'
 
 /** Notes on upstreams that kept their name but changed. */
@@ -20,11 +20,22 @@ const setFields = (rules: HeaderRules | undefined): OptionValue =>
 const identityFields = (headers: readonly IdentityHeader[] | undefined): OptionValue =>
   headers?.map(({ name, attribute }) => `${name}: ${attribute}`).join(', ') || undefined
 
+const checkWords = ({ path, intervalMs, timeoutMs, status, host, rise, fall }: HealthCheck): string =>
+  `${path}${host === undefined ? '' : ` at ${host}`} every ${intervalMs} ms, ${status.from}-${status.to} within ${timeoutMs} ms, ` +
+  `rise ${rise}, fall ${fall}`
+
+/** A limit is higher than before, or gone. */
+const raised = (was: OptionValue, now: OptionValue): boolean =>
+  was !== undefined && (now === undefined || Number(now) > Number(was))
+
 const dropped = (was: OptionValue, now: OptionValue): boolean => added(now, was)
 
 /** Looser: a backend now learns more, or is trusted more. */
 const OPTIONS: readonly Option<Upstream>[] = [
-  { name: 'targets', read: ({ targets }) => targets.map(({ url }) => url).join(', ') },
+  {
+    name: 'targets',
+    read: ({ targets }) => targets.map(({ url, backup }) => (backup === true ? `${url} (backup)` : url)).join(', ')
+  },
   { name: 'timeout', read: ({ timeoutMs }) => timeoutMs },
   { name: 'idleTimeout', read: ({ idleTimeoutMs }) => idleTimeoutMs },
   { name: 'connectTimeout', read: ({ connectTimeoutMs }) => connectTimeoutMs },
@@ -45,6 +56,13 @@ const OPTIONS: readonly Option<Upstream>[] = [
   },
   {
     name: 'healthCheck',
-    read: ({ healthCheck }) => healthCheck && `${healthCheck.path} every ${healthCheck.intervalMs} ms`
-  }
+    read: ({ healthCheck }) => healthCheck && checkWords(healthCheck)
+  },
+  {
+    name: 'outlier',
+    read: ({ outlier: { errors, restMs } }) =>
+      errors === 0 ? undefined : `${errors} errors in a row, for ${restMs} ms`
+  },
+  { name: 'maxConnections', read: ({ maxConnections }) => maxConnections, isLooser: raised },
+  { name: 'queue', read: ({ queue }) => queue && `${queue.max} requests, for ${queue.timeoutMs} ms` }
 ]

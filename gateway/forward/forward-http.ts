@@ -1,6 +1,6 @@
 // Forwards a request and its response, streaming in both directions; a fault on one side is reported to the other.
 
-import { BodyTooLarge, GatewayError, RequestTimeout, Unavailable, UpstreamTimeout } from '../errors.ts'
+import { BodyTooLarge, GatewayError, RequestTimeout, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import { hasBody, ignoresBody } from '../http/head.ts'
 import type { BodyConsumer, HttpRequest } from '../http/server/request.ts'
@@ -9,12 +9,13 @@ import { headerLines } from '../http/server/response-head.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import type { UpstreamConnection } from '../upstream/connection.ts'
-import { type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
+import { EXHAUSTED, type UpstreamFault, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 import { mayHaveClosed } from '../upstream/pool.ts'
+import type { Waiter } from '../upstream/queue.ts'
 import type { Requester } from '../upstream/requester.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import { contain } from '../values/contain.ts'
@@ -39,7 +40,7 @@ export interface HttpForwarding {
 }
 
 /** One request in progress to one upstream. */
-class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
+class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker, Waiter {
   readonly #exchange: Exchange
   readonly #forwarding: HttpForwarding
   readonly #upstream: Upstream
@@ -57,6 +58,8 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   #over = false
   #uploadCheck: NodeJS.Timeout | undefined
   #streamOver: (() => void) | undefined
+  /** It waits for a connection. */
+  #stopWaiting: (() => void) | undefined
 
   constructor(exchange: Exchange, route: Route, upstream: Upstream, forwarding: HttpForwarding) {
     this.#exchange = exchange
@@ -70,14 +73,27 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
   }
 
   begin() {
-    const connection = this.#forwarding.upstreams.poolOf(this.#upstream).acquire(undefined, this.#unreached)
-    if (connection === undefined) return this.#fail(new Unavailable({ reason: 'upstream-connections-exhausted' }))
+    const pool = this.#forwarding.upstreams.poolOf(this.#upstream)
+    const connection = pool.acquire(undefined, this.#unreached)
+    if (connection !== undefined) return this.onConnection(connection)
+    const waiting = pool.wait(this, this.#unreached)
+    if (waiting instanceof GatewayError) this.#fail(waiting)
+    else this.#stopWaiting = waiting
+  }
+
+  onConnection(connection: UpstreamConnection) {
+    this.#stopWaiting = undefined
     this.#connection = connection
     this.#attempts++
     // Once the body is being sent nothing may wait, because the body must not overtake the head.
     if (!this.#uploading && mayHaveClosed(connection)) {
       setImmediate(() => contain(this, forward => forward.#sendOrReplace(connection)))
     } else this.#send(connection)
+  }
+
+  onRefused(error: GatewayError) {
+    this.#stopWaiting = undefined
+    this.#fail(error)
   }
 
   #sendOrReplace(connection: UpstreamConnection) {
@@ -156,6 +172,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     this.#connection = undefined
     this.#exchange.underway = undefined
     clearInterval(this.#uploadCheck)
+    this.#stopWaiting?.()
     this.#streamOver?.()
     this.#streamOver = undefined
   }
@@ -242,7 +259,7 @@ class HttpForward implements Requester, Underway, BodyConsumer, AnswerTaker {
     if (fault !== 'reset' && target !== undefined) this.#unreached = [...(this.#unreached ?? []), target]
     // Nothing has been sent, and none of the body has been read, so another connection may be tried. A warm connection that
     // was closed in the meantime says nothing against its target; an unreachable target is not tried twice.
-    const tries = fault === 'reset' ? pool.targets + 1 : pool.targets
+    const tries = fault === 'reset' ? pool.targetCount() + 1 : fault === EXHAUSTED ? 0 : pool.targetCount()
     if (nothingSent && this.#uploaded === 0 && this.#attempts < tries) return this.begin()
     const isStalled = fault === 'timeout' && this.#response.hasBegun
     this.#fail(isStalled ? new UpstreamTimeout({ cause, reason: 'upstream-stalled' }) : upstreamRefusal(fault, cause))

@@ -4,7 +4,7 @@ import type { LimiterStatus } from '../limits/limiter.ts'
 import { isWell, type ServedCertificate } from '../listener/certificates.ts'
 import type { TableStatus } from '../route-files/table-in-use.ts'
 import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
-import type { UpstreamStatus } from '../upstream/upstreams.ts'
+import type { UpstreamStatus } from '../upstream/upstream-pool.ts'
 import type { AuditState } from './audit-watch.ts'
 import type { Reachability } from './reachability.ts'
 

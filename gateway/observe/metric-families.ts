@@ -1,6 +1,7 @@
 // Lists the metrics: the name, type and help text of each, and where its values are read from.
 
 import { faultCounts } from '../values/contain.ts'
+import { timesOutOfDescriptors } from '../values/descriptors.ts'
 import { VERSION } from '../values/version.ts'
 import type { Known } from './health.ts'
 import { type Family, requestFamilies, type Value } from './metric-requests.ts'
@@ -172,6 +173,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     'counter',
     'Faults of the gateway itself, by what each of them ended: report them',
     () => Object.entries(faultCounts()).map(([place, value]) => ({ value, labels: { place } }))
+  ],
+  descriptors_exhausted_total: [
+    'counter',
+    'Times that the process had no file descriptor left for a connection or a file',
+    () => one(timesOutOfDescriptors())
   ],
   log_lines_dropped_total: ['counter', 'Log lines lost', sources => one(sources.logLinesDropped())],
   insecure: [

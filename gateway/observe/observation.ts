@@ -4,6 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { LoginOutcome } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isLoopbackHost } from '../values/addresses.ts'
+import { watchDescriptors } from '../values/descriptors.ts'
 import { createAccessLog } from './access-log.ts'
 import type { Known } from './health.ts'
 import { droppedLines } from './logging.ts'
@@ -42,6 +43,17 @@ const openTracing = async (settings: Settings) => {
   return createTracing(settings.otelSampler)
 }
 
+const reportDescriptors = (log: Logger): (() => void) =>
+  watchDescriptors({
+    onExhausted: err =>
+      log.error(
+        { err, reason: 'descriptors-exhausted' },
+        'no file descriptor is left: new connections are lost and requests answered with 503 until some are closed; allow the ' +
+          'process more open files (ulimit -n, LimitNOFILE) or lower CONNECTIONS_PER_IP'
+      ),
+    onFree: () => log.info('file descriptors are left again')
+  })
+
 /** Opens the ops listener at once, because a starting process is already alive. Rejects if its port is unavailable. */
 export const startObservation = async (settings: Settings, log: Logger) => {
   const requests = createRequestCounters()
@@ -58,6 +70,8 @@ export const startObservation = async (settings: Settings, log: Logger) => {
     () => sources,
     () => readiness
   )
+
+  const stopWatching = reportDescriptors(log)
 
   return {
     /** Opens the span of a request; undefined if tracing is off. */
@@ -109,6 +123,7 @@ export const startObservation = async (settings: Settings, log: Logger) => {
       readiness = 'draining'
     },
     async close(): Promise<void> {
+      stopWatching()
       await tracing?.close()
       await ops?.close()
     }

@@ -2,6 +2,7 @@
 
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import { coalesce } from '../values/coalesce.ts'
+import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
 import { type LoadOptions, loadRoutes } from './load.ts'
 import { createRouteFileReader } from './reader.ts'
@@ -65,12 +66,20 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
   })
   const inUse = createTableInUse(first, { log, now: options.now ?? (() => new Date()) })
   let isClosed = false
-  let prepared: ((isAsked: boolean) => void) | undefined
+  let again: NodeJS.Timeout | undefined
+  /** The files have changed, but none could be opened. */
+  const readAgain = () => {
+    clearTimeout(again)
+    if (!isClosed) again = setTimeout(onFilesChanged, pollMs).unref()
+  }
+  const onFilesChanged = () =>
+    void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
+  let prepared: ((isAsked: boolean) => boolean) | undefined
   let preparing = 0
   const prepare = async (): Promise<string | undefined> => {
     const mine = ++preparing
     // A primary that has stopped waiting for one may have requested another: the latest request is the one to settle.
-    const keep = (apply: (isAsked: boolean) => void) => {
+    const keep = (apply: (isAsked: boolean) => boolean) => {
       if (mine === preparing) prepared = apply
     }
     prepared = undefined
@@ -80,6 +89,11 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
       keep(isAsked => inUse.accept(loaded, isAsked))
       return loaded.table.checksum
     } catch (error) {
+      if (noteOutOfDescriptors(error)) {
+        keep(() => false)
+        readAgain()
+        return undefined
+      }
       if (!(error instanceof RouteFileError) && !isClosed)
         log.error({ err: error }, 'the route files could not be reloaded')
       keep(() => inUse.refuse(complaintsOf(error, folder)))
@@ -90,8 +104,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     const apply = prepared
     prepared = undefined
     if (isClosed || !isAgreed || apply === undefined) return false
-    apply(isAsked)
-    const { ok } = inUse.status()
+    const ok = apply(isAsked)
     onReload?.(ok)
     return ok
   }
@@ -107,7 +120,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     debounceMs,
     pollMs,
     since,
-    onChange: () => void (options.onChange ?? reload)().catch(error => log.error({ err: error }, 'a reload failed'))
+    onChange: onFilesChanged
   })
   return {
     current: inUse.current,
@@ -118,6 +131,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions): Promise<Live
     status: inUse.status,
     async close() {
       isClosed = true
+      clearTimeout(again)
       watch.close()
       await reader.close()
       await reload.idle()

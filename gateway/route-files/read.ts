@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Grant } from '../routes/grants.ts'
 import type { Place, WrittenRoute } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
+import { unlessExhausted } from '../values/descriptors.ts'
 import { type Complaint, complain, formatPlace } from './complaint.ts'
 import { certificateFiles } from './define/certificates.ts'
 import { collectGrants, collectProfiles } from './define/define-grants.ts'
@@ -39,7 +40,10 @@ export interface RouteDefinitions {
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 const START = { line: 1, column: 1 }
 
-/** Reads `*.yaml` and `*.yml` of a directory, by name; dot files (as in mounted ConfigMaps) are ignored. Never rejects. */
+/**
+ * Reads `*.yaml` and `*.yml` of a directory, by name; dot files (as in mounted ConfigMaps) are ignored. Rejects only if no
+ * file descriptor is left, which says nothing about the files.
+ */
 export const readRouteFiles = async (folder: string): Promise<RouteDefinitions> => {
   const complaints: Complaint[] = []
   const texts = await readTexts(folder, complaints)
@@ -76,7 +80,7 @@ export const listRouteFiles = async (folder: string): Promise<string[]> =>
   (await readdir(folder)).filter(name => /^[^.].*\.ya?ml$/.test(name)).sort()
 
 const readTexts = async (folder: string, complaints: Complaint[]): Promise<{ name: string; text: Buffer }[]> => {
-  const names = await listRouteFiles(folder).catch(() => undefined)
+  const names = await listRouteFiles(folder).catch(unlessExhausted)
   const texts: { name: string; text: Buffer }[] = []
   if (names === undefined) {
     complaints.push(complain({ file: folder, ...START }, 'this folder cannot be read'))
@@ -88,7 +92,8 @@ const readTexts = async (folder: string, complaints: Complaint[]): Promise<{ nam
       const stats = await stat(name)
       if (stats.isFile() && stats.size > MAX_FILE_BYTES) complaint('a route file must be at most 4 MB large')
       else if (stats.isFile()) texts.push({ name, text: await readFile(name) })
-    } catch {
+    } catch (error) {
+      unlessExhausted(error)
       complaint('this file cannot be read')
     }
   }

@@ -34,14 +34,14 @@ export const createTableInUse = (first: LoadedRoutes, { log, now }: { log: Reloa
       followers.push(follower)
     },
     /** @param isAsked someone requested it, so the log also says when nothing has changed */
-    accept({ table: next, warnings }: LoadedRoutes, isAsked: boolean) {
+    accept({ table: next, warnings }: LoadedRoutes, isAsked: boolean): true {
       const wasBroken = lastError !== undefined
       lastError = undefined
       if (next.checksum === table.checksum && haveSameUpstreams(next, table)) {
         const { checksum } = next
         if (wasBroken) log.info({ checksum }, 'the route files on disk are the ones in use again')
         else if (isAsked) log.info({ checksum }, 'route files unchanged; the route table stays in use')
-        return
+        return true
       }
       table = next
       loadedAt = now()
@@ -49,12 +49,14 @@ export const createTableInUse = (first: LoadedRoutes, { log, now }: { log: Reloa
       if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
       else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
       for (const follower of followers) follower(next)
+      return true
     },
-    refuse(complaints: readonly Complaint[]) {
+    refuse(complaints: readonly Complaint[]): false {
       // The poll and the watcher may both report one save; the message is not repeated.
       const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
       lastError = complaints
       if (!isKnown) log.error({ complaints }, 'route files not reloaded; the previous table stays in use')
+      return false
     },
     status: (): TableStatus => ({
       loadedAt,

@@ -26,8 +26,27 @@ export interface Upstream {
   readonly identityHeaders: readonly IdentityHeader[] | undefined
   /** Shared caches may store responses marked as public, on private routes too. */
   readonly sharedCache: boolean
-  readonly healthCheck: { readonly path: string; readonly intervalMs: number } | undefined
+  readonly healthCheck: HealthCheck | undefined
+  /** So many faults, or answers 502, 503 or 504, in a row take a target out of service for so long; 0 errors: never. */
+  readonly outlier: { readonly errors: number; readonly restMs: number }
+  /** Per target, for requests, streams and sockets together; undefined: as many as a process can hold. */
+  readonly maxConnections: number | undefined
+  /** Requests that wait while all targets have reached `maxConnections`; undefined: none. */
+  readonly queue: { readonly max: number; readonly timeoutMs: number } | undefined
   readonly place: Place
+}
+
+export interface HealthCheck {
+  readonly path: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  /** Statuses that mean healthy, both included. */
+  readonly status: { readonly from: number; readonly to: number }
+  /** The Host of the checks; undefined: the one that requests carry. */
+  readonly host: string | undefined
+  /** Checks in a row that must pass to bring a target back, and that must fail to take it out. */
+  readonly rise: number
+  readonly fall: number
 }
 
 /** Fields of a message that an upstream's entry changes. */
@@ -58,7 +77,10 @@ export interface IdentityHeader {
 }
 
 export interface Target {
-  /** As written, e.g. `http://127.0.0.1:4001`, `https://orders.internal`, `unix:/run/orders.sock`. */
+  /**
+   * As written, e.g. `http://127.0.0.1:4001`, `https://orders.internal`, `unix:/run/orders.sock`; followed by the address
+   * for one of several addresses of a name, e.g. `https://orders.internal (10.0.0.7)`.
+   */
   readonly url: string
   readonly tls: boolean
   readonly host: string
@@ -66,4 +88,12 @@ export interface Target {
   readonly socketPath: string | undefined
   /** Value of the Host header sent to it (RFC 9110 §7.2). */
   readonly authority: string
+  /** One of several addresses of the name in `host`; undefined: the name, or its only address. */
+  readonly address?: string
+  /** Used only while no other target is in service. */
+  readonly backup?: boolean
 }
+
+/** Where connections to a target go: the same for two that are written differently. */
+export const endpointOf = ({ tls, host, port, socketPath, address }: Target): string =>
+  socketPath === undefined ? `${tls ? 'tls' : 'tcp'} ${host}:${port} ${address ?? ''}` : `unix ${socketPath}`

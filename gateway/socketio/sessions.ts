@@ -81,7 +81,7 @@ export const createSocketIoSessions = (forwarding: SocketIoForwarding) => {
       return local
     }
     const record = await shared?.load(sid).catch(storeAway)
-    const target = upstream.targets.find(({ url }) => url === record?.target)
+    const target = forwarding.upstreams.poolOf(upstream).targetAt(record?.target)
     if (record === undefined || target === undefined || record.routeId !== route.id) throw unknownSid()
     if (record.upgraded) throw upgradedAlready()
     const taken = polled.get(sid) ?? hold(sid, sourceOf(exchange, route, upstream, target), record)

@@ -6,14 +6,7 @@ import type { Upstream } from '../routes/upstream.ts'
 import type { OpenUpstream } from '../websocket/dial.ts'
 import { judgeClientHandshake } from '../websocket/handshake.ts'
 import type { Relay } from '../websocket/relay.ts'
-import {
-  faultLog,
-  openUpstream,
-  passBytes,
-  switchClient,
-  targetsInTurn,
-  type UpgradeRequest
-} from '../websocket/upgrade.ts'
+import { faultLog, openUpstream, passBytes, switchClient, type UpgradeRequest } from '../websocket/upgrade.ts'
 import type { SocketIoForwarding } from './polling/polling-parts.ts'
 import type { PollingSession } from './polling/polling-session.ts'
 import { readEngineQuery } from './protocol/engineio-handshake.ts'
@@ -116,7 +109,7 @@ export const createSocketIoUpgrades = (forwarding: SocketIoForwarding, sessions:
     const asked = readEngineQuery(exchange.query)
     if (asked?.transport !== 'websocket') throw new BadRequest({ reason: 'engineio-query' })
     const offer = { subprotocols: [], bearerOffered: false }
-    const targets = asked.sid === undefined ? targetsInTurn(upstream) : []
+    const targets = asked.sid === undefined ? forwarding.upstreams.poolOf(upstream).inTurn() : []
     const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
     return asked.sid === undefined ? upgradeNew(request) : upgradeKnown(request, asked.sid)
   }

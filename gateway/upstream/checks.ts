@@ -1,13 +1,20 @@
 // Checks the health of a target, with its health path if the route file has one, otherwise by connecting.
-import type { Target, Upstream } from '../routes/upstream.ts'
+import type { HealthCheck, Target, Upstream } from '../routes/upstream.ts'
 import { noteFault, task } from '../values/contain.ts'
+import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { UpstreamConnection } from './connection.ts'
 import { dial } from './dial.ts'
+import { EXHAUSTED } from './faults.ts'
 import { requestRulesOf } from './headers/header-rules.ts'
 import type { HealthProbe } from './health.ts'
 import type { Requester } from './requester.ts'
 
-const MAX_CHECK_MS = 5000
+export interface ProbeContext {
+  /** Monotonic ms. */
+  readonly now: () => number
+  /** The host of PUBLIC_URL, as in the requests of an upstream with `preserveHost`. */
+  readonly publicHost: string
+}
 
 /** One request, one result: whatever comes first counts, and everything else is dropped. */
 const once = (done: (failure: string | undefined) => void, timeoutMs: number, letGo: () => void) => {
@@ -37,21 +44,20 @@ const probeConnection =
     )
     socket.on(
       'error',
-      task(() => settle('unreachable'))
+      task(error => settle(noteOutOfDescriptors(error) ? EXHAUSTED : 'unreachable'))
     )
     return abort
   }
 
-/** 2xx and 3xx mean healthy. */
 const probePath =
-  (upstream: Upstream, target: Target, path: string, timeoutMs: number, now: () => number): HealthProbe =>
+  (upstream: Upstream, target: Target, check: HealthCheck, { now, publicHost }: ProbeContext): HealthProbe =>
   done => {
     const connection = new UpstreamConnection(upstream, target, {
       now,
       onFree: free => free.destroy(),
       onClosed: () => undefined
     })
-    const { settle, abort } = once(done, timeoutMs, () => connection.destroy())
+    const { settle, abort } = once(done, check.timeoutMs, () => connection.destroy())
     const requester: Requester = {
       onInterim: () => undefined,
       onThrown(error) {
@@ -59,21 +65,21 @@ const probePath =
         settle('check-fault')
       },
       onDrain: () => undefined,
-      onHead: ({ status }) => settle(status < 400 ? undefined : 'check-status'),
+      onHead: ({ status }) =>
+        settle(status >= check.status.from && status <= check.status.to ? undefined : 'check-status'),
       onBody: () => undefined,
       onEnd: () => undefined,
-      onFault: fault => settle(`check-${fault}`)
+      onFault: fault => settle(fault === EXHAUSTED ? fault : `check-${fault}`)
     }
-    const own = `host: ${target.authority}\r\nuser-agent: portaria-health-check\r\naccept: */*\r\nconnection: close\r\n`
-    const head = `GET ${path} HTTP/1.1\r\n${own}${requestRulesOf(upstream)?.lines ?? ''}\r\n`
-    connection.send('GET', head, requester, timeoutMs)
+    const host = check.host ?? (upstream.preserveHost ? publicHost : target.authority)
+    const own = `host: ${host}\r\nuser-agent: portaria-health-check\r\naccept: */*\r\nconnection: close\r\n`
+    const head = `GET ${check.path} HTTP/1.1\r\n${own}${requestRulesOf(upstream)?.lines ?? ''}\r\n`
+    connection.send('GET', head, requester, check.timeoutMs)
     connection.finish()
     return abort
   }
 
-export const probeOf = (upstream: Upstream, target: Target, now: () => number): HealthProbe => {
-  const { healthCheck } = upstream
-  if (healthCheck === undefined) return probeConnection(upstream, target)
-  const timeoutMs = Math.min(MAX_CHECK_MS, upstream.timeoutMs + upstream.connectTimeoutMs)
-  return probePath(upstream, target, healthCheck.path, timeoutMs, now)
-}
+export const probeOf = (upstream: Upstream, target: Target, context: ProbeContext): HealthProbe =>
+  upstream.healthCheck === undefined
+    ? probeConnection(upstream, target)
+    : probePath(upstream, target, upstream.healthCheck, context)

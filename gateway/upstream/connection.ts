@@ -4,8 +4,9 @@ import { readMemory, writeCopy } from '../http/passing-bytes.ts'
 import { flushSoon, type Waiting } from '../http/write-batch.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
+import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { dial } from './dial.ts'
-import { Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
+import { EXHAUSTED, Http2Only, isHttp2Frame, isNoCommonProtocol, type UpstreamFault } from './faults.ts'
 import { DEFAULT_KEEP_ALIVE_MS, keepAliveHint } from './headers/keep-alive-hint.ts'
 import { BadResponse, type ResponseHead, ResponseParser, type ResponseSink, UnaskedBytes } from './parser.ts'
 import type { Requester } from './requester.ts'
@@ -17,7 +18,7 @@ interface ConnectionEvents {
   /** It carries an endless response. */
   onStream?(connection: UpstreamConnection): void
   /** A response head has arrived. */
-  onAnswer?(connection: UpstreamConnection): void
+  onAnswer?(connection: UpstreamConnection, status: number): void
   /** A request failed; called before its requester is notified. */
   onFault?(fault: UpstreamFault, nothingSent: boolean): void
   /** The target turned out to speak HTTP/2 only. */
@@ -34,6 +35,8 @@ const NEVER = Number.POSITIVE_INFINITY
 /** A class, for memory and speed: there is one per open socket, used for every request. */
 export class UpstreamConnection implements Waiting, ResponseSink {
   readonly target: Target
+  /** Its upstream in the route table in use, which may be a later one than at dialling. */
+  upstream: Upstream
   /** When dialling began; milliseconds of the clock passed to the pool, like all times here. */
   readonly openedAt: number
   destroyed = false
@@ -46,7 +49,6 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   mustRest = false
   /** No other request may follow, whatever the response says. */
   isLast = false
-  readonly #upstream: Upstream
   readonly #events: ConnectionEvents
   readonly #socket: Socket
   readonly #parser = new ResponseParser()
@@ -67,7 +69,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   constructor(upstream: Upstream, target: Target, events: ConnectionEvents) {
     this.target = target
-    this.#upstream = upstream
+    this.upstream = upstream
     this.#events = events
     this.openedAt = events.now()
     this.deadline = this.openedAt + upstream.connectTimeoutMs
@@ -196,12 +198,12 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   onHead(head: ResponseHead, whole: string | undefined): void {
     this.waitedMs = this.#readAt - this.#sentAt
-    this.#timeoutMs = this.#upstream.idleTimeoutMs
+    this.#timeoutMs = this.upstream.idleTimeoutMs
     this.#alive(this.#readAt)
     this.#reusable = head.keepAlive
     this.mustRest = head.announcesMore
     if (this.#reusable) this.#keepAliveMs = keepAliveHint(head)
-    this.#events.onAnswer?.(this)
+    this.#events.onAnswer?.(this, head.status)
     this.#requester?.onHead(head, whole)
   }
 
@@ -292,7 +294,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#firstError ??= error
     if (this.destroyed) return
     if (isNoCommonProtocol(error)) return this.#fail('bad-response', new Http2Only('no common protocol'))
-    if (!this.#connected) return this.#fail('unreachable', error, true)
+    if (!this.#connected) return this.#fail(noteOutOfDescriptors(error) ? EXHAUSTED : 'unreachable', error, true)
     // A write that the kernel refused at once sent nothing of a request whose head was all that was written.
     this.#fail('reset', error, this.#unsent !== undefined || (error.syscall === 'write' && !this.#written))
   }

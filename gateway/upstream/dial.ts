@@ -25,13 +25,14 @@ const withoutBrackets = (host: string): string => (host.startsWith('[') ? host.s
  * `serverName` or the target's host.
  */
 export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
-  const host = withoutBrackets(target.host)
+  const name = withoutBrackets(target.host)
+  const host = target.address ?? name
   if (target.tls) {
     return tls.connect({
       host,
       port: target.port,
       lookup: sharedLookup,
-      servername: upstream.serverName ?? (net.isIP(host) === 0 ? host : ''),
+      servername: upstream.serverName ?? (net.isIP(name) === 0 ? name : ''),
       secureContext: secureContextOf(upstream),
       rejectUnauthorized: true,
       ALPNProtocols: ['http/1.1']

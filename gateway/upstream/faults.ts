@@ -1,8 +1,14 @@
 // Names what can go wrong with an upstream, how a backend that supports only HTTP/2 shows it, and the refusal for the client.
-import { BadUpstreamResponse, type GatewayError, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
+import { BadUpstreamResponse, type GatewayError, Unavailable, UpstreamTimeout, UpstreamUnreachable } from '../errors.ts'
 import { BadResponse } from './parser.ts'
 
-export type UpstreamFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
+/** A fault of a target. */
+export type TargetFault = 'unreachable' | 'reset' | 'bad-response' | 'timeout'
+
+/** The gateway had no file descriptor left for a connection: no other target would fare better. */
+export const EXHAUSTED = 'descriptors-exhausted'
+
+export type UpstreamFault = TargetFault | typeof EXHAUSTED
 
 export class Http2Only extends BadResponse {}
 
@@ -14,7 +20,8 @@ const REFUSALS: Record<UpstreamFault, (cause: unknown) => GatewayError> = {
       cause,
       reason: cause instanceof Http2Only ? 'upstream-http2-only' : 'upstream-nonsense'
     }),
-  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' })
+  timeout: cause => new UpstreamTimeout({ cause, reason: 'upstream-timeout' }),
+  [EXHAUSTED]: cause => new Unavailable({ cause, reason: EXHAUSTED })
 }
 
 /** @param cause for the log only */

@@ -1,29 +1,34 @@
-// Takes targets out of service and back in, by the results of requests, checks and probes.
-
-import type { Target } from '../routes/upstream.ts'
+// Takes a target out of service and back in, by the results of requests, checks and probes.
 import { noteFault } from '../values/contain.ts'
-import type { UpstreamFault } from './faults.ts'
+import { EXHAUSTED, type TargetFault, type UpstreamFault } from './faults.ts'
 import {
   beginStanding,
   enterUse,
+  errsTooOften,
   failsCheck,
-  faultsTooOften,
-  isReturning,
   leaveUse,
+  passesCheck,
+  stateOf,
   stayOut,
   takesTurn
 } from './target-standing.ts'
 
-/** `returning`: back in service, with a growing share of its turns. */
-type TargetState = 'up' | 'returning' | 'down'
-
 /** Checks the target once; `done` receives what was wrong, or undefined. Returns a function that aborts it. */
 export type HealthProbe = (done: (failure: string | undefined) => void) => () => void
 
+/** Of the route table in use. */
+interface HealthSettings {
+  /** undefined: the target is probed only while it is out of service. */
+  readonly checks: { readonly intervalMs: number; readonly rise: number; readonly fall: number } | undefined
+  /** So many errors in a row take the target out of service for so long; 0 errors: never. */
+  readonly outlier: { readonly errors: number; readonly restMs: number }
+}
+
 interface TargetHealthOptions {
   readonly probe: HealthProbe
-  /** Interval of the active checks; undefined: the target is probed only while it is out of service. */
-  readonly checkEveryMs: number | undefined
+  readonly settings: () => HealthSettings
+  /** Whether requests have another target that is in service. */
+  readonly hasOther: () => boolean
   /** Monotonic ms. */
   readonly now: () => number
   readonly onChange: (state: 'down' | 'returning', reason: string) => void
@@ -32,44 +37,40 @@ interface TargetHealthOptions {
 export interface TargetHealth {
   /** Requests use other targets as long as there are any. */
   readonly isOut: boolean
+  /** It is out because of its errors: it can be reached, and is still better than one that cannot. */
+  readonly isResting: boolean
   /** Whether a returning target takes this turn; always true for one that is up. */
   takesTurn(): boolean
-  /** A response head arrived on a connection opened at `openedAt`. An HTTP 5xx is a response too. */
-  answered(openedAt: number): void
+  /** A response head arrived on a connection opened at `openedAt`. */
+  answered(status: number, openedAt: number): void
   failed(fault: UpstreamFault, nothingSent: boolean): void
+  /** The settings may have changed: checks of a target in service begin, end, or go on at another interval. */
+  resettle(): void
   status(): TargetHealthStatus
   close(): void
 }
 
 export interface TargetHealthStatus {
-  readonly state: TargetState
+  readonly state: 'up' | 'returning' | 'down'
   /** Milliseconds since the epoch. */
   readonly since: number
   /** Why it is, or was last, out of service; a stable word. */
   readonly reason: string | undefined
   /** Number of failed requests so far, by kind of failure. */
-  readonly faults: Readonly<Record<UpstreamFault, number>>
+  readonly faults: Readonly<Record<TargetFault, number>>
 }
 
 /** Delay before the next check after one that failed. */
 const RECHECK_MS = 1000
 
-const known = new WeakMap<Target, TargetHealth>()
-
-/** The health of a target of a table in use; undefined: it is not watched. */
-export const healthOf = (target: Target): TargetHealth | undefined => known.get(target)
-
-/** Targets in service before those that are out; otherwise in the given order. */
-export const healthyFirst = (targets: readonly Target[]): readonly Target[] =>
-  targets.some(target => known.get(target)?.isOut === true)
-    ? targets.toSorted((a, b) => Number(known.get(a)?.isOut ?? false) - Number(known.get(b)?.isOut ?? false))
-    : targets
+/** The backend, or a gateway between, has no answer of its own. */
+const isError = (status: number): boolean => status === 502 || status === 503 || status === 504
 
 // Not all instances and targets at the same moment.
 const jittered = (ms: number): number => ms * (0.8 + Math.random() * 0.4)
 
-export const watchTarget = (target: Target, options: TargetHealthOptions): TargetHealth => {
-  const { probe, checkEveryMs, now, onChange } = options
+export const watchTarget = (options: TargetHealthOptions): TargetHealth => {
+  const { probe, settings, hasOther, now, onChange } = options
   const standing = beginStanding(Date.now())
   let timer: NodeJS.Timeout | undefined
   let abort: (() => void) | undefined
@@ -78,6 +79,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
   const stopProbing = () => {
     clearTimeout(timer)
     abort?.()
+    abort = undefined
   }
   const probeIn = (ms: number) => {
     stopProbing()
@@ -88,6 +90,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
       abort = probe(failure => {
         abort = undefined
         if (failure === undefined) passed()
+        else if (failure === EXHAUSTED) probeIn(RECHECK_MS)
         else missed(failure)
       })
     } catch (error) {
@@ -95,49 +98,67 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
       missed('check-fault')
     }
   }
+  const recheckMs = () => Math.min(settings().checks?.intervalMs ?? RECHECK_MS, RECHECK_MS)
   const passed = () => {
-    standing.failedChecks = 0
-    if (health.isOut) comeBack()
-    else if (checkEveryMs !== undefined) probeIn(jittered(checkEveryMs))
+    if (passesCheck(standing, settings().checks?.rise ?? 1)) return comeBack()
+    if (health.isOut) probeIn(recheckMs())
+    else resettle()
   }
   const missed = (failure: string) => {
+    const isOver = failsCheck(standing, settings().checks?.fall ?? 1)
     if (health.isOut) return probeIn(jittered(stayOut(standing, failure)))
-    if (failsCheck(standing)) return goOut(failure, true)
-    probeIn(Math.min(checkEveryMs ?? RECHECK_MS, RECHECK_MS))
+    if (isOver) goOut({ by: 'check', reason: failure })
+    else probeIn(recheckMs())
+  }
+  const resettle = () => {
+    if (health.isOut) return
+    const { checks } = settings()
+    if (checks === undefined) stopProbing()
+    else probeIn(jittered(checks.intervalMs))
   }
 
-  const goOut = (why: string, byCheck: boolean) => {
+  const goOut = (out: Parameters<typeof leaveUse>[1]) => {
+    if (isClosed) return
+    const aloneMs = leaveUse(standing, out, now(), Date.now())
     health.isOut = true
-    probeIn(jittered(leaveUse(standing, why, byCheck, now(), Date.now())))
-    onChange('down', why)
+    health.isResting = out.by === 'errors'
+    probeIn(out.restMs === undefined ? jittered(aloneMs) : aloneMs)
+    onChange('down', out.reason)
   }
   const comeBack = () => {
+    if (isClosed) return
     health.isOut = false
+    health.isResting = false
     enterUse(standing, now(), Date.now())
-    if (checkEveryMs === undefined) stopProbing()
-    else probeIn(jittered(checkEveryMs))
+    resettle()
     onChange('returning', standing.reason ?? '')
   }
+  const erred = (reason: string) => {
+    const { errors, restMs } = settings().outlier
+    if (errsTooOften(standing, errors, now()) && !health.isOut && hasOther()) goOut({ by: 'errors', reason, restMs })
+  }
 
-  // A plain property, like those of a connection, because requests read it.
-  const health: TargetHealth & { isOut: boolean } = {
+  // Plain properties, because requests read them.
+  const health: TargetHealth & { isOut: boolean; isResting: boolean } = {
     isOut: false,
-    takesTurn: () => standing.isSettled || takesTurn(standing, now()),
-    answered(openedAt) {
-      if (standing.faultsInRow > 0) standing.faultsInRow = 0
+    isResting: false,
+    takesTurn: () => standing.state === 'up' || takesTurn(standing, now()),
+    answered(status, openedAt) {
+      if (isError(status)) return erred(`status-${status}`)
+      standing.errorsInRow = 0
       // It was used because there was no other target. Responses on older connections of a closing server prove nothing.
-      if (health.isOut && !standing.isOutByCheck && openedAt > standing.outAt) comeBack()
+      if (health.isOut && standing.outBy !== 'check' && openedAt > standing.outAt) comeBack()
     },
     failed(fault, nothingSent) {
-      // A warm connection that was closed in the meantime is normal in HTTP/1.1 (RFC 9112 §9.5).
-      if (fault === 'reset' && nothingSent) return
+      // No fault of the target. A warm connection that was closed in the meantime is normal in HTTP/1.1 (RFC 9112 §9.5).
+      if (fault === EXHAUSTED || (fault === 'reset' && nothingSent)) return
       standing.faults[fault]++
-      if (health.isOut) return
-      const isTooOften = faultsTooOften(standing, now())
-      if (nothingSent || isTooOften) goOut(nothingSent ? 'unreachable' : fault, false)
+      if (!nothingSent) erred(fault)
+      else if (!health.isOut) goOut({ by: 'connect', reason: 'unreachable' })
     },
+    resettle,
     status: () => ({
-      state: health.isOut ? 'down' : isReturning(standing, now()) ? 'returning' : 'up',
+      state: stateOf(standing, now()),
       since: standing.since,
       reason: standing.reason,
       faults: { ...standing.faults }
@@ -147,7 +168,7 @@ export const watchTarget = (target: Target, options: TargetHealthOptions): Targe
       stopProbing()
     }
   }
-  known.set(target, health)
-  if (checkEveryMs !== undefined) probeIn(Math.random() * Math.min(checkEveryMs, RECHECK_MS))
+  const { checks } = settings()
+  if (checks !== undefined) probeIn(Math.random() * Math.min(checks.intervalMs, RECHECK_MS))
   return health
 }

@@ -1,11 +1,13 @@
-// Keeps one target's connections warm, reuses and limits them, and closes those that are idle, too old or too slow.
+// Keeps the connections to one target: reuses warm ones, limits their number, and closes those that are idle, too old or too slow.
 import net from 'node:net'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain } from '../values/contain.ts'
+import { type ProbeContext, probeOf } from './checks.ts'
 import { UpstreamConnection } from './connection.ts'
-import type { TargetHealth } from './health.ts'
+import type { UpstreamFault } from './faults.ts'
+import { type TargetHealth, type TargetHealthStatus, watchTarget } from './health.ts'
 
-/** Event streams and long polls are in addition to the connections of plain requests. */
+/** Where nothing is configured. Event streams and long polls are in addition to the connections of plain requests. */
 const LIMITS = { connections: 8192, streams: 16_384 }
 const MAX_IDLE = 256
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
@@ -13,6 +15,14 @@ const MAX_AGE_MS = 20_000
 const DOUBTFUL_IDLE_MS = 1000
 /** A body that follows a response although it must not arrives within this time. */
 const REST_MS = 200
+const SAID_AGAIN_MS = 60_000
+
+const HTTP2_ONLY =
+  'an upstream target speaks HTTP/2 only: its requests fail, since the gateway uses HTTP/1.1 towards backends'
+
+const UNASKED =
+  'an upstream target sent more than was asked of it, as it does if it leaves the body of a request unread and takes it for the next ' +
+  'request: connections to it are now closed after each forwarded request with a body'
 
 /**
  * Whether a warm connection has been idle for so long that the other side may have just closed it. One turn of the
@@ -23,36 +33,63 @@ export const mayHaveClosed = ({ idleSince }: UpstreamConnection): boolean =>
 
 const expire = (connection: UpstreamConnection) => connection.expire()
 
+/** Where a target belongs, in the route table in use. */
+export interface Membership {
+  readonly upstream: Upstream
+  readonly target: Target
+  /** Whether the upstream has another target in service. */
+  readonly hasOther: (pool: TargetPool) => boolean
+  /** A connection has become free, or the target has come back into service. */
+  readonly onRoom: () => void
+}
+
+/** What happens to a socket that is dialled elsewhere; one for all of a target. */
+export interface SocketPlace {
+  answered(status: number): void
+  failed(fault: UpstreamFault, nothingSent: boolean): void
+  /** It is closed. */
+  leave(): void
+}
+
+export interface TargetStatus extends TargetHealthStatus {
+  readonly url: string
+  /** Connections with a request in progress. */
+  readonly busy: number
+  readonly connections: number
+}
+
 export interface TargetPool {
   readonly target: Target
   readonly health: TargetHealth
+  /** A later route table has the same target: its connections and its standing stay. */
+  join(next: Membership): void
+  /** Connections with a request in progress. */
   busy(): number
   connections(): number
   /** @param isStream counts as a stream, which leaves plain requests their connections */
+  hasRoom(isStream?: boolean): boolean
   acquire(isStream?: boolean): UpstreamConnection | undefined
+  /** Counts a socket that is dialled elsewhere; undefined if the target is full. */
+  enterSocket(): SocketPlace | undefined
   /** Closes what is past its deadline. */
   sweep(at: number): void
   /** Gives requests in progress more time. */
   postpone(ms: number): void
-  /** Closes idle connections now, busy ones when they become free. */
+  /** Stops the checks, and closes idle connections now, busy ones when they become free. */
   drain(): void
   destroy(): void
+  status(): TargetStatus
 }
 
-/** What the log says of a target. */
-interface TargetNotices {
-  onHttp2(): void
-  onUnasked(): void
+export interface PoolParts extends ProbeContext {
+  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void } | undefined
+  /** A drained pool has connections that must still be swept. */
+  readonly onLeaving: (pool: TargetPool) => void
 }
 
-export const createTargetPool = (
-  upstream: Upstream,
-  target: Target,
-  health: TargetHealth,
-  now: () => number,
-  notices: TargetNotices,
-  limits = LIMITS
-): TargetPool => {
+export const createTargetPool = (first: Membership, parts: PoolParts, limits = LIMITS): TargetPool => {
+  const { now, log, onLeaving } = parts
+  let member = first
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
   const open = new Set<UpstreamConnection>()
@@ -60,18 +97,42 @@ export const createTargetPool = (
   const streams = new Set<UpstreamConnection>()
   /** The part of `open` that is idle, but not used before `REST_MS` have passed. */
   const resting = new Set<UpstreamConnection>()
-  const maxAgeMs =
-    target.socketPath === undefined && net.isIP(target.host) === 0 ? MAX_AGE_MS : Number.POSITIVE_INFINITY
+  let sockets = 0
   let isClosing = false
+  const isNamed = first.target.socketPath === undefined && net.isIP(first.target.host) === 0
+  const maxAgeMs = isNamed ? MAX_AGE_MS : Number.POSITIVE_INFINITY
+
+  const fields = () => ({ upstream: member.upstream.name, target: member.target.url })
+  const warn = (message: string) => {
+    let saidAt = Number.NEGATIVE_INFINITY
+    return () => {
+      if (now() - saidAt < SAID_AGAIN_MS) return
+      saidAt = now()
+      log?.warn(fields(), message)
+    }
+  }
+  const health = watchTarget({
+    probe: done => probeOf(member.upstream, member.target, parts)(done),
+    settings: () => ({ checks: member.upstream.healthCheck, outlier: member.upstream.outlier }),
+    hasOther: () => member.hasOther(pool),
+    now,
+    onChange(state, reason) {
+      if (state === 'down') log?.warn({ ...fields(), reason }, 'an upstream target is down')
+      else log?.info({ ...fields(), reason }, 'an upstream target is up again')
+      member.onRoom()
+    }
+  })
+
+  const sayUnasked = warn(UNASKED)
   const events = {
     now,
     onStream: (connection: UpstreamConnection) => void streams.add(connection),
     onFree(connection: UpstreamConnection) {
       streams.delete(connection)
-      const isOld = connection.idleSince - connection.openedAt > maxAgeMs
-      if (isClosing || isOld || idle.length >= MAX_IDLE) return connection.destroy()
+      if (isClosing || isTooOld(connection) || idle.length >= MAX_IDLE) return connection.destroy()
       if (connection.mustRest) resting.add(connection)
       else idle.push(connection)
+      member.onRoom()
     },
     onClosed(connection: UpstreamConnection) {
       open.delete(connection)
@@ -79,37 +140,87 @@ export const createTargetPool = (
       resting.delete(connection)
       const at = idle.indexOf(connection)
       if (at !== -1) idle.splice(at, 1)
+      member.onRoom()
     },
-    onAnswer: (connection: UpstreamConnection) => health.answered(connection.openedAt),
+    onAnswer: (connection: UpstreamConnection, status: number) => health.answered(status, connection.openedAt),
     onFault: health.failed,
-    onHttp2: notices.onHttp2,
+    onHttp2: warn(HTTP2_ONLY),
     hasUnasked: false,
     onUnasked() {
       events.hasUnasked = true
-      notices.onUnasked()
+      sayUnasked()
     }
+  }
+
+  const isTooOld = (connection: UpstreamConnection) => now() - connection.openedAt > maxAgeMs
+  const takeIdle = (): UpstreamConnection | undefined => {
+    for (let warm = idle.pop(); warm !== undefined; warm = idle.pop()) {
+      if (!isTooOld(warm)) return warm
+      warm.destroy()
+    }
+    return undefined
+  }
+  const busy = () => open.size - idle.length - resting.size
+  const most = () => member.upstream.maxConnections ?? Number.POSITIVE_INFINITY
+  /** Closes connections that carry nothing until at most so many are open. */
+  const closeIdleDownTo = (limit: number) => {
+    for (const connection of [...resting, ...idle]) {
+      if (open.size + sockets <= limit) return
+      connection.destroy()
+    }
+  }
+  const dialled = (): UpstreamConnection => {
+    closeIdleDownTo(most() - 1)
+    const connection = new UpstreamConnection(member.upstream, member.target, events)
+    open.add(connection)
+    return connection
   }
   const close = () => {
     isClosing = true
     health.close()
+    if (open.size > 0) onLeaving(pool)
   }
-  return {
-    target,
+
+  const socketPlace: SocketPlace = {
+    answered: status => health.answered(status, now()),
+    failed: health.failed,
+    leave() {
+      sockets--
+      member.onRoom()
+    }
+  }
+
+  const pool: TargetPool = {
+    get target() {
+      return member.target
+    },
     health,
-    busy: () => open.size - idle.length - resting.size,
+    join(next) {
+      const before = member.upstream.healthCheck
+      member = next
+      closeIdleDownTo(most())
+      if (JSON.stringify(before) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
+    },
+    busy,
     connections: () => open.size,
+    hasRoom(isStream = false) {
+      const { maxConnections } = member.upstream
+      if (maxConnections !== undefined) return busy() + sockets < maxConnections
+      return isStream ? streams.size < limits.streams : busy() - streams.size < limits.connections
+    },
     acquire(isStream = false) {
-      const isFull = isStream
-        ? streams.size >= limits.streams
-        : open.size - streams.size - idle.length >= limits.connections
-      if (isFull) return undefined
-      let connection = idle.pop()
-      if (connection === undefined) {
-        connection = new UpstreamConnection(upstream, target, events)
-        open.add(connection)
-      }
+      if (!pool.hasRoom(isStream)) return undefined
+      const connection = takeIdle() ?? dialled()
+      connection.upstream = member.upstream
       if (isStream) streams.add(connection)
+      if (isClosing) onLeaving(pool)
       return connection
+    },
+    enterSocket() {
+      if (busy() + sockets >= most()) return undefined
+      closeIdleDownTo(most() - 1)
+      sockets++
+      return socketPlace
     },
     sweep(at) {
       for (const connection of open) if (connection.deadline <= at) contain(connection, expire)
@@ -131,6 +242,8 @@ export const createTargetPool = (
     destroy() {
       close()
       for (const connection of [...open]) connection.destroy()
-    }
+    },
+    status: () => ({ url: member.target.url, ...health.status(), busy: busy(), connections: open.size })
   }
+  return pool
 }

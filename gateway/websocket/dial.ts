@@ -3,9 +3,10 @@ import type { OnReadOpts, Socket } from 'node:net'
 import { readMemory } from '../http/passing-bytes.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from '../upstream/dial.ts'
-import type { UpstreamFault } from '../upstream/faults.ts'
+import { EXHAUSTED, type UpstreamFault } from '../upstream/faults.ts'
 import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
 import { type Contained, contain } from '../values/contain.ts'
+import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
 
 export interface OpenUpstream {
@@ -142,7 +143,8 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
     socket.write(request.headStart + upgradeFields(key, subprotocols), 'latin1')
   }
 
-  const onError = (error: Error) => fail(connected ? 'reset' : 'unreachable', error)
+  const onError = (error: Error) =>
+    fail(noteOutOfDescriptors(error) ? EXHAUSTED : connected ? 'reset' : 'unreachable', error)
 
   const socket = dial(upstream, target, intoShared(reader))
   timer = setTimeout(() => fail('timeout', new Error('connecting took too long')), upstream.connectTimeoutMs)

@@ -14,7 +14,6 @@ import {
   passBytes,
   type SocketForwarding,
   switchClient,
-  targetsInTurn,
   type UpgradeRequest
 } from './upgrade.ts'
 
@@ -29,7 +28,8 @@ export const createForwardWebSocket =
     if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
     const leave = forwarding.streams.admit({ upstream, userId: exchange.identity?.user.id, ip: exchange.client.key })
     if (leave instanceof GatewayError) return forwarding.refuse(exchange, leave)
-    const request: UpgradeRequest = { exchange, route, upstream, offer, targets: targetsInTurn(upstream) }
+    const targets = forwarding.upstreams.poolOf(upstream).inTurn()
+    const request: UpgradeRequest = { exchange, route, upstream, offer, targets }
     openUpstream(
       forwarding,
       request,

@@ -1,5 +1,5 @@
 // Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, and switches the client's connection.
-import { BadUpstreamResponse, GatewayError, Internal } from '../errors.ts'
+import { BadUpstreamResponse, GatewayError, Internal, Unavailable } from '../errors.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamInfo } from '../forward/stream.ts'
 import { addedHeaders } from '../http/answer.ts'
@@ -7,11 +7,11 @@ import type { Exchange, SocketToken } from '../http/exchange.ts'
 import type { Takeover } from '../http/server/request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
-import { upstreamRefusal } from '../upstream/faults.ts'
+import { EXHAUSTED, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
-import { healthOf, healthyFirst } from '../upstream/health.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
+import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Log } from '../values/log.ts'
 import { dialWebSocket, type OpenUpstream } from './dial.ts'
 import { clientSwitch, fieldsWithout, HANDSHAKE_FIELDS, WRITTEN_ANEW } from './handshake.ts'
@@ -19,6 +19,7 @@ import type { Ending, Side } from './leg.ts'
 import type { Relay, Relays } from './relay.ts'
 
 export interface SocketForwarding {
+  readonly upstreams: Upstreams
   readonly relays: Relays
   readonly streams: OpenStreams
   /** Request line and fields for a target with this Host value, without the given names (lower case) and the empty line. */
@@ -71,9 +72,12 @@ export const openUpstream = (
     onGivenUp()
     forwarding.refuse(exchange, error)
   }
+  const pool = forwarding.upstreams.poolOf(upstream)
   const next = () => {
     const target = targets[attempt++]
-    if (target === undefined) return giveUp(new Internal({ reason: 'no-target' }))
+    if (target === undefined) return giveUp(new Unavailable({ reason: 'upstream-connections-exhausted' }))
+    const place = pool.enterSocket(target)
+    if (place === undefined) return next()
     const abort = dialWebSocket(
       {
         upstream,
@@ -85,7 +89,8 @@ export const openUpstream = (
       {
         onOpen(open) {
           exchange.underway = undefined
-          healthOf(target)?.answered(performance.now())
+          place.answered(101)
+          open.socket.once('close', place.leave)
           try {
             onOpen(open, target)
           } catch (error) {
@@ -95,13 +100,16 @@ export const openUpstream = (
         },
         onRefused(head) {
           exchange.underway = undefined
+          place.answered(head.status)
+          place.leave()
           onGivenUp()
           passRefusal(forwarding, request, head)
         },
         onThrown: error => exchange.onThrown(error),
         onFault(fault, cause, nothingSent) {
-          healthOf(target)?.failed(fault, nothingSent)
-          if (nothingSent && attempt < targets.length) next()
+          place.failed(fault, nothingSent)
+          place.leave()
+          if (nothingSent && fault !== EXHAUSTED && attempt < targets.length) next()
           else giveUp(upstreamRefusal(fault, cause))
         }
       }
@@ -109,6 +117,7 @@ export const openUpstream = (
     exchange.underway = {
       abort() {
         abort()
+        place.leave()
         onGivenUp()
       }
     }
@@ -152,15 +161,4 @@ export const passBytes = (relay: Relay, client: Takeover, open: OpenUpstream): v
   client.read(bytes => relay.take('client', bytes))
   if (client.rest.length > 0) relay.take('client', client.rest)
   if (open.rest.length > 0) relay.take('upstream', open.rest)
-}
-
-const turns = new WeakMap<Upstream, number>()
-
-/** The upstream's targets in the order in which to try them: each is first in its turn, those out of service are last. */
-export const targetsInTurn = (upstream: Upstream): readonly Target[] => {
-  const { targets } = upstream
-  if (targets.length === 1) return targets
-  const turn = ((turns.get(upstream) ?? -1) + 1) % targets.length
-  turns.set(upstream, turn)
-  return healthyFirst([...targets.slice(turn), ...targets.slice(0, turn)])
 }

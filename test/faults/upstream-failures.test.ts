@@ -1,8 +1,7 @@
 // DF-14, DF-22
 import http from 'node:http'
 import t from 'tap'
-import { parseTarget } from '../../gateway/route-files/define/define-upstream.ts'
-import { healthyFirst, watchTarget } from '../../gateway/upstream/health.ts'
+import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
@@ -18,34 +17,30 @@ const open = (targets: string[], more: Record<string, unknown> = {}) => ({
   routes: [{ path: '/open/*', upstream: 'app', public: true }]
 })
 
-const target = (url: string) => {
-  const parsed = parseTarget(url)
-  if (typeof parsed === 'string') throw new Error(parsed)
-  return parsed
-}
-
 const checksOf = async (world: World) =>
   ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks
 
 /** A watched target with a clock and probes in the test's hands. */
-const watched = (t: Tap, checkEveryMs?: number) => {
+const watched = (t: Tap, intervalMs?: number) => {
   let clock = 0
   const asked: ((failure: string | undefined) => void)[] = []
   const changes: string[] = []
-  const of = target('http://127.0.0.1:1')
-  const health = watchTarget(of, {
+  const health = watchTarget({
     probe(done) {
       asked.push(done)
       return () => undefined
     },
-    checkEveryMs,
+    settings: () => ({
+      checks: intervalMs === undefined ? undefined : { intervalMs, rise: 1, fall: 2 },
+      outlier: { errors: 5, restMs: 20 }
+    }),
+    hasOther: () => true,
     now: () => clock,
     onChange: (state, reason) => changes.push(`${state} ${reason}`)
   })
   t.teardown(health.close)
   return {
     health,
-    target: of,
     changes,
     pass: (ms: number) => {
       clock += ms
@@ -61,7 +56,7 @@ type Tap = Parameters<typeof startRawUpstream>[0]
 t.test('a target that cannot be reached is out at once, one that fails only after five faults in a row', async t => {
   const { health, changes } = watched(t)
   for (let i = 0; i < 4; i++) health.failed('timeout', false)
-  health.answered(0)
+  health.answered(200, 0)
   for (let i = 0; i < 4; i++) health.failed('reset', false)
   t.notOk(health.isOut, 'an answer between them starts the count anew')
   health.failed('bad-response', false)
@@ -76,11 +71,8 @@ t.test('a target that cannot be reached is out at once, one that fails only afte
 })
 
 t.test('a target comes back by a probe, slowly, and is out again at the second fault', async t => {
-  const { health, target, pass, probed, changes } = watched(t)
-  const other = { ...target, url: 'http://127.0.0.1:2' }
-  t.same(healthyFirst([target, other]), [target, other])
+  const { health, pass, probed, changes } = watched(t)
   health.failed('unreachable', true)
-  t.same(healthyFirst([target, other]), [other, target])
   ;(await probed(1))('unreachable')
   t.ok(health.isOut, 'the first probe failed')
   ;(await probed(2))(undefined)
@@ -113,9 +105,9 @@ t.test('what an old connection still answers does not bring a closing target bac
   pass(100)
   health.failed('unreachable', true)
   pass(100)
-  health.answered(50)
+  health.answered(200, 50)
   t.ok(health.isOut)
-  health.answered(150)
+  health.answered(200, 150)
   t.notOk(health.isOut)
 })
 
@@ -126,7 +118,7 @@ t.test('two failed checks put a target out, and only a check brings it back', as
   ;(await probed(2))('check-status')
   t.match(health.status(), { state: 'down', reason: 'check-status' })
   pass(1)
-  health.answered(1)
+  health.answered(200, 1)
   t.ok(health.isOut, 'requests may pass where the check does not')
   ;(await probed(3))(undefined)
   t.notOk(health.isOut)

@@ -56,7 +56,7 @@ t.test('a body that comes right after the first connection failed follows the he
       })
     })
     const connections = [first, second]
-    const pool = { acquire: () => connections.shift(), targets: 1 }
+    const pool = { acquire: () => connections.shift(), targetCount: () => 1 }
     const forwarding = {
       upstreams: { poolOf: () => pool },
       headFor: () => 'POST / HTTP/1.1\r\n\r\n'

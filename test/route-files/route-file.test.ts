@@ -75,7 +75,7 @@ t.test('sockets have defaults of their own, and a namespace between slashes is a
 })
 
 const UPSTREAM_KEYS =
-  'allowed here: url, targets, timeout, idleTimeout, connectTimeout, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck'
+  'allowed here: url, targets, timeout, idleTimeout, connectTimeout, caFile, clientCertFile, clientKeyFile, serverName, assertion, preserveHost, requestHeaders, responseHeaders, identityHeaders, sharedCache, identityHeadersShared, healthCheck, outlier, maxConnections, queue'
 
 const ROUTE_KEYS =
   'allowed here: path, upstream, methods, roles, public, requireAssigned, forwardToken, external, basic, browser, stripPrefix, rateLimit, timeout, maxBody, allowInPath, websocket, socketio'

@@ -1,7 +1,7 @@
 // Targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
 import type { User } from '../../gateway/identity.ts'
 import { ROUTE_DEFAULTS, type Route } from '../../gateway/routes/route.ts'
-import type { Target, Upstream } from '../../gateway/routes/upstream.ts'
+import type { HealthCheck, Target, Upstream } from '../../gateway/routes/upstream.ts'
 
 const PLACE = { file: 'test', line: 1, column: 1 }
 
@@ -30,8 +30,24 @@ export const upstreamAt = (...ports: number[]): Upstream => ({
   responseHeaders: undefined,
   identityHeaders: undefined,
   healthCheck: undefined,
+  outlier: { errors: 5, restMs: 10_000 },
+  maxConnections: undefined,
+  queue: undefined,
   place: PLACE
 })
+
+export const HEALTH_CHECK: HealthCheck = {
+  path: '/up',
+  intervalMs: 1000,
+  timeoutMs: 1000,
+  status: { from: 200, to: 399 },
+  host: undefined,
+  rise: 1,
+  fall: 2
+}
+
+/** As in a route table. */
+export const inUse = (...upstreams: Upstream[]) => ({ upstreams: new Map(upstreams.map(one => [one.name, one])) })
 
 export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> = {}): Route => ({
   ...ROUTE_DEFAULTS,

@@ -8,6 +8,7 @@ import type { SessionSource } from '../../gateway/socketio/session-source.ts'
 import { createSocketIoSessions } from '../../gateway/socketio/sessions.ts'
 import { createMemorySidStore, type SharedSids } from '../../gateway/socketio/sid-store.ts'
 import { createRevocations } from '../../gateway/tokens/revocations.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from './exchanges.ts'
 import { quiet } from './quiet.ts'
 import { person, routeAt, targetAt, upstreamAt } from './routes.ts'
@@ -53,8 +54,11 @@ export const holdSessions = (t: Pick<Test, 'teardown'>, shared?: SharedSids) => 
   t.teardown(() => streams.close())
   revocations.onChange(() => streams.onRevocationsChanged())
   const refused: GatewayError[] = []
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
   // What carries packets to an upstream is not needed here.
   const forwarding = {
+    upstreams,
     streams,
     sidStore: { ...createMemorySidStore(now), shared },
     now,

@@ -5,12 +5,13 @@ import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/upstream/call.ts'
 import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
-import { type HealthProbe, healthOf, watchTarget } from '../../gateway/upstream/health.ts'
+import { type HealthProbe, watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import { createTargetPool } from '../../gateway/upstream/pool.ts'
 import type { Requester } from '../../gateway/upstream/requester.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { inUse } from '../support/routes.ts'
 import { onThrown } from '../support/thrown.ts'
 import { until } from '../support/until.ts'
 
@@ -39,6 +40,9 @@ const upstreamAt = (port: number): Upstream => ({
   responseHeaders: undefined,
   identityHeaders: undefined,
   healthCheck: undefined,
+  outlier: { errors: 5, restMs: 10_000 },
+  maxConnections: undefined,
+  queue: undefined,
   place: { file: 'test', line: 1, column: 1 }
 })
 
@@ -192,6 +196,7 @@ t.test('a chunk is sent as it was when it was written, although its memory is us
 const callsTo = (t: Tap, upstream: Upstream, now: () => number) => {
   const upstreams = createUpstreams({ now })
   t.teardown(upstreams.close)
+  upstreams.retain(inUse(upstream))
   const [target] = upstream.targets
   if (target === undefined) throw new Error('no target')
   const call = (method: 'GET' | 'POST', body?: Buffer) => {
@@ -237,14 +242,9 @@ t.test('a target has so many connections for requests, and so many for streams b
   const upstream = upstreamAt(raw.port)
   const [target] = upstream.targets
   if (target === undefined) return t.fail('no target')
-  const health = watchTarget(target, {
-    probe: () => () => undefined,
-    checkEveryMs: undefined,
-    now: () => 0,
-    onChange: () => undefined
-  })
-  const notices = { onHttp2: () => undefined, onUnasked: () => undefined }
-  const pool = createTargetPool(upstream, target, health, () => 0, notices, { connections: 2, streams: 1 })
+  const membership = { upstream, target, hasOther: () => false, onRoom: () => undefined }
+  const parts = { now: () => 0, publicHost: 'x', log: undefined, onLeaving: () => undefined }
+  const pool = createTargetPool(membership, parts, { connections: 2, streams: 1 })
   t.teardown(pool.destroy)
   const acquired = [true, true, false, false, false].map(isStream => pool.acquire(isStream) !== undefined)
   t.same(acquired, [true, false, true, true, false])
@@ -255,18 +255,19 @@ t.test('two failed checks take a target out once; with every target out there is
   const [target, other] = upstream.targets
   if (target === undefined || other === undefined) return t.fail('no target')
   t.equal(
-    await new Promise(resolve => probeOf(upstreamAt(1), target, () => 0)(resolve)),
+    await new Promise(resolve => probeOf(upstreamAt(1), target, { now: () => 0, publicHost: 'x' })(resolve)),
     'unreachable',
     'a port where nothing listens'
   )
   const asked: Parameters<HealthProbe>[0][] = []
   const changes: string[] = []
-  const health = watchTarget(target, {
+  const health = watchTarget({
     probe: done => {
       asked.push(done)
       return () => undefined
     },
-    checkEveryMs: 1,
+    settings: () => ({ checks: { intervalMs: 1, rise: 1, fall: 2 }, outlier: { errors: 5, restMs: 1 } }),
+    hasOther: () => true,
     now: () => 0,
     onChange: state => changes.push(state)
   })
@@ -280,8 +281,9 @@ t.test('two failed checks take a target out once; with every target out there is
 
   const upstreams = createUpstreams()
   t.teardown(upstreams.close)
+  upstreams.retain(inUse(upstream))
   const pool = upstreams.poolOf(upstream)
-  for (const each of upstream.targets) healthOf(each)?.failed('unreachable', true)
+  for (const each of upstream.targets) pool.enterSocket(each)?.failed('unreachable', true)
   t.ok(upstreams.hasDown())
   t.ok(pool.acquire())
   t.equal(pool.acquire(undefined, [target])?.target, other)

@@ -14,11 +14,11 @@ import { createToldHost } from '../../gateway/upstream/headers/told-host.ts'
 import { createSharedLookup } from '../../gateway/upstream/lookup.ts'
 import { ResponseParser } from '../../gateway/upstream/parser.ts'
 import { mayHaveClosed } from '../../gateway/upstream/pool.ts'
-import { beginStanding, isReturning, takesTurn } from '../../gateway/upstream/target-standing.ts'
+import { beginStanding, stateOf, takesTurn } from '../../gateway/upstream/target-standing.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { person, targetAt, upstreamAt } from '../support/routes.ts'
+import { HEALTH_CHECK, inUse, person, targetAt, upstreamAt } from '../support/routes.ts'
 import { onThrown } from '../support/thrown.ts'
 
 const context = { upstream: upstreamAt(4001), strippedPrefix: '/app', host: '127.0.0.1:4001' }
@@ -102,13 +102,13 @@ t.test('what is wrong with a backend has a reason; a frame of HTTP/2 is known by
 })
 
 t.test('a target that returns takes more and more turns, and all of them after ten seconds', async t => {
-  const standing = { ...beginStanding(0), isSettled: false, returnedAt: 0 }
+  const standing = { ...beginStanding(0), state: 'returning' as const, returnedAt: 0 }
   t.same(
     Array.from({ length: 8 }, () => takesTurn(standing, 2500)).flatMap((takes, n) => (takes ? [n] : [])),
     [3, 7]
   )
-  t.equal(isReturning(standing, 9999), true)
-  t.equal(isReturning(standing, 10_000), false)
+  t.equal(stateOf(standing, 9999), 'returning')
+  t.equal(stateOf(standing, 10_000), 'up')
 })
 
 t.test('a header that an upstream sets has the person’s values, and those without one are left out', async t => {
@@ -145,7 +145,9 @@ t.test('the target with the fewest requests in progress is next, whichever is ne
   t.teardown(upstreams.close)
   const raw = await startRawUpstream(t)
   const other = await startRawUpstream(t)
-  const pool = upstreams.poolOf(upstreamAt(raw.port, other.port))
+  const upstream = upstreamAt(raw.port, other.port)
+  upstreams.retain(inUse(upstream))
+  const pool = upstreams.poolOf(upstream)
   for (let i = 0; i < 3; i++) pool.acquire(targetAt(other.port))
   const busy = () => upstreams.status()[0]?.targets.map(target => target.busy)
   t.same(busy(), [0, 3])
@@ -160,8 +162,8 @@ t.test('a check, a chunk and an answer are what they say, and no longer than all
   const upstream = upstreamAt(raw.port)
   const check = (status: string) => {
     raw.respond(() => `HTTP/1.1 ${status}\r\nContent-Length: 5\r\n\r\n12345`)
-    const healthCheck = { path: '/up', intervalMs: 1000, timeoutMs: 1000 }
-    return new Promise(done => probeOf({ ...upstream, healthCheck } as never, targetAt(raw.port), () => 0)(done))
+    const context = { now: () => 0, publicHost: 'gw.example' }
+    return new Promise(done => probeOf({ ...upstream, healthCheck: HEALTH_CHECK }, targetAt(raw.port), context)(done))
   }
   t.equal(await check('503 Unavailable'), 'check-status')
   t.equal(await check('399 Whatever'), undefined)

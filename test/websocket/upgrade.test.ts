@@ -2,8 +2,9 @@
 import t from 'tap'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
+import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { dialWebSocket } from '../../gateway/websocket/dial.ts'
-import { passBytes, switchClient, targetsInTurn } from '../../gateway/websocket/upgrade.ts'
+import { passBytes, switchClient } from '../../gateway/websocket/upgrade.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { routeAt, targetAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
@@ -22,8 +23,14 @@ t.test('what came behind either handshake is passed on first', async t => {
 })
 
 t.test('each target is first in its turn', async t => {
-  const upstream = upstreamAt(1, 2, 3)
-  const ports = () => targetsInTurn(upstream).map(({ port }) => port)
+  const upstreams = createUpstreams()
+  t.teardown(upstreams.close)
+  const [upstream, single] = [upstreamAt(1, 2, 3), upstreamAt(1)]
+  const ports = () =>
+    upstreams
+      .poolOf(upstream)
+      .inTurn()
+      .map(({ port }) => port)
   t.same(
     [ports(), ports(), ports(), ports()],
     [
@@ -33,7 +40,7 @@ t.test('each target is first in its turn', async t => {
       [1, 2, 3]
     ]
   )
-  t.same(targetsInTurn(upstreamAt(1)).length, 1)
+  t.same(upstreams.poolOf(single).inTurn(), single.targets)
 })
 
 t.test('a connection that is reset after the request was sent counts as reset, not as unreachable', async t => {

@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Target, Upstream } from '../../routes/upstream.ts'
 import { readCertificateBundle } from '../../values/certificates.ts'
+import { unlessExhausted } from '../../values/descriptors.ts'
 import type { Complain } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
 
@@ -84,8 +85,8 @@ const readAtMost = async (path: string, maxBytes: number): Promise<string | unde
     handle = await open(path)
     const stats = await handle.stat()
     return stats.isFile() && stats.size <= maxBytes ? await handle.readFile('utf8') : undefined
-  } catch {
-    return undefined
+  } catch (error) {
+    return unlessExhausted(error)
   } finally {
     await handle?.close()
   }

@@ -24,7 +24,16 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   preserveHost: ['passHost', 'passHostHeader'],
   requestHeaders: ['headers'],
   set: ['add'],
-  healthCheck: ['health']
+  healthCheck: ['health'],
+  rise: ['passes', 'healthyThreshold'],
+  fall: ['fails', 'unhealthyThreshold'],
+  status: ['expect', 'expectStatus', 'expectedStatuses'],
+  outlier: ['outlierDetection', 'passiveHealth', 'maxFails'],
+  errors: ['maxFails', 'consecutive5xx'],
+  for: ['failTimeout', 'baseEjectionTime'],
+  maxConnections: ['maxConns', 'maxConn', 'connectionLimit'],
+  queue: ['maxPendingRequests'],
+  backup: ['isBackup', 'standby']
 }
 
 /** ` (did you mean "x"?)`, or nothing. */

@@ -50,6 +50,15 @@ export const text = (title: string, description: string, example: string, more: 
   ...more
 })
 
+export const count = (description: string, example: number, more: Schema = {}): Schema => ({
+  title: 'a whole number from 1',
+  description,
+  examples: [example],
+  type: 'integer',
+  minimum: 1,
+  ...more
+})
+
 export const messageRate = (description: string, more: Schema = {}): Schema => ({
   title: 'a number of messages from 1 to 20000',
   description,

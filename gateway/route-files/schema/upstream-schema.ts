@@ -1,10 +1,11 @@
 // Describes the form of an upstream in a route file.
 import { IDENTITY_ATTRIBUTES, type IdentityHeader } from '../../routes/upstream.ts'
-import { duration, flag, list, record, type Schema, text } from './forms.ts'
+import { count, duration, flag, list, record, type Schema, text } from './forms.ts'
+import { UPSTREAM_DEFAULTS as DEFAULTS } from './upstream-defaults.ts'
 
 export interface UpstreamData {
   readonly url?: string
-  readonly targets?: readonly string[]
+  readonly targets?: readonly (string | { readonly url: string; readonly backup?: boolean })[]
   readonly timeout?: string | number
   readonly idleTimeout?: string | number
   readonly connectTimeout?: string | number
@@ -19,7 +20,20 @@ export interface UpstreamData {
   readonly responseHeaders?: HeaderRulesData
   readonly identityHeaders?: Readonly<Record<string, IdentityHeader['attribute']>>
   readonly identityHeadersShared?: boolean
-  readonly healthCheck?: { readonly path: string; readonly interval?: string | number }
+  readonly healthCheck?: HealthCheckData
+  readonly outlier?: { readonly errors?: number; readonly for?: string }
+  readonly maxConnections?: number
+  readonly queue?: { readonly max?: number; readonly timeout?: string }
+}
+
+interface HealthCheckData {
+  readonly path: string
+  readonly interval?: string
+  readonly timeout?: string
+  readonly status?: string | number
+  readonly host?: string
+  readonly rise?: number
+  readonly fall?: number
 }
 
 export interface HeaderRulesData {
@@ -80,16 +94,27 @@ export const upstreamSchema = record(
     targets: list(
       'a list of addresses',
       'Addresses of several interchangeable backends; either this or url is required.',
-      target('http://10.0.0.1:4001'),
+      {
+        title: 'an address, or a map with url and backup',
+        examples: ['http://10.0.0.1:4001', { url: 'http://10.0.0.2:4001', backup: true }],
+        type: ['string', 'object'],
+        minLength: 1,
+        required: ['url'],
+        additionalProperties: false,
+        properties: {
+          url: target('http://10.0.0.2:4001'),
+          backup: flag('Receives requests only while no other target is in service.')
+        }
+      },
       ['http://10.0.0.1:4001', 'http://10.0.0.2:4001']
     ),
-    timeout: duration('Time that the backend may take to begin its response.', '30s', '30s'),
+    timeout: duration('Time that the backend may take to begin its response.', '30s', DEFAULTS.timeout),
     idleTimeout: duration(
       'Time that the backend may be silent in the middle of a response; event streams are exempt.',
       '10m',
-      '5m'
+      DEFAULTS.idleTimeout
     ),
-    connectTimeout: duration('Time that establishing a connection may take.', '2s', '2s'),
+    connectTimeout: duration('Time that establishing a connection may take.', '2s', DEFAULTS.connectTimeout),
     caFile: text(
       'the name of a PEM file',
       'CA certificates to trust for https; the path is relative to this file.',
@@ -145,9 +170,67 @@ export const upstreamSchema = record(
       'Sends a GET request to each target at intervals; targets that fail receive no requests.',
       {
         path: text('a path that begins with /', 'Path to request.', '/healthz', { pattern: '^/[\\x21-\\x7e]*$' }),
-        interval: duration('Interval between two checks of a target.', '10s', '10s')
+        interval: duration('Interval between two checks of a target.', '10s', DEFAULTS.healthCheck.interval),
+        timeout: duration('Time in which a check must be answered.', '2s', DEFAULTS.healthCheck.timeout),
+        status: {
+          title: 'a status such as 200, or a range such as 200-299',
+          description: 'Statuses that mean healthy.',
+          default: DEFAULTS.healthCheck.status,
+          examples: [200, '200-299'],
+          type: ['integer', 'string'],
+          minimum: 200,
+          maximum: 599,
+          pattern: '^[2-5][0-9]{2}(-[2-5][0-9]{2})?$'
+        },
+        host: text(
+          'a host such as app.example.org or app.example.org:8080',
+          'Host header of the checks, instead of the one that requests carry: the host of the address or, with preserveHost, of PUBLIC_URL.',
+          'app.example.org',
+          { pattern: '^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\\[[0-9A-Fa-f:.]+\\])(?::[0-9]{1,5})?$' }
+        ),
+        rise: count('Checks in a row that must pass before a target that is down receives requests.', 2, {
+          default: DEFAULTS.healthCheck.rise,
+          maximum: 100
+        }),
+        fall: count('Checks in a row that must fail before a target receives no more requests.', 3, {
+          default: DEFAULTS.healthCheck.fall,
+          maximum: 100
+        })
       },
       { required: ['path'], examples: [{ path: '/healthz', interval: '10s' }] }
+    ),
+    outlier: record(
+      'a map with errors and for',
+      'Rests a target that answers 502, 503 or 504, or fails, several times in a row, unless no other target is in service.',
+      {
+        errors: count('Errors in a row after which a target rests; 0: never.', 5, {
+          title: 'a whole number from 0',
+          default: DEFAULTS.outlier.errors,
+          minimum: 0,
+          maximum: 1_000_000
+        }),
+        for: duration('Time for which it rests.', '30s', DEFAULTS.outlier.for)
+      },
+      { minProperties: 1, examples: [{ errors: 5, for: '30s' }] }
+    ),
+    maxConnections: count(
+      'Maximum number of connections to each target, counted in each process of the gateway: requests, streams and sockets together. Requests beyond it wait in the queue.',
+      100,
+      { maximum: 1_000_000 }
+    ),
+    queue: record(
+      'a map with max and timeout',
+      'Requests that wait while all targets have reached maxConnections; sockets do not wait. Whatever waits longer, or does not fit, is answered with 503.',
+      {
+        max: count('Requests that may wait; 0: none.', 1000, {
+          title: 'a whole number from 0',
+          default: DEFAULTS.queue.max,
+          minimum: 0,
+          maximum: 1_000_000
+        }),
+        timeout: duration('Time that a request may wait.', '5s', DEFAULTS.queue.timeout)
+      },
+      { minProperties: 1, examples: [{ max: 1000, timeout: '5s' }] }
     )
   },
   { examples: [{ url: 'http://127.0.0.1:4001' }] }

@@ -8,7 +8,6 @@ import type { Route } from '../../routes/route.ts'
 import type { Target, Upstream } from '../../routes/upstream.ts'
 import { callUpstream, type UpstreamAnswer } from '../../upstream/call.ts'
 import { clientHeadFields, type ResponseContext } from '../../upstream/headers/client-head.ts'
-import { targetsInTurn } from '../../websocket/upgrade.ts'
 import { bytesLeft } from '../life.ts'
 import { readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { endAfter } from '../session.ts'
@@ -56,7 +55,7 @@ export const createPollingRequests = (forwarding: SocketIoForwarding, sessions: 
   }
 
   const firstAnswer = async (exchange: Exchange, route: Route, upstream: Upstream) => {
-    const targets = targetsInTurn(upstream)
+    const targets = forwarding.upstreams.poolOf(upstream).inTurn()
     for (const [index, target] of targets.entries()) {
       const call = callUpstream(forwarding.upstreams, {
         upstream,

@@ -1,0 +1,149 @@
+// Selects the best target of an upstream for each request, and lets requests wait while all of them are full.
+import type { GatewayError } from '../errors.ts'
+import type { Target, Upstream } from '../routes/upstream.ts'
+import { task } from '../values/contain.ts'
+import type { UpstreamConnection } from './connection.ts'
+import type { Membership, SocketPlace, TargetPool, TargetStatus } from './pool.ts'
+import { createQueue, type Waiter } from './queue.ts'
+
+export interface UpstreamStatus {
+  readonly name: string
+  readonly targets: readonly TargetStatus[]
+}
+
+export interface UpstreamPool {
+  /**
+   * A connection to the healthiest target, to none of `not` while there are others, or to the given `only` one; undefined if
+   * it has reached its limit of connections.
+   */
+  acquire(only?: Target, not?: readonly Target[], isStream?: boolean): UpstreamConnection | undefined
+  /** Waits for a connection after `acquire` had none. Returns a function that stops waiting, or the reason for refusing. */
+  wait(waiter: Waiter, not?: readonly Target[]): (() => void) | GatewayError
+  /** The targets in the order in which to try them: each is first in its turn, those out of service are last. */
+  inTurn(): readonly Target[]
+  targetAt(url: string | undefined): Target | undefined
+  /** Counts a socket; undefined if the target is full. */
+  enterSocket(target: Target): SocketPlace | undefined
+  targetCount(): number
+  status(): UpstreamStatus
+  isDown(): boolean
+  members(): readonly TargetPool[]
+  /** Puts other targets in the place of those so far. */
+  assemble(): void
+  /** Serves requests that wait; returns whether some still do. */
+  serve(): boolean
+}
+
+const NONE: readonly Target[] = []
+
+const isOneOf = (target: Target, targets: readonly Target[]): boolean => targets.some(({ url }) => url === target.url)
+
+/** In order of preference when no primary target in service takes its turn. */
+const LAST_RESORTS: readonly ((pool: TargetPool, not: readonly Target[]) => boolean)[] = [
+  ({ target, health }, not) => !health.isOut && !isOneOf(target, not),
+  ({ target, health }, not) => health.isResting && !isOneOf(target, not),
+  ({ target }, not) => target.backup !== true && !isOneOf(target, not),
+  ({ target }, not) => !isOneOf(target, not),
+  () => true
+]
+
+/** The fewest requests in progress win, equals take turns; undefined while all that may be used are full. */
+const createChoice = () => {
+  let turn = 0
+
+  const leastBusy = (pools: readonly TargetPool[], isStream: boolean): TargetPool | undefined => {
+    let best: TargetPool | undefined
+    for (const pool of pools)
+      if (pool.hasRoom(isStream) && (best === undefined || pool.busy() < best.busy())) best = pool
+    return best
+  }
+  // There is always one to try: a backup, one that is out, or the same one again.
+  const lastResort = (pools: readonly TargetPool[], not: readonly Target[], isStream: boolean) => {
+    const inTurn = [...pools.slice(turn), ...pools.slice(0, turn)]
+    for (const isAmong of LAST_RESORTS) {
+      const candidates = inTurn.filter(pool => isAmong(pool, not))
+      if (candidates.length > 0) return leastBusy(candidates, isStream)
+    }
+    return undefined
+  }
+
+  return (pools: readonly TargetPool[], not: readonly Target[], isStream: boolean): TargetPool | undefined => {
+    turn = (turn + 1) % pools.length
+    let best: TargetPool | undefined
+    /** Returning, and not in its turn. */
+    let spare: TargetPool | undefined
+    let isFull = false
+    for (let i = 0; i < pools.length; i++) {
+      const pool = pools[(turn + i) % pools.length]
+      if (pool === undefined || pool.health.isOut || pool.target.backup === true) continue
+      if (not.length > 0 && isOneOf(pool.target, not)) continue
+      if (!pool.hasRoom(isStream)) isFull = true
+      else if (!pool.health.takesTurn()) spare ??= pool
+      else if (best === undefined || pool.busy() < best.busy()) best = pool
+    }
+    return best ?? spare ?? (isFull ? undefined : lastResort(pools, not, isStream))
+  }
+}
+
+/** @param join finds or creates the pools of an upstream's targets */
+export const createUpstreamPool = (
+  upstream: Upstream,
+  join: (membership: Omit<Membership, 'target'>) => readonly TargetPool[]
+): UpstreamPool => {
+  const choose = createChoice()
+  const queue = createQueue(upstream.queue)
+  let members: readonly TargetPool[] = []
+  let isServing = false
+  let socketTurn = -1
+
+  const connectionFor = (not: readonly Target[], isStream = false) => {
+    const [first] = members
+    const pool = members.length === 1 ? first : choose(members, not, isStream)
+    return pool?.acquire(isStream)
+  }
+  const serve = () => {
+    isServing = false
+    queue.serve(connectionFor)
+    return queue.length() > 0
+  }
+  // At the end of whatever is going on with the connection that has become free.
+  const onRoom = () => {
+    if (queue.length() === 0 || isServing) return
+    isServing = true
+    queueMicrotask(task(serve))
+  }
+  const memberAt = (url: string | undefined) => members.find(({ target }) => target.url === url)
+  const membership = {
+    upstream,
+    onRoom,
+    hasOther: (pool: TargetPool) => members.some(other => other !== pool && !other.health.isOut)
+  }
+  const assemble = () => {
+    members = join(membership)
+  }
+  assemble()
+
+  return {
+    acquire(only, not = NONE, isStream = false) {
+      if (only !== undefined) return memberAt(only.url)?.acquire(isStream)
+      // First come, first served.
+      return queue.length() > 0 ? undefined : connectionFor(not, isStream)
+    },
+    wait: (waiter, not = NONE) => queue.enter(waiter, not),
+    inTurn() {
+      socketTurn = (socketTurn + 1) % members.length
+      const rank = ({ health, target }: TargetPool) => (health.isOut ? 2 : target.backup === true ? 1 : 0)
+      return [...members.slice(socketTurn), ...members.slice(0, socketTurn)]
+        .toSorted((a, b) => rank(a) - rank(b))
+        .map(({ target }) => target)
+    },
+    targetAt: url => memberAt(url)?.target,
+    enterSocket: target => memberAt(target.url)?.enterSocket(),
+    targetCount: () => members.length,
+    members: () => members,
+    isDown: () => members.every(({ health }) => health.isOut),
+    status: () => ({ name: upstream.name, targets: members.map(member => member.status()) }),
+    assemble,
+    serve
+  }
+}
