@@ -1,0 +1,109 @@
+// A fault that belongs to no request ends the process in order: one fatal line, requests in progress finish, exit code 1.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import t, { type Test } from 'tap'
+import {
+  baseEnv,
+  type GatewayProcess,
+  isAlive,
+  routeFile,
+  spawnGateway,
+  startBackend
+} from '../support/gateway-process.ts'
+import { freePort } from '../support/ports.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const FATAL = 'a fault that belongs to no request: the process drains and ends; report it'
+const FAULTS = {
+  exception: "throw new Error('planted')",
+  rejection: "Promise.reject(new Error('planted'))"
+} as const
+
+/** Every process of the gateway commits the fault when it gets SIGUSR2, twice. */
+const startWorld = async (t: Test, fault: keyof typeof FAULTS, env: Record<string, string> = {}) => {
+  const [postgres, backend, port] = await Promise.all([startPostgres(t), startBackend(t), freePort()])
+  const { folder } = routeFile(t, {
+    upstreams: { back: { url: backend.url } },
+    routes: [
+      { path: '/open/*', upstream: 'back', public: true },
+      { path: '/slow/*', upstream: 'back', public: true }
+    ]
+  })
+  const preload = join(t.testdir(), 'fault.mjs')
+  const commit = `setImmediate(() => { ${FAULTS[fault]} })`
+  writeFileSync(preload, `process.on('SIGUSR2', () => { ${commit}; ${commit} })\n`)
+  const gateway = spawnGateway(t, {
+    ...baseEnv(folder),
+    DATABASE_URL: postgres.url,
+    PORT: String(port),
+    DRAIN_TIMEOUT: '30s',
+    NODE_OPTIONS: `--import ${pathToFileURL(preload)}`,
+    ...env
+  })
+  await gateway.logged('listening')
+  const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
+  return { gateway, backend, get }
+}
+
+const fatalLines = (gateway: GatewayProcess) => gateway.lines().filter(({ level }) => level === 60)
+
+for (const fault of ['exception', 'rejection'] as const)
+  t.test(`an ${fault} that nothing handles drains the process, which ends with 1`, async t => {
+    const { gateway, backend, get } = await startWorld(t, fault)
+    const slow = get('/slow/x')
+    await backend.holds(1)
+    gateway.signal('SIGUSR2')
+    await gateway.logged(FATAL)
+    await until(() =>
+      get('/open/x').then(
+        () => false,
+        () => true
+      )
+    )
+    t.ok(isAlive(gateway.pid), 'a request is still in progress')
+    backend.release()
+    t.equal(await (await slow).text(), 'late')
+    t.equal(await gateway.ended, 1)
+    t.match(fatalLines(gateway), [{ msg: FATAL, err: { message: 'planted', stack: /fault\.mjs/ } }])
+    t.equal(fatalLines(gateway).length, 1)
+    t.equal(gateway.stderr(), '')
+  })
+
+t.test('a SIGTERM during that drain does not cut it short', async t => {
+  const { gateway, backend, get } = await startWorld(t, 'exception')
+  const slow = get('/slow/x')
+  await backend.holds(1)
+  gateway.signal('SIGUSR2')
+  await gateway.logged(FATAL)
+  gateway.signal('SIGTERM')
+  await gateway.logged('stopping')
+  backend.release()
+  t.equal(await (await slow).text(), 'late')
+  t.equal(await gateway.ended, 1)
+})
+
+t.test('a worker with such a fault finishes its requests and is replaced, and the other serves meanwhile', async t => {
+  const redis = await startRedis(t)
+  const { gateway, backend, get } = await startWorld(t, 'exception', { WORKERS: '2', REDIS_URL: redis.url })
+  const before = gateway.workers()
+  t.equal(before.length, 2)
+  const slow = get('/slow/x')
+  await backend.holds(1)
+  for (const pid of before.slice(0, 1)) process.kill(pid, 'SIGUSR2')
+  const fatal = await gateway.logged(FATAL)
+  t.equal(fatal.pid, before[0])
+  for (let i = 0; i < 10; i++) t.equal((await get('/open/x')).status, 200)
+  backend.release()
+  t.equal(await (await slow).text(), 'late')
+  await gateway.logged('a worker has been replaced')
+  t.match(
+    gateway.lines().find(({ msg }) => msg === 'a worker has ended'),
+    { worker: before[0], code: 1 }
+  )
+  t.equal(gateway.workers().length, 2)
+  t.equal((await get('/open/x')).status, 200)
+  t.equal(fatalLines(gateway).length, 1)
+})
