@@ -21,7 +21,7 @@ import { openStore } from '../support/limiters.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { startRedis } from '../support/redis.ts'
-import { routeAt, targetAt, upstreamAt } from '../support/routes.ts'
+import { routeAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
 import { openStore as openDatabase } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -181,13 +181,14 @@ t.test('a connection that cannot be told that its time is over is cut, and the o
 
 t.test('a health check that fails by itself counts as failed, and is made again', async t => {
   let asked = 0
-  const health = watchTarget(targetAt(1), {
+  const health = watchTarget({
     probe(done) {
       if (asked++ === 0) planted()
       done(undefined)
       return () => undefined
     },
-    checkEveryMs: 1,
+    settings: () => ({ checks: { intervalMs: 1, rise: 1, fall: 1 }, outlier: { errors: 5, restMs: 1 } }),
+    hasOther: () => true,
     now: () => performance.now(),
     onChange: () => undefined
   })
