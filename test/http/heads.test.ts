@@ -147,6 +147,7 @@ const written = (
       text += before + bytes.toString() + after
       return true
     },
+    onEnded: () => undefined,
     cut: () => undefined
   }
   const response = new HttpResponse(sink, { isHead: false, versionMinor: 1, keepAlive: true, ...asked })

@@ -19,10 +19,11 @@ export interface ConnectionLimits {
   readonly headMs: number
   /** Idle time between two requests. */
   readonly idleMs: number
-  /** What is read and discarded after a response that ends a connection (RFC 9112 §9.6): until silence, altogether. */
+  /** How long a connection is read after the response that ends it (RFC 9112 §9.6): until silence, altogether. */
   readonly lingerSilenceMs: number
   readonly lingerMs: number
-  readonly lingerBytes: number
+  /** The silence while the gateway is stopping. */
+  readonly drainSilenceMs: number
 }
 
 export interface ConnectionHost {

@@ -4,7 +4,7 @@ import { noteFault } from '../../values/contain.ts'
 import { readHead } from '../head.ts'
 import type { Waiting } from '../write-batch.ts'
 import type { ConnectionHost, MessageFault } from './connection-host.ts'
-import { BODY, BUSY, CLOSED, HEAD, LINGER, TUNNEL, wantsMore } from './connection-phases.ts'
+import { type ConnectionPhase, wantsMore } from './connection-phases.ts'
 import { Intake } from './intake.ts'
 import { INCOMPLETE, MALFORMED, TOO_LARGE } from './llhttp.ts'
 import { Outbox, type OutboxOwner } from './outbox.ts'
@@ -28,12 +28,12 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   readonly #socket: ClientSocket
   readonly #intake: Intake
   readonly #outbox: Outbox
-  #phase = HEAD
+  #phase: ConnectionPhase = 'head'
+  #isReading = true
+  /** Bytes are being taken: whether to read on is decided afterwards. */
   #isTaking = false
-  #isPaused = false
   #hasPeerEnded = false
   #request: HttpRequest | undefined
-  #lingered = 0
   #lingersUntil = 0
   #tunnel: ((bytes: Buffer) => void) | undefined
 
@@ -49,12 +49,12 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   /** No request is in progress, and none has begun to arrive. */
   get isIdle(): boolean {
-    return this.#phase === HEAD && this.#intake.length === 0
+    return this.#phase === 'head' && this.#intake.length === 0
   }
 
   /** The body has not arrived completely: after a response, the rest of it is not waited for (RFC 9112 §9.3). */
   get isBodyDue(): boolean {
-    return this.#phase === BODY
+    return this.#phase === 'body'
   }
 
   get isDraining(): boolean {
@@ -63,18 +63,20 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
 
   /** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
   take(bytes: Buffer): boolean {
-    if (this.#phase === TUNNEL) this.#tunnel?.(bytes)
-    else if (this.#phase === LINGER) {
-      this.#lingered += bytes.length
-      if (this.#lingered > this.#host.limits.lingerBytes) this.destroy()
-      else this.deadline = Math.min(this.#lingersUntil, this.#host.now + this.#host.limits.lingerSilenceMs)
-    } else {
+    if (this.#phase === 'tunnel') this.#tunnel?.(bytes)
+    else if (this.#phase === 'linger') {
+      this.deadline = Math.min(this.#lingersUntil, this.#host.now + this.#silenceMs)
+    } else if (this.#phase !== 'discard') {
       this.#intake.add(bytes)
       this.#advance()
       this.#intake.keep()
     }
-    this.#isPaused = !wantsMore(this.#phase, this.#request, this.#intake.length)
-    return !this.#isPaused
+    this.#isReading = this.#wantsMore
+    return this.#isReading
+  }
+
+  get #wantsMore(): boolean {
+    return wantsMore(this.#phase, this.#request, this.#intake.length)
   }
 
   /** Reads the next request from the buffered bytes, if it is time for one. */
@@ -87,15 +89,15 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#isTaking = true
     if (this.#hasPeerEnded) this.#leave()
     else {
-      if (this.#phase === HEAD && this.#intake.length > 0) this.#readHead()
-      if (this.#phase === BODY) this.#giveBody()
+      if (this.#phase === 'head' && this.#intake.length > 0) this.#readHead()
+      if (this.#phase === 'body') this.#giveBody()
     }
     this.#isTaking = false
   }
 
   #readOn() {
-    if (!this.#isPaused || this.#isTaking || !wantsMore(this.#phase, this.#request, this.#intake.length)) return
-    this.#isPaused = false
+    if (this.#isReading || this.#isTaking || !this.#wantsMore) return
+    this.#isReading = true
     this.#socket.resume()
   }
 
@@ -116,14 +118,14 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     const request = new HttpRequest(parts, head, this, new HttpResponse(this, asked), isComplete)
     this.deadline = NEVER
     this.#request = request
-    this.#phase = isComplete ? BUSY : BODY
+    this.#phase = isComplete ? 'busy' : 'body'
     if (!isComplete) this.#intake.expectBody(bodyLength)
     this.#host.handler.onRequest(request)
   }
 
   /** Passes on to its consumer what has arrived of the body. */
   pump(): void {
-    if (this.#phase === BODY) this.#giveBody()
+    if (this.#phase === 'body') this.#giveBody()
     this.#readOn()
   }
 
@@ -131,9 +133,9 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     const request = this.#request
     if (request?.consumer === undefined || request.isPaused || this.#intake.length === 0) return
     const end = this.#intake.giveBody(request.consumer)
-    if (this.#phase !== BODY || end === INCOMPLETE) return
+    if (this.#phase !== 'body' || end === INCOMPLETE) return
     if (end === MALFORMED) return this.#failBody(request)
-    this.#phase = BUSY
+    this.#phase = 'busy'
     request.isComplete = true
     request.consumer?.onUploadEnd()
   }
@@ -161,6 +163,14 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     this.#host.flushSoon(waiting)
   }
 
+  onEnded(): void {
+    if (this.#phase !== 'body') return
+    this.#intake.discard()
+    this.#phase = 'discard'
+    this.deadline = this.#host.now + this.#host.limits.lingerMs
+    this.#readOn()
+  }
+
   cut(isAmbiguous: boolean): void {
     this.#outbox.flush()
     if (isAmbiguous) this.#socket.resetAndDestroy()
@@ -171,7 +181,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   onTaken(): void {
     const request = this.#request
     if (request === undefined) {
-      if (this.#phase === LINGER) this.#socket.end()
+      if (this.#phase === 'linger') this.#socket.end()
     } else if (request.response.isEnded) this.#onDelivered(request)
     else request.response.taker?.onTaken()
   }
@@ -182,13 +192,14 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     response.isDelivered = true
     this.isNew = false
     request.owner?.onClosed()
-    if (this.#phase === CLOSED) return
-    if (!response.keepAlive || !request.isComplete || this.#hasPeerEnded) {
+    if (this.#phase === 'closed') return
+    const isStopping = this.#host.isDraining && this.#intake.length === 0
+    if (!response.keepAlive || !request.isComplete || this.#hasPeerEnded || isStopping) {
       this.#linger()
       this.#socket.end()
       return
     }
-    this.#phase = HEAD
+    this.#phase = 'head'
     this.deadline = this.#host.now + this.#host.limits.idleMs
     if (this.#intake.length > 0) this.#host.goOnSoon(this)
     this.#readOn()
@@ -197,16 +208,30 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   /** Whatever still arrives is discarded for a while, so that no reset destroys the response (RFC 9112 §9.6). */
   #linger() {
     this.#intake.discard()
-    this.#phase = LINGER
+    this.#phase = 'linger'
     this.#lingersUntil = this.#host.now + this.#host.limits.lingerMs
-    this.deadline = this.#host.now + this.#host.limits.lingerSilenceMs
+    this.deadline = this.#host.now + this.#silenceMs
     if (this.#hasPeerEnded) this.#socket.end()
     this.#readOn()
   }
 
+  get #silenceMs(): number {
+    const { drainSilenceMs, lingerSilenceMs } = this.#host.limits
+    return this.#host.isDraining ? drainSilenceMs : lingerSilenceMs
+  }
+
+  /** The server is stopping. */
+  onDrain(): void {
+    if (this.#phase === 'linger') this.deadline = Math.min(this.deadline, this.#host.now + this.#silenceMs)
+  }
+
   expire(): void {
-    if (this.#phase === HEAD && this.#intake.length > 0) this.#fail('too-slow')
-    else this.destroy()
+    if (this.#phase === 'head' && this.#intake.length > 0) this.#fail('too-slow')
+    else if (this.#phase === 'discard') {
+      // The client may still be taking its response.
+      this.#phase = 'busy'
+      this.deadline = NEVER
+    } else this.destroy()
   }
 
   /**
@@ -220,8 +245,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   #leave() {
-    if (this.#phase === TUNNEL || this.#phase === CLOSED) return
-    if (this.#phase === LINGER) {
+    if (this.#phase === 'tunnel' || this.#phase === 'closed') return
+    if (this.#phase === 'linger') {
       this.#outbox.flush()
       this.#socket.end()
     } else if (this.#request?.response.isEnded !== true) this.destroy()
@@ -245,8 +270,8 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
   }
 
   onClose(): void {
-    if (this.#phase === CLOSED) return
-    this.#phase = CLOSED
+    if (this.#phase === 'closed') return
+    this.#phase = 'closed'
     this.deadline = NEVER
     this.#intake.discard()
     this.#outbox.close()
@@ -262,7 +287,7 @@ export class Connection implements ClientConnection, AnswerSink, OutboxOwner {
     const rest = this.#intake.takeRest()
     this.#outbox.flush()
     this.#request = undefined
-    this.#phase = TUNNEL
+    this.#phase = 'tunnel'
     this.deadline = NEVER
     return {
       socket: this.#socket,

@@ -23,6 +23,8 @@ export interface AnswerSink {
   send(text: string): void
   /** Returns whether the client's side has taken it; otherwise the response's taker is notified. */
   sendBytes(before: string, bytes: Buffer, after: string): boolean
+  /** All of the response has been given. */
+  onEnded(): void
   /** Cuts the connection; `isAmbiguous` if its end alone would mark the end of the response. */
   cut(isAmbiguous: boolean): void
   readonly isDraining: boolean
@@ -87,6 +89,7 @@ export class HttpResponse {
     if (this.#isOver) return
     this.isEnded = true
     this.#sink.send(`${this.#headText(head, PLAIN_ENDS)}${this.#isHead ? '' : body}`)
+    this.#sink.onEnded()
   }
 
   /** @param bodyLength -1: unknown, so the response is framed here */
@@ -113,6 +116,7 @@ export class HttpResponse {
     if (this.isEnded || this.isGone) return
     this.isEnded = true
     this.#sink.send(this.#framing === CHUNKS ? `0\r\n${trailers}\r\n` : '')
+    this.#sink.onEnded()
   }
 
   /** An interim response (RFC 9110 §15.2), which HTTP/1.0 clients do not know. */

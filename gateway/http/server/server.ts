@@ -20,7 +20,7 @@ export const DEFAULT_LIMITS: HttpServerLimits = {
   idleMs: CLIENT_KEEP_ALIVE_MS,
   lingerSilenceMs: 5000,
   lingerMs: 30_000,
-  lingerBytes: 1024 * 1024,
+  drainSilenceMs: 1000,
   stallMs: 60_000
 }
 
@@ -83,6 +83,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
   const closeIdle = (sparesNew: boolean) => {
     for (const connection of [...connections.keys()])
       if (connection.isIdle && !(sparesNew && connection.isNew)) contain(connection, destroy)
+      else connection.onDrain()
   }
 
   let isClosed = false

@@ -1,0 +1,117 @@
+// A client that sends its whole body before it reads gets the answer that was given early.
+// RV-11, RV-99, RV-120
+import { once } from 'node:events'
+import net from 'node:net'
+import t, { type Test } from 'tap'
+import type { HttpRequest } from '../../gateway/http/server/request.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startListener } from '../support/http-listener.ts'
+import { connectRaw } from '../support/raw-client.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const MEGABYTE = 1024 * 1024
+
+/** Sends a request whole, as Python's http.client does, and only then reads everything until the end of the connection. */
+const sendThenRead = async (port: number, head: string, bodyBytes: number): Promise<string> => {
+  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  await once(socket, 'connect')
+  socket.pause()
+  socket.write(`${head}Host: gw\r\nContent-Length: ${bodyBytes}\r\n\r\n`)
+  const piece = Buffer.alloc(64 * 1024, 'x')
+  for (let left = bodyBytes; left > 0; left -= piece.length)
+    if (!socket.write(piece.subarray(0, left))) await once(socket, 'drain')
+  let text = ''
+  socket.on('data', bytes => {
+    text += bytes.toString('latin1')
+  })
+  socket.resume()
+  await once(socket, 'end')
+  socket.end()
+  return text
+}
+
+t.test('a refusal is read after 8 MB that nobody wanted', async t => {
+  const upstream = await startRawUpstream(t)
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { raw: { url: upstream.url } },
+      routes: [
+        { path: '/private', upstream: 'raw' },
+        { path: '/small', upstream: 'raw', public: true, maxBody: '1MB' }
+      ]
+    }
+  })
+  t.match(await sendThenRead(world.port, 'POST /private HTTP/1.1\r\n', 8 * MEGABYTE), /^HTTP\/1\.1 401 /)
+  t.match(await sendThenRead(world.port, 'POST /small HTTP/1.1\r\n', 8 * MEGABYTE), /^HTTP\/1\.1 413 /)
+  t.equal(upstream.requests.length, 0)
+})
+
+t.test('an early answer of a backend is read whole after the upload', async t => {
+  const body = 'a'.repeat(MEGABYTE)
+  const backend = net.createServer(socket => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      socket.pause()
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    })
+  })
+  await once(backend.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => backend.close())
+  const { port } = backend.address() as net.AddressInfo
+  const world = await startGateway(t, {
+    config: {
+      upstreams: { early: { url: `http://127.0.0.1:${port}` } },
+      routes: [{ path: '/*', upstream: 'early', public: true }]
+    }
+  })
+  for (const bytes of [3 * MEGABYTE, 30 * MEGABYTE]) {
+    const text = await sendThenRead(world.port, 'POST /x HTTP/1.1\r\n', bytes)
+    t.match(text, /^HTTP\/1\.1 200 OK/)
+    t.equal(text.slice(text.indexOf('\r\n\r\n') + 4).length, body.length, `${bytes} bytes`)
+  }
+})
+
+const begun = { status: 200, headers: [] }
+
+/** How long a drain takes that begins while a request is answered, on a connection that its client leaves open. */
+const drainDuring = async (
+  test: Test,
+  { before, after }: { before: (request: HttpRequest) => void; after: (request: HttpRequest) => void }
+) => {
+  const arrived = Promise.withResolvers<HttpRequest>()
+  const { port, server } = await startListener(test, request => {
+    before(request)
+    arrived.resolve(request)
+  })
+  const client = await connectRaw(port)
+  test.teardown(() => client.destroy())
+  client.send('GET / HTTP/1.1\r\nHost: gw\r\n\r\n')
+  const request = await arrived.promise
+  const startedAt = performance.now()
+  const unused = await connectRaw(port)
+  const drained = server.drain(10_000)
+  // By now, unused connections have been closed.
+  await unused.closed()
+  after(request)
+  const response = await client.response()
+  await drained
+  return { response, drainMs: performance.now() - startedAt }
+}
+
+t.test('a drain waits a second for a client that was told that its connection closes', async t => {
+  const { response, drainMs } = await drainDuring(t, {
+    before: () => undefined,
+    after: ({ response }) => response.whole({ status: 200, headers: ['content-length', '2'] }, 'ok')
+  })
+  t.match(response, { status: 200, headers: { connection: 'close' } })
+  t.ok(drainMs < 4000, `${drainMs} ms`)
+})
+
+t.test('a drain closes the connection of a response that ends in the meantime', async t => {
+  const { response, drainMs } = await drainDuring(t, {
+    before: ({ response }) => response.begin(begun, -1),
+    after: ({ response }) => response.end()
+  })
+  t.match(response, { status: 200, headers: { connection: 'keep-alive' }, complete: true })
+  t.ok(drainMs < 4000, `${drainMs} ms`)
+})
