@@ -1,7 +1,7 @@
 // Logs one person in on one connection, either through the service account or by binding directly.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { isParentDn, isSameDn } from '../routes/distinguished-names.ts'
+import { isParentDn, isSameDn } from '../values/distinguished-names.ts'
 import {
   type BindGuard,
   type DirectoryCount,

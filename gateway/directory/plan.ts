@@ -1,7 +1,7 @@
 // Turns the LDAP settings into what each login needs: a bind name and, if people are searched for, a filter.
-import { parseDn } from '../routes/distinguished-names.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { LdapSettings } from '../settings/settings.ts'
+import { parseDn } from '../values/distinguished-names.ts'
 import { comparesWholeValues } from './account-names.ts'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders } from './names.ts'
 
@@ -32,7 +32,7 @@ export interface DirectoryPlan {
 
 const GROUP_FILTER = '(|(member={{dn}})(uniqueMember={{dn}})(memberUid={{username}}))'
 
-/** @throws Error if no one could be bound, or if the parentheses of a filter do not match. */
+/** @throws Error if no one could be bound. */
 export const planOf = (settings: LdapSettings): DirectoryPlan => {
   const {
     domain,
@@ -73,21 +73,7 @@ export const planOf = (settings: LdapSettings): DirectoryPlan => {
   }
 }
 
-const filterOf = (template: string): ((values: Readonly<Record<string, string>>) => string) => {
-  // ldapts reads `\c3\a9` as two characters, so an operator's escaped UTF-8 is decoded first.
-  const decoded = template.replace(/(?:\\[89a-f][0-9a-f])+/gi, escaped =>
-    Buffer.from(escaped.replaceAll('\\', ''), 'hex').toString('utf8')
-  )
-  if (!isBalanced(decoded)) throw new Error('the filter is not valid: its parentheses do not match')
-  return values => fillPlaceholders(decoded, values, escapeFilterValue)
-}
-
-/** ldapts would accept `(&(uid=x)` as complete. Parentheses in values are escaped (RFC 4515 §3), so all of them count. */
-const isBalanced = (filter: string): boolean => {
-  let depth = 0
-  for (const [parenthesis] of filter.matchAll(/[()]/g)) {
-    depth += parenthesis === '(' ? 1 : -1
-    if (depth < 0) return false
-  }
-  return depth === 0
-}
+const filterOf =
+  (template: string) =>
+  (values: Readonly<Record<string, string>>): string =>
+    fillPlaceholders(template, values, escapeFilterValue)

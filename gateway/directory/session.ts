@@ -1,17 +1,24 @@
 // Speaks LDAP on one connection: bind, search, WhoAmI. Every failure says how far the person's bind got.
+import { isUtf8 } from 'node:buffer'
 import {
   AndFilter,
+  ApproximateFilter,
   Client,
   EqualityFilter,
   ExtensibleFilter,
   type Filter,
-  FilterParser,
+  GreaterThanEqualsFilter,
+  LessThanEqualsFilter,
+  NotFilter,
   OrFilter,
   PasswordPolicyControl,
+  PresenceFilter,
   ResultCodeError,
   SASL_MECHANISMS,
-  type SearchOptions
+  type SearchOptions,
+  SubstringFilter
 } from 'ldapts'
+import { type LdapFilter, parseLdapFilter } from '../values/ldap-filter.ts'
 import { MAX_PEOPLE } from './connection.ts'
 import type { Deadline } from './deadline.ts'
 import { type BindOutcome, bindRefusal, DirectoryFailure, policyRefusal, searchRefusal } from './failure.ts'
@@ -63,7 +70,33 @@ export const isMechanism = (bindName: string): boolean =>
   SASL_MECHANISMS.some(mechanism => mechanism === bindName.toUpperCase())
 
 /** @throws Error if the text is not a filter (RFC 4515). */
-export const parseFilter = (text: string): Filter => FilterParser.parseString(text)
+export const parseFilter = (text: string): Filter => {
+  const filter = parseLdapFilter(text)
+  if (filter === undefined) throw new Error('not an LDAP filter')
+  return filterOf(filter)
+}
+
+/** For the library, whose own parser takes neither blanks, options nor numbers of attributes. */
+const filterOf = (filter: LdapFilter): Filter => {
+  if (filter.type === 'and') return new AndFilter({ filters: filter.filters.map(filterOf) })
+  if (filter.type === 'or') return new OrFilter({ filters: filter.filters.map(filterOf) })
+  if (filter.type === 'not') return new NotFilter({ filter: filterOf(filter.filter) })
+  if (filter.type === 'extensible') {
+    const { attribute: matchType = '', rule = '', withDn: dnAttributes, value } = filter
+    return new ExtensibleFilter({ matchType, rule, dnAttributes, value: String(value) })
+  }
+  const { attribute } = filter
+  if (filter.type === 'present') return new PresenceFilter({ attribute })
+  if (filter.type === 'substrings') {
+    const [initial = '', ...more] = filter.pieces.map(String)
+    return new SubstringFilter({ attribute, initial, any: more.slice(0, -1), final: more.at(-1) ?? '' })
+  }
+  const { operator, value } = filter
+  if (operator !== '=') return new COMPARISONS[operator]({ attribute, value: String(value) })
+  return new EqualityFilter({ attribute, value: isUtf8(value) ? String(value) : value })
+}
+
+const COMPARISONS = { '>=': GreaterThanEqualsFilter, '<=': LessThanEqualsFilter, '~=': ApproximateFilter }
 
 export const allOf = (...filters: Filter[]): Filter => new AndFilter({ filters })
 
@@ -146,7 +179,7 @@ const optionsOf = ({ scope = 'sub', filter, attributes, binary, most, paged }: S
     scope,
     timeLimit: Math.ceil(timeoutMs / 1000),
     attributes: [...attributes],
-    ...(filter === undefined ? {} : { filter }),
+    ...(filter === undefined ? {} : { filter: typeof filter === 'string' ? parseFilter(filter) : filter }),
     ...(binary === true ? { explicitBufferAttributes: [...attributes] } : {})
   }
   return paged === true ? { ...options, paged: { pageSize: 500 } } : { ...options, sizeLimit: most ?? MAX_PEOPLE }

@@ -1,8 +1,8 @@
 // Finds the profiles and areas that grants give to the members of groups.
 import { createHash } from 'node:crypto'
 import type { Provider } from '../identity.ts'
+import { dnKey } from '../values/distinguished-names.ts'
 import type { Place } from '../values/place.ts'
-import { dnKey } from './distinguished-names.ts'
 
 /** One entry of `grants:` in a route file. */
 export interface Grant {

@@ -1,6 +1,8 @@
 // Reads the directory's settings: if enabled, they must be complete, verified and encrypted, or cause a warning.
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
+import { parseDn } from '../values/distinguished-names.ts'
+import { parseLdapFilter } from '../values/ldap-filter.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { judgeUrl, type Reader, readText } from './reader.ts'
 
@@ -76,7 +78,12 @@ const judgeNames = (reader: Reader, ldap: LdapSettings): void => {
     reader.mistake('LDAP_DOMAIN', 'or LDAP_USER_DN_TEMPLATE or LDAP_BIND_DN is required when LDAP_ENABLED is true')
   }
   judgeTemplate(reader, 'LDAP_USER_DN_TEMPLATE', ldap.userDnTemplate, ['username'])
+  const template = ldap.userDnTemplate?.replaceAll('{{username}}', 'x') ?? ''
+  if (BEGINS_AS_DN.test(template) && parseDn(template) === undefined)
+    reader.mistake('LDAP_USER_DN_TEMPLATE', 'begins like a DN but is none (RFC 4514)')
 }
+
+const BEGINS_AS_DN = /^\s*[A-Za-z0-9.-]+\s*=/
 
 const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
   const { bindDn, bindPassword, searchBase, userDnTemplate } = ldap
@@ -93,6 +100,7 @@ const judgeServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: strin
 }
 
 const judgeGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): void => {
+  judgeBase(reader, 'LDAP_GROUP_BASE', groupBase)
   if (groupFilter === undefined) return
   if (groupBase === undefined) reader.mistake('LDAP_GROUP_BASE', 'is required with LDAP_GROUP_FILTER')
   judgeTemplate(reader, 'LDAP_GROUP_FILTER', groupFilter, ['dn', 'username'])
@@ -115,12 +123,13 @@ const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
 export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boolean => {
   if (bindDn !== undefined) return false
   const template = userDnTemplate ?? '{{username}}@'
-  const isDn = /^\s*[A-Za-z0-9.-]+\s*=/.test(template)
+  const isDn = BEGINS_AS_DN.test(template)
   const isDownLevelName = /^[^@\\]+\\\{\{username\}\}$/.test(template)
   return !isDn && !isDownLevelName
 }
 
 const judgeSearch = (reader: Reader, { searchBase, searchFilter }: LdapSettings): void => {
+  judgeBase(reader, 'LDAP_SEARCH_BASE', searchBase)
   if (searchBase !== undefined && searchFilter === undefined)
     reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_SEARCH_BASE')
   if (searchBase === undefined && searchFilter !== undefined)
@@ -148,18 +157,13 @@ const judgeTemplate = (
 }
 
 const judgeFilter = (reader: Reader, name: TemplateName, filter: string, example: string): void => {
-  if (!isBalanced(filter)) reader.mistake(name, `must be one filter in parentheses (RFC 4515), e.g. ${example}`)
+  if (parseLdapFilter(filter) === undefined)
+    reader.mistake(name, `must be one filter in parentheses (RFC 4515), e.g. ${example}; \\ is written \\5c`)
 }
 
-// Parentheses within values are escaped (RFC 4515 §3), so counting them detects a truncated filter.
-const isBalanced = (filter: string): boolean => {
-  let depth = 0
-  for (let index = 0; index < filter.length; index++) {
-    if (filter[index] === '(') depth++
-    if (filter[index] === ')') depth--
-    if (depth < 0 || (depth === 0 && index < filter.length - 1)) return false
-  }
-  return depth === 0 && filter.length > 2
+const judgeBase = (reader: Reader, name: 'LDAP_SEARCH_BASE' | 'LDAP_GROUP_BASE', base: string | undefined): void => {
+  if (base !== undefined && parseDn(base) === undefined)
+    reader.mistake(name, 'must be a DN (RFC 4514), e.g. ou=people,dc=corp,dc=example')
 }
 
 const readCa = (reader: Reader): string | undefined => {

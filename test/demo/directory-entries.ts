@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type BerElement, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { escapeDnValue } from '../../gateway/directory/names.ts'
-import { isSameDn, parseDn } from '../../gateway/routes/distinguished-names.ts'
+import { isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
 
 export interface DemoPerson {
   readonly username: string

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { FilterParser } from 'ldapts'
 import t from 'tap'
 import { escapeDnValue, escapeFilterValue, fillPlaceholders, readLogin } from '../../gateway/directory/names.ts'
-import { isSameDn, parseDn } from '../../gateway/routes/distinguished-names.ts'
+import { isSameDn, parseDn } from '../../gateway/values/distinguished-names.ts'
 
 const DOMAIN = 'Corp.Example'
 

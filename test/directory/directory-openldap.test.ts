@@ -48,6 +48,22 @@ t.test('a person logs in and is known by the subject, name and e-mail of the ent
   t.match(joao, { name: 'João Gonçalves 李', username: 'joão' })
 })
 
+// RV-91
+t.test('a filter may have blanks between its parts, options, and numbers of attributes', async t => {
+  const filters = [
+    '(& (objectClass=inetOrgPerson) (uid={{username}}) )',
+    '(|(cn;lang-pt={{username}})(uid={{username}}))',
+    '( 0.9.2342.19200300.100.1.1={{username}})',
+    '(&(uid={{username}})(!(sn:caseIgnoreMatch:=Nobody))(sn=*)(mail=m*ia@*)(createTimestamp>=20000101000000Z))',
+    '(&(uid={{username}})(cn=Jo\\c3\\a3o*))'
+  ]
+  for (const [index, searchFilter] of filters.entries()) {
+    const ours = createDirectory(ldap.settings({ searchBase: 'dc=corp,dc=example', searchFilter }))
+    const login = index === filters.length - 1 ? 'João' : 'maria'
+    t.equal((await ours.authenticate(login, ldap.password)).username, login.toLowerCase(), searchFilter)
+  }
+})
+
 t.test('all spellings of a name are one person', async t => {
   const ours = createDirectory(ldap.settings({ domain: 'corp.example' }))
   const { subject } = await ours.authenticate('maria', ldap.password)

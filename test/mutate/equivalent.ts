@@ -438,55 +438,55 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'for the type alone: the reason is given of this refusal only'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: 'return rdns === undefined ? undefined : JSON.stringify(rdns)',
     changes: ['rdns === undefined → false'],
     reason: 'JSON.stringify answers undefined too'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: "const value = readValue(pair[2] ?? '')",
     changes: ["'' → 'mutated'"],
     reason: 'for the type alone: the group of the pattern takes part in each match'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: "rdns.at(-1)?.push(`${normaliseType(pair[1] ?? '')}=${value}`)",
     changes: ['?. → .'],
     reason: 'for the type alone: there is always something here (noUncheckedIndexedAccess)'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: "rdns.at(-1)?.push(`${normaliseType(pair[1] ?? '')}=${value}`)",
     changes: ["'' → 'mutated'"],
     reason: 'for the type alone: the group of the pattern takes part in each match'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: "const lower = type.toLowerCase().replace(/^oid\\./, '')",
     changes: ['/^oid\\./ → /oid\\./'],
     reason: 'only the prefix of a number contains a dot after a letter'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: 'for (const [piece] of text.matchAll(/\\\\[0-9A-Fa-f]{2}|\\\\.|[^\\\\]+/gsu)) {',
     changes: ['/\\\\[0-9A-Fa-f]{2}|\\\\.|[^\\\\]+/gsu → /\\\\[0-9A-Fa-f]{2}|\\\\.|[^\\\\]/gsu'],
     reason: 'the pieces are joined again'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: "if (/^\\\\[0-9A-Fa-f]{2}$/.test(piece)) bytes.push(Buffer.from(piece.slice(1), 'hex'))",
     changes: ['/^\\\\[0-9A-Fa-f]{2}$/ → /\\\\[0-9A-Fa-f]{2}$/', '/^\\\\[0-9A-Fa-f]{2}$/ → /^\\\\[0-9A-Fa-f]{2}/'],
     reason: 'a piece is a whole escape, or contains no backslash'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: 'else if (/^\\\\[ "#+,;<=>\\\\]$/.test(piece)) bytes.push(Buffer.from(piece.slice(1)))',
     changes: ['/^\\\\[ "#+,;<=>\\\\]$/ → /\\\\[ "#+,;<=>\\\\]$/', '/^\\\\[ "#+,;<=>\\\\]$/ → /^\\\\[ "#+,;<=>\\\\]/'],
     reason: 'a piece is a whole escape, or contains no backslash'
   },
   {
-    module: 'gateway/routes/distinguished-names.ts',
+    module: 'gateway/values/distinguished-names.ts',
     line: 'const isShortString = STRING_TAGS.has(bytes[0] ?? 0) && bytes[1] === bytes.length - 2 && bytes.length < 130',
     changes: ['0 → 1 (2)'],
     reason: 'for the type alone: there is at least one byte'

@@ -64,6 +64,7 @@ const MISTAKES: readonly (readonly [environment: Record<string, string>, advice:
     { ...LDAP, LDAP_SEARCH_BASE: 'dc=x', LDAP_SEARCH_FILTER: 'uid={{username}}' },
     'in parentheses (RFC 4515), e.g. (uid={{username}})'
   ],
+  [{ ...LDAP, LDAP_USER_DN_TEMPLATE: 'uid={{username}},ou=people,' }, 'begins like a DN but is none'],
   [{ ...LDAP, LDAP_BIND_DN: 'cn=svc,dc=x' }, 'LDAP_BIND_PASSWORD is required with LDAP_BIND_DN'],
   [{ ...LDAP, BOOTSTRAP_ADMINS: 'maria' }, 'must contain ldap:<login> or cloudidp:<subject>'],
   [{ ...LDAP, AUTH_PROVIDERS: 'ldap,azure' }, 'must contain only ldap and cloudidp'],

@@ -1,7 +1,7 @@
 // Turns `profiles:` and `grants:` of route files into names and grants, or into complaints.
 import { PROFILES } from '../../identity.ts'
-import { dnKey } from '../../routes/distinguished-names.ts'
 import type { Grant } from '../../routes/grants.ts'
+import { dnKey } from '../../values/distinguished-names.ts'
 import { areaName, PROFILE_NAME_PATTERN } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complain, type Complaint, complain, complainTo } from '../complaint.ts'

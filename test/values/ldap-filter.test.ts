@@ -1,0 +1,163 @@
+// Filters are read as RFC 4515 says, in any spelling, and nothing else is one.
+import fc from 'fast-check'
+import t from 'tap'
+import { type LdapFilter, parseLdapFilter } from '../../gateway/values/ldap-filter.ts'
+
+const escaped = (bytes: Buffer) => [...bytes].map(byte => `\\${byte.toString(16).padStart(2, '0')}`).join('')
+
+const write = (filter: LdapFilter, blank: () => string): string => {
+  const inside = (): string => {
+    if (filter.type === 'and' || filter.type === 'or') {
+      const parts = filter.filters.map(part => write(part, blank)).join(blank())
+      return `${filter.type === 'and' ? '&' : '|'}${blank()}${parts}${blank()}`
+    }
+    if (filter.type === 'not') return `!${blank()}${write(filter.filter, blank)}${blank()}`
+    if (filter.type === 'present') return `${filter.attribute}=*`
+    if (filter.type === 'compare') return `${filter.attribute}${filter.operator}${escaped(filter.value)}`
+    if (filter.type === 'substrings') return `${filter.attribute}=${filter.pieces.map(escaped).join('*')}`
+    const { attribute = '', rule, withDn, value } = filter
+    return `${attribute}${withDn ? ':dn' : ''}${rule === undefined ? '' : `:${rule}`}:=${escaped(value)}`
+  }
+  return `(${blank()}${inside()})`
+}
+
+const attribute = fc.constantFrom(
+  'uid',
+  'sAMAccountName',
+  'cn;lang-pt',
+  '2.5.4.3',
+  'o;x-a;lang-en',
+  'x-y_z',
+  '0.9.2342.1;binary'
+)
+const rule = fc.constantFrom('caseExactMatch', '1.2.840.113556.1.4.803')
+const value = fc.uint8Array({ maxLength: 4 }).map(bytes => Buffer.from(bytes))
+const filled = fc.uint8Array({ minLength: 1, maxLength: 4 }).map(bytes => Buffer.from(bytes))
+const item: fc.Arbitrary<LdapFilter> = fc.oneof(
+  fc.record({ type: fc.constant('present' as const), attribute }),
+  fc.record({
+    type: fc.constant('compare' as const),
+    operator: fc.constantFrom('=' as const, '>=' as const, '<=' as const, '~=' as const),
+    attribute,
+    value
+  }),
+  fc
+    .tuple(value, fc.array(filled, { maxLength: 2 }), value, attribute)
+    .filter(([first, middle, last]) => first.length + middle.length + last.length > 0)
+    .map(([first, middle, last, attribute]) => ({
+      type: 'substrings' as const,
+      attribute,
+      pieces: [first, ...middle, last]
+    })),
+  fc
+    .record({
+      type: fc.constant('extensible' as const),
+      attribute: fc.option(attribute, { nil: undefined }),
+      rule: fc.option(rule, { nil: undefined }),
+      withDn: fc.boolean(),
+      value
+    })
+    .filter(({ attribute, rule }) => attribute !== undefined || rule !== undefined)
+)
+const { filter } = fc.letrec<{ filter: LdapFilter }>(tie => ({
+  filter: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    item,
+    fc.record({ type: fc.constant('not' as const), filter: tie('filter') }),
+    fc.record({
+      type: fc.constantFrom('and' as const, 'or' as const),
+      filters: fc.array(tie('filter'), { minLength: 1, maxLength: 3 })
+    }) as fc.Arbitrary<LdapFilter>
+  )
+}))
+
+t.test('every filter is read as it was written, whatever blanks are between its parts', async t => {
+  const blanks = fc.infiniteStream(fc.constantFrom('', '', ' ', '\n  '))
+  fc.assert(
+    fc.property(filter, blanks, (model, stream) => {
+      const blank = () => String(stream.next().value)
+      t.same(parseLdapFilter(write(model, blank)), model)
+    }),
+    { numRuns: 300 }
+  )
+})
+
+t.test('every prefix of a filter, and what has more in it, is no filter', async () => {
+  fc.assert(
+    fc.property(filter, model => {
+      const text = write(model, () => '')
+      for (let end = 0; end < text.length; end++) if (parseLdapFilter(text.slice(0, end)) !== undefined) return false
+      return [`${text})`, `(${text}`, `(${text})`, `${text}${text}`, `${text}x`].every(
+        more => parseLdapFilter(more) === undefined
+      )
+    }),
+    { numRuns: 200 }
+  )
+})
+
+t.test('examples of RFC 4515 and of manuals', async t => {
+  for (const text of [
+    '(cn=Babs Jensen)',
+    '(!(cn=Tim Howes))',
+    '(&(objectClass=Person)(|(sn=Jensen)(cn=Babs J*)))',
+    '(o=univ*of*mich*)',
+    '(seeAlso=)',
+    '(cn:caseExactMatch:=Fred Flintstone)',
+    '(cn:=Betty Rubble)',
+    '(sn:dn:2.4.6.8.10:=Barney Rubble)',
+    '(o:dn:=Ace Industry)',
+    '(:1.2.3:=Wilma Flintstone)',
+    '(:DN:2.4.6.8.10:=Dino)',
+    '(o=Parens R Us \\28for all your parenthetical needs\\29)',
+    '(cn=*\\2A*)',
+    '(filename=C:\\5cMyFile)',
+    '(bin=\\00\\00\\00\\04)',
+    '(sn=Lu\\c4\\8di\\c4\\87)',
+    '(1.3.6.1.4.1.1466.0=\\04\\02\\48\\69)',
+    '(&(objectClass=user)(!(userAccountControl:1.2.840.113556.1.4.803:=2))(sAMAccountName={{username}}))',
+    '(memberOf=CN=Suporte,OU=Grupos,DC=corp,DC=example)'
+  ])
+    t.not(parseLdapFilter(text), undefined, text)
+  t.strictSame(parseLdapFilter('(cn= Ana )'), {
+    type: 'compare',
+    operator: '=',
+    attribute: 'cn',
+    value: Buffer.from(' Ana ')
+  })
+  t.strictSame(parseLdapFilter('(cn=ã\\c3\\a9)'), {
+    type: 'compare',
+    operator: '=',
+    attribute: 'cn',
+    value: Buffer.from('ãé')
+  })
+  for (const text of [
+    '',
+    'uid=x',
+    '()',
+    '(&)',
+    '(|)',
+    '(!)',
+    '(uid)',
+    '(=x)',
+    '(:=x)',
+    '(:dn:=x)',
+    '(uid=\\q)',
+    '(uid=\\2)',
+    '(uid=a(b)',
+    '(uid=a)b)',
+    '(uid=a**b)',
+    '(uid>=a*)',
+    '(uid:=a*)',
+    '({{username}}=x)',
+    '(uid x=y)',
+    '(1=x)',
+    '(2.=x)',
+    '(é=x)',
+    '(uid;=x)',
+    '(uid=x)(mail=x)',
+    '(!(a=b)(c=d))',
+    '(&(a=b)c=d)',
+    '(uid=\0)'
+  ])
+    t.equal(parseLdapFilter(text), undefined, text)
+})
