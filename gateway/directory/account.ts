@@ -5,7 +5,7 @@ import { allTexts, type DirectoryEntry, firstText, generalizedTime } from './per
 /** Failed binds that the directory currently counts. */
 export interface DirectoryCount {
   readonly failures: number
-  /** Ms until the directory forgets them. */
+  /** Ms until the directory forgets them; Infinity: never. */
   readonly forgottenInMs: number
   /** When the directory was asked, by `performance.now()`. */
   readonly readAt: number
@@ -23,6 +23,7 @@ export const ACCOUNT_ATTRIBUTES = [
   'accountExpires',
   'pwdFailureTime',
   'pwdAccountLockedTime',
+  'pwdStartTime',
   'pwdEndTime',
   'nsAccountLock',
   'loginDisabled'
@@ -30,16 +31,23 @@ export const ACCOUNT_ATTRIBUTES = [
 
 const ACCOUNT_DISABLED = 0x2
 const LOCKED_OUT = 0x10
+/** No stranger can cause it: a lock-out has the time at which it began (draft-behera-ldap-password-policy-11 §5.3.3). */
+const LOCKED_BY_ADMINISTRATOR = '000001010000Z'
 /** Never (MS-ADA1 §2.1). */
 const NEVER = 0x7fffffffffffffffn
 
 export const accountState = (entry: DirectoryEntry, now: number): AccountState => {
+  const startsAt = generalizedTime(firstText(entry, 'pwdStartTime'))
+  const endsAt = generalizedTime(firstText(entry, 'pwdEndTime'))
   const isDisabled =
     (numberOf(entry, 'userAccountControl') & ACCOUNT_DISABLED) !== 0 ||
     firstText(entry, 'nsAccountLock').toLowerCase() === 'true' ||
-    firstText(entry, 'loginDisabled').toLowerCase() === 'true'
+    firstText(entry, 'loginDisabled').toLowerCase() === 'true' ||
+    firstText(entry, 'pwdAccountLockedTime') === LOCKED_BY_ADMINISTRATOR ||
+    (startsAt !== undefined && startsAt > now) ||
+    (endsAt !== undefined && endsAt <= now)
   if (isDisabled) return 'disabled'
-  const expiresAt = fileTimeOf(entry, 'accountExpires') ?? generalizedTime(firstText(entry, 'pwdEndTime'))
+  const expiresAt = fileTimeOf(entry, 'accountExpires')
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'open'
 }
 
@@ -49,24 +57,27 @@ export const isLockedOut = (entry: DirectoryEntry, now: number, windowMs: number
   const computed = firstText(entry, 'msDS-User-Account-Control-Computed')
   if (computed !== '') return (Number(computed) & LOCKED_OUT) !== 0
   const lockedAt = fileTimeOf(entry, 'lockoutTime')
-  return lockedAt !== undefined && now - lockedAt < windowMs
+  return lockedAt !== undefined && isWithin(lockedAt, now, windowMs)
 }
 
-/** undefined if the entry does not say. Failures older than `windowMs` are not counted. */
+/** `windowMs` 0: the directory never forgets. */
+const isWithin = (at: number, now: number, windowMs: number): boolean => windowMs === 0 || now - at < windowMs
+
+/** undefined if the entry does not say. Failures older than `windowMs` are not counted; with 0, all that it holds are. */
 export const directoryCount = (
   entry: DirectoryEntry,
   now: number,
   windowMs: number
 ): Omit<DirectoryCount, 'readAt'> | undefined => {
   const failedAt = allTexts(entry, 'pwdFailureTime').flatMap(text => generalizedTime(text) ?? [])
-  const recent = failedAt.filter(at => now - at < windowMs)
-  if (failedAt.length > 0)
-    return { failures: recent.length, forgottenInMs: Math.max(0, ...recent.map(at => at + windowMs - now)) }
+  const recent = failedAt.filter(at => isWithin(at, now, windowMs))
+  const leftMs = (at: number) => (windowMs === 0 ? Number.POSITIVE_INFINITY : at + windowMs - now)
+  if (failedAt.length > 0) return { failures: recent.length, forgottenInMs: Math.max(0, ...recent.map(leftMs)) }
   const text = firstText(entry, 'badPwdCount')
   if (text === '') return undefined
   const failures = Number(text)
   const lastAt = fileTimeOf(entry, 'badPasswordTime')
-  const forgottenInMs = lastAt === undefined ? 0 : lastAt + windowMs - now
+  const forgottenInMs = lastAt === undefined ? 0 : leftMs(lastAt)
   return forgottenInMs <= 0 || !(failures > 0) ? NO_FAILURES : { failures, forgottenInMs }
 }
 

@@ -10,6 +10,7 @@ import { findOne, subjectFilter } from './lookup.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
 import { type DirectoryPerson, usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
+import { type BaseSetting, missingBases, neverForgets } from './preconditions.ts'
 import { createRefusalPace } from './refusal-pace.ts'
 import { createServers, type Servers } from './servers.ts'
 import { createServiceAccount } from './service-account.ts'
@@ -42,6 +43,10 @@ export interface Directory {
   findGroups(cn: string): Promise<readonly string[]>
   /** Whether the directory responds and accepts the service account. @throws DirectoryFailure */
   check(): Promise<void>
+  /** The settings whose base the service account does not find. @throws DirectoryFailure */
+  missingBases(): Promise<readonly BaseSetting[]>
+  /** Whether a password policy that can be read says that failures are never forgotten. @throws DirectoryFailure */
+  neverForgets(): Promise<boolean>
 }
 
 interface DirectoryOptions {
@@ -116,6 +121,9 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     },
     lookUp: account => asService(session => lookUp(plan, session, account)),
     findGroups: cn => asService(session => groupsNamed(plan, session, cn)),
+    missingBases: () =>
+      service === undefined ? Promise.resolve([]) : asService(session => missingBases(plan, session)),
+    neverForgets: () => asService(neverForgets),
     check: () =>
       onConnection({ plan, servers }, async session => {
         if (service !== undefined) return service.bind(session)

@@ -25,6 +25,8 @@ export const DIRECTORY_REASONS = [
   'no-entry',
   'ambiguous-entry',
   'foreign-entry',
+  /** More groups than are read; the login goes on without them. */
+  'too-many-groups',
   /** The directory, or the connection to it. */
   'service-account-refused',
   'directory-unreachable',

@@ -67,6 +67,6 @@ const searchGroups = async (
   paged: boolean
 ): Promise<readonly string[]> => {
   const { entries, isCut } = await session.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })
-  if (isCut) throw new DirectoryFailure('directory-refused', `more than ${MOST_GROUPS} groups`)
+  if (isCut) throw new DirectoryFailure('too-many-groups', `more than ${MOST_GROUPS} groups`)
   return entries.map(({ dn }) => dn)
 }

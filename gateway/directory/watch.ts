@@ -1,30 +1,36 @@
-// Checks in the background whether the directory responds, and logs each change.
-
+// Checks in the background whether the directory responds and shows groups, and logs each change.
 import type { Logger } from 'pino'
-import { task } from '../values/contain.ts'
+import type { Directory } from './directory.ts'
 import { DirectoryFailure } from './failure.ts'
 
 /** `refused`: it responds, but no longer accepts the service account. */
-export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown'
+export type DirectoryState = 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable'
 
 interface DirectoryWatch {
   state(): DirectoryState
   /** Reports the outcome of a login or lookup, because the state may have changed. */
   notice(error: unknown): void
+  /** Reports that somebody's groups were read; or why they could not be. */
+  noticeGroups(failure: unknown): void
   close(): Promise<void>
 }
 
 const WELL_EVERY_MS = 10_000
 const ILL_EVERY_MS = 2_000
 
-/** @param check throws DirectoryFailure if logins would fail now. */
-export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger, 'warn'>): DirectoryWatch => {
+/** @param directory its `check` throws DirectoryFailure if logins would fail now. */
+export const startDirectoryWatch = (
+  directory: Pick<Directory, 'check' | 'missingBases'>,
+  log: Pick<Logger, 'warn'>
+): DirectoryWatch => {
   let state: DirectoryState = 'unknown'
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
   let isClosed = false
+  const bases = createBaseWatch(log)
+  const groups = createGroupsWatch(log)
 
-  const enter = (next: DirectoryState, error: unknown): void => {
+  const enter = (next: Exclude<DirectoryState, 'groups-unreadable'>, error: unknown): void => {
     const before = state
     state = next
     if (next === before || (before === 'unknown' && next === 'ok')) return
@@ -33,7 +39,9 @@ export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger
   }
   const look = async (): Promise<void> => {
     try {
-      await check()
+      await directory.check()
+      bases.enter(await directory.missingBases())
+      if (bases.isGroupBaseMissing()) groups.enter('unreadable', new Error('LDAP_GROUP_BASE does not exist'))
       enter('ok', undefined)
     } catch (error) {
       const isRefused = error instanceof DirectoryFailure && error.reason === 'service-account-refused'
@@ -44,20 +52,55 @@ export const startDirectoryWatch = (check: () => Promise<void>, log: Pick<Logger
     clearTimeout(timer)
     running ??= look().finally(() => {
       running = undefined
-      if (!isClosed) timer = setTimeout(task(run), state === 'ok' ? WELL_EVERY_MS : ILL_EVERY_MS).unref()
+      if (!isClosed) timer = setTimeout(run, state === 'ok' ? WELL_EVERY_MS : ILL_EVERY_MS).unref()
     })
   }
   run()
   return {
-    state: () => state,
+    state: () => (state === 'ok' && groups.areUnreadable() ? 'groups-unreadable' : state),
     notice: error => {
       const isNews = error instanceof DirectoryFailure && state === 'ok' && MAY_BE_AWAY.has(error.reason)
       if (isNews && !isClosed) run()
     },
+    noticeGroups: failure => groups.enter(failure === undefined ? 'readable' : 'unreadable', failure),
     close: async () => {
       isClosed = true
       clearTimeout(timer)
       await running
+    }
+  }
+}
+
+/** Names a base that does not exist, once. */
+const createBaseWatch = (log: Pick<Logger, 'warn'>) => {
+  let known: readonly string[] = []
+  return {
+    isGroupBaseMissing: () => known.includes('LDAP_GROUP_BASE'),
+    enter: (missing: readonly string[]) => {
+      for (const setting of missing.filter(name => !known.includes(name)))
+        log.warn(
+          { setting, reason: 'base-missing' },
+          `the service account finds no entry at ${setting}: nothing is found below it. Correct the setting, or the permissions of LDAP_BIND_DN`
+        )
+      known = missing
+    }
+  }
+}
+
+const createGroupsWatch = (log: Pick<Logger, 'warn'>) => {
+  let state: 'readable' | 'unreadable' = 'readable'
+  return {
+    areUnreadable: () => state === 'unreadable',
+    enter: (next: typeof state, error: unknown) => {
+      if (next === state) return
+      state = next
+      if (next === 'readable')
+        log.warn({ reason: 'groups-readable' }, 'the groups of people can be read from the directory again')
+      else
+        log.warn(
+          { err: error, reason: 'groups-unreadable' },
+          'the groups of people cannot be read from the directory: what they grant stays for two rechecks, or for 24 hours without a recheck, then it lapses. Check LDAP_GROUP_BASE, LDAP_GROUP_FILTER and the permissions of the account that reads them'
+        )
     }
   }
 }

@@ -99,8 +99,9 @@ const recheck = async (parts: RecheckParts, account: DueAccount, isNews: (topic:
   try {
     const found = await directory.lookUp(account)
     if (found.state === 'open') {
-      await accounts.confirm(userId)
+      await accounts.confirm(userId, found.groups !== undefined)
       if (found.groups !== undefined) await parts.applyGroups(userId, found.groups)
+      else if (await accounts.missGroups(userId)) await parts.applyGroups(userId, [])
     } else if (found.state !== 'gone') await end(parts, userId, found.state)
     else if (!account.wasMissing) await accounts.miss(userId)
     else if (await isPlausible(parts, isNews)) await end(parts, userId, 'gone')

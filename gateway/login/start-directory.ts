@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import { createDirectory, type Directory } from '../directory/directory.ts'
+import type { GroupsRead } from '../directory/groups.ts'
 import { type DirectoryState, startDirectoryWatch } from '../directory/watch.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -29,13 +30,19 @@ export const startDirectory = async (
   const { ldap } = settings
   if (!ldap.active) return { directory: undefined, state: () => undefined, close: async () => {} }
   const directory = createDirectory(ldap)
-  const watch = startDirectoryWatch(directory.check, log)
+  const watch = startDirectoryWatch(directory, log)
   await warnOfLinks(settings, database, log)
+  const policy = warnOfPolicy(directory, ldap, log)
   const noticing =
-    <Args extends unknown[], Result>(ask: (...args: Args) => Promise<Result>) =>
+    <Args extends unknown[], Result extends object>(ask: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       try {
-        return await ask(...args)
+        const result = await ask(...args)
+        const { groups, groupsUnreadable } = result as GroupsRead
+        // One person in too many groups says nothing about the others.
+        const isOnesOwn = groupsUnreadable?.reason === 'too-many-groups'
+        if (groups !== undefined || (groupsUnreadable !== undefined && !isOnesOwn)) watch.noticeGroups(groupsUnreadable)
+        return result
       } catch (error) {
         watch.notice(error)
         throw error
@@ -61,9 +68,23 @@ export const startDirectory = async (
     directory: watched,
     state: watch.state,
     close: async () => {
-      await Promise.all([recheck?.close(), watch.close()])
+      await Promise.all([recheck?.close(), watch.close(), policy])
     }
   }
+}
+
+/** A directory that keeps failures for good would add those of several windows up, and lock the account. */
+const warnOfPolicy = async (
+  directory: Pick<Directory, 'neverForgets'>,
+  { lockoutWindowMs }: Settings['ldap'],
+  log: Logger
+): Promise<void> => {
+  // Many directories do not show their policy.
+  if (lockoutWindowMs === 0 || !(await directory.neverForgets().catch(() => false))) return
+  log.warn(
+    { reason: 'failures-never-forgotten' },
+    'a password policy of the directory locks accounts and has no pwdFailureCountInterval, so that failures never expire there: strangers could lock accounts through the gateway in the course of several windows. Set LDAP_LOCKOUT_WINDOW=0, or pwdFailureCountInterval in the directory'
+  )
 }
 
 /** If entries cannot be read, people known by a stable subject would become new people. */

@@ -10,12 +10,12 @@ import type { Reachability } from './reachability.ts'
 
 /**
  * `broken`: the audit log does not match its hash chain. `insecure`: it works, but a setting has switched a protection off.
- * `away`, `refused` and `unknown` are states of other systems, as found by the last background check.
+ * `away`, `refused`, `unknown` and `groups-unreadable` are states of other systems, as found by the last background check.
  */
 type Check = (typeof CHECKS)[number]
 
-const CHECKS = ['ok', 'degraded', 'broken', 'insecure', 'away', 'refused', 'unknown'] as const
-const UNWELL: ReadonlySet<string> = new Set<Check>(['degraded', 'broken', 'away', 'refused'])
+const CHECKS = ['ok', 'degraded', 'broken', 'insecure', 'away', 'refused', 'unknown', 'groups-unreadable'] as const
+const UNWELL: ReadonlySet<string> = new Set<Check>(['degraded', 'broken', 'away', 'refused', 'groups-unreadable'])
 
 /** Whether one of the checks makes the whole degraded. */
 export const isUnwell = (check: string): boolean => UNWELL.has(check)
@@ -77,7 +77,7 @@ export interface Known {
   /** Whether the database responds; checked at most once a second. */
   readonly databaseOk: () => Promise<boolean>
   /** undefined: directory login is not active. */
-  readonly directory: () => 'ok' | 'away' | 'refused' | 'unknown' | undefined
+  readonly directory: () => 'ok' | 'away' | 'refused' | 'unknown' | 'groups-unreadable' | undefined
 }
 
 interface Checked extends Known {

@@ -129,7 +129,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   directory_state: [
     'gauge',
     'State of the directory at its last check: 1 for the current state',
-    sources => stateOf(['ok', 'away', 'refused', 'unknown'], sources.directory())
+    sources => stateOf(['ok', 'away', 'refused', 'unknown', 'groups-unreadable'], sources.directory())
   ],
   database_up: [
     'gauge',

@@ -34,7 +34,8 @@ export const readLdap = (reader: Reader, isListed: boolean, warnings: string[]) 
     startTls,
     insecure,
     lockoutThreshold: reader.integer('LDAP_LOCKOUT_THRESHOLD', { min: 2, max: 10_000 }),
-    lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 1000, max: MAX_TIMER_MS })
+    /** 0: the directory never forgets failures. */
+    lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
   }
   judgeAddress(reader, ldap, warnings)
   judgeNames(reader, ldap)
@@ -112,6 +113,8 @@ const judgeGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): 
  * so each gets half of the failures that are safe, which must be at least one.
  */
 const judgeLockout = (reader: Reader, ldap: LdapSettings): void => {
+  if (ldap.lockoutWindowMs > 0 && ldap.lockoutWindowMs < 1000)
+    reader.mistake('LDAP_LOCKOUT_WINDOW', 'must be at least 1s, or 0 if the directory never forgets failures')
   if (!ldap.active || ldap.lockoutThreshold >= 3 || !mayHaveTwoNames(ldap)) return
   reader.mistake(
     'LDAP_LOCKOUT_THRESHOLD',

@@ -144,7 +144,10 @@ const TABLE = {
       'Number of failed logins at which the directory locks an account; the gateway never lets that many through',
     fallback: '5'
   },
-  LDAP_LOCKOUT_WINDOW: { meaning: 'Period over which the directory counts them', fallback: '30m' },
+  LDAP_LOCKOUT_WINDOW: {
+    meaning: 'Period over which the directory counts them; 0: it never forgets any',
+    fallback: '30m'
+  },
   CLOUDIDP_ENABLED: { meaning: 'Enable login through the cloud provider', fallback: 'false' },
   CLOUDIDP_TENANT_ID: {
     meaning: 'Tenant; replaces `{{tenant}}` in the addresses of the provider',

@@ -17,5 +17,9 @@ export const accessSourceProperties = {
       properties: { group: { type: 'string' }, profiles: strings, areas: strings }
     }
   },
+  groupsUnreadable: {
+    type: 'boolean',
+    description: 'The groups could not be read: what they grant stays for two rechecks, or a day, then it lapses'
+  },
   groupsCutOff: { type: 'boolean', description: 'The provider left groups out of its list: nothing is granted' }
 } as const

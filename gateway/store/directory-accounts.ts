@@ -40,8 +40,14 @@ export const createDirectoryAccounts = (database: Database) => {
     /** Up to `limit` of them that were not looked up for `ageMs`, the longest first. */
     due: (ageMs: number, limit: number): Promise<readonly DueAccount[]> =>
       database.read(manager => query<DueAccount>(manager, DUE, [ageMs, limit])),
-    /** The directory reported that the account is open. */
-    confirm: (userId: number) => set(CONFIRM, [userId]),
+    /** The directory reported that the account is open; `areGroupsRead`: and its groups. */
+    confirm: (userId: number, areGroupsRead: boolean) => set(CONFIRM, [userId, areGroupsRead]),
+    /** Its groups could not be read, by a recheck. True: what they grant has lapsed. */
+    missGroups: (userId: number): Promise<boolean> =>
+      database.read(async manager => {
+        const [row] = await query<{ hasLapsed: boolean }>(manager, MISS_GROUPS, [userId])
+        return row?.hasLapsed ?? false
+      }),
     /** A lookup found nothing. */
     miss: (userId: number) => set(MISS, [userId]),
     /** It was looked up, without any consequence. */
@@ -58,17 +64,41 @@ export const createDirectoryAccounts = (database: Database) => {
   }
 }
 
-/** A login found the account open. Part of the login's transaction. */
-export const confirmAccount = async (manager: EntityManager, userId: number, login: string): Promise<void> => {
-  await query(manager, LOGGED_IN, [userId, login])
+/**
+ * A login found the account open. Part of the login's transaction. True: its groups could not be read, and what they grant
+ * has lapsed.
+ */
+export const confirmAccount = async (
+  manager: EntityManager,
+  userId: number,
+  login: string,
+  areGroupsUnreadable: boolean
+): Promise<boolean> => {
+  const [row] = await query<{ hasLapsed: boolean }>(manager, LOGGED_IN, [userId, login, areGroupsUnreadable])
+  return row?.hasLapsed ?? false
 }
 
+/** Two rechecks, or a day where nothing is rechecked. */
+const HAS_LAPSED = (row: string) =>
+  `coalesce(${row}.groups_misses >= 2 OR ${row}.groups_unread_since <= now() - interval '24 hours', false) AS "hasLapsed"`
+
 const LOGGED_IN = `
-  INSERT INTO directory_accounts (user_id, login, checked_at) VALUES ($1, $2, now())
+  INSERT INTO directory_accounts AS a (user_id, login, checked_at, groups_unread_since)
+  VALUES ($1, $2, now(), CASE WHEN $3::boolean THEN now() END)
   ON CONFLICT (user_id) DO UPDATE SET
-    login = excluded.login, checked_at = now(), missing_since = NULL, ended_at = NULL`
+    login = excluded.login, checked_at = now(), missing_since = NULL, ended_at = NULL,
+    groups_unread_since = CASE WHEN $3::boolean THEN coalesce(a.groups_unread_since, now()) END,
+    groups_misses = CASE WHEN $3::boolean THEN a.groups_misses ELSE 0 END
+  RETURNING ${HAS_LAPSED('a')}`
+const MISS_GROUPS = `
+  UPDATE directory_accounts AS a
+  SET groups_unread_since = coalesce(groups_unread_since, now()), groups_misses = groups_misses + 1
+  WHERE user_id = $1 RETURNING ${HAS_LAPSED('a')}`
 const CONFIRM = `
-  UPDATE directory_accounts SET checked_at = now(), confirmed_at = now(), missing_since = NULL WHERE user_id = $1`
+  UPDATE directory_accounts SET checked_at = now(), confirmed_at = now(), missing_since = NULL,
+    groups_unread_since = CASE WHEN $2::boolean THEN NULL ELSE groups_unread_since END,
+    groups_misses = CASE WHEN $2::boolean THEN 0 ELSE groups_misses END
+  WHERE user_id = $1`
 const MISS = `
   UPDATE directory_accounts SET checked_at = now(), missing_since = coalesce(missing_since, now()) WHERE user_id = $1`
 const END = `

@@ -20,12 +20,16 @@ export interface StoredPerson {
   lowestAcceptedVersion: number
   disabled: boolean
   lastLoginAt: Date | null
+  /** The person's groups could not be read the last time. */
+  groupsUnreadable: boolean
 }
 
 export type PersonItem = User & {
   disabled: boolean
   /** ISO 8601, UTC; `''` if never. */
   lastLoginAt: string
+  /** The groups could not be read the last time: what they grant stays for a while, then it lapses. */
+  groupsUnreadable: boolean
   /** What an Admin assigned; `''` means no main area. */
   assigned: { profiles: string[]; areas: string[]; areaPrincipal: string }
 } & GrantedParts
@@ -98,10 +102,11 @@ const toItems = async (
     people.map(({ user }) => user.id),
     grants
   )
-  return people.map(({ user, assigned, disabled, lastLoginAt }) => ({
+  return people.map(({ user, assigned, disabled, lastLoginAt, groupsUnreadable }) => ({
     ...user,
     disabled,
     lastLoginAt: lastLoginAt?.toISOString() ?? '',
+    groupsUnreadable,
     assigned: { ...assigned, areaPrincipal: assigned.areaPrincipal ?? '' },
     ...(granted.get(user.id) ?? NOTHING_GRANTED)
   }))
@@ -134,6 +139,8 @@ const ORDER = `${ASSIGNED}, lower(u.name), u.id`
 const SELECT = `
   SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version AS version,
     u.lowest_accepted_version AS "lowestAcceptedVersion", u.disabled, u.last_login_at AS "lastLoginAt",
+    EXISTS (SELECT FROM directory_accounts d WHERE d.user_id = u.id AND d.groups_unread_since IS NOT NULL)
+      AS "groupsUnreadable",
     ARRAY(SELECT p.name FROM user_profiles up JOIN profiles p ON p.id = up.profile_id
       WHERE up.user_id = u.id ORDER BY p.id) AS "assignedProfiles",
     ARRAY(SELECT a.name FROM user_areas ua JOIN areas a ON a.id = ua.area_id
@@ -165,10 +172,10 @@ interface PersonRow extends Omit<StoredPerson, 'user' | 'assigned'> {
 
 const toPerson = (row: PersonRow): StoredPerson => {
   const { id, name, email, username, provider, profiles, areas } = row
-  const { version, lowestAcceptedVersion, disabled, lastLoginAt } = row
+  const { version, lowestAcceptedVersion, disabled, lastLoginAt, groupsUnreadable } = row
   const person = { id, name, email, username, provider, perfis: [...profiles], profiles, areas }
   const accessStatus = profiles.length > 0 && areas.length > 0 ? 'assigned' : 'unassigned'
   const assigned = { profiles: row.assignedProfiles, areas: row.assignedAreas, areaPrincipal: row.assignedMain }
   const user: User = { ...person, areaPrincipal: row.main ?? '', accessStatus }
-  return { user, assigned, version, lowestAcceptedVersion, disabled, lastLoginAt }
+  return { user, assigned, version, lowestAcceptedVersion, disabled, lastLoginAt, groupsUnreadable }
 }

@@ -46,8 +46,10 @@ export const syncPerson = async (
       return { ...person, firstLogin }
     }
     if (confirmed.linkWithoutIssuer !== undefined) await keepOtherLink(manager, id, confirmed.linkWithoutIssuer)
-    if (confirmed.login !== undefined) await confirmAccount(manager, id, confirmed.login)
-    const granted = await grantTo(manager, id, confirmed, grants, firstLogin)
+    const { login, groupsUnreadable } = confirmed
+    const hasLapsed = login !== undefined && (await confirmAccount(manager, id, login, groupsUnreadable !== undefined))
+    const seen = hasLapsed ? { ...confirmed, groups: [] } : confirmed
+    const granted = await grantTo(manager, id, seen, grants, firstLogin)
     const isBootstrapped = await applyBootstrap(manager, confirmed, person, firstLogin)
     await appendAudits(manager, [...found.entries, ...granted])
     const isChanged = isBootstrapped || granted.length > 0

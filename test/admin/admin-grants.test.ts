@@ -231,6 +231,7 @@ t.test('people see their access of today, and where each part of it comes from',
     accessStatus: 'assigned',
     assigned,
     granted: [{ group: SUPORTE, profiles: ['Agente', 'Financeiro'], areas: ['Suporte'] }],
+    groupsUnreadable: false,
     groupsCutOff: false
   })
   t.equal((await world.fetch('/auth/account/access')).status, 401)

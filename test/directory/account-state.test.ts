@@ -1,5 +1,5 @@
 // What an entry says of its account: whether it is open, locked out, and how many failed binds the directory counts.
-// LD-17
+// RV-62, RV-63, LD-17
 import t from 'tap'
 import { accountState, directoryCount, isLockedOut } from '../../gateway/directory/account.ts'
 import { type DirectoryEntry, guidBytes } from '../../gateway/directory/person.ts'
@@ -26,7 +26,11 @@ t.test('an account is disabled or expired as its directory writes it, and open o
   for (const never of ['0', '9223372036854775807', '', '-1', 'x', '99999999999999999999'])
     t.equal(state({ accountExpires: never }), 'open', never)
   // slapo-ppolicy (OpenLDAP 2.5)
-  t.equal(state({ pwdEndTime: '20260101120000Z' }), 'expired')
+  t.equal(state({ pwdEndTime: '20260101120000Z' }), 'disabled')
+  t.equal(state({ pwdStartTime: '20260101120001Z' }), 'disabled')
+  for (const open of ['20260101120000Z', 'x']) t.equal(state({ pwdStartTime: open }), 'open')
+  t.equal(state({ pwdAccountLockedTime: '000001010000Z' }), 'disabled')
+  t.equal(state({ pwdAccountLockedTime: '20260101115900Z' }), 'open', 'a lock-out, which a stranger can cause')
   t.equal(state({ pwdEndTime: '20260101120001Z' }), 'open')
   t.equal(state({ pwdEndTime: 'x' }), 'open')
 })
@@ -57,6 +61,19 @@ t.test('failures count until the window after them is over', async t => {
   t.same(count(bad('3', WINDOW - 1)), { failures: 3, forgottenInMs: 1 })
   for (const none of [bad('3', WINDOW), bad('0', 1000), bad('x', 1000), { badPwdCount: '3' }])
     t.same(count(none), { failures: 0, forgottenInMs: 0 }, JSON.stringify(none))
+})
+
+t.test('a directory that never forgets counts all that it holds, whatever its age', async t => {
+  const count = (attributes: Record<string, string | string[]>) => directoryCount(entry(attributes), NOW, 0)
+  t.same(count({ pwdFailureTime: ['20200101000000Z', '20260101115959Z'] }), {
+    failures: 2,
+    forgottenInMs: Number.POSITIVE_INFINITY
+  })
+  t.same(count({ badPwdCount: '4', badPasswordTime: fileTime(0) }), {
+    failures: 4,
+    forgottenInMs: Number.POSITIVE_INFINITY
+  })
+  t.equal(isLockedOut(entry({ lockoutTime: fileTime(1) }), NOW, 0), true)
 })
 
 t.test('a person of Active Directory is looked up by the bytes of the objectGUID', async t => {

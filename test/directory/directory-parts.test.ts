@@ -115,7 +115,7 @@ t.test('a time of a directory may have an offset, in hours or in minutes too', a
 
 t.test('a directory is looked at again when a login shows that it may be away, until the watch ends', async t => {
   let looks = 0
-  const watch = startDirectoryWatch(async () => void looks++, quiet)
+  const watch = startDirectoryWatch({ check: async () => void looks++, missingBases: async () => [] }, quiet)
   const notice = async (reason: 'directory-unreachable' | 'invalid-credentials' | undefined) => {
     watch.notice(reason === undefined ? new Error('x') : new DirectoryFailure(reason, 'x'))
     await new Promise(setImmediate)

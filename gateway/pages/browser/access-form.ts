@@ -137,6 +137,7 @@ export const AccessForm = (props: Props): VNode => {
       onProblem=${(words: string) => props.onDone(words, true)} hasChildren=${onlyGranted.length > 0}>
       ${onlyGranted.map(area => html`<li key=${`granted ${area}`} data-granted><bdi>${area}</bdi>${granted('areas', area)}</li>`)}<//>
     ${person.granted.length > 0 && html`<p class="quiet">${text('grantedOnly')}</p>`}
+    ${person.groupsUnreadable && html`<p class="notice" data-error="true">${text('groupsUnreadable')}</p>`}
     ${person.groupsCutOff && html`<p class="notice" data-error="true">${text('groupsCutOff')}</p>`}
     <p class="quiet">${text('accessNote')}</p>
     <p role="status" class="lack">${lack !== undefined && text(lack)}</p>

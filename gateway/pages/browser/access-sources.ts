@@ -15,6 +15,8 @@ export interface AccessSources {
   }[]
   /** The provider truncated the list of groups, so it grants nothing. */
   readonly groupsCutOff: boolean
+  /** The groups could not be read the last time: what they grant will lapse. */
+  readonly groupsUnreadable: boolean
 }
 
 export const includesName = (names: readonly string[], name: string): boolean =>

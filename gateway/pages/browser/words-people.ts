@@ -47,6 +47,10 @@ export const text = createText({
     'O acesso que vem de grupos é definido nos arquivos de rotas e não pode ser retirado aqui.',
     'Access that comes from groups is defined in the route files and cannot be removed here.'
   ],
+  groupsUnreadable: [
+    'Os grupos desta pessoa não puderam ser lidos no diretório: o acesso que vem deles fica por pouco tempo e depois caduca.',
+    'This person’s groups could not be read from the directory: the access that they give stays for a short time, then it lapses.'
+  ],
   groupsCutOff: [
     'O provedor enviou uma lista incompleta dos grupos desta pessoa; por isso nenhum grupo dá acesso a ela.',
     'The provider sent an incomplete list of this person’s groups, so no group gives them access.'

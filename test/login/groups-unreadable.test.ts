@@ -1,0 +1,117 @@
+// Access granted to groups that can no longer be read stays for a while, then lapses; the log, /health and the console say so.
+// RV-60, RV-63
+import t, { type Test } from 'tap'
+import { startGateway, type World } from '../support/gateway.ts'
+import { logIn } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
+import { dnOf } from '../support/openldap-people.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+const ldap = await startOpenLdap(t, { lockoutThreshold: 5 })
+const groups = `ou=groups,${ldap.baseDn}`
+const admins = `cn=Admins,${groups}`
+await ldap.add(groups, { objectClass: 'organizationalUnit', ou: 'groups' })
+await ldap.add(admins, { objectClass: 'groupOfNames', cn: 'Admins', member: dnOf({ uid: 'maria' }) })
+const setMember = (uid: string) => ldap.replace(admins, 'member', [dnOf({ uid })])
+
+const env = (more: Record<string, string>) => ({
+  ...ldap.env,
+  LDAP_USER_DN_TEMPLATE: '',
+  LDAP_BIND_DN: ldap.admin.dn,
+  LDAP_BIND_PASSWORD: ldap.admin.password,
+  LDAP_GROUP_BASE: groups,
+  LDAP_GROUP_FILTER: '(member={{dn}})',
+  LDAP_RECHECK: '600ms',
+  LOG_LEVEL: 'info',
+  ...more
+})
+
+const startWorld = async (t: Test) => {
+  await setMember('maria')
+  const postgres = await startPostgres(t)
+  const start = async (more: Record<string, string> = {}) => {
+    const world = await startGateway(t, { postgres, env: env(more) })
+    world.writeRoutes({ grants: [{ group: admins, profiles: ['Admin'], areas: ['Geral'] }] })
+    await world.gateway.reload()
+    return world
+  }
+  return { postgres, start }
+}
+
+const profilesOf = async (world: World, token: string): Promise<string[]> => {
+  const answer = await world.fetch('/auth/refresh', { method: 'POST', token })
+  return ((await answer.json()) as { user: { profiles: string[] } }).user.profiles
+}
+const directoryHealth = async (world: World): Promise<string | undefined> =>
+  ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks.directory
+const warnings = (world: World, wanted: string) => world.log.filter(({ reason }) => reason === wanted).length
+
+t.test(
+  'with a base that is written wrongly, granted access lapses after two rechecks, new logins included',
+  async t => {
+    const { postgres, start } = await startWorld(t)
+    const right = await start()
+    t.same((await logIn(right, 'maria')).user.profiles, ['Admin'])
+    await right.gateway.close()
+    await setMember('ana')
+    const world = await start({ LDAP_GROUP_BASE: `ou=grups,${ldap.baseDn}` })
+    t.match(await world.logged(({ reason }) => reason === 'base-missing'), { setting: 'LDAP_GROUP_BASE' })
+    const [maria, ana] = [await logIn(world, 'maria'), await logIn(world, 'ana')]
+    t.same([maria.user.profiles, ana.user.profiles], [['Admin'], []], 'for now, everybody keeps what they had')
+    await until(async () => (await profilesOf(world, maria.token)).length === 0)
+    t.same((await logIn(world, 'maria')).user.profiles, [], 'and a new login brings nothing back')
+    const [row] = await postgres.query('SELECT max(groups_misses) AS most FROM directory_accounts')
+    t.ok(Number(row?.most) >= 2)
+    t.equal(await directoryHealth(world), 'groups-unreadable')
+    t.equal(warnings(world, 'groups-unreadable'), 1)
+    t.equal(warnings(world, 'base-missing'), 1)
+    const admin = await world.tokenFor({ profiles: ['Admin'] })
+    const item = (await (await world.fetch(`/auth/admin/users/${maria.user.id}`, { token: admin })).json()) as object
+    t.match(item, { groupsUnreadable: true, groupsCutOff: false, granted: [] })
+    await world.gateway.close()
+    const corrected = await start()
+    t.same((await logIn(corrected, 'ana')).user.profiles, ['Admin'])
+    await until(async () => (await directoryHealth(corrected)) === 'ok')
+  }
+)
+
+t.test('groups that can be read again give access again, and the log says it once', async t => {
+  const { start } = await startWorld(t)
+  const world = await start()
+  const { token } = await logIn(world, 'maria')
+  await ldap.remove(admins)
+  await ldap.remove(groups)
+  await until(async () => (await directoryHealth(world)) === 'groups-unreadable')
+  await until(async () => (await profilesOf(world, token)).length === 0)
+  await ldap.add(groups, { objectClass: 'organizationalUnit', ou: 'groups' })
+  await ldap.add(admins, { objectClass: 'groupOfNames', cn: 'Admins', member: dnOf({ uid: 'maria' }) })
+  await until(async () => (await profilesOf(world, token)).length > 0)
+  await until(async () => (await directoryHealth(world)) === 'ok')
+  t.same([warnings(world, 'groups-unreadable'), warnings(world, 'groups-readable')], [1, 1])
+})
+
+t.test('without a recheck, granted access lapses at a login a day later', async t => {
+  const { postgres, start } = await startWorld(t)
+  const right = await start({ LDAP_RECHECK: '0' })
+  t.same((await logIn(right, 'maria')).user.profiles, ['Admin'])
+  await right.gateway.close()
+  const world = await start({ LDAP_RECHECK: '0', LDAP_GROUP_BASE: `ou=grups,${ldap.baseDn}` })
+  const back = (hours: number) =>
+    postgres.query(`UPDATE directory_accounts SET groups_unread_since = now() - interval '${hours} hours'`)
+  t.same((await logIn(world, 'maria')).user.profiles, ['Admin'])
+  await back(23)
+  t.same((await logIn(world, 'maria')).user.profiles, ['Admin'])
+  await back(25)
+  t.same((await logIn(world, 'maria')).user.profiles, [])
+})
+
+t.test('a start that can read a policy that never forgets failures warns, unless the settings say so too', async t => {
+  const { start } = await startWorld(t)
+  const warned = await start()
+  await warned.logged(({ reason }) => reason === 'failures-never-forgotten')
+  await warned.gateway.close()
+  const told = await start({ LDAP_LOCKOUT_WINDOW: '0' })
+  await told.gateway.close()
+  t.equal(warnings(told, 'failures-never-forgotten'), 0)
+})
