@@ -55,10 +55,13 @@ t.test(
     t.same((await logIn(right, 'maria')).user.profiles, ['Admin'])
     await right.gateway.close()
     await setMember('ana')
-    const world = await start({ LDAP_GROUP_BASE: `ou=grups,${ldap.baseDn}` })
-    t.match(await world.logged(({ reason }) => reason === 'base-missing'), { setting: 'LDAP_GROUP_BASE' })
-    const [maria, ana] = [await logIn(world, 'maria'), await logIn(world, 'ana')]
+    const wrong = { LDAP_GROUP_BASE: `ou=grups,${ldap.baseDn}` }
+    const patient = await start({ ...wrong, LDAP_RECHECK: '1h' })
+    const [maria, ana] = [await logIn(patient, 'maria'), await logIn(patient, 'ana')]
     t.same([maria.user.profiles, ana.user.profiles], [['Admin'], []], 'for now, everybody keeps what they had')
+    await patient.gateway.close()
+    const world = await start(wrong)
+    t.match(await world.logged(({ reason }) => reason === 'base-missing'), { setting: 'LDAP_GROUP_BASE' })
     await until(async () => (await profilesOf(world, maria.token)).length === 0)
     t.same((await logIn(world, 'maria')).user.profiles, [], 'and a new login brings nothing back')
     const [row] = await postgres.query('SELECT max(groups_misses) AS most FROM directory_accounts')
