@@ -1,0 +1,38 @@
+// Every byte of a body arrives, framed as it was sent, whatever the client, the backend, its size, its direction and its reader.
+import t from 'tap'
+import { type Cell, SIZES } from '../matrix/cells.ts'
+import { runMatrix } from '../matrix/run.ts'
+
+const MEGABYTE = SIZES['1 MB']
+/** Of what a process holds while bodies of 100 MB pass through it. */
+const BOUND_MB = 160
+
+const isUpTo =
+  (bytes: number) =>
+  ({ size }: Cell): boolean =>
+    SIZES[size] <= bytes
+
+/** Of the largest bodies a few cells for each client and backend; `npm run matrix` runs them all. */
+const isLargeSample = ({ size, framing, direction, reader }: Cell): boolean =>
+  size === '100 MB' &&
+  ['length down fast', 'chunked both slow', 'length up slow', 'chunked down leaves'].includes(
+    `${framing} ${direction} ${reader}`
+  )
+
+t.test('every body of up to 1 MB arrives in every combination', async t => {
+  // RV-01
+  const { cells, faults } = await runMatrix(t, { workers: 1, wanted: isUpTo(MEGABYTE) })
+  t.same(faults, [])
+  t.equal(cells, 1512)
+})
+
+t.test('bodies arrive through four workers too', async t => {
+  const { faults } = await runMatrix(t, { workers: 4, wanted: isUpTo(SIZES['64 KB']) })
+  t.same(faults, [])
+})
+
+t.test('bodies of 100 MB pass without being held, however slowly they are read', async t => {
+  const { faults, grownMb } = await runMatrix(t, { workers: 1, wanted: isLargeSample })
+  t.same(faults, [])
+  t.ok(grownMb < BOUND_MB, `a process grew by ${grownMb.toFixed(0)} MB`)
+})
