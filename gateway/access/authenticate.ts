@@ -19,7 +19,7 @@ const FROM_ELSEWHERE = new Unauthenticated({ reason: 'foreign-address' })
 const isPublic = ({ match }: Exchange): boolean =>
   match?.route !== undefined
     ? match.route.public || match.route.socketio !== undefined
-    : match?.refusal === 'method' && match.public
+    : (match?.refusal === 'method' || match?.refusal === 'bad-path') && match.public
 
 export interface Authentication {
   verifiedTokens: VerifiedTokens

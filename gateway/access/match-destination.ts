@@ -3,7 +3,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { originForm } from './match-route.ts'
 
-const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination' }
+const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', public: true }
 
 /**
  * The Destination of a COPY or MOVE (RFC 4918 §9.8, §9.9, §10.3) must lead to routes of the same upstream which admit this

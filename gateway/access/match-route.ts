@@ -83,7 +83,7 @@ export const createMatchRoute = (current: () => RouteTable): MatchRoute => {
     if (match.route !== undefined) {
       exchange.route = match.route
       exchange.path = match.path
-    } else if (match.refusal === 'bad-path') exchange.refusal = new BadPath({ reason: match.reason })
+    } else if (match.refusal === 'bad-path' && match.public) exchange.refusal = new BadPath({ reason: match.reason })
   }
   return {
     matchPlain(exchange) {

@@ -4,7 +4,7 @@ import { judgePerson } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { findEvent, findNamespace } from '../routes/socketio-rules.ts'
 
-export interface NamespaceAccess {
+interface NamespaceAccess {
   readonly name: string
   readonly before: readonly string[]
   readonly after: readonly string[]

@@ -1,10 +1,11 @@
 // Lists what became more permissive and what became stricter between two route tables, most important first.
 import { askersWith, halfAssignedWith, type NamedAsker } from '../explain/askers.ts'
-import { compareShapes } from '../explain/specificity.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import { atOnce } from '../routes/in-parts.ts'
 import type { Place, Route, RouteMatch, RouteTable } from '../routes/route.ts'
+import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
 import { compareGrants } from './compare-grants.ts'
-import { compareNamespaces, type NamespaceAccess } from './compare-namespaces.ts'
+import { compareNamespaces } from './compare-namespaces.ts'
 import { compareOptions, type Note } from './compare-options.ts'
 import { compareUpstreams } from './compare-upstreams.ts'
 import { methodWords, sentence } from './difference-words.ts'
@@ -47,11 +48,14 @@ interface CompareOptions extends DecideOptions {
   readonly askers: readonly NamedAsker[]
 }
 
-interface Group {
+/** Requests that match the same two routes and are decided alike. */
+interface Group extends Change {
   readonly was: RouteMatch
   readonly now: RouteMatch
   readonly methods: Map<string, MethodClass>
   readonly example: { readonly method: string; readonly path: string }
+  /** The path is one that lax backends read in several ways. */
+  readonly isSpelledOddly: boolean
 }
 
 /** Asks both tables every request that could distinguish them, as every kind of person. */
@@ -60,19 +64,25 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
   const options = { ...decideOptions, askers: [...askersWith(profiles), ...halfAssignedWith(profiles)] }
   const routes = [...before.routes, ...after.routes].filter(isWritten)
   const { paths, methods, isComplete } = representativeRequests(routes)
+  const passers = { before: passersBy(options), after: passersBy(options) }
   const groups = new Map<string, Group>()
-  for (const path of paths) {
+  const changes = new Map<string, Change>()
+  for (const { path, of } of paths) {
     for (const method of methods) {
       const [was, now] = [before.match(method.method, path), after.match(method.method, path)]
-      if (!isWritten(was.route) && !isWritten(now.route)) continue
-      const key = `${keyOf(was)} → ${keyOf(now)}`
-      const group = groups.get(key) ?? { was, now, methods: new Map(), example: { method: method.method, path } }
+      if (isOwn(was) && isOwn(now)) continue
+      const change = changeOf(passers.before(was), passers.after(now), changes.get(`${method.method} ${of}`))
+      changes.set(`${method.method} ${path}`, change)
+      const key = [was.route?.id, now.route?.id, ...Object.values(change)].join(' → ')
+      const example = { method: method.method, path }
+      const known = groups.get(key)
+      const group = known ?? { ...change, was, now, methods: new Map(), example, isSpelledOddly: of !== undefined }
       group.methods.set(method.method, method)
       groups.set(key, group)
     }
   }
   const found = [...groups.values()]
-  const differences = found.flatMap(group => differencesOf(group, methods, options)).sort(louder)
+  const differences = unique(found.flatMap(group => differencesOf(group, methods, options))).sort(louder)
   return {
     opened: differences.filter(({ change }) => change === 'opened'),
     closed: differences.filter(({ change }) => change === 'closed'),
@@ -80,16 +90,51 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
       ...compareGrants(before.grants, after.grants),
       ...compareUpstreams(before, after),
       ...found.flatMap(notesOf)
-    ]),
+    ]).sort((a, b) => Number(b.looser) - Number(a.looser)),
     isComplete
   }
 }
+
+/** Names of those who pass, and of those for whom that has changed. */
+interface Change {
+  readonly before: readonly string[]
+  readonly after: readonly string[]
+  readonly opened: readonly string[]
+  readonly closed: readonly string[]
+}
+
+/** @param plain what has changed for the plain spelling, which is not said twice */
+const changeOf = (before: readonly string[], after: readonly string[], plain?: Change): Change => ({
+  before,
+  after,
+  opened: after.filter(one => !before.includes(one) && plain?.opened.includes(one) !== true),
+  closed: before.filter(one => !after.includes(one) && plain?.closed.includes(one) !== true)
+})
+
+/** Who passes a match of one table; remembered, since most requests match alike. */
+const passersBy = (options: CompareOptions) => {
+  const known = new Map<string, readonly string[]>()
+  return (match: RouteMatch): readonly string[] => {
+    const key = keyOf(match)
+    const names =
+      known.get(key) ?? options.askers.filter(asker => isAllowed(decide(match, asker, options))).map(({ name }) => name)
+    known.set(key, names)
+    return names
+  }
+}
+
+/** Everything that a decision depends on. */
+const keyOf = (match: RouteMatch): string =>
+  match.route === undefined
+    ? match.refusal
+    : [match.route, ...(match.alsoReadAs ?? [])].map(({ number }) => number).join()
 
 /** From the route files, not the gateway's own. */
 const isWritten = (route: Route | undefined): route is Route =>
   route?.upstream !== undefined || route?.external === true
 
-const keyOf = (match: RouteMatch): string => match.route?.id ?? match.refusal ?? ''
+/** Only the gateway itself, or no route, is concerned. */
+const isOwn = (match: RouteMatch): boolean => match.route !== undefined && !isWritten(match.route)
 
 const louder = (a: Difference, b: Difference): number =>
   b.weight - a.weight || (a.text < b.text ? -1 : a.text > b.text ? 1 : 0)
@@ -97,30 +142,31 @@ const louder = (a: Difference, b: Difference): number =>
 const notesOf = ({ was, now }: Group): Note[] =>
   was.route === undefined || now.route === undefined ? [] : compareOptions(was.route, now.route)
 
-const unique = (notes: readonly Note[]): Note[] =>
-  [...new Map(notes.map(note => [note.text, note])).values()].sort((a, b) => Number(b.looser) - Number(a.looser))
+const unique = <T extends { readonly text: string }>(all: readonly T[]): T[] => {
+  const texts = new Set<string>()
+  return all.filter(({ text }) => !texts.has(text) && texts.add(text))
+}
 
 const differencesOf = (group: Group, all: readonly MethodClass[], options: CompareOptions): Difference[] => {
   const { was, now, example } = group
-  const path = moreSpecific(was.route, now.route, example.method)
+  const path = moreSpecific(was.route, now.route, example)
   if (was.route?.socketio !== undefined || now.route?.socketio !== undefined) {
     return compareNamespaces(was.route, now.route, options.cloudUnassignedMayPass, options.askers).flatMap(one =>
-      asDifferences({ ...one, name: `${path} namespace ${one.name}`, methods: [] }, group)
+      asDifferences(`${path} namespace ${one.name}`, [], changeOf(one.before, one.after), group)
     )
   }
-  const passes = (match: RouteMatch) => options.askers.filter(asker => isAllowed(decide(match, asker, options)))
-  const before = passes(was).map(({ name }) => name)
-  const after = passes(now).map(({ name }) => name)
-  return asDifferences({ name: path, before, after, methods: methodWords(group.methods, all) }, group)
+  const name = group.isSpelledOddly ? `${path} (spelled as in ${example.path})` : path
+  return asDifferences(name, methodWords(group.methods, all), group, group)
 }
 
 const isAllowed = ({ decision }: Decision): boolean => decision === 'allow'
 
-interface Access extends NamespaceAccess {
-  readonly methods: readonly string[]
-}
-
-const asDifferences = ({ name, before, after, methods }: Access, { was, now, example }: Group): Difference[] => {
+const asDifferences = (
+  name: string,
+  methods: readonly string[],
+  { before, after, opened, closed }: Change,
+  { was, now, example, isSpelledOddly }: Group
+): Difference[] => {
   const side = (match: RouteMatch, allowed: readonly string[]): TableSide => ({
     route: match.route?.id,
     place: match.route?.place,
@@ -130,10 +176,9 @@ const asDifferences = ({ name, before, after, methods }: Access, { was, now, exa
     if (who.length === 0) return []
     const text = sentence({ change, path: name, methods, who, before, after })
     const common = { change, path: name, methods, who, text, example }
-    return [{ ...common, was: side(was, before), now: side(now, after), weight: weigh(who, was.route !== undefined) }]
+    const weight = isSpelledOddly ? 0 : weigh(who, was.route !== undefined)
+    return [{ ...common, was: side(was, before), now: side(now, after), weight }]
   }
-  const opened = after.filter(one => !before.includes(one))
-  const closed = before.filter(one => !after.includes(one))
   return [...difference('opened', opened), ...difference('closed', closed)]
 }
 
@@ -150,7 +195,17 @@ const WEIGHTS: Readonly<Record<string, number>> = {
 const weigh = (who: readonly string[], wasRoute: boolean): number =>
   who.reduce((sum, name) => sum + (WEIGHTS[name] ?? 1), 0) * (wasRoute ? 3 : 1)
 
-const moreSpecific = (was: Route | undefined, now: Route | undefined, method: string): string => {
-  if (was === undefined || now === undefined) return (was ?? now)?.path ?? ''
-  return compareShapes(was, now, method) >= 0 ? was.path : now.path
+/** The path of the one with precedence. */
+const moreSpecific = (was: Route | undefined, now: Route | undefined, { method, path }: Group['example']): string => {
+  if (was === undefined || now === undefined) return (was ?? now)?.path ?? path
+  const both = atOnce(
+    createTrie(
+      [was, now],
+      segment => segment,
+      earlier => earlier,
+      []
+    )
+  )
+  const [first] = candidatesFor(both, method, shapeOf(path))
+  return typeof first === 'object' ? first.path : now.path
 }

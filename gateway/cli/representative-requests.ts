@@ -1,10 +1,11 @@
 // Lists requests that together show every difference between two route tables in paths and methods.
-import { foldLetters } from '../routes/lax-readings.ts'
+import { foldLetters, mayBeScript } from '../routes/lax-readings.ts'
 import type { Route } from '../routes/route.ts'
 import { shapeOf } from '../routes/route-trie.ts'
 
 interface RepresentativeRequests {
-  readonly paths: readonly string[]
+  /** `of`: the plain path that this is another spelling of. */
+  readonly paths: readonly { readonly path: string; readonly of: string | undefined }[]
   readonly methods: readonly MethodClass[]
   /** False if the routes have more combinations than are checked; each single route always is. */
   readonly isComplete: boolean
@@ -20,15 +21,35 @@ const MAX_PATHS = 100_000
 
 /**
  * The route of a canonical path depends only on its length and on which of its segments are static segments of some
- * route, so one path per class is enough. Overlaps (`/a/:x` with `/:y/b`) form classes too.
+ * route, so one path per class is enough. Overlaps (`/a/:x` with `/:y/b`) form classes too, and so does each way in which
+ * a lax backend could read a path as another one.
  */
 export const representativeRequests = (routes: readonly Route[]): RepresentativeRequests => {
   const root = createNode()
   for (const { path } of routes) insert(root, shapeOf(path))
   const fresh = freshSegment(routes)
   const paths = new Set(routes.flatMap(({ path }) => instances(path, fresh)))
-  const isComplete = enumerate(root, fresh, paths)
-  return { paths: [...paths], methods: methodClasses(routes), isComplete }
+  let isComplete = enumerate(root, fresh, paths)
+  const spellings = new Map<string, string>()
+  for (const path of paths) {
+    const bare = path.replace(`/${fresh}.php`, '')
+    if (bare !== path) spellings.set(path, bare === '' ? '/' : bare)
+    if (spellings.size > MAX_PATHS) isComplete = false
+    else for (const spelling of spellingsOf(path, fresh)) if (!paths.has(spelling)) spellings.set(spelling, path)
+  }
+  const plain = [...paths].filter(path => !spellings.has(path)).map(path => ({ path, of: undefined }))
+  const others = [...spellings].map(([path, of]) => ({ path, of }))
+  return { paths: [...plain, ...others], methods: methodClasses(routes), isComplete }
+}
+
+/** A path as clients could write it for a backend that ignores case, extensions, scripts, parameters or escapes. */
+const spellingsOf = (path: string, fresh: string): string[] => {
+  const segments = path.split('/').slice(1)
+  const inEach = segments.flatMap((segment, index) =>
+    [segment.toUpperCase(), `${segment}.php`].map(other => `/${segments.with(index, other).join('/')}`)
+  )
+  const ends = ['.json', '%20', '.', ';x', '/', `.php/${fresh}`, `/${fresh}.php/`, `%2F${fresh}`, '/index.html']
+  return [path.toUpperCase(), ...inEach, ...ends.map(end => path + end)]
 }
 
 interface Node {
@@ -68,26 +89,39 @@ const instances = (path: string, fresh: string): string[] => {
   return shape.at(-1) === '*' ? [base, `${base === '/' ? '' : base}/${fresh}`] : [base]
 }
 
+interface Level {
+  readonly prefix: string
+  readonly nodes: readonly Node[]
+  readonly hasScript: boolean
+}
+
 /** Breadth first, so that the paths omitted beyond the limit are the deepest. */
 const enumerate = (root: Node, fresh: string, paths: Set<string>): boolean => {
-  let level: { readonly prefix: string; readonly nodes: readonly Node[] }[] = [{ prefix: '', nodes: [root] }]
+  let level: Level[] = [{ prefix: '', nodes: [root], hasScript: false }]
   while (level.length > 0) {
-    const next: typeof level = []
-    for (const { prefix, nodes } of level) {
+    const next: Level[] = []
+    for (const { prefix, nodes, hasScript } of level) {
       paths.add(prefix === '' ? '/' : prefix)
       if (paths.size > MAX_PATHS) return false
       const params = nodes.flatMap(({ param }) => (param === undefined ? [] : [param]))
-      for (const name of new Set(nodes.flatMap(({ statics }) => [...statics.keys()]))) {
-        const named = nodes.flatMap(({ statics }) => statics.get(name) ?? [])
-        next.push({ prefix: `${prefix}/${name}`, nodes: [...named, ...params] })
+      const names = new Set(nodes.flatMap(({ statics }) => [...statics.keys()]))
+      for (const name of hasScript ? names : names.add(`${fresh}.php`)) {
+        // A script may route what follows as if it were not there itself.
+        const isScript = mayBeScript(name) && !hasScript
+        const below = [...nodes.flatMap(node => childrenNamed(node, name)), ...params, ...(isScript ? nodes : [])]
+        next.push({ prefix: `${prefix}/${name}`, nodes: below, hasScript: hasScript || isScript })
       }
-      if (params.length > 0) next.push({ prefix: `${prefix}/${fresh}`, nodes: params })
+      if (params.length > 0) next.push({ prefix: `${prefix}/${fresh}`, nodes: params, hasScript })
       else paths.add(`${prefix}/${fresh}`)
     }
     level = next
   }
   return true
 }
+
+/** Below another spelling, too, there may be a route that ignoring case leads to. */
+const childrenNamed = ({ statics }: Node, name: string): Node[] =>
+  [...statics].flatMap(([other, child]) => (foldLetters(other) === foldLetters(name) ? [child] : []))
 
 const COMMON = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD', 'PROPFIND']
 

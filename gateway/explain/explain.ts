@@ -5,11 +5,10 @@ import { matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
-import { foldLetters, laxReadings } from '../routes/lax-readings.ts'
-import { RESERVED } from '../routes/own-routes.ts'
 import { forwardedPath, type Place, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
+import { takesMethod } from '../routes/route-trie.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
-import { compareShapes, pathMatches, segmentsOf, takesMethod, whyLost } from './specificity.ts'
+import { whyLost } from './why-lost.ts'
 
 export interface Question {
   readonly method: string
@@ -112,49 +111,27 @@ const pathOf = (table: RouteTable, target: string): string | undefined => {
 }
 
 const candidatesOf = (table: RouteTable, method: string, path: string, match: RouteMatch): Candidate[] => {
-  const segments = segmentsOf(path)
-  const isOurs = isReserved(segments)
-  const fits = table.routes.filter(route => pathMatches(route.path, segments))
-  const order = (a: Route, b: Route) =>
-    Number(b === match.route) - Number(a === match.route) || compareShapes(b, a, method)
-  const winner = match.route ?? fits.filter(route => takesMethod(route, method)).sort(order)[0]
-  return fits.sort(order).map(route => {
-    if (route === match.route) return { route, chosen: true, why: 'the most specific route for this method' }
-    if (isOurs && (route.upstream !== undefined || route.external)) {
-      return { route, chosen: false, why: 'this path belongs to the gateway and cannot be served by route files' }
-    }
-    if (route === winner) return { route, chosen: false, why: 'it would be chosen, but the path is refused' }
-    return { route, chosen: false, why: whyLost(route, winner, method) }
-  })
+  const found = table.candidates(method, path)
+  const hiddenFrom = found.indexOf('reserved')
+  const routes = found.filter(candidate => candidate !== 'reserved')
+  const winner = match.route ?? routes.find(route => takesMethod(route, method))
+  const why = (route: Route, index: number): string => {
+    if (route === match.route) return 'the most specific route for this method'
+    if (hiddenFrom !== -1 && index >= hiddenFrom)
+      return 'this path belongs to the gateway and cannot be served by route files'
+    return route === winner ? 'it would be chosen, but the path is refused' : whyLost(route, winner, method)
+  }
+  return routes
+    .map((route, index) => ({ route, chosen: route === match.route, why: why(route, index) }))
+    .sort((a, b) => Number(b.chosen) - Number(a.chosen))
 }
-
-const isReserved = (segments: readonly string[]): boolean =>
-  RESERVED.some(({ segment, extent }) => segment === segments[0] && (extent === 'subtree' || segments.length === 1))
 
 const laxWords = (table: RouteTable, method: string, path: string | undefined, match: RouteMatch): string => {
   const [cut] = match.route === undefined ? [] : (match.alsoReadAs ?? [])
   if (cut !== undefined)
     return ` A backend that cuts extensions off, runs scripts or serves index files would read the path as one of the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`
-  if (path === undefined || match.refusal !== 'bad-path' || match.reason !== 'lax-reading') return ''
-  const best = (segments: readonly string[], spelling: (text: string) => string) =>
-    table.routes
-      .filter(route => takesMethod(route, method) && pathMatches(route.path, segments, spelling))
-      .sort((a, b) => compareShapes(b, a, method))[0]
-  const exact = best(segmentsOf(path), text => text)
-  for (const segments of laxReadings(path, Number.MAX_SAFE_INTEGER)) {
-    const found = best(segments.map(foldLetters), text => foldLetters(decodeQuietly(text)))
-    if (found !== exact) {
-      const where = found === undefined ? 'no route' : `the route "${found.id}" (${lineOf(found.place)})`
-      return ` Read as /${segments.map(foldLetters).join('/')} it would belong to ${where}.`
-    }
-  }
-  return ''
-}
-
-const decodeQuietly = (text: string): string => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  const other = path === undefined ? undefined : table.misread(method, path)
+  if (other === undefined) return ''
+  const where = other.route === undefined ? 'no route' : `the route "${other.route.id}" (${lineOf(other.route.place)})`
+  return ` Read as ${other.path} it would belong to ${where}.`
 }

@@ -124,7 +124,7 @@ const runEventLine = (
 /** The match of a request target in origin-form; its query is ignored. */
 export const matchTarget = (table: RouteTable, method: string, target: string): RouteMatch => {
   const split = splitTarget(target)
-  if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal }
+  if (split.refusal !== undefined) return { refusal: 'bad-path', reason: split.refusal, public: true }
   return table.match(method, split.path)
 }
 

@@ -40,14 +40,13 @@ const decidePath = (
   { user, kind = 'login' }: Asker,
   { cloudUnassignedMayPass }: DecideOptions
 ): Decision => {
-  if (match.refusal === 'bad-path') return refuse(400, BadPath.code, match.reason)
-  if (match.refusal === 'method') {
+  if (match.refusal !== undefined) {
     // Without a token, a private path gets the same response as an unknown one, so that existing paths are not revealed.
-    if (user === undefined && !match.public) return refuse(401, Unauthenticated.code, 'no-token')
-    return refuse(405, MethodNotAllowed.code, 'method')
-  }
-  if (match.refusal === 'no-route') {
-    return user === undefined ? refuse(401, Unauthenticated.code, 'no-token') : refuse(404, NoRoute.code, 'no-route')
+    const isShown = user !== undefined || (match.refusal !== 'no-route' && match.public)
+    if (!isShown) return refuse(401, Unauthenticated.code, 'no-token')
+    if (match.refusal === 'bad-path') return refuse(400, BadPath.code, match.reason)
+    if (match.refusal === 'method') return refuse(405, MethodNotAllowed.code, 'method')
+    return refuse(404, NoRoute.code, 'no-route')
   }
   const judge = (route: Route): Decision =>
     user !== undefined && route.tokenKinds?.includes(kind) === false

@@ -30,3 +30,11 @@ export function* inParts<T>(items: Iterable<T>, each: (item: T) => void): Parts<
     if (++count % PART === 0) yield
   }
 }
+
+/** Does the work without interruption. */
+export const atOnce = <T>(work: Parts<T>): T => {
+  for (;;) {
+    const { done, value } = work.next()
+    if (done) return value
+  }
+}

@@ -15,8 +15,8 @@ import {
 } from './lax-readings.ts'
 import { RESERVED } from './own-routes.ts'
 import {
+  type BadPathReason,
   forwardedPath,
-  isUnusualMethod,
   type PathException,
   ROUTE_DEFAULTS,
   type Route,
@@ -24,7 +24,16 @@ import {
   type RouteTable,
   type WrittenRoute
 } from './route.ts'
-import { createTrie, findRoute, type OnTie, type RouteTrie, routesAt, type Spelling, shapeOf } from './route-trie.ts'
+import {
+  type Candidate,
+  candidatesFor,
+  createTrie,
+  findRoute,
+  type OnTie,
+  type RouteTrie,
+  type Spelling,
+  shapeOf
+} from './route-trie.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface RouteTableParts {
@@ -55,8 +64,13 @@ interface Spellings {
   readonly indexNames: ReadonlySet<string>
 }
 
-const LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading' }
+/** Without a token it must not be seen that a path leads to two routes, unless its own is public. */
+const laxReading = ({ public: isPublic }: Route): RouteMatch => (isPublic ? PUBLIC_LAX : PRIVATE_LAX)
+const PUBLIC_LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading', public: true }
+const PRIVATE_LAX: RouteMatch = { refusal: 'bad-path', reason: 'lax-reading', public: false }
+const badPath = (reason: BadPathReason): RouteMatch => ({ refusal: 'bad-path', reason, public: true })
 const NO_ROUTE: RouteMatch = { refusal: 'no-route' }
+/** Those of a route that names none, as far as they can be listed. */
 const USUAL_METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
 
 /** Builds a table from individually valid routes. Its results do not depend on their order. */
@@ -65,8 +79,9 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   const routes = parts.routes.map(numbered)
   const spellings = yield* createSpellings(routes, parts)
   return {
-    match: (method, rawPath) =>
-      isUnusualMethod(method) ? matchNamed(spellings, method, rawPath) : matchPath(spellings, method, rawPath),
+    match: (method, rawPath) => matchPath(spellings, method, rawPath),
+    candidates: (method, path) => candidatesFor(spellings.exact, method, segmentsOf(path, spellings.depth)),
+    misread: misread(spellings),
     routes,
     upstreams: parts.upstreams,
     profiles: parts.profiles ?? PROFILES,
@@ -91,18 +106,12 @@ const matchFile = (spellings: Spellings, method: string, rawPath: string): Route
   return isDottedPath(rawPath) ? matchDotted(spellings, method, rawPath) : matchUnusual(spellings, method, rawPath)
 }
 
-const matchNamed = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
-  const match = matchPath(spellings, method, rawPath)
-  if (match.route === undefined || match.route.methods !== undefined) return match
-  return { refusal: 'method', allowed: USUAL_METHODS, public: match.route.public }
-}
-
 const matchPlain = (spellings: Spellings, method: string, path: string): RouteMatch => {
   const { exact, folded } = spellings
   const segments = segmentsOf(path, spellings.depth)
   const route = findRoute(exact, method, segments)
-  if (route === undefined || route === 'reserved') return refuse(exact, segments)
-  if (folded !== exact && findRoute(folded, method, segments) !== route) return LAX
+  if (route === undefined || route === 'reserved') return refuse(exact, method, segments)
+  if (folded !== exact && findRoute(folded, method, segments) !== route) return laxReading(route)
   return { route, path }
 }
 
@@ -120,16 +129,16 @@ const matchDotted = (spellings: Spellings, method: string, path: string): RouteM
 
 const matchUnusual = (spellings: Spellings, method: string, rawPath: string): RouteMatch => {
   const canonical = canonicalPath(rawPath, spellings.exceptions)
-  if (canonical.refusal !== undefined) return { refusal: 'bad-path', reason: canonical.refusal }
+  if (canonical.refusal !== undefined) return badPath(canonical.refusal)
   const { path } = canonical
   const segments = segmentsOf(path, spellings.depth)
   const found = findRoute(spellings.exact, method, segments)
   const route = found === 'reserved' ? undefined : found
   const allowed = canonicalPath(path, route?.allowInPath)
-  if (allowed.refusal !== undefined) return { refusal: 'bad-path', reason: allowed.refusal }
-  if (route === undefined) return refuse(spellings.exact, segments)
-  if (!isReadOneWay(spellings, method, path, route)) return LAX
-  if (forwardedPath(route, path).startsWith('//')) return { refusal: 'bad-path', reason: 'double-slash' }
+  if (allowed.refusal !== undefined) return badPath(allowed.refusal)
+  if (route === undefined) return refuse(spellings.exact, method, segments)
+  if (!isReadOneWay(spellings, method, path, route)) return laxReading(route)
+  if (forwardedPath(route, path).startsWith('//')) return badPath('double-slash')
   if (!/\.|%2E/.test(path)) return { route, path }
   return judgeShorter(spellings, method, route, path, laxReadings(path, spellings.depth))
 }
@@ -155,7 +164,7 @@ const judgeShorter = (
     for (const trie of folded === decoded ? [folded] : [decoded, folded]) {
       const read = trie === folded ? segments.map(foldLetters) : segments
       const found = findRoute(trie, method, read)
-      if (found === undefined && routesAt(trie, read).length > 0) return LAX
+      if (found === undefined && candidatesFor(trie, method, read).length > 0) return laxReading(route)
       if (found !== undefined && found !== 'reserved' && found !== route) others.add(found)
     }
   }
@@ -177,24 +186,54 @@ const writtenSegments = (route: Route, path: string, { depth }: RouteTrie) => {
 
 /** Whether no backend, however lax, could mistake this path for another route's; a reading without a route is harmless. */
 const isReadOneWay = (spellings: Spellings, method: string, path: string, route: Route): boolean => {
-  const { decoded, folded, depth } = spellings
-  const leadsHere = (trie: RouteTrie, segments: readonly string[]): boolean => {
-    const found = findRoute(trie, method, segments)
-    return found === route || (found === undefined && routesAt(trie, segments).length === 0)
-  }
+  const { folded, depth } = spellings
   // Upper case alone, as in many ids, leaves one other reading.
-  if (hasOneReading(path)) return leadsHere(folded, segmentsOf(path, depth).map(foldLetters))
-  return laxReadings(path, depth).every(
-    segments => leadsHere(decoded, segments) && leadsHere(folded, segments.map(foldLetters))
-  )
+  if (hasOneReading(path)) return leadsTo(route, folded, method, segmentsOf(path, depth).map(foldLetters))
+  return misreading(spellings, method, path, route) === undefined
 }
 
-const refuse = (trie: RouteTrie, segments: readonly string[]): RouteMatch => {
-  const routes = routesAt(trie, segments)
+const leadsTo = (route: Route | undefined, trie: RouteTrie, method: string, segments: readonly string[]): boolean => {
+  const found = findRoute(trie, method, segments)
+  return found === route || (found === undefined && candidatesFor(trie, method, segments).length === 0)
+}
+
+/** The first reading of a path by which a lax backend would find another route, or none that takes this method. */
+const misreading = (
+  { decoded, folded, depth }: Spellings,
+  method: string,
+  path: string,
+  route: Route | undefined
+): { readonly trie: RouteTrie; readonly segments: readonly string[] } | undefined => {
+  for (const segments of laxReadings(path, depth)) {
+    const small = segments.map(foldLetters)
+    if (!leadsTo(route, decoded, method, segments)) return { trie: decoded, segments }
+    if (!leadsTo(route, folded, method, small)) return { trie: folded, segments: small }
+  }
+  return undefined
+}
+
+const refuse = (trie: RouteTrie, method: string, segments: readonly string[]): RouteMatch => {
+  const routes = visible(candidatesFor(trie, method, segments))
   if (routes.length === 0) return NO_ROUTE
-  const allowed = new Set(routes.flatMap(route => [...(route.methods ?? [])]))
+  const allowed = new Set(routes.flatMap(route => [...(route.methods ?? USUAL_METHODS)]))
   if (allowed.has('GET')) allowed.add('HEAD')
   return { refusal: 'method', allowed: [...allowed].sort(), public: routes.every(route => route.public) }
+}
+
+/** The candidates that the gateway's own endpoints do not hide. */
+const visible = (candidates: readonly Candidate[]): Route[] => {
+  const hiddenFrom = candidates.indexOf('reserved')
+  const shown = hiddenFrom === -1 ? candidates : candidates.slice(0, hiddenFrom)
+  return shown.filter(candidate => candidate !== 'reserved')
+}
+
+const misread: (spellings: Spellings) => RouteTable['misread'] = spellings => (method, path) => {
+  const { exact, depth } = spellings
+  const found = findRoute(exact, method, segmentsOf(path, depth))
+  const other = misreading(spellings, method, path, found === 'reserved' ? undefined : found)
+  if (other === undefined) return undefined
+  const route = findRoute(other.trie, method, other.segments)
+  return { path: `/${other.segments.join('/')}`, route: route === 'reserved' ? undefined : route }
 }
 
 const segmentsOf = (path: string, depth: number): string[] => {

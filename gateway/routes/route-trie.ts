@@ -1,6 +1,6 @@
 // Keeps routes in a tree of path segments: finding one costs the length of the path, not the number of routes.
 import { inParts, type Parts } from './in-parts.ts'
-import type { Route } from './route.ts'
+import { isUnusualMethod, type Route } from './route.ts'
 
 /** One view of the routes: exact, decoded, or folded to one case. */
 export interface RouteTrie {
@@ -64,59 +64,77 @@ export function* createTrie(
 /** Segments of a route's path; a trailing slash is ignored. */
 export const shapeOf = (path: string): string[] => path.split('/').filter(segment => segment !== '')
 
-/**
- * The most specific route for a method: static before `:param` before `*`, segment by segment from the left; if a
- * branch has no route for this method, the next wider one is tried. `'reserved'`: only the gateway itself is there.
- */
+/** A route whose path covers the path asked for, whatever its methods; `'reserved'`: what follows is hidden by the gateway itself. */
+export type Candidate = Route | 'reserved'
+
+/** Returns whether to stop. */
+type Visit = (candidate: Candidate) => boolean
+
+/** The first candidate that takes the method. `'reserved'`: only the gateway itself is there. */
 export const findRoute = (
   trie: RouteTrie,
   method: string,
   segments: readonly string[]
-): Route | 'reserved' | undefined => findBelow(trie.root, method, segments, 0)
-
-const findBelow = (
-  node: TrieNode,
-  method: string,
-  segments: readonly string[],
-  index: number
 ): Route | 'reserved' | undefined => {
-  const segment = segments[index]
-  if (segment === undefined) return exactRoute(node, method) ?? restRoute(node, method)
-  const leaf = node.leaves?.get(segment)
-  if (leaf !== undefined && endsAt(leaf, segments, index)) return leaf
-  const child = node.statics?.get(segment)
-  if (child !== undefined) {
-    const found = findBelow(child, method, segments, index + 1)
-    if (found !== undefined) return found
-    if (isReserved(child, segments, index)) return 'reserved'
-  }
-  // An empty segment is no value for a `:param`.
-  if (node.param !== undefined && segment !== '') {
-    const found = findBelow(node.param, method, segments, index + 1)
-    if (found !== undefined) return found
-  }
-  return restRoute(node, method)
-}
-
-/** Where `findRoute` finds none: the routes whose path matches, but which serve other methods only. */
-export const routesAt = (trie: RouteTrie, segments: readonly string[]): Route[] => {
-  const found: Route[] = []
-  collect(trie.root, segments, 0, found)
+  let found: Candidate | undefined
+  walk(trie.root, method, segments, 0, candidate => {
+    if (candidate !== 'reserved' && !takesMethod(candidate, method)) return false
+    found = candidate
+    return true
+  })
   return found
 }
 
-const collect = (node: TrieNode, segments: readonly string[], index: number, found: Route[]): void => {
+/** All candidates, the one with precedence first. A route that takes the method precedes others with the same path. */
+export const candidatesFor = (trie: RouteTrie, method: string, segments: readonly string[]): Candidate[] => {
+  const found = new Set<Candidate>()
+  walk(trie.root, method, segments, 0, candidate => {
+    found.add(candidate)
+    return false
+  })
+  return [...found]
+}
+
+/** RFC 9110 §9.3.2: HEAD is GET without content, so GET includes HEAD unless HEAD has a route of its own. */
+export const takesMethod = ({ methods }: Pick<Route, 'methods'>, method: string): boolean =>
+  methods === undefined ? !isUnusualMethod(method) : methods.has(method) || (method === 'HEAD' && methods.has('GET'))
+
+/**
+ * Visits the candidates in order of precedence: static before `:param` before `*`, segment by segment from the left; then
+ * an exact path before a `/*`, and a route that names the method before one for all methods.
+ */
+const walk = (node: TrieNode, method: string, segments: readonly string[], index: number, visit: Visit): boolean => {
   const segment = segments[index]
-  if (segment === undefined) found.push(...(node.exactByMethod?.values() ?? []))
-  else {
-    const child = node.statics?.get(segment)
-    if (child !== undefined) {
-      collect(child, segments, index + 1, found)
-      if (isReserved(child, segments, index)) return
-    }
-    if (node.param !== undefined && segment !== '') collect(node.param, segments, index + 1, found)
+  if (segment === undefined) {
+    return (
+      visitEnd(node.exactByMethod, node.exact, method, visit) || visitEnd(node.restByMethod, node.rest, method, visit)
+    )
   }
-  found.push(...(node.restByMethod?.values() ?? []))
+  const leaf = node.leaves?.get(segment)
+  if (leaf !== undefined && endsAt(leaf, segments, index) && visit(leaf)) return true
+  const child = node.statics?.get(segment)
+  if (child !== undefined) {
+    if (walk(child, method, segments, index + 1, visit)) return true
+    if (isReserved(child, segments, index) && visit('reserved')) return true
+  }
+  // An empty segment is no value for a `:param`.
+  if (node.param !== undefined && segment !== '' && walk(node.param, method, segments, index + 1, visit)) return true
+  return visitEnd(node.restByMethod, node.rest, method, visit)
+}
+
+const visitEnd = (
+  byMethod: Map<string, Route> | undefined,
+  forAll: Route | undefined,
+  method: string,
+  visit: Visit
+): boolean => {
+  if (byMethod !== undefined) {
+    const named = byMethod.get(method) ?? (method === 'HEAD' ? byMethod.get('GET') : undefined)
+    if (named !== undefined && visit(named)) return true
+  }
+  if (forAll !== undefined && visit(forAll)) return true
+  if (byMethod !== undefined) for (const other of byMethod.values()) if (visit(other)) return true
+  return false
 }
 
 const endsAt = (leaf: Route, segments: readonly string[], index: number): boolean =>
@@ -124,14 +142,6 @@ const endsAt = (leaf: Route, segments: readonly string[], index: number): boolea
 
 const isReserved = (child: TrieNode, segments: readonly string[], index: number): boolean =>
   child.reserved === 'subtree' || (child.reserved === 'self' && index + 1 === segments.length)
-
-const exactRoute = (node: TrieNode, method: string): Route | undefined => pick(node.exactByMethod, method) ?? node.exact
-
-const restRoute = (node: TrieNode, method: string): Route | undefined => pick(node.restByMethod, method) ?? node.rest
-
-// RFC 9110 §9.3.2: HEAD is GET without content, so GET includes HEAD unless HEAD has a route of its own.
-const pick = (byMethod: Map<string, Route> | undefined, method: string): Route | undefined =>
-  byMethod === undefined ? undefined : (byMethod.get(method) ?? (method === 'HEAD' ? byMethod.get('GET') : undefined))
 
 const nodeBelow = (node: TrieNode, segment: string, spelling: Spelling): TrieNode =>
   segment.startsWith(':') ? paramOf(node) : childOf(node, spelling(segment))

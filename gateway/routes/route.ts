@@ -162,7 +162,13 @@ export type RouteMatch =
       readonly alsoWrites?: readonly RouteMatch[]
       readonly refusal?: undefined
     }
-  | { readonly route?: undefined; readonly refusal: 'bad-path'; readonly reason: BadPathReason }
+  /** `public`: also said to those without a token. */
+  | {
+      readonly route?: undefined
+      readonly refusal: 'bad-path'
+      readonly reason: BadPathReason
+      readonly public: boolean
+    }
   /** The path matches but not the method; `allowed` lists those that would; `public` if every route at this path is public. */
   | {
       readonly route?: undefined
@@ -178,6 +184,13 @@ export interface RouteTable {
    * Canonicalises the path, applies `allowInPath`, and refuses anything that a lax backend could read as another route.
    */
   match(method: string, rawPath: string): RouteMatch
+  /**
+   * All routes that cover a canonical path, whatever their methods, in order of precedence: the first one that takes the method
+   * is the one that `match` finds, unless the path is refused. `'reserved'`: what follows is hidden by the gateway's own endpoints.
+   */
+  candidates(method: string, path: string): (Route | 'reserved')[]
+  /** Of a canonical path refused as `lax-reading`: how a lax backend could read it, and to which route that would lead. */
+  misread(method: string, path: string): { readonly path: string; readonly route: Route | undefined } | undefined
   /** In a stable order: as written, with files sorted by name. The gateway's own endpoints first. */
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>

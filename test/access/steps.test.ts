@@ -148,7 +148,7 @@ t.test('authorize refuses with the code of the decision, and reveals a reason on
   t.equal(judge(to({})), undefined)
   t.equal(outcome(judge(undefined)), '404 GW_NO_ROUTE no-route')
   t.equal(outcome(judge({ refusal: 'no-route' })), '404 GW_NO_ROUTE no-route')
-  t.equal(outcome(judge({ refusal: 'bad-path', reason: 'semicolon' })), '400 GW_BAD_PATH semicolon')
+  t.equal(outcome(judge({ refusal: 'bad-path', reason: 'semicolon', public: true })), '400 GW_BAD_PATH semicolon')
   const method = judge({ refusal: 'method', allowed: ['GET', 'HEAD'], public: false })
   t.equal(outcome(method), '405 GW_METHOD_NOT_ALLOWED method')
   t.same(method?.headers, { allow: 'GET, HEAD' })

@@ -3,12 +3,13 @@ import fc from 'fast-check'
 import t from 'tap'
 import { ASKERS, HALF_ASSIGNED, readAsker } from '../../gateway/explain/askers.ts'
 import { explain } from '../../gateway/explain/explain.ts'
-import { compareShapes, pathMatches, segmentsOf, takesMethod } from '../../gateway/explain/specificity.ts'
 import { matchTarget } from '../../gateway/route-files/test-lines.ts'
 import { decide } from '../../gateway/routes/decide.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
+import { takesMethod } from '../../gateway/routes/route-trie.ts'
 import { startGateway } from '../support/gateway.ts'
 import { tableOf } from '../support/route-files.ts'
+import { compareShapes, pathMatches, segmentsOf } from '../support/route-order.ts'
 
 const ROUTES = [
   '/* {public: true}',
@@ -37,7 +38,7 @@ const target = fc
   .tuple(fc.array(fc.tuple(separator, word), { maxLength: 5 }), fc.constantFrom('', '', '/', '?a=/api', '#x'))
   .map(([parts, end]) => (parts.map(part => part.join('')).join('') || '/') + end)
 const request = fc.record({
-  method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND'),
+  method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND', 'TRACE'),
   target,
   asker: fc.constantFrom(...ASKERS, ...HALF_ASSIGNED),
   mayPass: fc.boolean()
@@ -176,4 +177,20 @@ t.test('an Admin can read over HTTP why a request is decided as it is', async t 
     t.equal((await ask(bad)).status, 400, bad)
   }
   t.equal((await ask('method=GET&path=/', await world.tokenFor())).status, 403)
+})
+
+// RV-34
+t.test('a wider route that names TRACE decides beside a narrower one for the usual methods', async t => {
+  const table = await tableOf(t, '/a/* {methods: [TRACE], roles: [Admin]}', '/a/x {}', '/b {}')
+  const { candidates, decision } = explain(
+    table,
+    { method: 'TRACE', target: '/a/x', asker: ASKERS.find(({ name }) => name === 'Admin') ?? { name: '' } },
+    { cloudUnassignedMayPass: false }
+  )
+  t.equal(decision.decision, 'allow')
+  t.match(candidates, [
+    { route: { path: '/a/*' }, chosen: true },
+    { route: { path: '/a/x' }, why: 'takes TRACE only if its methods name it' }
+  ])
+  t.match(table.match('TRACE', '/b'), { refusal: 'method', allowed: ['DELETE', 'GET', 'HEAD', 'OPTIONS'] })
 })

@@ -88,7 +88,7 @@ t.test('a reading that is no path of any route is harmless, and one of another m
   t.equal(build('/a/:x').ask('/a/%20'), '/a/:x')
   const routes = [route('/a/:x'), route('/a', ['POST'])]
   const table = atOnce(buildRouteTable({ routes, upstreams: new Map(), checksum: '' }))
-  t.same(table.match('GET', '/a/%20'), { refusal: 'bad-path', reason: 'lax-reading' })
+  t.same(table.match('GET', '/a/%20'), { refusal: 'bad-path', reason: 'lax-reading', public: false })
 })
 
 t.test('the routes of a table are numbered consecutively, in its order', async t => {

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
-import type { Parts } from '../../gateway/routes/in-parts.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
 
@@ -16,13 +15,7 @@ export const routeFolder = async (t: Test, files: Readonly<Record<string, string
   return folder
 }
 
-/** Work that is written in parts, done at once. */
-export const atOnce = <T>(work: Parts<T>): T => {
-  for (;;) {
-    const { done, value } = work.next()
-    if (done) return value
-  }
-}
+export { atOnce } from '../../gateway/routes/in-parts.ts'
 
 export const UPSTREAMS = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n'
 

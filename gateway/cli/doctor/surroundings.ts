@@ -1,8 +1,7 @@
 // Collects the paths that the doctor requests: given, taken from route files, or the gateway's own.
 
-import { takesMethod } from '../../explain/specificity.ts'
 import type { Route } from '../../routes/route.ts'
-import { shapeOf } from '../../routes/route-trie.ts'
+import { shapeOf, takesMethod } from '../../routes/route-trie.ts'
 import { CannotRun } from '../command.ts'
 import { readTable } from '../read-routes.ts'
 

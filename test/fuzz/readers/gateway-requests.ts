@@ -15,7 +15,7 @@ const hooks = { onClosed: () => undefined, onBodyFault: () => undefined, onThrow
 
 const match = (_method: string, rawPath: string): RouteMatch => {
   const { path, refusal } = canonicalPath(rawPath)
-  return refusal === undefined ? { route: ANY, path } : { refusal: 'bad-path', reason: refusal }
+  return refusal === undefined ? { route: ANY, path } : { refusal: 'bad-path', reason: refusal, public: true }
 }
 const { matchPlain, matchUnusual } = createMatchRoute(() => ({ match }) as unknown as RouteTable)
 

@@ -1,6 +1,6 @@
-// Explains which of two routes is more specific for a request, without the tree.
-import { isUnusualMethod, type Route } from '../routes/route.ts'
-import { shapeOf } from '../routes/route-trie.ts'
+// Finds the most specific of routes by comparing each with each: an oracle for the tree.
+import type { Route } from '../../gateway/routes/route.ts'
+import { shapeOf } from '../../gateway/routes/route-trie.ts'
 
 /** Segments of a canonical path; a trailing slash is ignored. */
 export const segmentsOf = (path: string): string[] => {
@@ -25,10 +25,6 @@ export const pathMatches = (
   })
 }
 
-/** RFC 9110 §9.3.2: a route that takes GET takes HEAD. */
-export const takesMethod = ({ methods }: Pick<Route, 'methods'>, method: string): boolean =>
-  methods === undefined ? !isUnusualMethod(method) : methods.has(method) || (method === 'HEAD' && methods.has('GET'))
-
 /** Positive if `a` is the more specific of two routes that match the same path. */
 export const compareShapes = (a: Route, b: Route, method: string): number => {
   const [one, other] = [shapeOf(a.path), shapeOf(b.path)]
@@ -37,25 +33,6 @@ export const compareShapes = (a: Route, b: Route, method: string): number => {
     if (difference !== 0) return difference
   }
   return methodRank(a, method) - methodRank(b, method)
-}
-
-/** Why `route` was not chosen for a method, compared with the route that was (if any). */
-export const whyLost = (route: Route, winner: Route | undefined, method: string): string => {
-  if (!takesMethod(route, method)) {
-    if (method === 'CONNECT') return 'no route takes CONNECT'
-    return route.methods === undefined
-      ? `takes ${method} only if its methods name it`
-      : `takes ${[...route.methods].join(', ')}, not ${method}`
-  }
-  if (winner === undefined) return 'the path is refused'
-  const [mine, theirs] = [shapeOf(route.path), shapeOf(winner.path)]
-  const at = theirs.findIndex((segment, index) => rankOf(segment) > rankOf(mine[index]))
-  if (at !== -1) {
-    const [better, worse] = [theirs[at] ?? '', mine[at]]
-    return `"${better}" in "${winner.id}" is more specific than ${worse === undefined ? 'the end' : `"${worse}"`} here`
-  }
-  if (theirs.length < mine.length) return `"${winner.id}" matches this path exactly; this route covers it only with "*"`
-  return `"${winner.id}" names the method ${method}`
 }
 
 // Static before `:param` before `*`; the end of a path before a `*` that would cover nothing.
