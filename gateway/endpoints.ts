@@ -15,17 +15,16 @@ import type { LoginAudit } from './login/audit.ts'
 import { clientTokenRoutes } from './login/client-token-routes.ts'
 import { loginRoutes } from './login/routes.ts'
 import { createSignIn, type LoginOutcome } from './login/sign-in.ts'
-import { createAskRedis, createSharedPermits } from './login/throttle/shared-permits.ts'
 import { createLoginThrottle } from './login/throttle/throttle.ts'
 import { tokenRoutes } from './login/token-routes.ts'
-import { unlockPerson } from './login/unlock.ts'
+import { heldBackRules, listHeldBack, unlockAddress, unlockPerson } from './login/unlock.ts'
 import { type HealthParts, healthRoutes } from './observe/health.ts'
 import type { Observation } from './observe/observation.ts'
 import { pageRoutes } from './pages/page-routes.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import type { Settings } from './settings/settings.ts'
+import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
 import { createLoginMemory } from './store/login-memory.ts'
-import { createLoginPermits } from './store/login-permits.ts'
 import { clientsKnownAtOnce, endedAtOnce, knownAtOnce, type Stores, tokensKnownAtOnce } from './stores.ts'
 import type { TokenParts } from './token-parts.ts'
 
@@ -54,7 +53,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     loginAudit.record(outcome)
     observation.onLogin(outcome)
   }
-  const { database, users, audit, redis, logins } = stores
+  const { database, users, audit, logins } = stores
   const { tokens, feed, endLogin } = tokenParts
   const loginMemory = createLoginMemory(logins.database)
   const sessions = endedAtOnce(stores.sessions, feed.catchUp)
@@ -75,12 +74,11 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     ldap: settings.ldap,
     loginFailures: settings.loginFailures,
     secret: settings.jwt.secret,
-    accountPermits: createLoginPermits(logins.database),
+    attempts: createLoginAttempts(logins.database),
     names: logins.names,
-    redis,
-    knowsAddress: loginMemory.knowsAddress,
     log
   })
+  const heldBack = heldBackRules(settings.ldap, settings.loginFailures)
   healthRoutes(app, parts)
   loginRoutes(app, {
     sessionCookies,
@@ -130,12 +128,8 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   clientTokenRoutes(app, {
     clients: stores.clients,
     tokens,
-    failures: createSharedPermits(
-      createAskRedis(redis, () => performance.now(), log),
-      Date.now
-    ),
+    failures: createSecretFailures(logins.database),
     loginFailures: settings.loginFailures,
-    secret: settings.jwt.secret,
     onOutcome
   })
   adminRoutes(app, {
@@ -143,7 +137,16 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     clients: clientsKnownAtOnce(stores.clients, feed.catchUp),
     sessions,
     users: knownAtOnce(users, feed.catchUp),
-    unlock: async (actor, id) => throttle.release(await unlockPerson(database, actor, id)),
+    heldBack: () => listHeldBack(database, heldBack),
+    unlock: async (actor, id) => {
+      await unlockPerson(database, heldBack, actor, id)
+      throttle.forgetRefusals()
+    },
+    unlockAddress: async (actor, address) => {
+      const unlocked = await unlockAddress(database, actor, address)
+      throttle.forgetRefusals()
+      return unlocked
+    },
     listAudit: audit.list,
     collectAudit: audit.collect,
     appendAudit: audit.append,

@@ -4,6 +4,7 @@ import { type AreaRoutesParts, areaRoutes } from './area-routes.ts'
 import { type AuditRoutesParts, auditRoutes } from './audit-routes.ts'
 import { type ClientRoutesParts, clientRoutes } from './client-routes.ts'
 import { type GrantRoutesParts, grantRoutes } from './grant-routes.ts'
+import { type HeldBackRoutesParts, heldBackRoutes } from './held-back-routes.ts'
 import { type PeopleRoutesParts, peopleRoutes } from './people-routes.ts'
 import { type RouteRoutesParts, routeRoutes } from './route-routes.ts'
 import { type SessionAdminParts, sessionAdminRoutes } from './session-routes.ts'
@@ -12,6 +13,7 @@ import { type StatusRoutesParts, statusRoutes } from './status-routes.ts'
 import { type TokenAdminParts, tokenAdminRoutes } from './token-routes.ts'
 
 export type AdminParts = PeopleRoutesParts &
+  HeldBackRoutesParts &
   GrantRoutesParts &
   AreaRoutesParts &
   AuditRoutesParts &
@@ -24,6 +26,7 @@ export type AdminParts = PeopleRoutesParts &
 
 export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
   peopleRoutes(app, parts)
+  heldBackRoutes(app, parts)
   grantRoutes(app, parts)
   sessionAdminRoutes(app, parts)
   tokenAdminRoutes(app, parts)

@@ -5,6 +5,7 @@ import { readDatabaseUrl } from '../settings/gateway.ts'
 import { formatMistakes } from '../settings/read-settings.ts'
 import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
+import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { CannotRun } from './command.ts'
 
 /** Throws {@link CannotRun} if `read` finds a mistake in one of `names`; mistakes in other variables are ignored. */
@@ -39,6 +40,23 @@ export const cloudUnassignedMayPass = (environment: Environment): boolean =>
     const tenant = reader.text('CLOUDIDP_TENANT_ID') ?? ''
     return unassignedMayPass(tenant, reader.given('CLOUDIDP_ALLOWED_TENANTS') ? [] : undefined)
   })
+
+/** The limits on failed logins. */
+export const loginLimits = (environment: Environment) =>
+  readSome(
+    environment,
+    ['LDAP_LOCKOUT_THRESHOLD', 'LDAP_LOCKOUT_WINDOW', 'LOGIN_FAILURES_PER_IP', 'LOGIN_FAILURES_WINDOW'],
+    reader => ({
+      ldap: {
+        lockoutThreshold: reader.integer('LDAP_LOCKOUT_THRESHOLD', { min: 2, max: 10_000 }),
+        lockoutWindowMs: reader.duration('LDAP_LOCKOUT_WINDOW', { min: 0, max: MAX_TIMER_MS })
+      },
+      loginFailures: {
+        perIp: reader.integer('LOGIN_FAILURES_PER_IP', { min: 1, max: 1_000_000_000 }),
+        windowMs: reader.duration('LOGIN_FAILURES_WINDOW')
+      }
+    })
+  )
 
 /** The secrets that verify tokens, the current one first; empty if JWT_SECRET is unset. */
 export const verifyingSecrets = (environment: Environment): readonly string[] =>

@@ -1,29 +1,79 @@
-// Releases an account from the login throttle.
+// Frees an account or a client address from the login throttle, or lists those that are held back.
 import type { Command } from 'commander'
+import type { HeldBack } from '../login/unlock.ts'
+import type { HeldBackRules } from '../store/held-back.ts'
+import { limitKeyOf } from '../values/addresses.ts'
 import { addCommand, type Cli, type Report, run } from './command.ts'
+import { loginLimits } from './command-settings.ts'
 import { personNamed } from './named-arguments.ts'
-import { ACTOR, withDatabase } from './open-store.ts'
+import { ACTOR, type Database, withDatabase } from './open-store.ts'
 
 export const addUnlock = (program: Command, cli: Cli): void => {
-  addCommand(program, 'unlock', 'release an account that the login throttle holds back', [
+  addCommand(program, 'unlock', 'free an account or a client address that failed logins hold back', [
+    'unlock',
     'unlock maria',
-    'unlock id:7'
+    'unlock id:7',
+    'unlock 192.0.2.7'
   ])
-    .argument('<user>', 'username, ldap:username or id:NUMBER of someone who has logged in at least once')
+    .argument(
+      '[who]',
+      'username, ldap:username or id:NUMBER of someone who has logged in at least once, or an IP address; without it, those that are held back are listed'
+    )
     .addHelpText('after', '\nThis does not unlock an account that the directory itself has locked.')
     .action(run(cli, unlock))
 }
 
-const unlock = ({ environment }: Cli, name: string): Promise<Report> =>
+const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> =>
   withDatabase(environment, async database => {
-    const [{ createUsers }, { unlockPerson }] = await Promise.all([
-      import('../store/users.ts'),
-      import('../login/unlock.ts')
-    ])
-    const { user } = await personNamed(createUsers(database), name)
-    const logins = await unlockPerson(database, ACTOR, user.id)
-    return {
-      json: { id: user.id, username: user.username, logins },
-      text: ({ green }) => green(`${user.username} (id ${user.id}) may try to log in again, as ${logins.join(', ')}.`)
-    }
+    const login = await import('../login/unlock.ts')
+    const { ldap, loginFailures } = loginLimits(environment)
+    const rules = login.heldBackRules(ldap, loginFailures)
+    if (who === undefined) return listed(await login.listHeldBack(database, rules))
+    if (limitKeyOf(who) === undefined) return personUnlocked(database, rules, who)
+    const { address, freed } = await login.unlockAddress(database, ACTOR, who)
+    const text = freed === 0 ? `${address} had no failed logins.` : `${address} may try again; ${counted(freed)} freed.`
+    return { json: { address, freed }, text: ({ green }) => green(text) }
   })
+
+const personUnlocked = async (database: Database, rules: HeldBackRules, who: string): Promise<Report> => {
+  const [{ createUsers }, { unlockPerson }] = await Promise.all([
+    import('../store/users.ts'),
+    import('../login/unlock.ts')
+  ])
+  const { user } = await personNamed(createUsers(database), who)
+  const { logins, freed, heldAddresses } = await unlockPerson(database, rules, ACTOR, user.id)
+  const name = `${user.username} (id ${user.id})`
+  const first =
+    freed === 0
+      ? `${name} had no failed logins.`
+      : `${name} may try to log in again, as ${logins.join(', ')}; ${counted(freed)} freed.`
+  return {
+    json: { id: user.id, username: user.username, logins, freed, heldAddresses },
+    text: ({ green, yellow }) =>
+      [
+        green(first),
+        ...heldAddresses.map(({ address, until }) =>
+          yellow(
+            `The address ${address} is held back until ${until.toISOString()} and logs nobody in: free it with \`unlock ${address}\`.`
+          )
+        )
+      ].join('\n')
+  }
+}
+
+const counted = (failures: number): string => (failures === 1 ? '1 failed login' : `${failures} failed logins`)
+
+const listed = ({ accounts, addresses }: HeldBack): Report => ({
+  json: { accounts, addresses },
+  text: () =>
+    [
+      ...accounts.map(
+        ({ username, userId, failures, until }) =>
+          `${username} (id ${userId})  ${counted(failures)}, ${until === null ? 'until a login succeeds' : `until ${until.toISOString()}`}`
+      ),
+      ...addresses.map(
+        ({ address, provider, failures, until }) =>
+          `${address}  ${counted(failures)}${provider === 'client' ? ' of service accounts' : ''}, until ${until.toISOString()}`
+      )
+    ].join('\n') || 'No account or address is held back.'
+})

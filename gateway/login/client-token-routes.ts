@@ -1,32 +1,30 @@
 // Issues tokens to service accounts: the OAuth 2.0 client credentials grant (RFC 6749 §4.4).
+import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, LoginThrottled, Unauthenticated } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { ProvenClient } from '../store/client-secrets.ts'
 import type { Clients } from '../store/clients.ts'
-import type { PermitStore } from '../store/login-permits.ts'
+import type { createSecretFailures } from '../store/login-attempts.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
 import { readTokenRequest, TokenRequestError, wrongCredentials } from './client-credentials.ts'
-import { keyedHash } from './keyed-hash.ts'
 import type { LoginOutcome } from './sign-in.ts'
-import { createTurnstile, NoPermit } from './throttle/turnstile.ts'
+import { createTurns } from './throttle/turns.ts'
 
 interface ClientTokenParts {
   clients: Pick<Clients, 'prove'>
   tokens: Pick<AccessTokens, 'issue' | 'verify'>
   /** Failed secrets per address, counted across all instances. */
-  failures: PermitStore
+  failures: ReturnType<typeof createSecretFailures>
   loginFailures: { readonly perIp: number; readonly windowMs: number }
-  /** JWT_SECRET; the keys under which addresses are counted are derived from it. */
-  secret: string
   /** Called with every outcome, for the audit log and the metrics; the reason is a stable word. */
   onOutcome: (outcome: LoginOutcome) => void
 }
 
-/** How long a request waits while as many others from its address are in progress as may fail. */
-const PATIENCE_MS = 5000
+/** Requests of one address that may wait while as many others are in progress as may fail. */
+const MAX_WAITING = 250
 
 const tokenSchema = {
   type: 'object',
@@ -39,8 +37,7 @@ const tokenSchema = {
 } as const
 
 export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts): void => {
-  const turnstile = createFailureTurnstile(parts)
-  const addressKey = keyedHash(parts.secret, 'portaria client secrets')
+  const inTurn = createTurns(parts.loginFailures.perIp, MAX_WAITING, () => new TooManyFailures(1))
   withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/token',
@@ -56,9 +53,8 @@ export const clientTokenRoutes = (app: FastifyInstance, parts: ClientTokenParts)
           if (typeof body !== 'string')
             throw new TokenRequestError('invalid_request', `The body must be ${FORM}`, 'body-type')
           const credentials = readTokenRequest(body, headers.authorization)
-          const client = await counted(turnstile, addressKey(exchange.client.key), () =>
-            prove(parts, credentials, exchange)
-          )
+          const address = exchange.client.key
+          const client = await inTurn(address, () => counted(parts, address, () => prove(parts, credentials, exchange)))
           return await issue(parts, client, exchange)
         } catch (error) {
           if (!(error instanceof TokenRequestError)) throw error
@@ -120,27 +116,18 @@ class TooManyFailures extends TokenRequestError {
   }
 }
 
-type FailureTurnstile = ReturnType<typeof createFailureTurnstile>
-
-const createFailureTurnstile = ({ failures, loginFailures: { perIp, windowMs } }: ClientTokenParts) =>
-  createTurnstile({
-    store: failures,
-    rules: { max: perIp, maxForStrangers: perIp, windowMs, patienceMs: PATIENCE_MS, forget: 'singly' },
-    clock: () => performance.now()
-  })
-
-/** Runs `work` with a permit of the client's address, which is used up if the credentials are wrong. */
-const counted = async <T>(turnstile: FailureTurnstile, key: string, work: () => Promise<T>): Promise<T> => {
-  const entry = { key, known: false, deadline: performance.now() + PATIENCE_MS }
-  const settle = await turnstile.enter(entry).catch(error => {
-    throw error instanceof NoPermit ? new TooManyFailures(Math.ceil(error.retryAfterMs / 1000)) : error
-  })
+/** Runs `work` unless the secrets of this address have failed too often; wrong credentials count as one more failure. */
+const counted = async <T>(
+  { failures, loginFailures: { perIp, windowMs } }: ClientTokenParts,
+  address: string,
+  work: () => Promise<T>
+): Promise<T> => {
+  const heldMs = await failures.heldForMs(address, perIp, windowMs)
+  if (heldMs !== undefined) throw new TooManyFailures(Math.ceil(heldMs / 1000))
   try {
-    const result = await work()
-    await settle('returned')
-    return result
+    return await work()
   } catch (error) {
-    await settle(error instanceof TokenRequestError ? 'failed' : 'returned')
+    if (error instanceof TokenRequestError) await failures.add(randomUUID(), address, windowMs)
     throw error
   }
 }

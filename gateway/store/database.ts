@@ -14,6 +14,7 @@ const POOL_SIZE = 10
 const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
 const PING_TIMEOUT_MS = 2_000
 const MIGRATION_TIMEOUT_MS = 60_000
+const IDLE_TRANSACTION_MS = 10_000
 /** Other statements queue behind a migration that waits for a table; after this time it gives up, and the start tries again. */
 const MIGRATION_LOCK_TIMEOUT_MS = 1_000
 /** An arbitrary constant; the same for all versions of the gateway. */
@@ -156,8 +157,10 @@ const dataSourceOptions = (
     statement_timeout: statementMs,
     keepAlive: true,
     idleTimeoutMillis: 30_000,
-    // JIT compilation takes Postgres half a second if its statistics are outdated, and our statements are all short.
-    onConnect: (client: pg.Client) => client.query('SET jit = off')
+    // JIT compilation takes Postgres half a second if its statistics are outdated, and our statements are all short. A
+    // transaction whose gateway has vanished from the network must not keep its locks until TCP notices.
+    onConnect: (client: pg.Client) =>
+      client.query(`SET jit = off; SET idle_in_transaction_session_timeout = ${IDLE_TRANSACTION_MS}`)
   }
 })
 

@@ -4,7 +4,7 @@ import type { Database } from './database.ts'
 import { query } from './query.ts'
 import { storableKey } from './storable.ts'
 
-const ADDRESSES_PER_LOGIN = 20
+const ADDRESSES_PER_LOGIN = 200
 
 export const createLoginMemory = (database: Database) => ({
   /** True for exactly one caller on all instances, until `expiresAt`; false if the nonce was used before. */
@@ -14,22 +14,15 @@ export const createLoginMemory = (database: Database) => ({
       if (key === undefined) throw new BadRequest({ reason: 'bad-nonce' })
       return (await query(manager, USE, [key, expiresAt])).length === 1
     }),
-  /** Records a success; the 20 latest addresses per login are kept. `login` is the normalised login. */
+  /** Records a success for 180 days; the 200 latest addresses per login are kept. `login` is the canonical login. */
   async rememberAddress(login: string, address: string, userId: number): Promise<void> {
     const [who, from] = [storableKey(login), storableKey(address)]
     if (who === undefined || from === undefined) return
     await database.read(manager => query(manager, REMEMBER, [who, from, userId, ADDRESSES_PER_LOGIN - 1]))
-  },
-  /** Whether this login has succeeded from this address (a client IP key) before. */
-  async knowsAddress(login: string, address: string): Promise<boolean> {
-    const [who, from] = [storableKey(login), storableKey(address)]
-    if (who === undefined || from === undefined) return false
-    return (await database.read(manager => query(manager, KNOWS, [who, from]))).length === 1
   }
 })
 
 const USE = 'INSERT INTO used_oauth_states (nonce, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING nonce'
-const KNOWS = 'SELECT 1 FROM login_addresses WHERE login = $1 AND address = $2'
 const REMEMBER = `
   WITH forgotten AS (
     DELETE FROM login_addresses WHERE login = $1 AND address IN (

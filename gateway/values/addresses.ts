@@ -69,6 +69,13 @@ export const formatNetwork = ({ groups, prefix, ipv4 }: Network): string => {
 /** The /64 of an IPv6 address, e.g. `2001:db8::/64`: the least that one subscriber is assigned (RFC 6177). */
 export const formatSlash64 = (groups: Groups): string => `${formatAddress([...groups.slice(0, 4), 0, 0, 0, 0])}/64`
 
+/** What limits count an address by: IPv4 as it is, IPv6 as its /64. undefined: neither an address nor such a /64. */
+export const limitKeyOf = (text: string): string | undefined => {
+  const network = parseNetwork(text)
+  if (network?.prefix === 128) return network.ipv4 ? formatAddress(network.groups) : formatSlash64(network.groups)
+  return network?.prefix === 64 && !network.ipv4 ? formatSlash64(network.groups) : undefined
+}
+
 /** 127.0.0.0/8, ::1, `localhost` and names below it (RFC 6761 §6.3); brackets around IPv6 are allowed. */
 export const isLoopbackHost = (host: string): boolean => {
   const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1')

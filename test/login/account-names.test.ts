@@ -3,14 +3,14 @@
 import t from 'tap'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { startRedis } from '../support/redis.ts'
 import { type Answer, startThrottles, tally } from '../support/throttles.ts'
 
 const THRESHOLD = 5
 const ldap = await startOpenLdap(t, { lockoutThreshold: THRESHOLD })
 const postgres = await startPostgres(t)
-const redis = await startRedis(t)
-const common = { ldap, postgres, redisUrl: redis.url, withService: true }
+/** Two of the four permits are kept for known addresses. */
+const STRANGERS = THRESHOLD - 3
+const common = { ldap, postgres, withService: true }
 const HOME = '198.51.100.7'
 const stranger = (n: number) => `203.0.${n >> 8}.${n & 255}`
 
@@ -39,7 +39,7 @@ const SETUPS: readonly { name: string; options: Partial<Parameters<typeof startT
 
 for (const { name, options, aliases } of SETUPS) {
   t.test(`guesses under every name through three instances never lock the account, with ${name}`, async t => {
-    const world = await startThrottles(t, { ldap, postgres, redisUrl: redis.url, ...options })
+    const world = await startThrottles(t, { ldap, postgres, ...options })
     const { uid, mail } = await newPerson()
     await world.remember(uid, HOME)
     const hasDomain = options.settings?.domain !== undefined
@@ -61,8 +61,8 @@ for (const { name, options, aliases } of SETUPS) {
       })
       answers.push(...(await Promise.all(crowd)))
     }
-    t.equal(await ldap.failureCount(uid), THRESHOLD - 2)
-    t.equal(tally(answers)['wrong-password'], THRESHOLD - 2)
+    t.equal(await ldap.failureCount(uid), STRANGERS)
+    t.equal(tally(answers)['wrong-password'], STRANGERS)
     const last = names.at(-1) ?? uid
     t.match(await world.login({ username: last, password: ldap.password, from: HOME, at: 1 }), { what: 'in' })
     t.equal(await ldap.failureCount(uid), 0)
@@ -73,18 +73,19 @@ t.test('failures elsewhere count, so that ours never complete them', async t => 
   const world = await startThrottles(t, common)
   const { uid } = await newPerson()
   const elsewhere = await startThrottles(t, { ldap, postgres, instances: 1, withService: true })
-  for (const n of [1, 2]) await elsewhere.login({ username: uid, password: `other ${n}`, from: stranger(n) })
-  t.equal(await ldap.failureCount(uid), 2)
+  await elsewhere.login({ username: uid, password: 'other', from: stranger(1) })
+  t.equal(await ldap.failureCount(uid), 1)
   const told = []
   for (let n = 10; n < 16; n++)
     told.push(await world.login({ username: uid, password: `guess ${n}`, from: stranger(n), at: n }))
   t.match(tally(told), { 'wrong-password': 1, 'login-throttled-account': 5 })
-  t.equal(await ldap.failureCount(uid), THRESHOLD - 2)
+  t.equal(await ldap.failureCount(uid), STRANGERS)
   t.ok((told.at(-1)?.retryAfterS ?? 0) > 1700)
 })
 
 t.test('an unknown name is throttled exactly as a known one', async t => {
-  const world = await startThrottles(t, common)
+  // As for people, the next attempt comes only after the directory's count includes the one before.
+  const world = await startThrottles(t, { ...common, failureFloorMs: 100 })
   const { uid } = await newPerson()
   const answers = async (username: string) => {
     const told = []
@@ -93,24 +94,6 @@ t.test('an unknown name is throttled exactly as a known one', async t => {
     return told.map(({ what, retryAfterS }) => `${/throttled/.test(what) ? 429 : 401} ${retryAfterS}`)
   }
   t.same(await answers('ninguem'), await answers(uid))
-})
-
-t.test('a wrong password that is repeated under another name costs no second bind', async t => {
-  const world = await startThrottles(t, common)
-  const { uid, mail } = await newPerson()
-  for (const username of [uid, mail, uid, mail]) await world.login({ username, password: 'yesterdays', from: HOME })
-  t.equal(await ldap.failureCount(uid), 1)
-})
-
-t.test('a password refused under wrong settings is asked about again when they are corrected', async t => {
-  const { uid } = await newPerson()
-  const wrong = await startThrottles(t, { ...common, settings: { searchFilter: '(&(uid={{username}})(cn=x))' } })
-  t.match(await wrong.login({ username: uid, password: ldap.password, from: HOME }), { what: 'unknown-user' })
-  t.match(await wrong.login({ username: uid, password: ldap.password, from: HOME }), {
-    what: 'repeated-wrong-password'
-  })
-  const corrected = await startThrottles(t, { ...common, databaseUrl: wrong.databaseUrl })
-  t.match(await corrected.login({ username: uid, password: ldap.password, from: HOME }), { what: 'in' })
 })
 
 t.test('binds without an answer are freed when the directory counts no harm', async t => {
@@ -137,7 +120,7 @@ t.test('binds without an answer are freed when the directory counts no harm', as
   // In time, unless the machine stands still.
   let again: Answer
   do {
-    world.advance(1500)
+    await world.advance(1500)
     again = await right(1)
   } while (again.what === 'directory-timeout')
   t.match(again, { what: 'in' }, 'four of four permits were lost, and none did harm')

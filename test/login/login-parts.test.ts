@@ -9,14 +9,13 @@ import { startRecheck } from '../../gateway/login/recheck.ts'
 import { loginRoutes } from '../../gateway/login/routes.ts'
 import type { LoginOutcome } from '../../gateway/login/sign-in.ts'
 import { startDirectory } from '../../gateway/login/start-directory.ts'
-import { createAskRedis, createSharedPermits } from '../../gateway/login/throttle/shared-permits.ts'
-import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
+import { createTurns } from '../../gateway/login/throttle/turns.ts'
+import { createUnsettled } from '../../gateway/login/throttle/unsettled.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
 
 const secret = 'a secret for tests that is long enough'
-const alone = () => createSharedPermits(async () => undefined, Date.now)
 
 t.test(
   'sixty refusals have an entry each, one more follows every five seconds, and no typed name is in them',
@@ -83,17 +82,23 @@ t.test('which providers are active is public, and a failure that is no refusal i
 })
 
 /** Every client secret is wrong, and one failure is allowed. */
-const tokenApp = (onOutcome: (outcome: LoginOutcome) => void) =>
-  appWith(app =>
+const tokenApp = (onOutcome: (outcome: LoginOutcome) => void) => {
+  let failed = 0
+  return appWith(app =>
     clientTokenRoutes(app, {
       clients: { prove: async () => undefined },
       tokens: {} as never,
-      failures: alone(),
+      failures: {
+        heldForMs: async (_address, max, windowMs) => (failed < max ? undefined : windowMs),
+        add: async () => {
+          failed += 1
+        }
+      },
       loginFailures: { perIp: 1, windowMs: 100_000 },
-      secret,
       onOutcome
     })
   )
+}
 
 t.test('a wrong client secret is refused as such, and another one soon as too many', async t => {
   const outcomes: LoginOutcome[] = []
@@ -122,48 +127,43 @@ t.test('a wrong secret in the Authorization field is challenged, one too many is
   t.same(await ask(), [429, undefined])
 })
 
-t.test('Redis is asked for what instances share, and left alone for a second after a failure', async t => {
-  let now = 0
-  let asked = 0
-  const answers: unknown[] = [['f1.a', 7], new Error('away'), ['f1.b', 8]]
-  const evalScript = async () => {
-    const answer = answers[asked++]
-    if (answer instanceof Error) throw answer
-    return answer
+t.test('one caller works for a key, others wait their turn, and one too many is refused', async t => {
+  const turns = createTurns(1, 1, () => new Error('one too many'))
+  const first = Promise.withResolvers<void>()
+  const done: string[] = []
+  const work = (name: string, until: Promise<void>) => async () => {
+    await until
+    done.push(name)
   }
-  const permits = createSharedPermits(
-    createAskRedis({ evalScript } as never, () => now, quiet),
-    () => 5
+  const all = [turns('key', work('first', first.promise)), turns('key', work('second', Promise.resolve()))]
+  await t.rejects(turns('key', work('third', Promise.resolve())), { message: 'one too many' })
+  await turns('another key', work('other', Promise.resolve()))
+  t.same(done, ['other'])
+  first.resolve()
+  await Promise.all(all)
+  t.same(done, ['other', 'first', 'second'])
+  await t.rejects(
+    turns('key', async () => {
+      throw new Error('failed')
+    }),
+    { message: 'failed' }
   )
-  t.same(await permits.read('key'), { text: 'f1.a', now: 7 })
-  t.same(await permits.read('key'), { text: 'f1.a', now: 5 }, 'as this instance last saw it')
-  now = 999
-  t.same(await permits.read('key'), { text: 'f1.a', now: 5 })
-  t.equal(asked, 2)
-  now = 1000
-  t.same(await permits.read('key'), { text: 'f1.b', now: 8 })
+  await turns('key', work('again', Promise.resolve()))
 })
 
-t.test('a directory that cannot be asked uses up no failure of the client', async t => {
-  const throttle = createLoginThrottle({
-    ldap: { timeoutMs: 20, lockoutThreshold: 5, lockoutWindowMs: 1000 } as never,
-    names: {} as never,
-    loginFailures: { perIp: 1, windowMs: 60_000 },
-    secret,
-    accountPermits: alone(),
-    redis: undefined,
-    knowsAddress: async () => true,
-    log: quiet
+t.test('what the database does not take is offered again, in the same order', async t => {
+  const offered: string[] = []
+  let isAway = true
+  const unsettled = createUnsettled<string>(async settlement => {
+    offered.push(settlement)
+    if (isAway) throw new Error('away')
   })
-  const login = (reason: 'unavailable' | 'bad-login-name') =>
-    throttle.attempt({ login: 'maria', password: 'x', ipKey: '192.0.2.1' }, async () => {
-      throw new DirectoryFailure(reason as never, 'x')
-    })
-  const reasonOf = (error: unknown) => (error as { reason: string }).reason
-  const reasons: string[] = []
-  for (const reason of ['unavailable', 'unavailable', 'bad-login-name', 'bad-login-name'] as const)
-    reasons.push(await login(reason).then(String, reasonOf))
-  t.same(reasons, ['unavailable', 'unavailable', 'bad-login-name', 'login-throttled-client'])
+  unsettled.add('1', 'one')
+  unsettled.add('2', 'two')
+  await until(() => offered.length === 1)
+  isAway = false
+  await until(() => offered.length === 3)
+  t.same(offered, ['one', 'one', 'two'])
 })
 
 t.test('a person who is gone loses their sessions, and a recheck that fails is one warning', async t => {

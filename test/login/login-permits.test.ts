@@ -2,45 +2,32 @@
 // LD-14, RL-08
 import fc from 'fast-check'
 import t from 'tap'
-import { joinNames } from '../../gateway/login/throttle/account-permits.ts'
-import {
-  decodePermits,
-  encodePermits,
-  livePermits,
-  type PermitOutcome,
-  type PermitRules,
-  type Permits,
-  reservePermit,
-  settlePermit
-} from '../../gateway/login/throttle/permits.ts'
-import { createSharedPermits } from '../../gateway/login/throttle/shared-permits.ts'
-import { createLoginThrottle } from '../../gateway/login/throttle/throttle.ts'
-import { createTurnstile } from '../../gateway/login/throttle/turnstile.ts'
-import { createWrongPasswords } from '../../gateway/login/throttle/wrong-passwords.ts'
-import { quiet } from '../support/quiet.ts'
-import { until } from '../support/until.ts'
+import { decideAccount, decideAddress, type PermitRules, strangersMax } from '../../gateway/login/throttle/permits.ts'
+import type { AccountPermit, AttemptOutcome } from '../../gateway/store/login-attempts.ts'
 
 const WINDOW = 1000
-const rules = (max: number, forget: PermitRules['forget'] = 'together'): PermitRules => ({
+const rules = (max: number, windowMs = WINDOW): PermitRules => ({
   max,
-  maxForStrangers: Math.max(1, max - 1),
-  windowMs: WINDOW,
-  patienceMs: 100,
-  forget
+  maxForStrangers: strangersMax(max + 1),
+  windowMs,
+  patienceMs: 100
 })
 
-/** Permits as one after the other login finds them. */
+/** Permits as one after the other login finds them; those that have ended as the store keeps them. */
 const createAccount = (of: PermitRules) => {
-  let permits: Permits = []
+  let permits: (AccountPermit & { readonly id: string })[] = []
   return {
-    size: () => encodePermits(permits).length,
-    reserve: (now: number, id: string, known = true) => {
-      const reserved = reservePermit(livePermits(permits, now, of), now, of, { id, known })
-      permits = decodePermits(encodePermits(reserved.permits))
-      return reserved.verdict
+    reserve: (now: number, id: string, isKnown = true) => {
+      const verdict = decideAccount({ now, permits, isKnown }, of)
+      if (verdict.kind === 'granted') permits.push({ id, kind: 'open', at: now })
+      return verdict
     },
-    settle: (now: number, id: string, outcome: PermitOutcome) => {
-      permits = settlePermit(livePermits(permits, now, of), now, of, id, outcome)
+    settle: (now: number, id: string, outcome: AttemptOutcome) => {
+      const mine = permits.find(permit => permit.id === id)
+      permits = permits.filter(permit => permit !== mine)
+      if (outcome === 'failed' || outcome === 'lost') permits.push({ id, kind: outcome, at: now })
+      else if (outcome === 'accepted' && mine !== undefined)
+        permits = permits.filter(({ kind, at }) => at >= mine.at - (kind === 'open' ? of.patienceMs : 0))
     }
   }
 }
@@ -65,7 +52,7 @@ const logins = (fates: readonly Login['fate'][]) =>
     { maxLength: 120, size: 'max' }
   )
 
-const OUTCOMES: Readonly<Record<Login['fate'], PermitOutcome | undefined>> = {
+const OUTCOMES: Readonly<Record<Login['fate'], AttemptOutcome | undefined>> = {
   right: 'accepted',
   wrong: 'failed',
   unanswered: 'lost',
@@ -129,27 +116,39 @@ t.test('without a success no window of any position holds more failed binds than
   t.pass('in a thousand histories')
 })
 
-t.test('the last permit is for addresses that are known', async t => {
-  const account = createAccount(rules(4))
-  for (const id of ['a', 'b', 'c']) {
-    t.equal(account.reserve(0, id, false).kind, 'granted')
-    account.settle(1, id, 'failed')
+// RV-66
+t.test('two permits are for addresses that are known, one where there are fewer than three', async t => {
+  for (const [threshold, strangers] of [
+    [2, 1],
+    [3, 1],
+    [4, 1],
+    [5, 2],
+    [10, 7]
+  ] as const) {
+    const account = createAccount(rules(threshold - 1))
+    for (let n = 0; n < strangers; n++) {
+      t.equal(account.reserve(n, `${n}`, false).kind, 'granted')
+      account.settle(n, `${n}`, 'failed')
+    }
+    t.match(account.reserve(strangers, 'x', false), { kind: 'refused' }, `${threshold}`)
+    for (let n = strangers; n < threshold - 1; n++) {
+      t.equal(account.reserve(n, `${n}`, true).kind, 'granted', `${threshold}: ${n}`)
+      account.settle(n, `${n}`, 'failed')
+    }
+    t.match(account.reserve(threshold, 'x', true), { kind: 'refused' })
   }
-  t.same(account.reserve(1, 'd', false), { kind: 'refused', retryAfterMs: WINDOW })
-  t.equal(account.reserve(2, 'd', true).kind, 'granted')
-  t.equal(account.reserve(2, 'e', true).kind, 'wait')
-  account.settle(3, 'd', 'accepted')
-  t.equal(account.reserve(4, 'e', false).kind, 'granted', 'a success frees those that failed before it')
 })
 
-t.test('a success frees only what was judged before it began', async t => {
+t.test('whoever comes while all permits are in use waits, and a success frees those that failed before it', async t => {
   const account = createAccount(rules(4))
-  account.reserve(0, 'slow')
-  account.reserve(0, 'right')
-  account.settle(1, 'slow', 'failed')
-  account.settle(2, 'right', 'accepted')
-  for (const id of ['a', 'b', 'c']) t.equal(account.reserve(3, id).kind, 'granted')
-  t.equal(account.reserve(3, 'd').kind, 'wait', 'the slow one may have been judged after it')
+  for (const id of ['a', 'b', 'c']) {
+    t.equal(account.reserve(0, id).kind, 'granted')
+    account.settle(1, id, 'failed')
+  }
+  t.equal(account.reserve(2, 'd').kind, 'granted')
+  t.equal(account.reserve(2, 'e').kind, 'wait')
+  account.settle(3, 'd', 'accepted')
+  t.equal(account.reserve(4, 'e', false).kind, 'granted')
 })
 
 t.test(
@@ -165,20 +164,15 @@ t.test(
   }
 )
 
-t.test('a client is refused until its oldest failure is old, and a success of one account excuses nothing', async t => {
-  const client = createAccount(rules(3, 'singly'))
-  for (const [id, at] of [
-    ['a', 0],
-    ['b', 200],
-    ['c', 400]
-  ] as const) {
-    t.equal(client.reserve(at, id).kind, 'granted')
-    client.settle(at, id, 'failed')
+// RV-63
+t.test('for a directory that never forgets, failures count however old they are', async t => {
+  const account = createAccount(rules(4, Number.POSITIVE_INFINITY))
+  for (let n = 0; n < 2; n++) {
+    account.reserve(n, `${n}`, false)
+    account.settle(n, `${n}`, 'failed')
   }
-  t.same(client.reserve(500, 'd', true), { kind: 'refused', retryAfterMs: 500 })
-  t.equal(client.reserve(1000, 'd', true).kind, 'granted')
-  client.settle(1001, 'd', 'returned')
-  t.equal(client.reserve(1002, 'e', true).kind, 'granted')
+  t.same(account.reserve(1e12, 'x', false), { kind: 'refused', retryAfterMs: Number.POSITIVE_INFINITY })
+  t.equal(account.reserve(1e12, 'x', true).kind, 'granted')
 })
 
 t.test('a clock that was set back makes nobody wait for longer than the window', async t => {
@@ -186,115 +180,45 @@ t.test('a clock that was set back makes nobody wait for longer than the window',
   account.reserve(1_000_000, 'a')
   account.settle(1_000_000, 'a', 'failed')
   t.same(account.reserve(10, 'b'), { kind: 'refused', retryAfterMs: WINDOW })
+  const held = { now: 10, addressHeldSince: 1_000_000, otherPairs: 0 }
+  t.same(decideAddress(held, { max: 1, windowMs: 300 }), { kind: 'refused', retryAfterMs: 300 })
 })
 
-t.test('what is no permit is not read as one', async t => {
-  t.same(decodePermits(''), [])
-  t.same(decodePermits('x1.a f.b f12 f12.ok o-1.a f99999999999999999999.a'), [
-    { id: 'ok', kind: 'failed', at: 12, count: 1 }
-  ])
-})
-
-t.test('a high limit is counted to the last, in little space', async t => {
-  for (const forget of ['singly', 'together'] as const) {
-    const client = createAccount({ ...rules(5000, forget), maxForStrangers: 5000 })
-    for (let n = 0; n < 5000; n++) {
-      if (client.reserve(n / 10, `login${n}`).kind !== 'granted') t.fail(`refused after ${n}`)
-      client.settle(Math.floor(n / 10), `login${n}`, 'failed')
-    }
-    t.equal(client.reserve(500, 'next').kind, 'refused')
-    t.ok(client.size() < 5000, `${client.size()} characters`)
-    t.equal(client.reserve(1020, 'next').kind, forget === 'singly' ? 'granted' : 'refused')
-    t.equal(client.reserve(1500, 'next').kind, 'granted')
+t.test(
+  'a client waits while its attempts in progress could use up its failures, and is refused once they have',
+  async t => {
+    const of = { max: 3, windowMs: 1000 }
+    const state = (otherPairs: number, addressHeldSince: number | null = null) => ({
+      now: 500,
+      otherPairs,
+      addressHeldSince
+    })
+    t.same(decideAddress(state(2), of), { kind: 'granted' })
+    t.same(decideAddress(state(3), of), { kind: 'wait' })
+    t.same(decideAddress(state(3, 200), of), { kind: 'refused', retryAfterMs: 700 })
   }
-})
+)
 
-t.test('a refused password is remembered for two minutes, by an instance without Redis too', async t => {
-  let now = 0
-  const wrong = createWrongPasswords(
-    async () => undefined,
-    () => now
-  )
-  await wrong.add('digest')
-  t.equal(await wrong.has('another'), false)
-  t.equal(await wrong.has('digest'), true)
-  now = 119_999
-  t.equal(await wrong.has('digest'), true)
-  now = 120_000
-  t.equal(await wrong.has('digest'), false)
-})
-
-/** Permits of one instance alone. */
-const alone = () => createSharedPermits(async () => undefined, Date.now)
-
-t.test('a failed login keeps its permit, one that was right or not judged gives it back', async t => {
-  const turnstile = createTurnstile({ store: alone(), rules: rules(1), clock: () => performance.now() })
-  const enter = (key: string) => turnstile.enter({ key, known: true, deadline: 0 })
-  for (const outcome of ['accepted', 'returned'] as const) {
-    await (await enter('maria'))(outcome)
-    t.notOk(turnstile.mayRefuse(), outcome)
-  }
-  await (await enter('maria'))('failed')
-  await t.rejects(enter('maria'), { name: 'NoPermit' })
-  await (await enter('ana'))('accepted')
+t.test('the stricter of our own count and the directory’s applies', async t => {
+  const reading = (failures: number) => ({ failures, ageMs: 0, forgottenInMs: 400 })
+  const decide = (failures: number, permits: readonly AccountPermit[] = []) =>
+    decideAccount({ now: 1000, permits, isKnown: true, reading: reading(failures) }, rules(4))
+  t.same(decide(3), { kind: 'granted' })
+  t.same(decide(4), { kind: 'refused', retryAfterMs: 400 })
+  t.same(decide(3, [{ kind: 'open', at: 990 }]), { kind: 'wait' }, 'the directory may be judging it')
+  t.same(decide(3, [{ kind: 'failed', at: 900 }]), { kind: 'granted' }, 'it is among the three')
 })
 
 t.test('a bind without an answer did no harm if the directory knows of no failure besides the others', async t => {
   const at = 1_000_000
-  const permits = [
-    { id: 'f', kind: 'failed', at, count: 2 },
-    { id: 'l', kind: 'lost', at, count: 1 }
-  ] as const
-  const left = (failures: number) =>
-    reservePermit(permits, at + 500_000, rules(9), {
-      id: 'new',
-      known: true,
-      reading: { failures, ageMs: 0, forgottenInMs: 0 }
-    }).permits.map(({ id }) => id)
-  t.same(left(2), ['f', 'new'])
-  t.same(left(3), ['f', 'l', 'new'])
-})
-
-t.test('all names that the directory tells are joined, be it one', async t => {
-  const joined: unknown[] = []
-  const names = { join: async (account: object) => [joined.push(account)].map(() => '').slice(1) }
-  const join = (told?: readonly string[]) =>
-    joinNames({} as never, { names: names as never, ldap: {} as never, log: quiet }, {
-      username: 'maria',
-      names: told
-    } as never)
-  await join()
-  t.same(joined, [])
-  await join(['maria'])
-  t.same(joined, [{ username: 'maria', names: ['maria'] }])
-})
-
-t.test('who waits too long for the same password to be judged is refused for the account', async t => {
-  const throttle = createLoginThrottle({
-    ldap: { timeoutMs: 20, lockoutThreshold: 5, lockoutWindowMs: 1000 } as never,
-    names: { accountOf: async () => undefined, join: async () => [] } as never,
-    loginFailures: { perIp: 10, windowMs: 1000 },
-    secret: 'a secret for tests that is long enough',
-    accountPermits: alone(),
-    redis: undefined,
-    knowsAddress: async () => true,
-    log: quiet
-  })
-  let judge = () => {}
-  let isAsked = false
-  const login = () =>
-    throttle.attempt({ login: 'maria', password: 'segredo', ipKey: '192.0.2.1' }, async guard => {
-      await guard.bind({ name: 'maria', mayHaveTwoNames: false, whose: undefined }, () => {
-        isAsked = true
-        return new Promise<void>(resolve => {
-          judge = resolve
-        })
-      })
-      return { username: 'maria', names: [] } as never
-    })
-  const first = login()
-  await until(() => isAsked)
-  await t.rejects(login(), { reason: 'login-throttled-account', code: 'GW_LOGIN_THROTTLED' })
-  judge()
-  t.match(await first, { username: 'maria' })
+  const decide = (kinds: readonly AccountPermit['kind'][], failures: number) => {
+    const permits = kinds.map(kind => ({ kind, at }))
+    const reading = { failures, ageMs: 0, forgottenInMs: 0 }
+    const of = { ...rules(3), windowMs: 900_000 }
+    return decideAccount({ now: at + 500_000, permits, isKnown: true, reading }, of).kind
+  }
+  t.equal(decide(['failed', 'failed', 'lost'], 2), 'granted')
+  t.equal(decide(['failed', 'failed', 'lost'], 3), 'refused')
+  t.equal(decide(['lost', 'lost', 'lost'], 2), 'granted')
+  t.equal(decide(['open', 'open', 'open'], 0), 'granted', 'nor did those of an instance that died')
 })

@@ -16,7 +16,8 @@ const env = {
   LDAP_BIND_DN: ldap.admin.dn,
   LDAP_BIND_PASSWORD: ldap.admin.password,
   LDAP_SEARCH_FILTER: '(|(uid={{username}})(mail={{username}}))',
-  LDAP_LOCKOUT_THRESHOLD: '4',
+  LDAP_LOCKOUT_THRESHOLD: '5',
+  LOGIN_FAILURES_PER_IP: '6',
   BOOTSTRAP_ADMINS: 'ldap:ana',
   TRUST_PROXY: '127.0.0.1'
 }
@@ -47,7 +48,13 @@ t.test('unlock frees an account under all its names, and is on record', async t 
   t.same(await exhaust('198.51.100'), [401, 401, 429, 429])
   const unlocked = await portaria(['unlock', 'ldap:maria', '--json'], { env: { DATABASE_URL: postgres.url } })
   t.equal(unlocked.code, 0, unlocked.stderr)
-  t.match(unlocked.json(), { id, username: 'maria', logins: only('maria', 'maria@corp.example') })
+  t.match(unlocked.json(), {
+    id,
+    username: 'maria',
+    logins: only('maria', 'maria@corp.example'),
+    freed: 2,
+    heldAddresses: []
+  })
   const again = await startGateway(t, { postgres, env })
   const answer = await postLogin(again, 'maria', { headers: { 'x-forwarded-for': '198.51.100.77' } })
   t.equal(answer.status, 200)

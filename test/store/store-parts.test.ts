@@ -12,7 +12,6 @@ import { shareOf } from '../../gateway/store/database-share.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { searchWords } from '../../gateway/store/folded-text.ts'
 import { readLiveTokens } from '../../gateway/store/live-tokens.ts'
-import { createLoginPermits } from '../../gateway/store/login-permits.ts'
 import { createPersonalTokenStore } from '../../gateway/store/personal-tokens.ts'
 import { createProviderSessions } from '../../gateway/store/provider-sessions.ts'
 import { pageBounds } from '../../gateway/store/query.ts'
@@ -205,15 +204,6 @@ t.test('the audit log is collected whole, over its portions, up to a bound', asy
     if (added++ === 0) await audit.append({ actor, action: 'test.late', target })
   })
   t.match(verdict, { ok: true }, 'an entry that is written meanwhile is left for the next time')
-})
-
-t.test('permits are swapped only as they were read', async t => {
-  const permits = createLoginPermits(database, () => 7)
-  t.same(await permits.read('key'), { text: undefined, now: 7 })
-  t.equal(await permits.swap('key', undefined, 'f1.a', 1000), true)
-  t.equal(await permits.swap('key', undefined, 'f2.b', 1000), false)
-  t.equal((await permits.read('key')).text, 'f1.a')
-  t.ok(Math.abs((await createLoginPermits(database).read('key')).now - Date.now()) < 60_000)
 })
 
 t.test('people to look up again are counted, also when there are none', async t => {

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
+import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createSessions } from '../../gateway/store/sessions.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
 import { only } from '../support/only.ts'
@@ -151,17 +152,20 @@ t.test('an OAuth state is used once, however many try on however many instances'
   t.equal((await Promise.all(tries)).filter(Boolean).length, 1)
 })
 
-t.test('an address is known after a success, for that login alone, and the latest twenty are kept', async t => {
-  const { memory } = await openStore(t, postgres)
-  t.equal(await memory.knowsAddress('maria', '192.0.2.1'), false)
+t.test('an address is known after a success, for that login alone and 180 days, and the latest are kept', async t => {
+  const { memory, database, url } = await openStore(t, postgres)
+  const attempts = createLoginAttempts(database)
+  const knows = (name: string, address: string) => attempts.isKnown({ name, isTyped: false, address })
+  t.equal(await knows('maria', '192.0.2.1'), false)
   await memory.rememberAddress('maria', '192.0.2.1', 1)
-  t.equal(await memory.knowsAddress('maria', '192.0.2.1'), true)
-  t.equal(await memory.knowsAddress('joao', '192.0.2.1'), false)
-  for (let n = 2; n < 30; n++) await memory.rememberAddress('maria', `192.0.2.${n}`, 1)
-  t.equal(await memory.knowsAddress('maria', '192.0.2.1'), false)
-  t.equal(await memory.knowsAddress('maria', '192.0.2.10'), true)
-  await Promise.all(Array.from({ length: 20 }, () => memory.rememberAddress('maria', '192.0.2.29', 1)))
-  t.equal(await memory.knowsAddress('', ''), false)
+  t.equal(await knows('maria', '192.0.2.1'), true)
+  t.equal(await knows('joao', '192.0.2.1'), false)
+  for (let n = 1; n <= 200; n++) await memory.rememberAddress('maria', `198.51.100.${n}`, 1)
+  t.equal(await knows('maria', '192.0.2.1'), false)
+  t.equal(await knows('maria', '198.51.100.1'), true)
+  await Promise.all(Array.from({ length: 20 }, () => memory.rememberAddress('maria', '198.51.100.200', 1)))
+  await postgres.query("UPDATE login_addresses SET last_success_at = now() - interval '180 days'", [], url)
+  t.equal(await knows('maria', '198.51.100.1'), false)
 })
 
 t.test(

@@ -1,4 +1,4 @@
-// A test has several instances' login throttles on one directory, one Postgres and, if wanted, one Redis.
+// A test has several instances' login throttles on one directory and one Postgres.
 
 import type { Test } from 'tap'
 import type { BindGuard } from '../../gateway/directory/account.ts'
@@ -6,11 +6,9 @@ import { createDirectory, type Directory } from '../../gateway/directory/directo
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { GatewayError } from '../../gateway/errors.ts'
 import { createLoginThrottle, type LoginThrottle } from '../../gateway/login/throttle/throttle.ts'
-import { openRedis } from '../../gateway/redis/redis.ts'
-import { parseRedisUrl } from '../../gateway/settings/redis-url.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
+import { createLoginAttempts } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
-import { createLoginPermits } from '../../gateway/store/login-permits.ts'
 import type { OpenLdap } from './openldap.ts'
 import type { TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
@@ -22,7 +20,6 @@ const PATIENCE_MS = 30_000
 export interface ThrottleOptions {
   ldap: Pick<OpenLdap, 'settings' | 'serviceSettings'>
   postgres: TestPostgres
-  redisUrl?: string | undefined
   instances?: number
   secret?: string
   perIp?: number
@@ -48,12 +45,11 @@ export interface Login {
 }
 
 export const startThrottles = async (t: Pick<Test, 'teardown'>, options: ThrottleOptions) => {
-  const { ldap, postgres, redisUrl, instances = 3, perIp = 20, failureFloorMs = 5 } = options
+  const { ldap, postgres, instances = 3, perIp = 20, failureFloorMs = 5 } = options
   const settings =
     options.withService === true ? ldap.serviceSettings(options.settings) : ldap.settings(options.settings)
-  let offsetMs = 0
   let binds = 0
-  let onBind: (() => void) | undefined
+  let onBind: (() => void | Promise<void>) | undefined
   let databaseUrl = options.databaseUrl
   const throttles: {
     throttle: LoginThrottle
@@ -63,22 +59,14 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
   for (let index = 0; index < instances; index++) {
     const store = await openStore(t, postgres, databaseUrl)
     databaseUrl = store.url
-    const redis = redisUrl === undefined ? undefined : openRedis(parseRedis(redisUrl), { debug: () => {} })
-    t.teardown(() => redis?.close())
-    if (redis !== undefined) await redis.ready(5000)
     const directory = createDirectory(settings, { failureFloorMs, explanationMs: PATIENCE_MS })
     const throttle = createLoginThrottle({
       ldap: settings,
       loginFailures: { perIp, windowMs: 300_000 },
       secret: options.secret ?? 'a secret for tests that is long enough',
       names: createLoginNames(store.database),
-      accountPermits: createLoginPermits(store.database, () => Date.now() + offsetMs),
-      redis,
-      knowsAddress: store.memory.knowsAddress,
-      log: quiet,
-      now: () => Date.now() + offsetMs,
-      clock: () => performance.now() + offsetMs,
-      failureFloorMs
+      attempts: createLoginAttempts(store.database),
+      log: quiet
     })
     throttles.push({ throttle, directory, store })
   }
@@ -93,9 +81,9 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
         const counting: BindGuard = {
           expect: guard.expect,
           bind: (account, bind) =>
-            guard.bind(account, () => {
+            guard.bind(account, async () => {
               binds += 1
-              onBind?.()
+              await onBind?.()
               return bind()
             })
         }
@@ -117,11 +105,13 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     login,
     /** Logins that came as far as the directory client. */
     binds: () => binds,
-    advance: (ms: number) => {
-      offsetMs += ms
+    /** As if this time had passed for everything that is stored. */
+    advance: async (ms: number) => {
+      await postgres.query(AGE, [`${ms} milliseconds`], databaseUrl)
+      for (const { throttle } of throttles) throttle.forgetRefusals()
     },
     /** Runs as soon as a bind has its permit, before it is sent. */
-    freezeAtBind: (freeze: (() => void) | undefined) => {
+    freezeAtBind: (freeze: (() => void | Promise<void>) | undefined) => {
       onBind = freeze
     },
     databaseUrl: databaseUrl ?? '',
@@ -129,11 +119,7 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
   }
 }
 
-const parseRedis = (url: string) => {
-  const settings = parseRedisUrl(url)
-  if ('mistake' in settings) throw new Error(settings.mistake)
-  return settings
-}
+const AGE = 'UPDATE login_attempts SET at = at - $1::interval, expires_at = expires_at - $1::interval'
 
 /** How often each thing happened. */
 export const tally = (answers: readonly Answer[]): Record<string, number> => {

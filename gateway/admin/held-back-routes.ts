@@ -1,0 +1,65 @@
+// Shows Admins which accounts and client addresses the login throttle holds back, and frees an address.
+import type { FastifyInstance } from 'fastify'
+import { actorOf, listSchema, type PagingQuery, paging } from '../http/own-requests.ts'
+import type { HeldBack } from '../login/unlock.ts'
+import type { Actor } from '../store/audit-entry.ts'
+import { closed, integer, object, string } from './admin-schemas.ts'
+
+export interface HeldBackRoutesParts {
+  heldBack: () => Promise<HeldBack>
+  unlockAddress: (actor: Actor, address: string) => Promise<{ readonly address: string; readonly freed: number }>
+}
+
+const itemSchema = object({
+  kind: { ...string, enum: ['account', 'address'] },
+  name: { ...string, description: 'The username, or the client address (IPv6: the /64)' },
+  userId: { type: ['integer', 'null'], description: 'The person of the account' },
+  provider: { ...string, description: '`ldap`, or `client` for secrets of service accounts' },
+  failures: {
+    ...integer,
+    description: 'Failed logins that count; of an address, different pairs of name and password'
+  },
+  until: { type: ['string', 'null'], description: 'ISO 8601, UTC; null: until a login succeeds' }
+})
+
+export const heldBackRoutes = (app: FastifyInstance, { heldBack, unlockAddress }: HeldBackRoutesParts): void => {
+  app.get<{ Querystring: PagingQuery }>(
+    '/auth/admin/held-back',
+    { schema: listSchema('Lists the accounts, then the addresses, that failed logins hold back', itemSchema) },
+    async ({ query }) => {
+      const { accounts, addresses } = await heldBack()
+      const items = [
+        ...accounts.map(({ username, userId, failures, until }) => ({
+          kind: 'account',
+          name: username,
+          userId,
+          provider: 'ldap',
+          failures,
+          until: until?.toISOString() ?? null
+        })),
+        ...addresses.map(({ address, provider, failures, until }) => ({
+          kind: 'address',
+          name: address,
+          userId: null,
+          provider,
+          failures,
+          until: until.toISOString()
+        }))
+      ]
+      const { page, pageSize } = paging(query)
+      return { items: items.slice((page - 1) * pageSize, page * pageSize), page, pageSize, total: items.length }
+    }
+  )
+
+  app.post<{ Body: { address: string } }>(
+    '/auth/admin/held-back/unlock',
+    {
+      schema: {
+        summary: 'Frees a client address that failed logins hold back; the accounts that it tried stay as they are',
+        body: closed({ address: { ...string, minLength: 1, maxLength: 64 } }),
+        response: { 200: object({ address: string, freed: { ...integer, description: 'Failures that counted' } }) }
+      }
+    },
+    async request => unlockAddress(actorOf(request), request.body.address)
+  )
+}

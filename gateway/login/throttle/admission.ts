@@ -1,0 +1,174 @@
+// Admits a bind as soon as its account and its client may fail once more, judged with the other instances' logins.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { DirectoryCount, GuardedAccount } from '../../directory/account.ts'
+import { LoginThrottled } from '../../errors.ts'
+import type { LdapSettings } from '../../settings/settings.ts'
+import type { Attempt, AttemptOutcome, AttemptState, LoginAttempts } from '../../store/login-attempts.ts'
+import type { Log } from '../../values/log.ts'
+import { decideAccount, decideAddress, type PermitRules, type PermitVerdict, strangersMax } from './permits.ts'
+import { createRefusals } from './refusals.ts'
+import { createTurns } from './turns.ts'
+import { createUnsettled } from './unsettled.ts'
+
+export interface AdmissionParts {
+  readonly ldap: LdapSettings
+  readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
+  /**
+   * In Postgres, without which no one can log in anyway: what is counted must survive a crash of any part and be the same
+   * for all instances, or two of them could together lock an account.
+   */
+  readonly attempts: LoginAttempts
+  readonly log: Pick<Log, 'warn'>
+}
+
+interface Entry {
+  readonly attempt: Attempt
+  /** As typed and normalised; later attempts under this name may be refused without asking the database. */
+  readonly asked: string
+  readonly account: GuardedAccount
+  /** When to stop waiting, by `performance.now()`. */
+  readonly deadline: number
+}
+
+/** `isNobody`: the directory has no such account. */
+type Settle = (outcome: AttemptOutcome, isNobody?: boolean) => Promise<void>
+
+/** Time that a bind and everything around it may take beyond LDAP_TIMEOUT_MS on a busy machine. */
+const GRACE_MS = 2000
+/** For directories whose clocks count whole seconds. */
+const CLOCK_MARGIN_MS = 1000
+const DAY_MS = 24 * 60 * 60_000
+/** If nothing is ever forgotten, at least the names that no account has. */
+const NOBODY_MS = 180 * DAY_MS
+const MAX_WAITING = 250
+const FIRST_POLL_MS = 20
+const LAST_POLL_MS = 200
+
+export const throttled = (reason: string, retryAfterMs: number) =>
+  new LoginThrottled({ reason, headers: { 'retry-after': String(Math.ceil(Math.min(retryAfterMs, DAY_MS) / 1000)) } })
+
+/** Rolls the attempt back. */
+class Denied extends Error {
+  readonly reason: 'login-throttled-client' | 'login-throttled-account'
+  readonly verdict: Exclude<PermitVerdict, { kind: 'granted' }>
+  readonly isKnown: boolean
+
+  constructor(reason: Denied['reason'], verdict: Denied['verdict'], isKnown: boolean) {
+    super(reason)
+    this.reason = reason
+    this.verdict = verdict
+    this.isKnown = isKnown
+  }
+}
+
+export const createAdmission = ({ ldap, loginFailures, attempts, log }: AdmissionParts) => {
+  const rules = accountRules(ldap)
+  const { patienceMs } = rules
+  const addressRules = { max: loginFailures.perIp, windowMs: loginFailures.windowMs, patienceMs }
+  const keepMs = Math.max(rules.windowMs, loginFailures.windowMs) + patienceMs
+  const refusals = createRefusals(() => performance.now())
+  const unsettled = createUnsettled(attempts.settle)
+  const busy = () => throttled('login-throttled-busy', CLOCK_MARGIN_MS)
+  const oneByOne = createTurns(1, MAX_WAITING, busy)
+  const inQueue = createTurns(1, MAX_WAITING, busy)
+
+  /** Throws if a login under this name was refused a moment ago, unless it comes from an address of that account. */
+  const expect = async (asked: string, address: string): Promise<void> => {
+    const refusal = refusals.get(addressKey(address)) ?? refusals.get(nameKey(asked))
+    if (refusal === undefined) return
+    const { strangersTo, error } = refusal
+    if (strangersTo === undefined || !(await attempts.isKnown({ ...strangersTo, address }))) throw error
+  }
+
+  const decide = (state: AttemptState, account: GuardedAccount): AttemptState => {
+    const { now, permits, isKnown, isResolved } = state
+    const ofAddress = decideAddress(state, addressRules)
+    if (ofAddress.kind !== 'granted') throw new Denied('login-throttled-client', ofAddress, isKnown)
+    const most = account.mayHaveTwoNames && !isResolved ? halfOf(rules) : undefined
+    const verdict = decideAccount({ now, permits, isKnown, most, reading: readingOf(account.count) }, rules)
+    if (verdict.kind !== 'granted') throw new Denied('login-throttled-account', verdict, isKnown)
+    return state
+  }
+
+  const refuse = ({ attempt, asked }: Entry, { reason, isKnown }: Denied, retryAfterMs: number) => {
+    const error = throttled(reason, retryAfterMs)
+    if (reason === 'login-throttled-client') refusals.add(addressKey(attempt.address), { error }, retryAfterMs)
+    else refusals.add(nameKey(asked), { error, strangersTo: isKnown ? undefined : attempt }, retryAfterMs)
+    return error
+  }
+
+  /** undefined: all permits are taken by logins in progress. */
+  const begin = (entry: Entry): Promise<AttemptState | Denied> =>
+    oneByOne(entry.attempt.name, async () => {
+      const { attempt, asked, account } = entry
+      await expect(asked, attempt.address)
+      try {
+        return await attempts.begin(attempt, addressRules, keepMs, state => decide(state, account))
+      } catch (error) {
+        if (!(error instanceof Denied)) {
+          // Whether it was stored is unknown.
+          unsettled.add(attempt.id, { attempt, accounts: [], outcome: 'returned', keepMs, patienceMs })
+          throw error
+        }
+        if (error.verdict.kind === 'refused') throw refuse(entry, error, error.verdict.retryAfterMs)
+        return error
+      }
+    })
+
+  /** The first in the queue asks on behalf of all behind it, so that a crowd costs no more than one. */
+  const wait = (entry: Entry, { reason, isKnown }: Denied): Promise<AttemptState> => {
+    const { attempt, deadline } = entry
+    const queue = reason === 'login-throttled-client' ? addressKey(attempt.address) : `${isKnown} ${attempt.name}`
+    return inQueue(queue, async () => {
+      for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
+        const begun = await begin(entry)
+        if (!(begun instanceof Denied)) return begun
+        const leftMs = deadline - performance.now()
+        if (leftMs <= 0) throw throttled(begun.reason, CLOCK_MARGIN_MS)
+        await delay(Math.min(pollMs, leftMs))
+      }
+    })
+  }
+
+  return {
+    expect,
+    /** Resolves, once the bind may be sent, to the function that ends the attempt. Throws `GW_LOGIN_THROTTLED`. */
+    enter: async (entry: Entry): Promise<Settle> => {
+      const { attempt, asked } = entry
+      const first = await begin(entry)
+      const { accounts } = first instanceof Denied ? await wait(entry, first) : first
+      return async (outcome, isNobody = false) => {
+        if (outcome !== 'failed' && outcome !== 'lost') refusals.delete(nameKey(asked))
+        const kept = isNobody ? Math.min(keepMs, NOBODY_MS) : keepMs
+        const settlement = { attempt, accounts, outcome, keepMs: kept, patienceMs }
+        await attempts.settle(settlement).catch((error: unknown) => {
+          log.warn(
+            { err: error, reason: 'login-permit-unsettled' },
+            'the outcome of a login could not be stored; it is tried again every second'
+          )
+          unsettled.add(attempt.id, settlement)
+        })
+      }
+    },
+    /** After something was freed. */
+    forgetRefusals: refusals.clear
+  }
+}
+
+const addressKey = (address: string): string => `address ${address}`
+const nameKey = (name: string): string => `name ${name}`
+
+const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LdapSettings): PermitRules => ({
+  max: lockoutThreshold - 1,
+  maxForStrangers: strangersMax(lockoutThreshold),
+  windowMs: lockoutWindowMs === 0 ? Number.POSITIVE_INFINITY : lockoutWindowMs + CLOCK_MARGIN_MS,
+  patienceMs: timeoutMs + GRACE_MS
+})
+
+/**
+ * Active Directory binds two names of an account. Until a login has shown which account a name belongs to, each name gets
+ * half of an account's permits, so that two names together cannot lock it.
+ */
+const halfOf = ({ max }: PermitRules): number => Math.floor(max / 2)
+
+const readingOf = (count: DirectoryCount | undefined) => count && { ...count, ageMs: performance.now() - count.readAt }
