@@ -7,8 +7,6 @@ export const DIRECTORY_REASONS = [
   'bad-password',
   'foreign-domain',
   'too-many-logins',
-  /** The directory refused the same password a moment ago. */
-  'repeated-wrong-password',
   /** The directory's response to the bind. */
   'invalid-credentials',
   'unknown-user',
@@ -39,7 +37,7 @@ export const DIRECTORY_REASONS = [
   'directory-protocol'
 ] as const
 
-export type DirectoryReason = (typeof DIRECTORY_REASONS)[number]
+type DirectoryReason = (typeof DIRECTORY_REASONS)[number]
 
 /**
  * How far the bind got: not sent; sent without a response; answered without a decision (busy, referral); refused;

@@ -6,7 +6,7 @@ import { storableKey } from './storable.ts'
 /** `accepted`: the password was right. `returned`: it was not judged. `lost`: it may have been judged, or may yet be. */
 export type AttemptOutcome = 'accepted' | 'returned' | 'failed' | 'lost'
 
-export interface Attempt {
+export interface BegunAttempt {
   /** A UUID. */
   readonly id: string
   /** What guards the account: its canonical login, or the name that will be bound. */
@@ -52,7 +52,7 @@ export interface AttemptState {
 }
 
 interface Settlement {
-  readonly attempt: Attempt
+  readonly attempt: BegunAttempt
   /** As read when the attempt began. */
   readonly accounts: readonly string[]
   readonly outcome: AttemptOutcome
@@ -69,7 +69,12 @@ export const createLoginAttempts = (database: Database) => ({
    * Adds an open attempt if `decide` returns. No other attempt of its account or address begins in the meantime, on any
    * instance. If `decide` throws, nothing is left behind.
    */
-  begin: <T>(attempt: Attempt, rules: AddressRules, keepMs: number, decide: (state: AttemptState) => T): Promise<T> => {
+  begin: <T>(
+    attempt: BegunAttempt,
+    rules: AddressRules,
+    keepMs: number,
+    decide: (state: AttemptState) => T
+  ): Promise<T> => {
     const { id, name, isTyped, address, pair } = attempt
     return database.write(async manager => {
       await query(manager, BEGIN, [id, name, isTyped, address, pair, interval(keepMs)])
@@ -88,7 +93,7 @@ export const createLoginAttempts = (database: Database) => ({
       else await query(manager, FAIL, [id, 'ldap', accounts[0] ?? '', address, pair, outcome, interval(keepMs)])
     }),
   /** Whether the account of a name has logged in from this address within the last 180 days. */
-  isKnown: ({ name, isTyped, address }: Pick<Attempt, 'name' | 'isTyped' | 'address'>): Promise<boolean> =>
+  isKnown: ({ name, isTyped, address }: Pick<BegunAttempt, 'name' | 'isTyped' | 'address'>): Promise<boolean> =>
     database.read(async manager => {
       const [row] = await query<{ known: boolean }>(manager, IS_KNOWN, [address, name, isTyped])
       return row?.known === true

@@ -24,14 +24,14 @@ t.test('logins that wait for the database, however many, leave refresh and logou
       LDAP_URL: directory.url,
       LDAP_DOMAIN: 'corp.example',
       LDAP_TIMEOUT_MS: '1000',
-      LOGIN_FAILURES_PER_IP: '1000000'
+      TRUST_PROXY: '127.0.0.1'
     }
   })
   const token = await world.tokenFor(user)
   let release = () => {}
   let isLocked = false
   const held = store.database.write(async manager => {
-    await manager.query('LOCK TABLE login_permits IN ACCESS EXCLUSIVE MODE')
+    await manager.query('LOCK TABLE login_attempts IN ACCESS EXCLUSIVE MODE')
     isLocked = true
     await new Promise<void>(done => {
       release = done
@@ -41,14 +41,14 @@ t.test('logins that wait for the database, however many, leave refresh and logou
   const logins = Array.from({ length: LOGINS }, (_, n) =>
     world.fetch('/auth/login', {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': `192.0.2.${n}` },
       body: JSON.stringify({ username: `person-${n}`, password: 'wrong' })
     })
   )
   await until(async () => {
     const [row] = await store.database.read(manager =>
       manager.query(
-        "SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted AND relation = 'login_permits'::regclass"
+        "SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted AND relation = 'login_attempts'::regclass"
       )
     )
     return row.waiting >= 4

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { DirectoryCount, GuardedAccount } from '../../directory/account.ts'
 import { LoginThrottled } from '../../errors.ts'
 import type { LdapSettings } from '../../settings/settings.ts'
-import type { Attempt, AttemptOutcome, AttemptState, LoginAttempts } from '../../store/login-attempts.ts'
+import type { AttemptOutcome, AttemptState, BegunAttempt, LoginAttempts } from '../../store/login-attempts.ts'
 import type { Log } from '../../values/log.ts'
 import { decideAccount, decideAddress, type PermitRules, type PermitVerdict, strangersMax } from './permits.ts'
 import { createRefusals } from './refusals.ts'
@@ -22,7 +22,7 @@ export interface AdmissionParts {
 }
 
 interface Entry {
-  readonly attempt: Attempt
+  readonly attempt: BegunAttempt
   /** As typed and normalised; later attempts under this name may be refused without asking the database. */
   readonly asked: string
   readonly account: GuardedAccount
@@ -97,9 +97,13 @@ export const createAdmission = ({ ldap, loginFailures, attempts, log }: Admissio
     return error
   }
 
-  /** undefined: all permits are taken by logins in progress. */
+  /** Of the connections to the database, one account takes one at most, and so does one client. */
+  const inTurn = <T>({ name, address }: BegunAttempt, work: () => Promise<T>): Promise<T> =>
+    oneByOne(nameKey(name), () => oneByOne(addressKey(address), work))
+
+  /** A denial: all permits are taken by logins in progress. */
   const begin = (entry: Entry): Promise<AttemptState | Denied> =>
-    oneByOne(entry.attempt.name, async () => {
+    inTurn(entry.attempt, async () => {
       const { attempt, asked, account } = entry
       await expect(asked, attempt.address)
       try {

@@ -1,6 +1,6 @@
 // Lets a limited number of callers work at once for each key; the others wait in the order in which they came.
 
-export type Turns = <T>(key: string, work: () => Promise<T>) => Promise<T>
+type Turns = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /** @param refuse returns what is thrown at a caller who would be one too many to wait */
 export const createTurns = (atOnce: number, mostWaiting: number, refuse: () => Error): Turns => {
