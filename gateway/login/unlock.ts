@@ -1,5 +1,5 @@
 // Frees accounts and client addresses from the login throttle, and says what was freed and what is still held back.
-import { NotFound } from '../errors.ts'
+import { BadRequest } from '../errors.ts'
 import type { LdapSettings } from '../settings/settings.ts'
 import { type Actor, appendAudit } from '../store/audit-entry.ts'
 import type { Database } from '../store/database.ts'
@@ -67,14 +67,14 @@ export const unlockPerson = (
     return { logins, freed, heldAddresses: held }
   })
 
-/** Returns how many failures counted for this address until now. Throws NotFound if it is no address. */
+/** Returns how many failures counted for this address until now. Throws BadRequest if it is no address. */
 export const unlockAddress = (
   database: Database,
   actor: Actor,
   text: string
 ): Promise<{ readonly address: string; readonly freed: number }> => {
   const address = limitKeyOf(text)
-  if (address === undefined) throw new NotFound({ reason: 'no-address' })
+  if (address === undefined) throw new BadRequest({ reason: 'bad-address' })
   return database.write(async manager => {
     const freed = await freeAddress(manager, address)
     await appendAudit(manager, { actor, action: 'address.unlock', target: `address:${address}`, details: { freed } })

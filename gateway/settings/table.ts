@@ -145,7 +145,7 @@ const TABLE = {
     fallback: '5'
   },
   LDAP_LOCKOUT_WINDOW: {
-    meaning: 'Period over which the directory counts them; 0: it never forgets any',
+    meaning: 'Period over which the directory counts them; `0`: it never forgets them until a login succeeds',
     fallback: '30m'
   },
   CLOUDIDP_ENABLED: { meaning: 'Enable login through the cloud provider', fallback: 'false' },
@@ -212,7 +212,7 @@ const TABLE = {
     fallback: '10s'
   },
   LOGIN_FAILURES_PER_IP: {
-    meaning: 'Failed directory logins allowed per client address and window',
+    meaning: 'Failed directory logins allowed per client address and window; a pair of name and password counts once',
     fallback: '20'
   },
   LOGIN_FAILURES_WINDOW: { meaning: 'Length of that window', fallback: '5m' },
