@@ -18,26 +18,19 @@ interface NamedAccount {
 
 /** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
 export const createLoginNames = (database: Database) => ({
-  /** The canonical login of the account that logged in under exactly this name; undefined if none has. */
-  accountOf: (name: string): Promise<string | undefined> =>
-    database.read(async manager => {
-      const key = storableKey(name)
-      const [row] = key === undefined ? [] : await query<{ account: string }>(manager, ACCOUNT, [key])
-      return row?.account
-    }),
   /** The person whose account it is; undefined if there is none, or the clue leads to several. */
   personOf: (clue: AccountClue): Promise<NamedPerson | undefined> =>
     database.read(async manager => {
       const [person, another] = await findPeople(manager, clue)
       return another === undefined ? person : undefined
     }),
-  /** These names lead to this account from now on. Returns those that did not before. */
-  join: ({ subject, username, names = [] }: NamedAccount): Promise<readonly string[]> =>
+  /** These names lead to this account from now on. */
+  join: ({ subject, username, names = [] }: NamedAccount): Promise<void> =>
     database.read(async manager => {
       const [account, link] = [storableKey(username), storableKey(subject)]
       const logins = [...new Set(names)].flatMap(name => storableKey(name) ?? [])
-      if (account === undefined || link === undefined || logins.length === 0) return []
-      return (await query<{ login: string }>(manager, JOIN, [account, logins, link])).map(({ login }) => login)
+      if (account === undefined || link === undefined || logins.length === 0) return
+      await query(manager, JOIN, [account, logins, link])
     })
 })
 
@@ -57,7 +50,6 @@ export const loginsOfPerson = async (manager: EntityManager, id: number, usernam
   return [...new Set([username, ...rows.map(({ login }) => login)])]
 }
 
-const ACCOUNT = 'SELECT account FROM login_names WHERE login = $1'
 const PERSON = `SELECT DISTINCT u.id, u.username FROM provider_links l JOIN users u ON u.id = l.user_id
   WHERE l.provider = 'ldap' AND`
 const BY_BOUND_NAME = `${PERSON} l.subject IN ($1, (SELECT subject FROM login_names WHERE login = $1)) LIMIT 2`
@@ -80,5 +72,4 @@ const LOGINS = `
 const JOIN = `
   INSERT INTO login_names (login, account, subject) SELECT login, $1, $3 FROM unnest($2::text[]) AS login
   ON CONFLICT (login) DO UPDATE SET account = excluded.account, subject = excluded.subject, joined_at = now()
-  WHERE login_names.account <> excluded.account OR login_names.subject IS DISTINCT FROM excluded.subject
-  RETURNING login`
+  WHERE login_names.account <> excluded.account OR login_names.subject IS DISTINCT FROM excluded.subject`
