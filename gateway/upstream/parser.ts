@@ -1,8 +1,8 @@
 // Parses bytes from an upstream into validated HTTP/1.1 responses (RFC 9112 §4, §6, §7).
-import { parseFieldLines } from './field-lines.ts'
-import { BadResponse, parseHead, type ResponseHead } from './headers/response-head.ts'
+import { afterLineEnd, INVALID, markedFields, markFieldLines, PARTIAL } from './field-lines.ts'
+import { BadResponse, type ResponseHead, readResponseHead } from './headers/response-head.ts'
 
-export { BadResponse, parseHead, type ResponseHead }
+export { BadResponse, type ResponseHead, readResponseHead }
 
 export class UnaskedBytes extends BadResponse {
   constructor() {
@@ -20,18 +20,14 @@ export interface ResponseSink {
   onEnd(trailers: readonly string[]): void
 }
 
-export const MAX_HEAD_BYTES = 32 * 1024
 const MAX_TRAILER_BYTES = 8 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
 const MAX_INTERIM_RESPONSES = 32
-const PREFIX = 'HTTP/1.'
-const HEAD_END = '\r\n\r\n'
-/** Only this much is decoded as text: the head must end within it, and a larger body is not a small one. */
-const MAX_TEXT_BYTES = MAX_HEAD_BYTES + HEAD_END.length
+const LF = 10
 const EMPTY = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 
-const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
+const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?\r?$/
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-line' | 'chunk-data' | 'chunk-end' | 'trailers'
 
@@ -90,26 +86,15 @@ export class ResponseParser {
     ended?.onEnd(trailers)
   }
 
-  #keep(bytes: Buffer, limit: number, what: string): Buffer {
-    if (bytes.length > limit) throw new BadResponse(`${what} too long`)
-    // The caller reuses its read buffer.
+  #keep(bytes: Buffer): Buffer {
     this.#pending = Buffer.from(bytes)
     return EMPTY
   }
 
-  /** An incomplete head that can no longer become valid is refused now, not when time runs out. */
-  #keepHead(bytes: Buffer): Buffer {
-    if (!PREFIX.startsWith(bytes.toString('latin1', 0, PREFIX.length))) throw new BadResponse('malformed status line')
-    if (/(?:^|[^\r])\n/.test(bytes.toString('latin1', 0, MAX_HEAD_BYTES))) throw new BadResponse('bare LF')
-    return this.#keep(bytes, MAX_HEAD_BYTES, 'head')
-  }
-
   #takeHead(bytes: Buffer): Buffer {
-    const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
-    const at = text.indexOf(HEAD_END)
-    if (at === -1 || at > MAX_HEAD_BYTES) return this.#keepHead(bytes)
-    const head = parseHead(text, this.#method, at + 2, bytes)
-    const bodyAt = at + HEAD_END.length
+    const found = readResponseHead(bytes, this.#method)
+    if (found === undefined) return this.#keep(bytes)
+    const { head, end: bodyAt, text } = found
     if (head.status < 200) {
       if (head.status === 101) throw new BadResponse('unasked upgrade')
       if (++this.#interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
@@ -146,33 +131,32 @@ export class ResponseParser {
   }
 
   #takeChunkLine(bytes: Buffer): Buffer {
-    const at = bytes.indexOf('\r\n')
-    if (at === -1) return this.#keep(bytes, MAX_CHUNK_LINE_BYTES, 'chunk line')
-    const line = at > MAX_CHUNK_LINE_BYTES ? null : CHUNK_LINE.exec(bytes.toString('latin1', 0, at))
+    const at = bytes.indexOf(LF)
+    if ((at === -1 ? bytes.length : at) > MAX_CHUNK_LINE_BYTES) throw new BadResponse('chunk line too long')
+    if (at === -1) return this.#keep(bytes)
+    const line = CHUNK_LINE.exec(bytes.toString('latin1', 0, at))
     if (line === null) throw new BadResponse('malformed chunk')
     this.#remaining = Number.parseInt(line[1] ?? '', 16)
     this.#state = this.#remaining === 0 ? 'trailers' : 'chunk-data'
-    return bytes.subarray(at + 2)
+    return bytes.subarray(at + 1)
   }
 
   #takeChunkEnd(bytes: Buffer): Buffer {
-    if (bytes.length < 2) return this.#keep(bytes, 2, 'chunk end')
-    if (bytes[0] !== 13 || bytes[1] !== 10) throw new BadResponse('malformed chunk end')
+    const end = afterLineEnd(bytes, 0)
+    if (end === INVALID) throw new BadResponse('malformed chunk end')
+    if (end === PARTIAL) return this.#keep(bytes)
     this.#state = 'chunk-line'
-    return bytes.subarray(2)
+    return bytes.subarray(end)
   }
 
   #takeTrailers(bytes: Buffer): Buffer {
-    if (bytes.length >= 2 && bytes[0] === 13 && bytes[1] === 10) {
-      this.#end(NO_TRAILERS)
-      return bytes.subarray(2)
-    }
-    const at = bytes.indexOf(HEAD_END)
-    if (at === -1) return this.#keep(bytes, MAX_TRAILER_BYTES, 'trailers')
-    const trailers = parseFieldLines(bytes.toString('latin1', 0, at + 2))
-    if (trailers === undefined) throw new BadResponse('malformed header line')
-    this.#end(trailers)
-    return bytes.subarray(at + 4)
+    const marks: number[] = []
+    const end = markFieldLines(bytes, 0, marks)
+    if (end === INVALID) throw new BadResponse('malformed trailers')
+    if ((end === PARTIAL ? bytes.length : end) > MAX_TRAILER_BYTES) throw new BadResponse('trailers too long')
+    if (end === PARTIAL) return this.#keep(bytes)
+    this.#end(marks.length === 0 ? NO_TRAILERS : markedFields(bytes.toString('latin1', 0, end), marks))
+    return bytes.subarray(end)
   }
 
   #step(bytes: Buffer): Buffer {

@@ -4,7 +4,7 @@ import { readMemory } from '../http/passing-bytes.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { dial } from '../upstream/dial.ts'
 import { EXHAUSTED, type UpstreamFault } from '../upstream/faults.ts'
-import { BadResponse, MAX_HEAD_BYTES, parseHead, type ResponseHead } from '../upstream/parser.ts'
+import { BadResponse, type ResponseHead, readResponseHead } from '../upstream/parser.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import { judgeSwitch, newKey, upgradeFields } from './handshake.ts'
@@ -94,20 +94,17 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
 
   const judge = () => {
     for (;;) {
-      const at = received.indexOf('\r\n\r\n')
-      if (at === -1 || at > MAX_HEAD_BYTES) {
-        if (received.length > MAX_HEAD_BYTES) throw new BadResponse('head too long')
-        return
-      }
-      const head = parseHead(received.toString('latin1', 0, at + 2), 'GET')
-      received = received.subarray(at + 4)
+      const found = readResponseHead(received, 'GET')
+      if (found === undefined) return
+      const { head, end } = found
+      received = received.subarray(end)
       if (head.status === 101) return open(head)
       if (head.status >= 200) return refused(head)
       if (++interims > MAX_INTERIM_RESPONSES) throw new BadResponse('endless interim responses')
     }
   }
 
-  const readHead = (bytes: Buffer) => {
+  const take = (bytes: Buffer) => {
     if (asker === undefined) return
     received = Buffer.concat([received, bytes])
     try {
@@ -117,7 +114,7 @@ export const dialWebSocket = (request: DialRequest, events: DialEvents): (() => 
       else onThrown(error)
     }
   }
-  const reader: Reader = { take: readHead }
+  const reader: Reader = { take }
   const read = (next: (bytes: Buffer) => void) => {
     reader.take = next
   }

@@ -31,22 +31,22 @@ const PLANTED: readonly Planted[] = [
   {
     what: 'Content-Length may end in anything',
     target: 'upstream-responses',
-    module: 'gateway/upstream/parser.ts',
-    original: '!/^\\d{1,15}$/.test(value)',
-    instead: '!/^\\d{1,15}/.test(value)'
+    module: 'gateway/upstream/headers/response-head.ts',
+    original: '[\\t ]*\\1)*$/.exec(value)',
+    instead: '[\\t ]*\\1)*/.exec(value)'
   },
   {
     what: 'a chunk may end in CR and anything',
     target: 'upstream-responses',
     module: 'gateway/upstream/parser.ts',
-    original: 'bytes[0] !== 13 || bytes[1] !== 10',
-    instead: 'bytes[0] !== 13'
+    original: 'const end = afterLineEnd(bytes, 0)',
+    instead: 'const end = bytes.length < 2 ? PARTIAL : 2'
   },
   {
     what: 'chunked beside Content-Length passes',
     target: 'upstream-responses',
-    module: 'gateway/upstream/parser.ts',
-    original: 'if (lengths.chunked && lengths.contentLength !== -1)',
+    module: 'gateway/upstream/headers/response-head.ts',
+    original: 'if (lengths.chunked && lengths.announcedLength !== -1)',
     instead: 'if (false)'
   },
   {

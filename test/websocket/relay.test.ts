@@ -2,7 +2,6 @@
 import { type Duplex, duplexPair } from 'node:stream'
 import t, { type Test } from 'tap'
 import { type GatewayError, Unavailable } from '../../gateway/errors.ts'
-import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
 import { createForwardWebSocket } from '../../gateway/websocket/forward.ts'
 import {
   acceptOf,
@@ -16,6 +15,7 @@ import type { Side } from '../../gateway/websocket/leg.ts'
 import { Relay } from '../../gateway/websocket/relay.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { buildFrame } from '../support/frames.ts'
+import { parseHead } from '../support/response-heads.ts'
 import { routeAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
 import { until } from '../support/until.ts'
 

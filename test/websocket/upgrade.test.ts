@@ -1,12 +1,12 @@
 // An upgrade loses no byte that came with a handshake, goes to each target in its turn, and is reported when it is done.
 import t from 'tap'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
-import { parseHead } from '../../gateway/upstream/headers/response-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { dialWebSocket } from '../../gateway/websocket/dial.ts'
 import { passBytes, switchClient } from '../../gateway/websocket/upgrade.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { parseHead } from '../support/response-heads.ts'
 import { routeAt, targetAt, upstreamAt, WEBSOCKET } from '../support/routes.ts'
 
 t.test('what came behind either handshake is passed on first', async t => {

@@ -3,25 +3,13 @@ import type { OwnCookies } from '../../http/fields.ts'
 import { connectionNames } from '../../http/head.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
-import { MARKS_PER_LINE, parseFieldLines } from '../field-lines.ts'
-import { type Removes, type ResponseRules, responseRulesOf } from './header-rules.ts'
+import { parseFieldLines } from '../field-lines.ts'
+import { type Removes, responseRulesOf } from './header-rules.ts'
 import { type PrivatePolicy, privateLines } from './private-answers.ts'
 import { type AddressContext, publicAddress, publicCookie, publicRefresh } from './public-addresses.ts'
-import {
-  BODY_LENGTH,
-  CACHE_CONTROL,
-  CONTENT_TYPE,
-  DATE,
-  DROP,
-  LOCATION,
-  PASS_ON,
-  REFRESH,
-  SET_COOKIE,
-  VARY
-} from './response-fields.ts'
+import type { ResponseFieldKind } from './response-fields.ts'
 import type { ResponseHead } from './response-head.ts'
 
-const SPACE = 32
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 
 export interface ResponseContext extends AddressContext {
@@ -55,107 +43,68 @@ const cookieName = (setCookie: string): string => {
   return name === '' ? (/^[\s=]*([^=;]*)/.exec(setCookie)?.[1] ?? '').trim() : name
 }
 
-/** What the client gets of a field other than those about caches; undefined: nothing. */
-const passedValue = (kind: number, value: string, status: number, context: ResponseContext): string | undefined => {
+/** What the client gets of a field; undefined: nothing, or a line written later. */
+const passedValue = (kind: ResponseFieldKind, value: string, context: ResponseContext): string | undefined => {
   switch (kind) {
-    case PASS_ON:
-      return value
-    case BODY_LENGTH:
-      // RFC 9110 §8.6: none on 204.
-      return status === 204 ? undefined : value
-    case SET_COOKIE:
+    case 'set-cookie':
       return context.ownCookies.has(cookieName(value)) ? undefined : publicCookie(value, context)
-    case LOCATION:
+    case 'address':
       return publicAddress(value, context)
-    case REFRESH:
+    case 'refresh':
       return publicRefresh(value, context)
+    case 'drop':
+    case 'connection':
+    case 'keep-alive':
+    case 'transfer-encoding':
+      return undefined
     default:
-      return kind >= CONTENT_TYPE ? value : undefined
+      return value
   }
 }
-
-/** A head while its lines are taken, one after the other. */
-interface Draft extends ClientHead {
-  /** Everything before this index of the upstream's head has been copied or left out. */
-  copiedTo: number
-  cacheControl: string | undefined
-  vary: string | undefined
-}
-
-/** The names of fields that do not pass; undefined: by their kinds alone. */
-interface Removed {
-  readonly named: ReadonlySet<string> | undefined
-  readonly rules: ResponseRules | undefined
-}
-
-const isRemoved = (name: string, kind: number, { named, rules }: Removed): boolean =>
-  (kind !== BODY_LENGTH && named?.has(name.toLowerCase()) === true) || rules?.removes(name) === true
 
 const joined = (before: string | undefined, value: string): string =>
   before === undefined ? value : `${before}, ${value}`
 
-/**
- * Lines that pass unchanged are copied later, together with those beside them.
- * @param at the index of the line's marks
- */
-const takeLine = (
-  draft: Draft,
-  { text, marks, status, fieldsEnd }: ResponseHead,
-  at: number,
-  context: ResponseContext,
-  removed: Removed | undefined,
-  privacy: PrivatePolicy | undefined
-) => {
-  const kind = marks[at] ?? DROP
-  const start = marks[at + 1] ?? 0
-  const nameEnd = marks[at + 2] ?? 0
-  const valueStart = marks[at + 3] ?? 0
-  const valueEnd = marks[at + 4] ?? 0
-  const lineEnd = marks[at + MARKS_PER_LINE + 1] ?? fieldsEnd
-  const isPlain = valueStart === nameEnd + 2 && text.charCodeAt(nameEnd + 1) === SPACE && lineEnd === valueEnd + 2
-  if (kind === PASS_ON && isPlain && removed === undefined) return
-
-  const value = text.slice(valueStart, valueEnd)
-  const name = text.slice(start, nameEnd)
-  let passed: string | undefined
-  if (privacy === undefined || kind < CACHE_CONTROL) passed = passedValue(kind, value, status, context)
-  else if (kind === CACHE_CONTROL) draft.cacheControl = joined(draft.cacheControl, value)
-  else if (kind === VARY) draft.vary = joined(draft.vary, value)
-  if (kind === CONTENT_TYPE) draft.eventStream = EVENT_STREAM.test(value)
-  if (removed !== undefined && isRemoved(name, kind, removed)) passed = undefined
-  if (kind === DATE && passed !== undefined) draft.hasDate = true
-  if (passed === value && isPlain) return
-
-  if (draft.copiedTo < start) draft.lines += text.slice(draft.copiedTo, start)
-  // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
-  if (passed !== undefined) draft.lines += name + ': ' + passed + '\r\n'
-  draft.copiedTo = lineEnd
-}
-
 /** @param privacy undefined: caching is left to the backend */
 export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy): ClientHead => {
-  const { text, marks, fieldsEnd } = head
+  const { headers, kinds, announcedLength } = head
   const named = connectionNames(head.connection)
   const rules = responseRulesOf(context.upstream)
-  const removed = named === undefined && rules === undefined ? undefined : { named, rules }
-  const draft: Draft = {
-    lines: '',
-    hasDate: rules?.setsDate === true,
-    eventStream: false,
-    copiedTo: marks[1] ?? fieldsEnd,
-    cacheControl: undefined,
-    vary: undefined
+  let lines = ''
+  // RFC 9110 §8.6: once, and not on 204.
+  let hasLength = head.status === 204
+  let hasDate = rules?.setsDate === true
+  let eventStream = false
+  let cacheControl: string | undefined
+  let vary: string | undefined
+  for (let i = 0; i < kinds.length; i++) {
+    const kind = kinds[i] ?? 'drop'
+    const name = headers[2 * i] ?? ''
+    const value = headers[2 * i + 1] ?? ''
+    if (kind === 'content-type') eventStream = EVENT_STREAM.test(value)
+    if (privacy !== undefined && (kind === 'cache-control' || kind === 'vary' || kind === 'shared-caches')) {
+      if (kind === 'cache-control') cacheControl = joined(cacheControl, value)
+      else if (kind === 'vary') vary = joined(vary, value)
+      continue
+    }
+    if (kind === 'content-length') {
+      if (!hasLength) lines += `${name}: ${announcedLength}\r\n`
+      hasLength = true
+      continue
+    }
+    const passed = kind === 'pass' ? value : passedValue(kind, value, context)
+    if (passed === undefined || named?.has(name.toLowerCase()) || rules?.removes(name)) continue
+    if (kind === 'date') hasDate = true
+    // biome-ignore lint/style/useTemplate: V8 converts what a template holds, and adds known strings as they are.
+    lines += name + ': ' + passed + '\r\n'
   }
-  for (let at = 0; at < marks.length; at += MARKS_PER_LINE) takeLine(draft, head, at, context, removed, privacy)
-  if (draft.copiedTo < fieldsEnd) draft.lines += text.slice(draft.copiedTo, fieldsEnd)
-  if (privacy !== undefined) draft.lines += privateLines(draft.cacheControl, draft.vary, privacy)
-  if (rules !== undefined) draft.lines += rules.lines
-  return draft
+  if (privacy !== undefined) lines += privateLines(cacheControl, vary, privacy)
+  return { lines: lines + (rules?.lines ?? ''), hasDate, eventStream }
 }
 
 /** The same fields as `[name, value, …]`. */
 export const clientHeadFields = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy): string[] =>
-  parseFieldLines(clientHead(head, context, privacy).lines) ?? []
+  parseFieldLines(clientHead(head, context, privacy).lines)
 
 // RFC 9110 §6.5.1: fields that must not be accepted from trailers.
 const FORBIDDEN_TRAILER =

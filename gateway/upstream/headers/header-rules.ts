@@ -16,7 +16,7 @@ export interface RequestRules {
   identityLines(identity: Identity | undefined): string
 }
 
-export interface ResponseRules {
+interface ResponseRules {
   readonly removes: Removes
   /** Field lines for every response. */
   readonly lines: string

@@ -18,13 +18,17 @@ export const refuse = (reason: string): never => {
 
 export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-/** A line without its CRLF; undefined while incomplete. §2.2: a bare CR or LF ends nothing, and is in no line. */
-export const lineAt = (bytes: string, at: number): string | undefined => {
-  const end = bytes.indexOf('\r\n', at)
-  const line = bytes.slice(at, end === -1 ? undefined : end)
+/** What ends a line; after `\n` alone, a CR before it belongs to the end (§2.2). */
+export type LineEnd = '\r\n' | '\n'
+
+/** A line and where the next begins; undefined while incomplete. A bare CR ends nothing, and is in no line. */
+export const lineAt = (bytes: string, at: number, by: LineEnd): { line: string; next: number } | undefined => {
+  const end = bytes.indexOf(by, at)
+  const text = bytes.slice(at, end === -1 ? undefined : end)
   // What is left may be the first half of a CRLF.
-  if (/[\r\n\0]/.test(end === -1 ? line.replace(/\r$/, '') : line)) refuse('a control character in a line')
-  return end === -1 ? undefined : line
+  const line = end === -1 || by === '\n' ? text.replace(/\r$/, '') : text
+  if (/[\r\n\0]/.test(line)) refuse('a control character in a line')
+  return end === -1 ? undefined : { line, next: end + by.length }
 }
 
 export interface FieldSection {
@@ -33,13 +37,14 @@ export interface FieldSection {
 }
 
 /** §5: field-name ":" OWS field-value OWS; no line folding, no whitespace before the colon. */
-export const readFields = (bytes: string, start: number): FieldSection | undefined => {
+export const readFields = (bytes: string, start: number, by: LineEnd): FieldSection | undefined => {
   const fields: Field[] = []
   let at = start
   for (;;) {
-    const line = lineAt(bytes, at)
-    if (line === undefined) return undefined
-    at += line.length + 2
+    const found = lineAt(bytes, at, by)
+    if (found === undefined) return undefined
+    const { line } = found
+    at = found.next
     if (line === '') return { fields, end: at }
     const colon = line.indexOf(':')
     const name = line.slice(0, Math.max(colon, 0))
@@ -64,25 +69,25 @@ export interface Body {
 // §7.1.1. What an extension consists of is left open: it is dropped, and ends with its line however it is read.
 const CHUNK_LINE = /^([0-9A-Fa-f]+)(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
-export const readChunks = (bytes: string, start: number): Body => {
+export const readChunks = (bytes: string, start: number, by: LineEnd): Body => {
   let body = ''
   let at = start
   const stopped = (refused?: string): Body => ({ body, trailers: [], complete: false, refused, end: at })
   try {
     for (;;) {
-      const line = lineAt(bytes, at)
-      if (line === undefined) return stopped()
-      const size = CHUNK_LINE.exec(line)?.[1] ?? refuse('no chunk size')
-      at += line.length + 2
+      const found = lineAt(bytes, at, by)
+      if (found === undefined) return stopped()
+      const size = CHUNK_LINE.exec(found.line)?.[1] ?? refuse('no chunk size')
+      at = found.next
       const length = Number.parseInt(size, 16)
       if (length === 0) break
       body += bytes.slice(at, at + length)
-      const after = bytes.slice(at + length, at + length + 2)
-      if (!'\r\n'.startsWith(after)) return stopped('no CRLF after a chunk')
-      if (after.length < 2) return stopped()
-      at += length + 2
+      const end = lineAt(bytes.slice(0, at + length + 2), at + length, by)
+      if (end === undefined) return stopped()
+      if (end.line !== '') return stopped('no line end after a chunk')
+      at = end.next
     }
-    const section = readFields(bytes, at)
+    const section = readFields(bytes, at, by)
     if (section === undefined) return stopped()
     return { body, trailers: section.fields, complete: true, refused: undefined, end: section.end }
   } catch (error) {

@@ -74,13 +74,13 @@ interface Head {
 
 /** Undefined while the head is incomplete. */
 const readHead = (bytes: string, start: number): Head | undefined => {
-  const line = lineAt(bytes, start)
-  if (line === undefined) return undefined
+  const found = lineAt(bytes, start, '\r\n')
+  if (found === undefined) return undefined
   const [, method = '', target = '', version = ''] =
-    /^([^ ]+) ([^\x00-\x20\x7f]+) (HTTP\/1\.\d)$/.exec(line) ?? refuse('no request line')
+    /^([^ ]+) ([^\x00-\x20\x7f]+) (HTTP\/1\.\d)$/.exec(found.line) ?? refuse('no request line')
   if (!TOKEN.test(method)) refuse('the method is no token')
   if (method === 'CONNECT') refuse('CONNECT is for proxies that tunnel')
-  const section = readFields(bytes, start + line.length + 2)
+  const section = readFields(bytes, found.next, '\r\n')
   if (section === undefined) return undefined
   const inadmissible = targetFault(method, target) ?? hostFault(version, section.fields)
   return { method, target, version, inadmissible, ...section }
@@ -117,7 +117,7 @@ const readBody = (bytes: string, { version, fields, end }: Head): Body => {
     if (lengths.length > 0) refuse('framed in two ways')
     if (version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
     if (codings.length > 1 || codings[0]?.toLowerCase() !== 'chunked') refuse('a transfer coding other than chunked')
-    return readChunks(bytes, end)
+    return readChunks(bytes, end, '\r\n')
   }
   if (lengths.length > 1) refuse('more than one Content-Length')
   const [length] = lengths

@@ -1,4 +1,5 @@
-// Reads the responses of an upstream as RFC 9112 alone defines them: strict, slow, independent of every other parser here.
+// Reads the responses of an upstream as RFC 9112 alone defines them, with what is accepted from backends besides: slow, independent
+// of every other parser here.
 import { type Body, type Field, lineAt, Refusal, readChunks, readFields, refuse, valuesOf } from './http-lines.ts'
 
 export interface ReadResponse {
@@ -50,12 +51,12 @@ interface Head {
 }
 
 const readHead = (bytes: string, start: number): Head | undefined => {
-  const line = lineAt(bytes, start)
-  if (line === undefined) return undefined
+  const found = lineAt(bytes, start, '\n')
+  if (found === undefined) return undefined
   // §4 asks for the space before an absent reason; servers that leave it out are too many to refuse.
   const [, version = '', status = ''] =
-    /^(HTTP\/1\.[01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(line) ?? refuse('no status line')
-  const section = readFields(bytes, start + line.length + 2)
+    /^(HTTP\/1\.\d) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(found.line) ?? refuse('no status line')
+  const section = readFields(bytes, found.next, '\n')
   if (section === undefined) return undefined
   // §7.8 of RFC 9110: no upgrade was asked for.
   if (status === '101') refuse('an upgrade')
@@ -79,7 +80,10 @@ const readBody = (bytes: string, { version, status, fields, end }: Head, method:
   if (codings.length > 0 && lengths.length > 0) refuse('framed in two ways')
   if (codings.length > 0 && version === 'HTTP/1.0') refuse('Transfer-Encoding in HTTP/1.0')
   if (codings.length > 1 || (codings[0] ?? 'chunked').toLowerCase() !== 'chunked') refuse('another transfer coding')
-  if (lengths.length > 1 || !/^\d+$/.test(lengths[0] ?? '0')) refuse('no Content-Length')
+  // §8.6 of RFC 9110: equal ones are one.
+  const [length, ...others] = lengths.flatMap(value => value.split(',').map(one => one.replace(/^[ \t]+|[ \t]+$/g, '')))
+  if (!/^\d+$/.test(length ?? '0') || others.some(other => !/^\d+$/.test(other) || Number(other) !== Number(length)))
+    refuse('no Content-Length')
   const whole = (last: number): Body => ({
     body: bytes.slice(end, last),
     trailers: [],
@@ -88,6 +92,6 @@ const readBody = (bytes: string, { version, status, fields, end }: Head, method:
     end: last
   })
   if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return whole(end)
-  if (codings.length > 0) return readChunks(bytes, end)
-  return whole(lengths[0] === undefined ? bytes.length : end + Number(lengths[0]))
+  if (codings.length > 0) return readChunks(bytes, end, '\n')
+  return whole(length === undefined ? bytes.length : end + Number(length))
 }

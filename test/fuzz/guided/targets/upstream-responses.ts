@@ -1,5 +1,5 @@
 // Reads what an upstream answers on one connection with the gateway's parser, and with a model of RFC 9112.
-import { BadResponse, MAX_HEAD_BYTES, type ResponseHead, ResponseParser } from '../../../../gateway/upstream/parser.ts'
+import { BadResponse, type ResponseHead, ResponseParser } from '../../../../gateway/upstream/parser.ts'
 import { type ReadResponse, readResponses } from '../../models/http-responses.ts'
 import { PIECES, type Random, readCorpus } from '../../mutate.ts'
 import { Fault, type Target } from '../engine.ts'
@@ -73,6 +73,9 @@ const feed = (parser: ResponseParser, pieces: readonly Buffer[], read: Read, isK
     read.refused = error.message
   }
 }
+
+/** A longer head is refused. */
+const MAX_HEAD_BYTES = 32 * 1024
 
 const METHODS = [
   ['GET', 'GET', 'GET'],

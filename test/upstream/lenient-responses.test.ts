@@ -1,0 +1,81 @@
+// What is accepted from backends, and from them alone, reaches clients in the strict form; the rest is refused.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { createCertificateAuthority } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'portaria-lenient-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const authority = createCertificateAuthority(folder)
+const backends = [await startRawUpstream(t), await startRawUpstream(t, authority.issue('backend'))]
+const world = await startGateway(t, {
+  config: {
+    upstreams: Object.fromEntries(
+      backends.map(({ url }, i) => [`b${i}`, { url, ...(i === 1 ? { caFile: authority.caFile } : {}) }])
+    ),
+    routes: backends.map((_, i) => ({ path: `/${i}/*`, upstream: `b${i}`, public: true }))
+  }
+})
+const ask = (i: number) => world.raw(`GET /${i}/x HTTP/1.1\r\nHost: gw\r\n\r\n`)
+
+const accepted: [what: string, bytes: string, status: number, body: string][] = [
+  ['an equal Content-Length twice', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok', 200, 'ok'],
+  ['an equal Content-Length in a list', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok', 200, 'ok'],
+  ['HTTP/1.2', 'HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nok', 200, 'ok'],
+  ['HTTP/1.9 in chunks', 'HTTP/1.9 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 200, 'ok'],
+  ['lines that end in LF', 'HTTP/1.1 200 OK\nX-One: 1\nContent-Length: 2\nX-Two: 2\r\n\nok', 200, 'ok'],
+  ['LF in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\n\n1\no\n1;a=b\r\nk\n0\nX-Sum: 1\n\n', 200, 'ok'],
+  ['status 600', 'HTTP/1.1 600 Odd\r\nContent-Length: 2\r\n\r\nok', 600, 'ok'],
+  ['status 999', 'HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n', 999, '']
+]
+for (const [what, bytes, status, body] of accepted)
+  t.test(`${what} is accepted from a backend, and written strictly`, async t => {
+    // RV-18
+    for (const [i, backend] of backends.entries()) {
+      backend.respond(() => bytes)
+      const response = await ask(i)
+      t.match(response, { status, body, complete: true })
+      t.notMatch(response.head, /(?:^|[^\r])\n/, 'no bare LF')
+      t.ok((response.head.match(/content-length/gi) ?? []).length <= 1)
+      // The connection is in step: an ordinary response follows.
+      backend.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext')
+      t.equal((await ask(i)).body, 'next')
+    }
+  })
+
+const refused: [what: string, bytes: string][] = [
+  ['different lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nokk'],
+  ['different lengths in a list', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nokk'],
+  [
+    'a length beside chunks',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'
+  ],
+  ['chunks in HTTP/1.0', 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+  ['an empty line first', '\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+  ['a control byte in a value', 'HTTP/1.1 200 OK\r\nX-A: a\x01b\r\nContent-Length: 2\r\n\r\nok'],
+  ['a CR in a value', 'HTTP/1.1 200 OK\r\nX-A: a\rb\r\nContent-Length: 2\r\n\r\nok'],
+  ['a folded line', 'HTTP/1.1 200 OK\r\nX-A: a\n b\r\nContent-Length: 2\r\n\r\nok'],
+  ['HTTP/2.0', 'HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+  ['a status of four digits', 'HTTP/1.1 2000 OK\r\nContent-Length: 2\r\n\r\nok']
+]
+for (const [what, bytes] of refused)
+  t.test(`a response with ${what} is refused`, async t => {
+    // RV-18
+    for (const [i, backend] of backends.entries()) {
+      backend.respond(() => Buffer.from(bytes, 'latin1'))
+      t.match(await ask(i), { status: 502, body: /GW_BAD_UPSTREAM_RESPONSE/ })
+    }
+  })
+
+t.test('a client may send none of this', async t => {
+  // RV-18
+  for (const bytes of [
+    'GET /0/x HTTP/1.1\nHost: gw\n\n',
+    'POST /0/x HTTP/1.1\r\nHost: gw\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok',
+    'GET /0/x HTTP/1.2\r\nHost: gw\r\n\r\n'
+  ])
+    t.match(await world.raw(bytes), { status: /400|505/ })
+})
