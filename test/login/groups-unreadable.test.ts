@@ -30,12 +30,8 @@ const env = (more: Record<string, string>) => ({
 const startWorld = async (t: Test) => {
   await setMember('maria')
   const postgres = await startPostgres(t)
-  const start = async (more: Record<string, string> = {}) => {
-    const world = await startGateway(t, { postgres, env: env(more) })
-    world.writeRoutes({ grants: [{ group: admins, profiles: ['Admin'], areas: ['Geral'] }] })
-    await world.gateway.reload()
-    return world
-  }
+  const grants = [{ group: admins, profiles: ['Admin'], areas: ['Geral'] }]
+  const start = (more: Record<string, string> = {}) => startGateway(t, { postgres, env: env(more), config: { grants } })
   return { postgres, start }
 }
 
