@@ -81,14 +81,23 @@ export interface TargetPool {
   status(): TargetStatus
 }
 
+/** How connections are opened, and targets checked. */
+export interface Dialling {
+  connect(...parts: ConstructorParameters<typeof UpstreamConnection>): UpstreamConnection
+  probe: typeof probeOf
+}
+
+export const DIALLING: Dialling = { connect: (...parts) => new UpstreamConnection(...parts), probe: probeOf }
+
 export interface PoolParts extends ProbeContext {
+  readonly dialling: Dialling
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void } | undefined
   /** A drained pool has connections that must still be swept. */
   readonly onLeaving: (pool: TargetPool) => void
 }
 
 export const createTargetPool = (first: Membership, parts: PoolParts, limits = LIMITS): TargetPool => {
-  const { now, log, onLeaving } = parts
+  const { now, log, dialling, onLeaving } = parts
   let member = first
   const idle: UpstreamConnection[] = []
   /** Busy and idle. */
@@ -112,7 +121,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
     }
   }
   const health = watchTarget({
-    probe: done => probeOf(member.upstream, member.target, parts)(done),
+    probe: done => dialling.probe(member.upstream, member.target, parts)(done),
     settings: () => ({ checks: member.upstream.healthCheck, outlier: member.upstream.outlier }),
     hasOther: () => member.hasOther(pool),
     now,
@@ -171,7 +180,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts, limits = L
   }
   const dialled = (): UpstreamConnection => {
     closeIdleDownTo(most() - 1)
-    const connection = new UpstreamConnection(member.upstream, member.target, events)
+    const connection = dialling.connect(member.upstream, member.target, events)
     open.add(connection)
     return connection
   }

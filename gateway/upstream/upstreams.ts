@@ -5,7 +5,7 @@ import { endpointOf, type Target, type Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
 import { createAddresses } from './addresses.ts'
 import { sharedLookup } from './lookup.ts'
-import { createTargetPool, type Membership, type PoolParts, type TargetPool } from './pool.ts'
+import { createTargetPool, DIALLING, type Dialling, type Membership, type PoolParts, type TargetPool } from './pool.ts'
 import { createUpstreamPool, type UpstreamPool, type UpstreamStatus } from './upstream-pool.ts'
 
 const SWEEP_MS = 100
@@ -35,6 +35,7 @@ interface UpstreamsOptions {
   readonly log?: PoolParts['log']
   readonly publicHost?: string
   readonly lookup?: net.LookupFunction
+  readonly dialling?: Dialling
 }
 
 const hasName = ({ socketPath, host }: Target): boolean => socketPath === undefined && net.isIP(host) === 0
@@ -46,7 +47,13 @@ const keyOf = (upstream: Upstream, target: Target): string => {
 }
 
 export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
-  const { now = () => performance.now(), log, publicHost = 'localhost', lookup = sharedLookup } = options
+  const {
+    now = () => performance.now(),
+    log,
+    publicHost = 'localhost',
+    lookup = sharedLookup,
+    dialling = DIALLING
+  } = options
   /** Of the table in use. */
   const current = new Map<Upstream, UpstreamPool>()
   const members = new Map<string, TargetPool>()
@@ -56,7 +63,7 @@ export const createUpstreams = (options: UpstreamsOptions = {}): Upstreams => {
   const waiting = new Set<UpstreamPool>()
   /** Drained, with connections that are still open. */
   const leaving = new Set<TargetPool>()
-  const parts: PoolParts = { now, log, publicHost, onLeaving: pool => void leaving.add(pool) }
+  const parts: PoolParts = { now, log, publicHost, dialling, onLeaving: pool => void leaving.add(pool) }
 
   /** A name with several addresses is as many targets. */
   const addressed = (target: Target): readonly Target[] => {

@@ -7,7 +7,7 @@ import { probeOf } from '../../gateway/upstream/checks.ts'
 import { UpstreamConnection } from '../../gateway/upstream/connection.ts'
 import { type HealthProbe, watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
-import { createTargetPool } from '../../gateway/upstream/pool.ts'
+import { createTargetPool, DIALLING } from '../../gateway/upstream/pool.ts'
 import type { Requester } from '../../gateway/upstream/requester.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -243,7 +243,7 @@ t.test('a target has so many connections for requests, and so many for streams b
   const [target] = upstream.targets
   if (target === undefined) return t.fail('no target')
   const membership = { upstream, target, hasOther: () => false, onRoom: () => undefined }
-  const parts = { now: () => 0, publicHost: 'x', log: undefined, onLeaving: () => undefined }
+  const parts = { now: () => 0, publicHost: 'x', log: undefined, dialling: DIALLING, onLeaving: () => undefined }
   const pool = createTargetPool(membership, parts, { connections: 2, streams: 1 })
   t.teardown(pool.destroy)
   const acquired = [true, true, false, false, false].map(isStream => pool.acquire(isStream) !== undefined)
